@@ -1,0 +1,65 @@
+"""Log: an immutable sequence that grows at its end in constant time.
+
+A run's state is a value, and a new one is made for every event; copying the whole history each time would make a step
+dearer the longer the run has been going. A `Log` is a length and a list that it shares with its predecessors: appending
+to the newest one extends the shared list in place, appending to an older one copies first. Neither is ever seen to change.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, TypeVar, overload
+
+T = TypeVar("T")
+
+
+class Log(Sequence[T]):
+    """An immutable sequence with `append` and `extend` that return a new one."""
+
+    __slots__ = ("_items", "_length")
+
+    def __init__(self, items: Iterable[T] = ()) -> None:
+        self._items: list[T] = list(items)
+        self._length = len(self._items)
+
+    def append(self, item: T) -> "Log[T]":
+        """The same items and `item` after them."""
+        return self.extend((item,))
+
+    def extend(self, items: Iterable[T]) -> "Log[T]":
+        """The same items and `items` after them."""
+        grown: Log[T] = Log.__new__(Log)
+        grown._items = self._items if len(self._items) == self._length else self._items[: self._length]
+        grown._items.extend(items)
+        grown._length = len(grown._items)
+        return grown
+
+    def since(self, start: int) -> Iterator[T]:
+        """The items from index `start` on, without copying those before it."""
+        return islice(self._items, start, self._length)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[T]:
+        return islice(self._items, self._length)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        if isinstance(index, slice):
+            return [self._items[i] for i in range(*index.indices(self._length))]
+        if -self._length <= index < self._length:
+            return self._items[index if index >= 0 else self._length + index]
+        raise IndexError(f"index {index} is outside a log of {self._length} items")
+
+    def __eq__(self, other: Any) -> bool:
+        if isinstance(other, (Log, list, tuple)):
+            return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Log({list(self)!r})"

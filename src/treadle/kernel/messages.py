@@ -1,0 +1,212 @@
+"""What is said in a run: system, user, assistant and tool messages, and the parts they are made of.
+
+Plain frozen data with a JSON form of its own (tagged by `role` and `type`), so that a history can be journaled, compared
+and sent to any provider. Nothing here knows a provider's format: that is what `treadle.models` translates to and from.
+"""
+
+from typing import Any, ClassVar, Literal
+
+from msgspec import Struct
+
+Json = dict[str, Any]
+
+
+class Text(Struct, frozen=True, gc=False, tag_field="type", tag="text"):
+    """A piece of text."""
+
+    text: str
+
+
+class Image(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type", tag="image"):
+    """An image, by its bytes or by its address; exactly one of `data` and `url` is set."""
+
+    data: bytes | None = None
+    url: str | None = None
+    media_type: str = "image/png"
+
+    def __post_init__(self) -> None:
+        if (self.data is None) == (self.url is None):
+            raise ValueError("an Image takes exactly one of data= (bytes) and url=")
+
+
+class File(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type", tag="file"):
+    """A file (a PDF, a table), by its bytes or by its address; exactly one of `data` and `url` is set."""
+
+    data: bytes | None = None
+    url: str | None = None
+    media_type: str = "application/pdf"
+    name: str = "file"
+
+    def __post_init__(self) -> None:
+        if (self.data is None) == (self.url is None):
+            raise ValueError("a File takes exactly one of data= (bytes) and url=")
+
+
+class Thinking(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type", tag="thinking"):
+    """What the model thought before it spoke.
+
+    `signature` and `data` (redacted or encrypted thinking) and `id` are the provider's and are sent back to it unchanged.
+    """
+
+    text: str = ""
+    signature: str | None = None
+    data: str | None = None
+    id: str | None = None
+
+
+class ToolCall(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type", tag="tool_call"):
+    """What the model asked for.
+
+    `arguments` is the JSON text exactly as the model wrote it, which may be malformed; empty means no arguments.
+    `item_id` is a second name that some providers give the call and want back.
+    """
+
+    id: str
+    name: str
+    arguments: str = ""
+    item_id: str | None = None
+
+
+class Opaque(Struct, frozen=True, tag_field="type", tag="opaque"):
+    """A part that only `provider` understands (its own server-side tools, say), kept whole and sent back to it."""
+
+    provider: str
+    value: Json
+
+
+Content = Text | Image | File
+AssistantPart = Text | Thinking | ToolCall | Opaque
+
+
+class SystemMessage(Struct, frozen=True, gc=False, tag_field="role", tag="system"):
+    """The instructions that a run's messages begin with."""
+
+    role: ClassVar[Literal["system"]] = "system"
+    content: str
+
+    @property
+    def text(self) -> str:
+        return self.content
+
+
+class UserMessage(Struct, frozen=True, gc=False, tag_field="role", tag="user"):
+    """What a person said, or what treadle says in the person's place (a nudge, a summary)."""
+
+    role: ClassVar[Literal["user"]] = "user"
+    content: str | tuple[Content, ...]
+
+    @property
+    def text(self) -> str:
+        return text_of(self.content)
+
+
+class AssistantMessage(Struct, frozen=True, tag_field="role", tag="assistant"):
+    """What the model said: text, thinking and tool calls, in the order it said them."""
+
+    role: ClassVar[Literal["assistant"]] = "assistant"
+    content: tuple[AssistantPart, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The text parts joined; empty if there are none."""
+        return "".join([part.text for part in self.content if type(part) is Text])
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls, in order."""
+        return tuple([part for part in self.content if type(part) is ToolCall])
+
+
+class ToolMessage(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="role", tag="tool"):
+    """The one result of the tool call `call_id`, as the model is shown it."""
+
+    role: ClassVar[Literal["tool"]] = "tool"
+    call_id: str
+    name: str
+    content: str | tuple[Content, ...]
+    is_error: bool = False
+
+    @property
+    def text(self) -> str:
+        return text_of(self.content)
+
+
+Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage
+
+
+def text_of(content: str | tuple[Content, ...]) -> str:
+    """The text in a message's content, with images and files left out."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(part.text for part in content if isinstance(part, Text))
+
+
+class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
+    """Tokens of one model call or of many added up.
+
+    `input_tokens` counts everything that was sent, `cache_read_tokens` and `cache_write_tokens` are the shares of it that
+    were read from and written to the provider's cache; `output_tokens` counts everything that came back,
+    `reasoning_tokens` is the share of it that was thinking. `estimated` is true where a provider reported nothing.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+    estimated: bool = False
+
+    @property
+    def total_tokens(self) -> int:
+        """Input and output together."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+            self.estimated or other.estimated,
+        )
+
+
+class ToolSpec(Struct, frozen=True):
+    """What a model is told of a tool: its name, what it is for, and the JSON Schema of its input.
+
+    `output_schema` is the JSON Schema of what it returns, where that is known; providers have no place for it, the
+    offline planner reads it.
+    """
+
+    name: str
+    description: str
+    input_schema: Json
+    output_schema: Json | None = None
+
+
+Finish = Literal["stop", "tool_calls", "length", "content_filter", "refusal", "pause", "unknown"]
+
+
+class ModelSettings(Struct, frozen=True, omit_defaults=True):
+    """How a model is to generate. What is None is left to the provider.
+
+    Attributes:
+        max_tokens: the most tokens that one reply may have, thinking included.
+        temperature: randomness, from 0; the provider's range.
+        top_p: nucleus sampling share, 0 to 1.
+        stop: texts at which the reply ends.
+        seed: for repeatable sampling, where the provider has it.
+        thinking: how hard to think before replying: an effort by name, or a budget in tokens.
+        parallel_tool_calls: whether one reply may hold several tool calls.
+        extra: further fields for the provider's request body, sent as they are.
+    """
+
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    stop: tuple[str, ...] | None = None
+    seed: int | None = None
+    thinking: Literal["none", "low", "medium", "high"] | int | None = None
+    parallel_tool_calls: bool | None = None
+    extra: Json | None = None

@@ -1,0 +1,85 @@
+"""What can go wrong between treadle and a model, by type. No message here ever holds a key."""
+
+from typing import ClassVar
+
+
+class ModelError(Exception):
+    """A model call failed.
+
+    Attributes:
+        kind: the error's name in journals and results.
+        retryable: whether the same call may succeed a little later.
+        retry_after: seconds that the provider asked to wait, if it did.
+        status: the HTTP status, if there was one.
+        request_id: the provider's name for the exchange, if it gave one.
+    """
+
+    kind: ClassVar[str] = "model_error"
+    retryable: ClassVar[bool] = False
+
+    def __init__(
+        self, message: str, *, retry_after: float | None = None, status: int | None = None, request_id: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+        self.status = status
+        self.request_id = request_id
+
+
+class RateLimited(ModelError):
+    """Too many requests or tokens in a time; try again later."""
+
+    kind = "rate_limited"
+    retryable = True
+
+
+class Overloaded(ModelError):
+    """The provider cannot serve the request now."""
+
+    kind = "overloaded"
+    retryable = True
+
+
+class ContextOverflow(ModelError):
+    """The request is longer than the model's context."""
+
+    kind = "context_overflow"
+
+
+class AuthenticationFailed(ModelError):
+    """The key is missing, wrong, or not allowed to use the model."""
+
+    kind = "authentication_failed"
+
+
+class BadRequest(ModelError):
+    """The provider rejected the request; the message has its words."""
+
+    kind = "bad_request"
+
+
+class ContentFiltered(ModelError):
+    """The provider refused the content of the request."""
+
+    kind = "content_filtered"
+
+
+class ConnectionFailed(ModelError):
+    """The provider could not be reached, or the connection broke."""
+
+    kind = "connection_failed"
+    retryable = True
+
+
+class ModelTimeout(ModelError):
+    """The model took longer than its time limit."""
+
+    kind = "model_timeout"
+    retryable = True
+
+
+class ProtocolError(ModelError):
+    """What came back is not what the protocol allows."""
+
+    kind = "protocol_error"
+    retryable = True

@@ -1,0 +1,113 @@
+"""The Model port: what a model is asked, and the events it answers with.
+
+A model is anything with `name` and `stream(request)`, an asynchronous iterator of `ModelEvent`s. Text, thinking and the
+arguments of tool calls may come in as many pieces as the model likes, or not at all: only the last event, one
+`ModelReply` with the whole message, is required. To write your own:
+
+    class Echo:
+        name = "echo"
+
+        async def stream(self, request):
+            text = request.messages[-1].text
+            yield TextDelta(text)
+            yield ModelReply(AssistantMessage((Text(text),)), usage=Usage(1, 1), finish="stop")
+
+What goes wrong outside is raised as a `treadle.models.ModelError`; a model never retries by itself.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol, runtime_checkable
+
+from msgspec import Struct
+
+from treadle.kernel.messages import AssistantMessage, Finish, Json, Message, ModelSettings, ToolSpec, Usage
+
+
+class ModelRequest(Struct, frozen=True):
+    """One question to a model.
+
+    Attributes:
+        messages: the history, the system message (if there is one) first. Read-only; it may share its storage with
+            the next step's, of which it is then a prefix.
+        tools: the tools offered, in a stable order.
+        tool_choice: "auto", "none", "required", or the name of the one tool to call.
+        settings: how to generate.
+        output_schema: the JSON Schema that the final text must satisfy, if one was asked for.
+        run_id: the run that asks, for logs and idempotency; empty outside a run.
+        step: the number of the step, from 0.
+    """
+
+    messages: Sequence[Message]
+    tools: tuple[ToolSpec, ...] = ()
+    tool_choice: str = "auto"
+    settings: ModelSettings = ModelSettings()
+    output_schema: Json | None = None
+    run_id: str = ""
+    step: int = 0
+
+
+class TextDelta(Struct, frozen=True, gc=False):
+    """A piece of the reply's text."""
+
+    text: str
+
+
+class ThinkingDelta(Struct, frozen=True, gc=False):
+    """A piece of the model's thinking."""
+
+    text: str
+
+
+class ToolCallStarted(Struct, frozen=True, gc=False):
+    """The model has begun to ask for a tool call."""
+
+    id: str
+    name: str
+
+
+class ToolCallDelta(Struct, frozen=True, gc=False):
+    """A piece of the JSON text of the arguments of call `id`."""
+
+    id: str
+    json: str
+
+
+class ToolCallCompleted(Struct, frozen=True, gc=False):
+    """The arguments of call `id` are complete."""
+
+    id: str
+
+
+class ModelReply(Struct, frozen=True):
+    """The whole reply, always the last event.
+
+    Attributes:
+        message: everything that the model said.
+        usage: tokens as the provider reported them; None if it did not.
+        finish: why the reply ended.
+        finish_detail: the provider's own word for it.
+        model: the model that answered, as the provider names it; empty if it did not say.
+        request_id: the provider's name for this exchange; empty if it has none.
+    """
+
+    message: AssistantMessage
+    usage: Usage | None = None
+    finish: Finish = "stop"
+    finish_detail: str = ""
+    model: str = ""
+    request_id: str = ""
+
+
+ModelEvent = TextDelta | ThinkingDelta | ToolCallStarted | ToolCallDelta | ToolCallCompleted | ModelReply
+
+
+@runtime_checkable
+class Model(Protocol):
+    """Anything that replies to requests."""
+
+    @property
+    def name(self) -> str:
+        """What the model is called in results and journals, such as "anthropic:claude-sonnet-4-5"."""
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Replies to `request`, the whole reply last. Raises `ModelError` for what went wrong outside."""
