@@ -2,7 +2,7 @@
 
 A run's state is a value, and a new one is made for every event; copying the whole history each time would make a step
 dearer the longer the run has been going. A `Log` is a length and a list that it shares with its predecessors: appending
-to the newest one extends the shared list in place, appending to an older one copies first. Neither is ever seen to change.
+to the newest one extends the shared list in place, appending to an older one copies first. No log is seen to change.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

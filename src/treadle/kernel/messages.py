@@ -1,7 +1,7 @@
 """What is said in a run: system, user, assistant and tool messages, and the parts they are made of.
 
-Plain frozen data with a JSON form of its own (tagged by `role` and `type`), so that a history can be journaled, compared
-and sent to any provider. Nothing here knows a provider's format: that is what `treadle.models` translates to and from.
+Plain frozen data with a JSON form of its own (tagged by `role` and `type`), so that a history can be journaled,
+compared and sent to any provider. Nothing here knows a provider's format: `treadle.models` translates to and from those.
 """
 
 from typing import Any, ClassVar, Literal
@@ -45,7 +45,7 @@ class File(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type", 
 class Thinking(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type", tag="thinking"):
     """What the model thought before it spoke.
 
-    `signature` and `data` (redacted or encrypted thinking) and `id` are the provider's and are sent back to it unchanged.
+    `signature`, `data` (redacted or encrypted thinking) and `id` are the provider's and go back to it unchanged.
     """
 
     text: str = ""
@@ -67,7 +67,7 @@ class ToolCall(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="typ
     item_id: str | None = None
 
 
-class Opaque(Struct, frozen=True, tag_field="type", tag="opaque"):
+class Opaque(Struct, frozen=True, gc=False, tag_field="type", tag="opaque"):
     """A part that only `provider` understands (its own server-side tools, say), kept whole and sent back to it."""
 
     provider: str
@@ -100,7 +100,7 @@ class UserMessage(Struct, frozen=True, gc=False, tag_field="role", tag="user"):
         return text_of(self.content)
 
 
-class AssistantMessage(Struct, frozen=True, tag_field="role", tag="assistant"):
+class AssistantMessage(Struct, frozen=True, gc=False, tag_field="role", tag="assistant"):
     """What the model said: text, thinking and tool calls, in the order it said them."""
 
     role: ClassVar[Literal["assistant"]] = "assistant"
@@ -144,8 +144,8 @@ def text_of(content: str | tuple[Content, ...]) -> str:
 class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     """Tokens of one model call or of many added up.
 
-    `input_tokens` counts everything that was sent, `cache_read_tokens` and `cache_write_tokens` are the shares of it that
-    were read from and written to the provider's cache; `output_tokens` counts everything that came back,
+    `input_tokens` counts everything that was sent; `cache_read_tokens` and `cache_write_tokens` are the shares of it
+    that were read from and written to the provider's cache. `output_tokens` counts everything that came back;
     `reasoning_tokens` is the share of it that was thinking. `estimated` is true where a provider reported nothing.
     """
 
@@ -172,7 +172,7 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
         )
 
 
-class ToolSpec(Struct, frozen=True):
+class ToolSpec(Struct, frozen=True, gc=False):
     """What a model is told of a tool: its name, what it is for, and the JSON Schema of its input.
 
     `output_schema` is the JSON Schema of what it returns, where that is known; providers have no place for it, the
@@ -188,7 +188,7 @@ class ToolSpec(Struct, frozen=True):
 Finish = Literal["stop", "tool_calls", "length", "content_filter", "refusal", "pause", "unknown"]
 
 
-class ModelSettings(Struct, frozen=True, omit_defaults=True):
+class ModelSettings(Struct, frozen=True, gc=False, omit_defaults=True):
     """How a model is to generate. What is None is left to the provider.
 
     Attributes:

@@ -1,0 +1,55 @@
+"""What one more model call may take: its worst case, kept within what is left of the run's tokens and money."""
+
+from decimal import Decimal
+
+from msgspec.structs import replace
+
+from treadle.drivers.configuration import price
+from treadle.kernel.events import Reserve, StepPrepared
+from treadle.kernel.messages import Usage
+from treadle.kernel.state import RunState
+from treadle.kernel.tokens import estimate_text, estimate_tokens
+from treadle.models.port import Model
+
+DEFAULT_REPLY_TOKENS = 8192
+"""The longest reply that is reckoned with where neither the settings nor the model say how long one may be."""
+
+UNBOUNDED = 1 << 40
+"""More tokens than any reply has."""
+
+LEAST_REPLY_TOKENS = 16
+"""A reply that could not be longer than this is not asked for."""
+
+
+def capped(state: RunState, event: StepPrepared, model: Model) -> StepPrepared:
+    """`event` with the call's worst case in `reserve`, and its reply limited so that this fits what is left."""
+    settings = event.settings or state.settings
+    asked = _request_tokens(state, event)
+    longest = settings.max_tokens or getattr(model, "max_output_tokens", None) or DEFAULT_REPLY_TOKENS
+    limits, budget = state.limits, state.limits.budget
+    room = longest
+    if limits.tokens is not None:
+        room = min(room, limits.tokens - state.usage.total_tokens - asked)
+    if budget is not None:
+        room = min(room, _affordable(model, asked, budget - (state.cost or Decimal(0))))
+    reply = max(room, min(longest, LEAST_REPLY_TOKENS))
+    usd = None if budget is None else price(model, Usage(asked, reply))
+    return replace(event, settings=replace(settings, max_tokens=reply), reserve=Reserve(asked + reply, usd))
+
+
+def _request_tokens(state: RunState, event: StepPrepared) -> int:
+    if event.messages is not None:
+        return state.tool_tokens + sum(estimate_tokens(message) for message in event.messages)
+    extra = estimate_text(event.note) + estimate_text(event.instructions or "")
+    return state.next_tokens + (extra if extra > 2 else 0)
+
+
+def _affordable(model: Model, asked: int, left: Decimal) -> int:
+    """How many tokens of reply `left` dollars pay for, once the request is paid. Prices are linear in the reply."""
+    request = price(model, Usage(asked, 0))
+    more = price(model, Usage(asked, 1000))
+    if request is None or more is None:
+        return 0
+    if more == request:
+        return UNBOUNDED if request <= left else 0
+    return int((left - request) / (more - request) * 1000)

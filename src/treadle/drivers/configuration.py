@@ -1,0 +1,148 @@
+"""Configuration: everything about an agent that a run of it needs, checked once. Holds no state of a run."""
+
+import random
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from treadle.journal.port import Journal
+from treadle.kernel.conditions import Condition
+from treadle.kernel.messages import Json, Message, ModelSettings, ToolSpec, Usage
+from treadle.kernel.state import RunState
+from treadle.kernel.step import Step
+from treadle.kernel.stop import Limits, OnLimit
+from treadle.models.errors import ModelError
+from treadle.models.port import Model
+from treadle.tools import Tool
+
+
+class Retries(Struct, frozen=True):
+    """How often and how soon a failed model call is tried again.
+
+    The wait is what the provider asked for, else `base * 2 ** (attempt - 1)` seconds, at most `most`, of which a random
+    half is taken off so that many runs do not come back at once. No wait goes past the run's deadline.
+
+    Attributes:
+        attempts: calls in all, the first included.
+        base: seconds before the second.
+        most: the longest wait in seconds; a provider that asks for more is not waited for.
+    """
+
+    attempts: int = 3
+    base: float = 0.5
+    most: float = 60.0
+
+    def delay(self, error: ModelError, attempt: int, left: float | None) -> float | None:
+        """Seconds to wait after the failed `attempt` (from 1), with `left` seconds to the deadline; None to give up."""
+        if not error.retryable or attempt >= self.attempts:
+            return None
+        wait = error.retry_after
+        if wait is None:
+            wait = min(self.most, self.base * 2 ** (attempt - 1)) * random.uniform(0.5, 1.0)  # noqa: S311
+        if wait > self.most or (left is not None and wait >= left):
+            return None
+        return wait
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """What a function of an agent's instructions is given: the run's id, the agent's name, the dependencies."""
+
+    run_id: str
+    agent: str
+    deps: Any
+
+
+@dataclass(frozen=True, slots=True)
+class StepContext:
+    """What `prepare_step` is given.
+
+    Attributes:
+        step_number: the number of the step, from 0.
+        steps: the steps made so far.
+        messages: the history that the model would be sent.
+        model: the agent's model.
+        state: the run's state.
+        deps: the dependencies that the run was given.
+    """
+
+    step_number: int
+    steps: Sequence[Step]
+    messages: Sequence[Message]
+    model: Model
+    state: RunState
+    deps: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepSettings:
+    """What `prepare_step` may change, for that step only; None leaves a thing as it is.
+
+    Attributes:
+        model: another model.
+        instructions: another system prompt.
+        tools: the names of the tools to offer, among the agent's.
+        tool_choice: "auto", "none", "required", or the name of the one tool to call.
+        messages: what to send in place of the history. It is completed to what every provider accepts.
+        settings: how to generate.
+    """
+
+    model: Model | None = None
+    instructions: str | None = None
+    tools: Sequence[str] | None = None
+    tool_choice: str | None = None
+    messages: Sequence[Message] | None = None
+    settings: ModelSettings | None = None
+
+
+Instructions = str | Callable[[RunContext], str | Awaitable[str]] | None
+PrepareStepFunction = Callable[[StepContext], StepSettings | None | Awaitable[StepSettings | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The type that an answer must have.
+
+    Attributes:
+        name: the type's name.
+        schema: its JSON Schema.
+        read: makes a value of it from what the model wrote; raises ValueError with what is wrong.
+        instructions: what the model is told about it.
+    """
+
+    name: str
+    schema: Json
+    read: Callable[[str], Any]
+    instructions: str
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """An agent, as runs see it. See `treadle.Agent` for what the fields mean."""
+
+    model: Model
+    name: str = "agent"
+    instructions: Instructions = None
+    tools: Mapping[str, Tool] = field(default_factory=dict)
+    limits: Limits = Limits()
+    stop_when: Condition | None = None
+    prepare_step: PrepareStepFunction | None = None
+    tool_choice: str = "auto"
+    settings: ModelSettings = ModelSettings()
+    on_limit: OnLimit = "answer"
+    output: Output | None = None
+    journal: Journal | None = None
+    retries: Retries = Retries()
+    on_interrupted: Literal["ask", "tell"] = "ask"
+    specs: tuple[ToolSpec, ...] = ()
+    tool_tokens: int = 0
+
+
+def price(model: Model, usage: Usage) -> Decimal | None:
+    """What `usage` costs at `model`, in dollars; None if the model does not know its price."""
+    cost = getattr(model, "cost", None)
+    found = None if cost is None else cost(usage)
+    return found if found is None or isinstance(found, Decimal) else Decimal(str(found))

@@ -1,0 +1,106 @@
+"""Drive: the loop. Asks the run what is next, carries it out, until the run has finished or is paused.
+
+    perceive  PrepareStep  assemble the request
+    think     CallModel    call the model
+    act       RunTools     execute the tool calls
+
+The deadline is one scope around all of it: when it is reached, whatever is in flight is cancelled.
+"""
+
+import asyncio
+import inspect
+from typing import Any, assert_never
+
+from msgspec.structs import replace
+
+from treadle.drivers.act import act
+from treadle.drivers.configuration import StepContext, StepSettings
+from treadle.drivers.run import Run
+from treadle.drivers.think import seconds_left, think
+from treadle.journal import JournalError
+from treadle.kernel.decide import CallModel, Finish, Nudge, Pause, PrepareStep, RunTools
+from treadle.kernel.errors import Misuse
+from treadle.kernel.events import NudgeGiven, RunFinished, RunPaused
+from treadle.kernel.stop import Stop, stopped
+
+
+async def drive(run: Run) -> None:
+    """Carries `run` to its end, or to a pause. Whatever happens, what was recorded is valid and can be continued.
+
+    Raises:
+        JournalConflict: another process has taken the run over.
+        asyncio.CancelledError: this task was cancelled; the run is recorded as `cancelled`.
+        Exception: the agent's own code (`prepare_step`, a stop condition) raised it; the run can be resumed.
+    """
+    try:
+        async with asyncio.timeout(seconds_left(run)) as deadline:
+            await _steps(run)
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+        limit = run.state.limits.seconds
+        await end(run, stopped("deadline", f"the time limit of {limit:g} s is reached."))
+    except asyncio.CancelledError:
+        await end(run, stopped("cancelled"))
+        raise
+    except JournalError:
+        raise
+    except Exception:
+        await run.commit()
+        raise
+    await run.commit()
+
+
+async def end(run: Run, stop: Stop) -> None:
+    """Finishes `run` for a reason from outside, unless it already has."""
+    if not run.finished:
+        run.feed(RunFinished(stop))
+    await run.commit()
+
+
+async def _steps(run: Run) -> None:
+    while (command := run.next()) is not None:
+        match command:
+            case PrepareStep():
+                if run.pause_wanted:
+                    run.feed(RunPaused(stopped("waiting", "paused by the caller")))
+                    return
+                await perceive(run, command)
+                await run.commit()
+            case CallModel():
+                await think(run)
+            case RunTools(records=records):
+                await act(run, records)
+            case Nudge() | Pause():
+                run.feed(command.event())
+            case Finish():
+                finish(run, command)
+            case _:
+                assert_never(command)
+
+
+async def perceive(run: Run, command: PrepareStep) -> None:
+    """Chooses the step's request: what `prepare_step` says, within what the limits leave."""
+    function = run.config.prepare_step
+    chosen: StepSettings | None = None
+    if function is not None:
+        state = run.state
+        found: Any = function(StepContext(command.step, state.steps, state.messages, run.config.model, state, run.deps))
+        chosen = await found if inspect.isawaitable(found) else found
+        if chosen is not None and not isinstance(chosen, StepSettings):
+            raise Misuse(f"prepare_step returns StepSettings or None; it returned {chosen!r}")
+    run.feed(run.prepare(command, chosen))
+
+
+def finish(run: Run, command: Finish) -> None:
+    """Ends the run, if its answer is of the type that was asked for; else tells the model what is wrong with it."""
+    output = run.config.output
+    event = command.event()
+    if output is not None and command.stop.reason != "external_tool" and run.state.phase == "replied":
+        try:
+            event = replace(event, output=output.read(run.state.steps[-1].text))
+        except ValueError as error:
+            if command.stop.reason == "answered":
+                run.feed(NudgeGiven(f"That is not a valid {output.name}. {error}", fault=True))
+                return
+    run.feed(event)

@@ -1,0 +1,148 @@
+"""LiveRun: a run under way in the background of an `async with`, to watch, steer, pause and cancel."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from threading import get_ident
+from types import TracebackType
+
+from treadle.drivers.drive import drive
+from treadle.drivers.run import Run, RunEvent
+from treadle.kernel.errors import Misuse
+from treadle.kernel.events import MessageAdded
+from treadle.kernel.fold import IllegalEvent
+from treadle.kernel.messages import UserMessage
+from treadle.result import RunResult, result_of
+
+
+class LiveRun:
+    """A run under way. Iterate over it for its events; leaving the `async with` early cancels it.
+
+    async with agent.stream("…") as run:
+        async for event in run:
+            ...
+    print(run.result.text)
+    """
+
+    def __init__(self, begin: Callable[[Callable[[RunEvent], None]], Awaitable["Prepared"]]) -> None:
+        self._begin = begin
+        self._events: deque[RunEvent] = deque()
+        self._news = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = 0
+        self._group = asyncio.TaskGroup()
+        self._task: asyncio.Task[None] | None = None
+        self._failure: BaseException | None = None
+        self._prepared: Prepared | None = None
+
+    async def __aenter__(self) -> "LiveRun":
+        self._loop, self._thread = asyncio.get_running_loop(), get_ident()
+        self._prepared = await self._begin(self._heard)
+        await self._group.__aenter__()
+        self._task = self._group.create_task(self._drive(self._prepared))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        task = self._driving
+        if not task.done():
+            task.cancel()
+        # The group is told of no error, so that the one raised in the body reaches the caller as it is.
+        await self._group.__aexit__(None, None, None)
+        if error is None and self._failure is not None:
+            raise self._failure
+
+    async def __aiter__(self) -> AsyncIterator[RunEvent]:
+        events = self._events
+        while True:
+            while events:
+                yield events.popleft()
+            if self._driving.done():
+                break
+            self._news.clear()
+            await self._news.wait()
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+
+    @property
+    def run_id(self) -> str:
+        """The run's name in its journal."""
+        return self._run.run_id
+
+    @property
+    def result(self) -> RunResult:
+        """What came of the run; while it is under way, what has come of it so far."""
+        run = self._run
+        return result_of(run.state, run.error, run.events)
+
+    async def send(self, text: str) -> None:
+        """Adds a message to the run; the model is shown it at its next call.
+
+        Raises:
+            Misuse: the run has ended.
+        """
+        try:
+            self._run.feed(MessageAdded(UserMessage(text)))
+        except IllegalEvent as error:
+            raise Misuse(f"run {self.run_id} has ended and takes no more messages; start another") from error
+        await self._run.commit()
+
+    async def cancel(self) -> RunResult:
+        """Ends the run now, whatever is in flight, and returns what was found so far."""
+        self._driving.cancel()
+        return await self._ended()
+
+    async def pause(self) -> RunResult:
+        """Lets the step under way come to its end, then pauses the run; `agent.resume` goes on with it.
+
+        The run may end before it could be paused; the result's stop reason tells.
+        """
+        self._run.pause_wanted = True
+        return await self._ended()
+
+    async def _ended(self) -> RunResult:
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([self._driving])
+        return self.result
+
+    def _heard(self, event: RunEvent) -> None:
+        self._events.append(event)
+        if get_ident() == self._thread:
+            self._news.set()
+        elif self._loop is not None:
+            self._loop.call_soon_threadsafe(self._news.set)
+
+    async def _drive(self, prepared: "Prepared") -> None:
+        try:
+            await drive(prepared.run)
+        except asyncio.CancelledError:
+            pass
+        except Exception as error:
+            self._failure = error
+        finally:
+            prepared.over()
+            self._news.set()
+
+    @property
+    def _driving(self) -> "asyncio.Task[None]":
+        if self._task is None:
+            raise Misuse("agent.stream(…) is an async context manager: async with agent.stream(…) as run: …")
+        return self._task
+
+    @property
+    def _run(self) -> Run:
+        if self._prepared is None:
+            raise Misuse("agent.stream(…) is an async context manager: async with agent.stream(…) as run: …")
+        return self._prepared.run
+
+
+class Prepared:
+    """A run that is ready to be driven, and what is to be done when it is over."""
+
+    __slots__ = ("over", "run")
+
+    def __init__(self, run: Run, over: Callable[[], None]) -> None:
+        self.run, self.over = run, over

@@ -1,0 +1,258 @@
+"""Run: one run as it is being driven: its state, its events, and the requests that follow from them.
+
+It does no waiting itself. `drive.py` carries its commands out with asyncio; a person can do the same by hand:
+
+    run = agent.start("What is 6 times 7?")
+    while command := run.next():
+        match command:
+            case PrepareStep():
+                run.feed(run.prepare(command))
+            case CallModel():
+                async for event in agent.model.stream(run.request()):
+                    reply = event
+                run.feed(reply)
+            case RunTools(records=records):
+                for record in records:
+                    run.feed(await run.call_tool(record))
+            case Nudge() | Pause() | Finish():
+                run.feed(command.event())
+    print(run.result.text)
+"""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from treadle.drivers.budget import capped
+from treadle.drivers.configuration import Configuration, StepSettings, price
+from treadle.kernel.context import completed, distinct_ids, instructed
+from treadle.kernel.decide import Command, PrepareStep, decide
+from treadle.kernel.errors import Misuse
+from treadle.kernel.events import Event, ModelReplied, RunStarted, StepPrepared
+from treadle.kernel.fold import fold
+from treadle.kernel.messages import Json, Message, ToolSpec, Usage
+from treadle.kernel.state import RunState
+from treadle.kernel.step import CallRecord
+from treadle.kernel.tokens import estimate_tokens
+from treadle.models.port import Model, ModelEvent, ModelReply, ModelRequest
+
+log = logging.getLogger("treadle")
+
+
+class ToolProgress(Struct, frozen=True):
+    """A tool under way reported how far it is. Shown to whoever watches; not part of the journal."""
+
+    call_id: str
+    name: str
+    update: str | Json
+
+
+RunEvent = Event | ModelEvent | ToolProgress
+"""What someone who watches a run sees: its journal's events, the model's deltas, and the tools' reports."""
+
+
+class Run:
+    """One run under way.
+
+    Attributes:
+        state: what has happened, folded.
+        config: the agent that it is a run of.
+        deps: what tools are given as `deps`.
+        partial: the pieces of the reply that is arriving.
+        error: the exception behind the state's failure, while this process has it.
+    """
+
+    def __init__(
+        self,
+        config: Configuration,
+        *,
+        deps: Any = None,
+        on_event: Callable[[RunEvent], object] | None = None,
+        state: RunState | None = None,
+    ) -> None:
+        self.config = config
+        self.deps = deps
+        self.state = RunState() if state is None else state
+        self.partial: list[str] = []
+        self.error: Exception | None = None
+        self.pause_wanted = False
+        self._on_event = on_event
+        self._unsaved: list[Event] = []
+        self._events: list[Event] = []
+        self._saved = self.state.events
+        self._step_model: Model | None = None
+
+    @property
+    def run_id(self) -> str:
+        """The run's name in its journal."""
+        return self.state.run_id
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run has ended; a paused one has not."""
+        return self.state.phase == "finished"
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """The events that this process has added, in order."""
+        return self._events
+
+    @property
+    def model(self) -> Model:
+        """The model of the step under way."""
+        return self._step_model or self.config.model
+
+    def next(self) -> Command | None:
+        """What to do next; None when the run has finished or is paused."""
+        return decide(self.state, self.config.stop_when)
+
+    def feed(self, event: Event | ModelReply) -> None:
+        """Adds what has happened. An event without a time is given the present one.
+
+        Raises:
+            IllegalEvent: the event cannot follow; nothing has changed.
+        """
+        if isinstance(event, ModelReply):
+            event = self.replied(event)
+        elif not event.at:
+            event = replace(event, at=time.time())
+        self.state = fold(self.state, event)
+        self._unsaved.append(event)
+        self._events.append(event)
+        if self._on_event is not None:
+            self.show(event)
+
+    def show(self, event: RunEvent) -> None:
+        """Shows `event` to whoever watches. A watcher that raises is logged, and the run goes on."""
+        if self._on_event is not None:
+            try:
+                self._on_event(event)
+            except Exception:
+                log.exception("on_event raised on %s; run %s goes on", type(event).__name__, self.run_id)
+
+    async def commit(self) -> None:
+        """Writes what has been fed to the journal, if there is one. Called before every effect.
+
+        Raises:
+            JournalConflict: another process has taken the run over; this one must stop.
+        """
+        if self._unsaved:
+            batch, self._unsaved = self._unsaved, []
+            start, self._saved = self._saved, self._saved + len(batch)
+            if self.config.journal is not None:
+                await self.config.journal.append(self.run_id, start, batch)
+
+    def start(self, run_id: str, messages: Sequence[Message], limits: Any = None) -> None:
+        """Feeds the run's first event."""
+        config = self.config
+        self.feed(
+            RunStarted(
+                run_id,
+                tuple(messages),
+                1,
+                limits or config.limits,
+                config.on_limit,
+                config.name,
+                config.model.name,
+                tuple(config.tools),
+                config.tool_choice,
+                config.settings,
+                config.tool_tokens,
+                at=time.time(),
+            )
+        )
+
+    def prepare(self, command: PrepareStep, chosen: StepSettings | None = None) -> StepPrepared:
+        """The event that carries `command` out with what `prepare_step` chose.
+
+        Raises:
+            Misuse: a tool was chosen that the agent does not have.
+        """
+        self._step_model = None if chosen is None else chosen.model
+        event = StepPrepared(
+            command.step,
+            command.decision,
+            command.landing,
+            command.note,
+            tool_choice="none" if command.landing is not None else None,
+            at=time.time(),
+        )
+        if chosen is not None:
+            event = self._with_choice(event, chosen)
+        limits = self.state.limits
+        if limits.tokens is not None or limits.usd is not None:
+            event = capped(self.state, event, self.model)
+        return event
+
+    def _with_choice(self, event: StepPrepared, chosen: StepSettings) -> StepPrepared:
+        tools = None if chosen.tools is None else tuple(chosen.tools)
+        choice = event.tool_choice or chosen.tool_choice
+        for name in tools or ():
+            if name not in self.config.tools:
+                raise Misuse(f"prepare_step offers a tool {name!r}; this agent has {', '.join(self.config.tools)}")
+        check_tool_choice(choice, self.config.tools if tools is None else tools, "prepare_step")
+        return replace(
+            event,
+            model=None if chosen.model is None else chosen.model.name,
+            instructions=chosen.instructions,
+            tools=tools,
+            tool_choice=choice,
+            settings=chosen.settings,
+            messages=None if chosen.messages is None else tuple(completed(chosen.messages)),
+        )
+
+    def request(self) -> ModelRequest:
+        """What the model is to be asked in the step under way."""
+        state, prepared, config = self.state, self.state.prepared, self.config
+        if prepared is None:
+            raise Misuse(f"run {self.run_id} has no step prepared: feed run.prepare(command) first")
+        messages: Sequence[Message] = state.messages if prepared.messages is None else prepared.messages
+        if prepared.instructions is not None:
+            messages = instructed(messages, prepared.instructions)
+        return ModelRequest(
+            messages,
+            config.specs if prepared.tools is None else self._offered(prepared.tools),
+            prepared.tool_choice or state.tool_choice,
+            prepared.settings or state.settings,
+            None if config.output is None else config.output.schema,
+            state.run_id,
+            prepared.step,
+        )
+
+    def _offered(self, names: Sequence[str]) -> tuple[ToolSpec, ...]:
+        return tuple(spec for spec in self.config.specs if spec.name in names)
+
+    def replied(self, reply: ModelReply) -> ModelReplied:
+        """The event that records `reply`."""
+        model, usage = self.model, reply.usage
+        if usage is None:
+            usage = Usage(self.state.next_tokens, estimate_tokens(reply.message), estimated=True)
+        return ModelReplied(
+            len(self.state.steps),
+            distinct_ids(reply.message),
+            usage,
+            reply.finish,
+            reply.finish_detail,
+            reply.model or model.name,
+            reply.request_id,
+            price(model, usage),
+            at=time.time(),
+        )
+
+    async def call_tool(self, record: CallRecord) -> Event:
+        """Validates and runs one tool call; the event that records its result, or that it waits for someone."""
+        from treadle.drivers.act import admit, execute
+
+        admitted = admit(self, record)
+        return admitted if isinstance(admitted, Struct) else await execute(self, admitted)
+
+
+def check_tool_choice(choice: str | None, names: Any, where: str) -> None:
+    """Raises `Misuse` if `choice` is neither a way to choose nor the name of a tool."""
+    if choice is not None and choice not in ("auto", "none", "required") and choice not in names:
+        known = ", ".join(["auto", "none", "required", *names])
+        raise Misuse(f"{where}: tool_choice {choice!r} is none of {known}")

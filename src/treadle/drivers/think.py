@@ -1,0 +1,81 @@
+"""Think: one model call, tried again where that may help, with each attempt in the journal.
+
+Retrying is done here and nowhere below, so that it obeys the run's deadline and stands in the record. A reply that breaks
+off is asked for again as a whole; `ModelFailed.text` tells whoever watches that what was shown of it is withdrawn.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from treadle.drivers.run import Run
+from treadle.kernel.events import ErrorInfo, ModelFailed
+from treadle.models.errors import ModelError, ProtocolError
+from treadle.models.port import ModelReply, TextDelta
+
+
+async def think(run: Run) -> None:
+    """Calls the model for the step under way, and feeds `ModelReplied`, or `ModelFailed` for each failed attempt."""
+    attempt = 1
+    while True:
+        run.partial = []
+        try:
+            reply = await _reply(run)
+        except asyncio.CancelledError:
+            if run.partial:
+                info = ErrorInfo("cancelled", "The call was cancelled while the reply was arriving.")
+                run.feed(ModelFailed(len(run.state.steps), info, attempt, "".join(run.partial)))
+            raise
+        except Exception as error:
+            failure = error if isinstance(error, ModelError) else _unexpected(error)
+            wait = run.config.retries.delay(failure, attempt, seconds_left(run))
+            run.error = failure
+            run.feed(
+                ModelFailed(len(run.state.steps), error_info(failure), attempt, "".join(run.partial), retry_in=wait)
+            )
+            if wait is None:
+                return
+            await run.commit()
+            await asyncio.sleep(wait)
+            attempt += 1
+        else:
+            run.error = None
+            run.feed(reply)
+            return
+
+
+async def _reply(run: Run) -> ModelReply:
+    """The whole reply; its pieces are shown as they come."""
+    reply: ModelReply | None = None
+    show, partial = run.show, run.partial
+    async for event in run.model.stream(run.request()):
+        kind = type(event)
+        if kind is TextDelta:
+            partial.append(event.text)  # type: ignore[union-attr]
+        elif kind is ModelReply:
+            reply = event  # type: ignore[assignment]
+            continue
+        show(event)
+    if reply is None:
+        raise ProtocolError(f"{run.model.name} ended its stream without a ModelReply, which must be the last event")
+    return reply
+
+
+def _unexpected(error: Exception) -> ModelError:
+    """A model that raises anything else is at fault itself; the same call would most likely fail again."""
+    failure = ModelError(f"{type(error).__name__}: {error}")
+    failure.__cause__ = error
+    return failure
+
+
+def seconds_left(run: Run) -> float | None:
+    """Seconds to the run's deadline; None if it has none."""
+    limits, state = run.state.limits, run.state
+    return None if limits.seconds is None else max(0.0, limits.seconds - state.elapsed)
+
+
+def error_info(error: ModelError) -> ErrorInfo:
+    """The record of `error`."""
+    return ErrorInfo(error.kind, str(error), error.retryable, error.status, error.request_id)
+
+
+__all__: Sequence[str] = ("error_info", "seconds_left", "think")

@@ -1,0 +1,209 @@
+"""decide: what a run does next, as a command; a pure function of its state.
+
+The limits and conditions are looked at in one place, before each step (`_next_step`), in this order: is what was asked
+for done (stop conditions), then the hard limits. With `on_limit="answer"` the last step that the limits allow is kept for a
+closing reply without tools. What is decided stands in the command, and through the event it leads to in the journal.
+"""
+
+from msgspec import Struct
+
+from treadle.kernel.conditions import Condition
+from treadle.kernel.events import NudgeGiven, RunFinished, RunPaused
+from treadle.kernel.messages import ToolCall
+from treadle.kernel.state import RunState
+from treadle.kernel.step import CallRecord
+from treadle.kernel.stop import Check, Decision, Stop, StopReason, stopped
+
+EMPTY_REPLY = "Your last reply was empty. Call a tool, or answer."
+
+
+class PrepareStep(Struct, frozen=True, gc=False):
+    """Choose the request of step `step` and record it as `StepPrepared`. `landing` and `note` belong in that event."""
+
+    step: int
+    decision: Decision
+    landing: Stop | None = None
+    note: str = ""
+
+
+class CallModel(Struct, frozen=True, gc=False):
+    """Call the model for step `step`, and record `ModelReplied` or `ModelFailed`."""
+
+    step: int
+
+
+class RunTools(Struct, frozen=True, gc=False):
+    """Run these calls, together where their tools allow it, and record `ToolFinished` for each.
+
+    A call whose tool has no function is recorded as `ResultAwaited`, one that needs a person as `ApprovalRequested`.
+    """
+
+    step: int
+    records: tuple[CallRecord, ...]
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls themselves."""
+        return tuple(record.call for record in self.records)
+
+
+class Nudge(Struct, frozen=True, gc=False):
+    """Tell the model `text`, and record it as `NudgeGiven`."""
+
+    text: str
+
+    def event(self, at: float = 0.0) -> NudgeGiven:
+        """The event that carries this out."""
+        return NudgeGiven(self.text, at=at)
+
+
+class Pause(Struct, frozen=True, gc=False):
+    """Wait for people or for results from outside: record `RunPaused`."""
+
+    stop: Stop
+
+    def event(self, at: float = 0.0) -> RunPaused:
+        """The event that carries this out."""
+        return RunPaused(self.stop, at=at)
+
+
+class Finish(Struct, frozen=True, gc=False):
+    """End the run: record `RunFinished`."""
+
+    stop: Stop
+    decision: Decision | None = None
+    output: object = None
+
+    def event(self, at: float = 0.0) -> RunFinished:
+        """The event that carries this out."""
+        return RunFinished(self.stop, self.decision, self.output, at=at)
+
+
+Command = PrepareStep | CallModel | RunTools | Nudge | Pause | Finish
+
+
+def decide(state: RunState, stop_when: Condition | None = None) -> Command | None:
+    """What to do next in `state`; None if the run has finished, is paused, has not started, or has calls in flight."""
+    match state.phase:
+        case "ready":
+            return _next_step(state, stop_when)
+        case "prepared":
+            return _model_call(state)
+        case "acting":
+            return _tool_calls(state)
+        case "replied":
+            return _after_reply(state)
+        case "new" | "paused" | "finished":
+            return None
+
+
+def _next_step(state: RunState, stop_when: Condition | None) -> Command:
+    if stop_when is not None and state.steps:
+        verdict = stop_when.look(state)
+        if verdict.met:
+            decision = _decision(state, "stop", verdict.detail, verdict.checks)
+            return Finish(stopped(verdict.reason, verdict.detail), decision)
+        checks = verdict.checks
+    else:
+        checks = ()
+    made = len(state.steps)
+    limit = _limit_reached(state)
+    if limit is None:
+        return PrepareStep(made, _decision(state, "go", "", checks))
+    reason, detail, may_land = limit
+    stop = stopped(reason, detail)
+    if may_land and _can_land(state):
+        note = (
+            f"Stop here: {detail} Tools are off now. Answer with what you have found so far, and say what is missing."
+        )
+        return PrepareStep(made, _decision(state, "land", detail, checks), stop, note)
+    return Finish(stop, _decision(state, "stop", detail, checks))
+
+
+def _decision(state: RunState, verdict: str, why: str, checks: tuple[Check, ...]) -> Decision:
+    return Decision(
+        verdict,  # type: ignore[arg-type]
+        why,
+        len(state.steps),
+        state.tool_calls,
+        state.elapsed,
+        state.cost,
+        state.usage.total_tokens,
+        state.errors,
+        checks,
+    )
+
+
+def _limit_reached(state: RunState) -> tuple[StopReason, str, bool] | None:
+    """The first limit that forbids another step: its reason, in words, and whether a closing reply may be made."""
+    limits, made = state.limits, len(state.steps)
+    if limits.seconds is not None and state.elapsed >= limits.seconds:
+        return "deadline", f"the time limit of {limits.seconds:g} s is reached.", False
+    budget = limits.budget
+    if budget is not None and state.cost is not None and (state.cost >= budget):
+        return "max_cost", f"{state.cost} of at most {budget} dollars are spent.", False
+    if limits.tokens is not None and state.usage.total_tokens >= limits.tokens:
+        return "max_tokens", f"{state.usage.total_tokens} of at most {limits.tokens} tokens are used.", False
+    if state.refused:
+        return "max_tool_calls", f"the limit of {limits.tool_calls} tool calls is reached.", True
+    if limits.consecutive_errors is not None and state.errors >= limits.consecutive_errors:
+        return "consecutive_errors", f"everything went wrong in {state.errors} steps in a row.", True
+    if limits.steps is not None and made >= limits.steps - _kept_for_landing(state, made):
+        return "max_steps", f"the limit of {limits.steps} steps is reached.", True
+    return None
+
+
+def _kept_for_landing(state: RunState, made: int) -> int:
+    """The closing reply takes the last step, unless that would be the first, or no tool could be taken away."""
+    return 1 if state.on_limit == "answer" and made and state.tools else 0
+
+
+def _can_land(state: RunState) -> bool:
+    limits, made = state.limits, len(state.steps)
+    return state.on_limit == "answer" and made > 0 and (limits.steps is None or made < limits.steps)
+
+
+def _model_call(state: RunState) -> Command:
+    prepared = state.prepared
+    if state.failure is not None:
+        landing = None if prepared is None else prepared.landing
+        return Finish(landing or stopped("model_error", f"{state.failure.kind}: {state.failure.message}"))
+    reserve = None if prepared is None else prepared.reserve
+    if reserve is not None:
+        limits, budget = state.limits, state.limits.budget
+        used = state.usage.total_tokens
+        if limits.tokens is not None and used + reserve.tokens > limits.tokens:
+            detail = f"{used} tokens are used and the next call may take {reserve.tokens}, of at most {limits.tokens}."
+            return Finish(stopped("max_tokens", detail))
+        if budget is not None and reserve.usd is not None and (state.cost or 0) + reserve.usd > budget:
+            detail = (
+                f"{state.cost or 0} dollars are spent and the next call may cost {reserve.usd}, of at most {budget}."
+            )
+            return Finish(stopped("max_cost", detail))
+    return CallModel(len(state.steps))
+
+
+def _tool_calls(state: RunState) -> Command | None:
+    step = state.step
+    records = () if step is None else step.calls
+    to_run = tuple([record for record in records if record.status in ("asked", "approved", "interrupted")])
+    if to_run:
+        return RunTools(len(state.steps), to_run)
+    waiting = [r for r in records if r.status == "needs_approval" or (r.status == "awaited" and r.wait)]
+    if waiting and len(waiting) + len([r for r in records if r.status == "awaited" and not r.wait]) == state.open_calls:
+        return Pause(stopped("waiting", ", ".join(f"{record.name} ({record.id})" for record in waiting)))
+    ended = [record for record in records if record.status == "awaited"]
+    if len(ended) < state.open_calls or not ended:
+        return None
+    return Finish(stopped("external_tool", ended[0].name), output=ended[0].arguments)
+
+
+def _after_reply(state: RunState) -> Command:
+    step = state.steps[-1]
+    if step.landing is not None:
+        return Finish(step.landing, step.decision)
+    match step.finish:
+        case "length" | "content_filter" | "refusal":
+            return Finish(stopped(step.finish, step.finish_detail))
+        case "stop" | "tool_calls" | "pause" | "unknown":
+            return Finish(stopped("answered")) if step.text.strip() else Nudge(EMPTY_REPLY)

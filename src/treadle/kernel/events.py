@@ -1,0 +1,235 @@
+"""What has happened: the events of a run, in their order the journal of it, from which everything else is derived.
+
+An event is a fact with its time (`at`, Unix seconds) and is never changed afterwards. `fold.py` says which event is legal
+when; a stored event is JSON tagged by `event`.
+"""
+
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from treadle.kernel.messages import AssistantMessage, Content, Finish, Message, ModelSettings, Usage, UserMessage
+from treadle.kernel.stop import Decision, Limits, OnLimit, Stop
+
+FORMAT = 1
+"""The version of the events' stored form; a journal of a higher one is refused, never guessed at."""
+
+
+class ErrorInfo(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What went wrong, as data: the error's kind, its words, and whether trying again may help."""
+
+    kind: str
+    message: str
+    retryable: bool = False
+    status: int | None = None
+    request_id: str = ""
+
+
+class Parent(Struct, frozen=True, gc=False):
+    """The run, step and call that a sub-run works for."""
+
+    run_id: str
+    step: int
+    call_id: str
+
+
+class Happened(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_field="event"):
+    """What all events have: the time at which they happened, in Unix seconds."""
+
+    at: float = 0.0
+
+
+class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
+    """A run began: with these messages, under these limits, offering these tools.
+
+    `tool_tokens` estimates what the tools' descriptions take of each request; `format` is the stored form's version.
+    """
+
+    run_id: str
+    messages: tuple[Message, ...]
+    format: int
+    limits: Limits = Limits()
+    on_limit: OnLimit = "answer"
+    agent: str = ""
+    model: str = ""
+    tools: tuple[str, ...] = ()
+    tool_choice: str = "auto"
+    settings: ModelSettings = ModelSettings()
+    tool_tokens: int = 0
+    parent: Parent | None = None
+
+
+class Reserve(Struct, frozen=True, gc=False):
+    """The worst case of a model call: tokens in and out, and the money they would cost (None if no limit on money)."""
+
+    tokens: int
+    usd: Decimal | None = None
+
+
+class StepPrepared(Happened, frozen=True, gc=False, tag="step_prepared"):
+    """A step was decided on and its request chosen; what is None is as the run started with it.
+
+    `landing` is why this is the last call, made without tools, and `note` what the model is told about it. `messages`
+    replaces the history for this step only.
+    """
+
+    step: int
+    decision: Decision
+    landing: Stop | None = None
+    note: str = ""
+    model: str | None = None
+    instructions: str | None = None
+    tools: tuple[str, ...] | None = None
+    tool_choice: str | None = None
+    settings: ModelSettings | None = None
+    messages: tuple[Message, ...] | None = None
+    reserve: Reserve | None = None
+
+
+class ModelReplied(Happened, frozen=True, gc=False, tag="model_replied"):
+    """The model's whole reply. `cost` is None if the price is unknown."""
+
+    step: int
+    message: AssistantMessage
+    usage: Usage | None = None
+    finish: Finish = "stop"
+    finish_detail: str = ""
+    model: str = ""
+    request_id: str = ""
+    cost: Decimal | None = None
+
+
+class ModelFailed(Happened, frozen=True, gc=False, tag="model_failed"):
+    """A model call failed. `text` is what had arrived and is withdrawn.
+
+    `retry_in` is the seconds until the call is tried again; None if it is not.
+    """
+
+    step: int
+    error: ErrorInfo
+    attempt: int = 1
+    text: str = ""
+    retry_in: float | None = None
+
+
+class ToolStarted(Happened, frozen=True, gc=False, tag="tool_started"):
+    """A tool call was handed to its tool; from here on it may have had its effect."""
+
+    step: int
+    call_id: str
+
+
+class ToolFinished(Happened, frozen=True, gc=False, tag="tool_finished"):
+    """The one result of a tool call: what the model is shown, and what the application is given."""
+
+    step: int
+    call_id: str
+    content: str | tuple[Content, ...]
+    is_error: bool = False
+    app: Any = None
+
+
+class ApprovalRequested(Happened, frozen=True, gc=False, tag="approval_requested"):
+    """A person has to decide on a call: because its tool says so, or because a crash left its outcome unknown."""
+
+    step: int
+    call_id: str
+    why: Literal["policy", "interrupted"] = "policy"
+
+
+class ApprovalDecided(Happened, frozen=True, gc=False, tag="approval_decided"):
+    """A person decided on a call; `reason` is shown to the model, `arguments` (JSON text) replace the call's own."""
+
+    step: int
+    call_id: str
+    approved: bool
+    reason: str = ""
+    arguments: str | None = None
+
+
+class ResultAwaited(Happened, frozen=True, gc=False, tag="result_awaited"):
+    """A tool without a function was called: the run ends with it or, with `wait`, pauses for a result from outside."""
+
+    step: int
+    call_id: str
+    wait: bool = False
+
+
+class MessageAdded(Happened, frozen=True, gc=False, tag="message_added"):
+    """Someone steered the run; the message is taken up before the next model call."""
+
+    message: UserMessage
+
+
+class NudgeGiven(Happened, frozen=True, gc=False, tag="nudge_given"):
+    """treadle told the model something: its reply was empty, or not what was asked for (`fault`)."""
+
+    text: str
+    fault: bool = False
+
+
+class RunPaused(Happened, frozen=True, gc=False, tag="run_paused"):
+    """The run stopped for a while; nothing of it is in flight."""
+
+    stop: Stop
+
+
+class RunResumed(Happened, frozen=True, gc=False, tag="run_resumed"):
+    """A process took the run up, after a pause or a crash; calls that were in flight then are interrupted.
+
+    `limits` replaces the run's limits, if given.
+    """
+
+    limits: Limits | None = None
+
+
+class RunFinished(Happened, frozen=True, gc=False, tag="run_finished"):
+    """The run ended, for the one reason in `stop`. `output` is the typed answer or an external tool's arguments."""
+
+    stop: Stop
+    decision: Decision | None = None
+    output: Any = None
+
+
+Event = (
+    RunStarted
+    | StepPrepared
+    | ModelReplied
+    | ModelFailed
+    | ToolStarted
+    | ToolFinished
+    | ApprovalRequested
+    | ApprovalDecided
+    | ResultAwaited
+    | MessageAdded
+    | NudgeGiven
+    | RunPaused
+    | RunResumed
+    | RunFinished
+)
+
+_encoder = msgspec.json.Encoder(decimal_format="string")
+_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+
+
+def encode_event(event: Event) -> bytes:
+    """The stored form of an event: one JSON object."""
+    return _encoder.encode(event)
+
+
+def decode_event(data: bytes | str) -> Event:
+    """The event that `encode_event` stored.
+
+    Raises:
+        msgspec.ValidationError: it is no event of a form that this version knows.
+        msgspec.DecodeError: it is not JSON.
+    """
+    return _decoder.decode(data)
+
+
+def read_events(rows: Iterable[bytes | str]) -> list[Event]:
+    """The events stored in `rows`, in order."""
+    return [_decoder.decode(row) for row in rows]

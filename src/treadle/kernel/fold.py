@@ -1,0 +1,435 @@
+"""fold: every transition of a run, and nothing else.
+
+The rules:
+
+1. A run is `new`, then goes round `ready` (may take a step) -> `prepared` (the model is to be called) -> `acting` (tool
+   calls are open) -> `ready`; a reply without tool calls leads to `replied`. From any of these it can be `paused` and
+   resumed, or `finished`, which is final.
+2. `TRANSITIONS` is the whole table: for each phase, the events that are legal in it, where they lead, and the function
+   that makes the next state. An event that is not in the table, or that names a step or call that is not open, raises
+   `IllegalEvent` and changes nothing.
+3. The messages are valid for every provider whenever the model may be called: an assistant message with tool calls is
+   followed at once by exactly one result for each, in call order. What is said meanwhile waits in `inbox`.
+4. A call that must not be executed (over the limit, cut off, made with tools off) is answered here, as it is recorded;
+   whatever is still open when a run finishes is answered then.
+
+`fold` is pure: no clock, no input or output. Time is what the events say.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from functools import reduce
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from treadle.kernel.events import (
+    ApprovalDecided,
+    ApprovalRequested,
+    Event,
+    MessageAdded,
+    ModelFailed,
+    ModelReplied,
+    NudgeGiven,
+    ResultAwaited,
+    RunFinished,
+    RunPaused,
+    RunResumed,
+    RunStarted,
+    StepPrepared,
+    ToolFinished,
+    ToolStarted,
+)
+from treadle.kernel.context import have_distinct_ids
+from treadle.kernel.log import Log
+from treadle.kernel.messages import ToolCall, Usage, UserMessage
+from treadle.kernel.state import Phase, RunState
+from treadle.kernel.step import CallRecord, CallStatus, Step, unexecuted
+from treadle.kernel.stop import Stop
+from treadle.kernel.tokens import estimate_tokens
+
+UNEXECUTED_FINISH = {
+    "length": "The reply was cut off at its length limit, so this call may be incomplete.",
+    "content_filter": "The provider's content filter ended the reply.",
+    "refusal": "The reply was ended by a refusal.",
+}
+
+
+class IllegalEvent(Exception):
+    """An event that cannot follow on the state it was given to."""
+
+
+def fold(state: RunState, event: Event) -> RunState:
+    """The state after `event`.
+
+    Raises:
+        IllegalEvent: `event` cannot follow; the message names the phase and the event. `state` is as it was.
+    """
+    transition = TRANSITIONS[state.phase].get(type(event))
+    if transition is None:
+        legal = ", ".join(sorted(kind.__name__ for kind in TRANSITIONS[state.phase])) or "nothing"
+        raise IllegalEvent(
+            f"a run that is {state.phase!r} cannot take {type(event).__name__}; {legal} can follow "
+            f"(run {state.run_id or '?'}, event {state.events})"
+        )
+    return transition.apply(state, event)
+
+
+def fold_all(events: Iterable[Event], state: RunState | None = None) -> RunState:
+    """The state after `events`, from the beginning or from `state`."""
+    return reduce(fold, events, RunState() if state is None else state)
+
+
+def _run_started(state: RunState, event: RunStarted) -> RunState:
+    return RunState(
+        phase="ready",
+        run_id=event.run_id,
+        agent=event.agent,
+        model=event.model,
+        limits=event.limits,
+        on_limit=event.on_limit,
+        tools=event.tools,
+        tool_choice=event.tool_choice,
+        settings=event.settings,
+        tool_tokens=event.tool_tokens,
+        known_tokens=event.tool_tokens,
+        parent=event.parent,
+        messages=Log(event.messages),
+        started_at=event.at,
+        resumed_at=event.at,
+        now=event.at,
+        events=1,
+    )
+
+
+def _step_prepared(state: RunState, event: StepPrepared) -> RunState:
+    if event.step != len(state.steps):
+        raise IllegalEvent(f"step {event.step} was prepared, but step {len(state.steps)} is next (run {state.run_id})")
+    messages = state.messages.append(UserMessage(event.note)) if event.note else state.messages
+    step = Step(event.step, event.decision, event.at, event.landing)
+    return replace(
+        state,
+        phase="prepared",
+        messages=messages,
+        step=step,
+        prepared=event,
+        failure=None,
+        now=event.at,
+        events=state.events + 1,
+    )
+
+
+def _open_step(state: RunState, number: int, what: str) -> Step:
+    if state.step is None or state.step.number != number:
+        under_way = "no step" if state.step is None else f"step {state.step.number}"
+        raise IllegalEvent(f"{what} names step {number}, but {under_way} is under way (run {state.run_id})")
+    return state.step
+
+
+def _model_replied(state: RunState, event: ModelReplied) -> RunState:
+    step = _open_step(state, event.step, "ModelReplied")
+    message = event.message
+    calls = message.calls
+    empty = not message.content or not (calls or message.text.strip() or event.finish == "pause")
+    messages = state.messages if empty else state.messages.append(message)
+    usage = event.usage or Usage(state.next_tokens, estimate_tokens(message), estimated=True)
+    records, allowed = _recorded(state, step, event, calls) if calls else ((), 0)
+    step = replace(
+        step,
+        model=event.model or state.model,
+        message=message,
+        usage=usage,
+        cost=event.cost,
+        finish=event.finish,
+        finish_detail=event.finish_detail,
+        calls=records,
+        replied_at=event.at,
+    )
+    state = replace(
+        state,
+        phase="replied",
+        messages=messages,
+        step=step,
+        open_calls=sum([record.result is None for record in records]),
+        tool_calls=state.tool_calls + allowed,
+        refused=allowed < len(calls),
+        usage=state.usage + usage,
+        cost=state.cost if event.cost is None else (state.cost or Decimal(0)) + event.cost,
+        known_tokens=usage.total_tokens,
+        known_messages=len(messages),
+        text=message.text or state.text,
+        now=event.at,
+        events=state.events + 1,
+    )
+    if state.open_calls:
+        return replace(state, phase="acting")
+    goes_on = bool(calls or event.finish == "pause" or state.inbox) and event.finish not in UNEXECUTED_FINISH
+    return _closed(state, step, event.at, "ready" if goes_on and step.landing is None else "replied")
+
+
+def _recorded(
+    state: RunState, step: Step, event: ModelReplied, calls: Sequence[ToolCall]
+) -> tuple[tuple[CallRecord, ...], int]:
+    """The records of a reply's calls, those that must not be executed already answered, and how many may be."""
+    if not have_distinct_ids(calls):
+        raise IllegalEvent(f"the calls of step {step.number} need ids that differ (run {state.run_id})")
+    limit = state.limits.tool_calls
+    allowed = len(calls) if limit is None else max(0, min(len(calls), limit - state.tool_calls))
+    why = f"The run's limit of {limit} tool calls is reached."
+    if step.landing is not None:
+        allowed, why = 0, "Tools are off: the run is at its limit and this was its closing reply."
+    elif event.finish in UNEXECUTED_FINISH:
+        allowed, why = 0, UNEXECUTED_FINISH[event.finish]
+    if allowed == len(calls):
+        return tuple([CallRecord(call) for call in calls]), allowed
+    refusal = unexecuted(f"This call was not executed. {why}")
+    return tuple(
+        CallRecord(call)
+        if i < allowed
+        else replace(CallRecord(call).answered(refusal, is_error=True, at=event.at), status="refused")
+        for i, call in enumerate(calls)
+    ), allowed
+
+
+def _model_failed(state: RunState, event: ModelFailed) -> RunState:
+    step = _open_step(state, event.step, "ModelFailed")
+    return replace(
+        state,
+        step=replace(step, failures=step.failures + 1),
+        failure=event.error if event.retry_in is None else None,
+        text=event.text or state.text,
+        now=event.at,
+        events=state.events + 1,
+    )
+
+
+def _on_call(
+    state: RunState, event: ToolStarted | ToolFinished | ApprovalRequested | ApprovalDecided | ResultAwaited
+) -> tuple[Step, int]:
+    """The step under way and the place in it of the open call that `event` names."""
+    step = _open_step(state, event.step, type(event).__name__)
+    for i, record in enumerate(step.calls):
+        if record.call.id == event.call_id and record.result is None:
+            return step, i
+    raise IllegalEvent(
+        f"{type(event).__name__} names call {event.call_id!r}, but it is not open in step {step.number} "
+        f"(run {state.run_id})"
+    )
+
+
+def _expect(record: CallRecord, event: Event, *statuses: CallStatus) -> None:
+    if record.status not in statuses:
+        raise IllegalEvent(
+            f"call {record.id!r} is {record.status!r} and cannot take {type(event).__name__}; "
+            f"it would have to be {' or '.join(map(repr, statuses))}"
+        )
+
+
+def _with_call(state: RunState, step: Step, i: int, record: CallRecord, at: float) -> RunState:
+    """The state with a changed call; when it was the last open one, with the step closed."""
+    calls = step.calls
+    calls = (record,) if len(calls) == 1 else (*calls[:i], record, *calls[i + 1 :])
+    step = replace(step, calls=calls)
+    answered = record.result is not None
+    open_calls = state.open_calls - answered
+    if answered:
+        counts = {**state.call_counts, record.name: state.call_counts.get(record.name, 0) + 1}
+        state = replace(state, step=step, open_calls=open_calls, call_counts=counts, now=at, events=state.events + 1)
+    else:
+        state = replace(state, step=step, now=at, events=state.events + 1)
+    return state if open_calls else _closed(state, step, at, "ready")
+
+
+def _closed(state: RunState, step: Step, at: float, phase: Phase) -> RunState:
+    """The state with its step complete: results in call order, then what was said meanwhile."""
+    step = replace(step, ended_at=at)
+    results = [record.result for record in step.calls if record.result is not None]
+    return replace(
+        state,
+        phase=phase,
+        messages=state.messages.extend([*results, *state.inbox]),
+        inbox=(),
+        steps=state.steps.append(step),
+        step=None,
+        prepared=None,
+        errors=_errors(state, step),
+    )
+
+
+def _errors(state: RunState, step: Step) -> int:
+    """Steps in a row in which everything went wrong: only a call that went well starts the count again."""
+    if step.failed and step.finish != "pause":
+        return state.errors + 1
+    return 0 if step.calls else state.errors
+
+
+def _tool_started(state: RunState, event: ToolStarted) -> RunState:
+    step, i = _on_call(state, event)
+    record = step.calls[i]
+    _expect(record, event, "asked", "approved", "interrupted")
+    return _with_call(state, step, i, replace(record, status="started", executed=True, started_at=event.at), event.at)
+
+
+def _tool_finished(state: RunState, event: ToolFinished) -> RunState:
+    step, i = _on_call(state, event)
+    record = step.calls[i].answered(event.content, is_error=event.is_error, at=event.at, app=event.app)
+    return _with_call(state, step, i, record, event.at)
+
+
+def _approval_requested(state: RunState, event: ApprovalRequested) -> RunState:
+    step, i = _on_call(state, event)
+    _expect(step.calls[i], event, "asked", "interrupted")
+    return _with_call(state, step, i, replace(step.calls[i], status="needs_approval"), event.at)
+
+
+def _approval_decided(state: RunState, event: ApprovalDecided) -> RunState:
+    step, i = _on_call(state, event)
+    record = step.calls[i]
+    _expect(record, event, "needs_approval")
+    if event.approved:
+        record = replace(record, status="approved", edited=event.arguments or record.edited)
+    else:
+        why = f"This call was not approved{': ' + event.reason if event.reason else ''}."
+        record = record.answered(unexecuted(why), is_error=True, at=event.at)
+    return _with_call(state, step, i, record, event.at)
+
+
+def _result_awaited(state: RunState, event: ResultAwaited) -> RunState:
+    step, i = _on_call(state, event)
+    _expect(step.calls[i], event, "asked", "approved")
+    return _with_call(
+        state, step, i, replace(step.calls[i], status="awaited", executed=True, wait=event.wait), event.at
+    )
+
+
+def _message_added(state: RunState, event: MessageAdded) -> RunState:
+    if state.step is None:
+        return replace(
+            state, phase="ready", messages=state.messages.append(event.message), now=event.at, events=state.events + 1
+        )
+    return replace(state, inbox=(*state.inbox, event.message), now=event.at, events=state.events + 1)
+
+
+def _nudge_given(state: RunState, event: NudgeGiven) -> RunState:
+    errors = state.errors + 1 if event.fault else state.errors
+    messages = state.messages.append(UserMessage(event.text))
+    return replace(state, phase="ready", messages=messages, errors=errors, now=event.at, events=state.events + 1)
+
+
+def _run_paused(state: RunState, event: RunPaused) -> RunState:
+    return replace(
+        state, phase="paused", paused_from=state.phase, stop=event.stop, now=event.at, events=state.events + 1
+    )
+
+
+def _run_resumed(state: RunState, event: RunResumed) -> RunState:
+    """The time since the last event was a pause, or nobody's: it does not count."""
+    phase = state.paused_from if state.phase == "paused" else state.phase
+    step = state.step
+    if step is not None and any(record.status == "started" for record in step.calls):
+        calls = tuple(
+            replace(record, status="interrupted") if record.status == "started" else record for record in step.calls
+        )
+        step = replace(step, calls=calls)
+    return replace(
+        state,
+        phase=phase,
+        step=step,
+        limits=event.limits or state.limits,
+        failure=None,
+        stop=None,
+        earlier=state.elapsed,
+        resumed_at=event.at,
+        now=event.at,
+        events=state.events + 1,
+    )
+
+
+def _run_finished(state: RunState, event: RunFinished) -> RunState:
+    """Whatever is open is answered, so that the history can be continued."""
+    step = state.step
+    if step is not None and step.message is not None:
+        calls = tuple(
+            record if record.result is not None else _left_open(record, event.stop, event.at) for record in step.calls
+        )
+        state = _closed(state, replace(step, calls=calls), event.at, "finished")
+    if state.inbox:
+        state = replace(state, messages=state.messages.extend(state.inbox), inbox=())
+    return replace(
+        state,
+        phase="finished",
+        step=None,
+        prepared=None,
+        open_calls=0,
+        stop=event.stop,
+        decision=event.decision,
+        output=event.output,
+        now=event.at,
+        events=state.events + 1,
+    )
+
+
+def _left_open(record: CallRecord, stop: Stop, at: float) -> CallRecord:
+    if record.status == "awaited":
+        return record.answered("The run ended with this call.", is_error=False, at=at)
+    if record.status in ("started", "interrupted"):
+        why = f"The run stopped ({stop.reason}) while this call was under way; its outcome is unknown."
+        return record.answered(
+            unexecuted(why).replace('"executed":false', '"executed":"unknown"'), is_error=True, at=at
+        )
+    return record.answered(
+        unexecuted(f"This call was not executed: the run stopped ({stop.reason})."), is_error=True, at=at
+    )
+
+
+class Transition(Struct, frozen=True):
+    """One row of the table: the phases an event may lead to, and what makes the next state."""
+
+    leads_to: tuple[Phase, ...]
+    apply: Callable[[RunState, Any], RunState]
+
+
+_RUNNING: dict[type, Transition] = {
+    RunPaused: Transition(("paused",), _run_paused),
+    RunFinished: Transition(("finished",), _run_finished),
+}
+
+TRANSITIONS: dict[Phase, dict[type, Transition]] = {
+    "new": {RunStarted: Transition(("ready",), _run_started)},
+    "ready": {
+        StepPrepared: Transition(("prepared",), _step_prepared),
+        MessageAdded: Transition(("ready",), _message_added),
+        NudgeGiven: Transition(("ready",), _nudge_given),
+        RunResumed: Transition(("ready",), _run_resumed),
+        **_RUNNING,
+    },
+    "prepared": {
+        ModelReplied: Transition(("acting", "replied", "ready"), _model_replied),
+        ModelFailed: Transition(("prepared",), _model_failed),
+        MessageAdded: Transition(("prepared",), _message_added),
+        RunResumed: Transition(("prepared",), _run_resumed),
+        **_RUNNING,
+    },
+    "acting": {
+        ToolStarted: Transition(("acting",), _tool_started),
+        ToolFinished: Transition(("acting", "ready"), _tool_finished),
+        ApprovalRequested: Transition(("acting",), _approval_requested),
+        ApprovalDecided: Transition(("acting", "ready"), _approval_decided),
+        ResultAwaited: Transition(("acting",), _result_awaited),
+        MessageAdded: Transition(("acting",), _message_added),
+        RunResumed: Transition(("acting",), _run_resumed),
+        **_RUNNING,
+    },
+    "replied": {
+        MessageAdded: Transition(("ready",), _message_added),
+        NudgeGiven: Transition(("ready",), _nudge_given),
+        RunResumed: Transition(("replied",), _run_resumed),
+        **_RUNNING,
+    },
+    "paused": {
+        RunResumed: Transition(("ready", "prepared", "acting", "replied"), _run_resumed),
+        RunFinished: Transition(("finished",), _run_finished),
+    },
+    "finished": {},
+}

@@ -1,0 +1,102 @@
+"""RunState: everything that follows from a run's events so far. `fold.py` makes it, `decide.py` reads it."""
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct
+
+from treadle.kernel.events import ErrorInfo, Parent, StepPrepared
+from treadle.kernel.log import Log
+from treadle.kernel.messages import Message, ModelSettings, Usage, UserMessage
+from treadle.kernel.step import Step
+from treadle.kernel.stop import Decision, Limits, OnLimit, Stop
+from treadle.kernel.tokens import estimate_tokens
+
+if TYPE_CHECKING:
+    from treadle.kernel.progress import ObservedCall
+
+Phase = Literal["new", "ready", "prepared", "acting", "replied", "paused", "finished"]
+
+
+class RunState(Struct, frozen=True, gc=False):
+    """Everything that follows from a run's events so far.
+
+    Attributes:
+        phase: where the run stands; see the module's rules.
+        messages: the history as the next model call will see it, the system message first.
+        steps: the steps that are complete; `step` is the one under way.
+        inbox: what was said to the run while a step was under way.
+        tool_calls: tool calls within the limit so far; `call_counts` by tool name; `refused` whether the last step
+            asked for more than the limit allows.
+        usage, cost: of all model calls so far; the cost is None as long as no price is known.
+        errors: steps in a row in which everything went wrong.
+        known_tokens: tokens of the history as last reported or estimated, which covers its first `known_messages`.
+        failure: the last failed attempt at the model call under way, if it is not to be tried again.
+        text: the last text that the model said, whole or in part.
+        started_at, now: the times of the first and the last event, Unix seconds.
+        resumed_at: when the run was started or last taken up; it had been under way for `earlier` seconds before.
+        stop: why the run ended or paused; `decision` is the record of the look at the limits that ended it.
+        output: the structured answer, or an external tool's arguments.
+        events: how many events have been folded.
+    """
+
+    phase: Phase = "new"
+    run_id: str = ""
+    agent: str = ""
+    model: str = ""
+    limits: Limits = Limits()
+    on_limit: OnLimit = "answer"
+    tools: tuple[str, ...] = ()
+    tool_choice: str = "auto"
+    settings: ModelSettings = ModelSettings()
+    tool_tokens: int = 0
+    parent: Parent | None = None
+    messages: Log[Message] = Log()
+    steps: Log[Step] = Log()
+    step: Step | None = None
+    prepared: StepPrepared | None = None
+    inbox: tuple[UserMessage, ...] = ()
+    open_calls: int = 0
+    tool_calls: int = 0
+    call_counts: dict[str, int] = {}
+    refused: bool = False
+    usage: Usage = Usage()
+    cost: Decimal | None = None
+    errors: int = 0
+    known_tokens: int = 0
+    known_messages: int = 0
+    failure: ErrorInfo | None = None
+    text: str = ""
+    started_at: float = 0.0
+    now: float = 0.0
+    resumed_at: float = 0.0
+    earlier: float = 0.0
+    paused_from: Phase = "new"
+    stop: Stop | None = None
+    decision: Decision | None = None
+    output: Any = None
+    events: int = 0
+
+    def observed(self, window: int = 64) -> "list[ObservedCall]":
+        """The last `window` tool calls with their results, for `detect_stuck`."""
+        from treadle.kernel.progress import ObservedCall
+
+        calls: list[ObservedCall] = []
+        for step in reversed(self.steps):
+            for record in reversed(step.calls):
+                if record.result is not None:
+                    result = record.result
+                    calls.append(ObservedCall(record.name, record.arguments_json, result.text, result.is_error))
+            if len(calls) >= window:
+                break
+        return calls[window - 1 :: -1] if len(calls) > window else calls[::-1]
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds under way, pauses not counted. A clock that goes back adds nothing."""
+        return self.earlier + max(0.0, self.now - self.resumed_at)
+
+    @property
+    def next_tokens(self) -> int:
+        """What the next request will hold: as reported as far as that goes, then estimated on the high side."""
+        return self.known_tokens + sum(estimate_tokens(m) for m in self.messages.since(self.known_messages))

@@ -1,0 +1,35 @@
+"""How many tokens a message takes, estimated on the high side where nobody has counted."""
+
+from treadle.kernel.messages import Message, Text, Thinking, ToolCall
+
+CHARS_PER_TOKEN = 3
+"""Characters of ASCII text in a token, rounded down: English prose has about 4, JSON and code about 3."""
+
+MESSAGE_TOKENS = 8
+"""What a provider adds around a message, and around a call or image in it, rounded up."""
+
+MEDIA_TOKENS = 1600
+"""An image or a page of a file; providers charge about 1,600 for the largest they do not scale down."""
+
+
+def estimate_text(text: str) -> int:
+    """Tokens in `text`. Outside ASCII a character can be a token or more, so its bytes are counted."""
+    return (len(text) if text.isascii() else len(text.encode()) * 2) // CHARS_PER_TOKEN + 1
+
+
+def estimate_tokens(message: Message) -> int:
+    """Tokens of `message` in a request."""
+    content = message.content
+    if isinstance(content, str):
+        return estimate_text(content) + MESSAGE_TOKENS
+    total = MESSAGE_TOKENS
+    for part in content:
+        if isinstance(part, Text):
+            total += estimate_text(part.text)
+        elif isinstance(part, ToolCall):
+            total += estimate_text(part.arguments) + estimate_text(part.name) + MESSAGE_TOKENS
+        elif isinstance(part, Thinking):
+            total += estimate_text(part.text)
+        else:
+            total += MEDIA_TOKENS
+    return total

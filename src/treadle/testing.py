@@ -1,0 +1,157 @@
+"""Models for tests: one that says what a script says, one that replays a journal, and a switch that forbids real ones."""
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import msgspec
+
+from treadle.journal import Journal
+from treadle.kernel.events import Event, ModelReplied
+from treadle.kernel.messages import AssistantMessage, AssistantPart, Json, Text, Thinking, ToolCall, Usage
+from treadle.models.errors import ModelError
+from treadle.models.permission import forbid_real_models
+from treadle.models.port import (
+    ModelEvent,
+    ModelReply,
+    ModelRequest,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallCompleted,
+    ToolCallDelta,
+    ToolCallStarted,
+)
+from treadle.models.price import Price
+
+Calls: TypeAlias = Sequence[tuple[str, Json | str]]
+Turn: TypeAlias = (
+    "str | Calls | tuple[str, Calls] | ModelReply | BaseException | AsyncIterator[ModelEvent] | "
+    "Callable[[ModelRequest], Turn | Awaitable[Turn]]"
+)
+
+
+class ScriptExhausted(ModelError):
+    """A scripted or replayed model was asked for more than it has to say."""
+
+    kind = "script_exhausted"
+
+
+class ScriptedModel:
+    """A model that says what it is told to.
+
+    Args:
+        turns: what it replies, one after the other; or one function of the request, plain or asynchronous, that is
+            called for every reply. A turn is a text; a list of `(tool, arguments)` pairs, the arguments a dict, or a
+            text that is sent as it is; a `(text, calls)` pair; a whole `ModelReply`; an exception, which is raised; an
+            asynchronous iterator of model events; or a function of the request that returns one of these.
+        chunk: how many characters a piece of streamed text has; None streams it whole.
+        name: what the model is called.
+        usage: the tokens that every reply reports; None reports none, and they are estimated.
+        price: what they cost.
+
+    Attributes:
+        requests: what it was sent, in order; None as `record` leaves it empty.
+    """
+
+    def __init__(
+        self,
+        turns: Iterable[Turn] | Callable[[ModelRequest], Any],
+        chunk: int | None = None,
+        *,
+        name: str = "scripted",
+        usage: Usage | None = None,
+        price: Price | None = None,
+    ) -> None:
+        self.name = name
+        self.requests: list[ModelRequest] = []
+        self.chunk, self.usage, self.price = chunk, usage, price
+        self._function = turns if callable(turns) else None
+        self._turns: list[Turn] = [] if callable(turns) else list(turns)
+
+    def cost(self, usage: Usage) -> Decimal | None:
+        """What `usage` costs, if the model was given a price."""
+        return None if self.price is None else self.price.of(usage)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """The next turn, as events."""
+        number = len(self.requests)
+        self.requests.append(request)
+        turn: Any = self._function or self._turn(number)
+        while callable(turn) and not hasattr(turn, "__aiter__"):
+            turn = turn(request)
+            if inspect.isawaitable(turn):
+                turn = await turn
+        if isinstance(turn, BaseException):
+            raise turn
+        if hasattr(turn, "__aiter__"):
+            async for event in turn:
+                yield event
+            return
+        reply = turn if isinstance(turn, ModelReply) else self._reply(turn, number)
+        for part in reply.message.content:
+            for event in self._deltas(part):
+                yield event
+        yield reply
+
+    def _turn(self, number: int) -> Turn:
+        if number >= len(self._turns):
+            raise ScriptExhausted(
+                f"the script has {len(self._turns)} turns and was asked for turn {number + 1}: add a turn, or limit "
+                "the steps"
+            )
+        return self._turns[number]
+
+    def _reply(self, turn: Any, number: int) -> ModelReply:
+        text, calls = ("", turn) if isinstance(turn, list) else (turn, ()) if isinstance(turn, str) else turn
+        parts: list[AssistantPart] = [Text(text)] if text else []
+        for i, (name, arguments) in enumerate(calls):
+            json = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
+            parts.append(ToolCall(f"call_{number}_{i}", name, json))
+        return ModelReply(AssistantMessage(tuple(parts)), self.usage, "tool_calls" if calls else "stop")
+
+    def _deltas(self, part: AssistantPart) -> Iterable[ModelEvent]:
+        if isinstance(part, Text):
+            size = self.chunk or len(part.text)
+            return [TextDelta(part.text[i : i + size]) for i in range(0, len(part.text), size)]
+        if isinstance(part, ToolCall):
+            return (
+                ToolCallStarted(part.id, part.name),
+                ToolCallDelta(part.id, part.arguments),
+                ToolCallCompleted(part.id),
+            )
+        return (ThinkingDelta(part.text),) if isinstance(part, Thinking) else ()
+
+
+class ReplayModel:
+    """A model that says again what was said in a run, step by step, from the run's events; nothing is called.
+
+    Args:
+        events: the events of the run, as `journal.read(run_id)` returns them.
+    """
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        self._replies = {event.step: event for event in events if isinstance(event, ModelReplied)}
+        self.name = "replay"
+
+    @classmethod
+    async def of(cls, journal: Journal, run_id: str) -> "ReplayModel":
+        """The model that replays run `run_id` of `journal`.
+
+        Raises:
+            UnknownRun: the journal has no such run.
+        """
+        return cls(await journal.read(run_id))
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """The reply that was recorded for the request's step."""
+        event = self._replies.get(request.step)
+        if event is None:
+            raise ScriptExhausted(f"the replayed run has no reply for step {request.step}; it has {len(self._replies)}")
+        text = event.message.text
+        if text:
+            yield TextDelta(text)
+        yield ModelReply(event.message, event.usage, event.finish, event.finish_detail, event.model, event.request_id)
+
+
+__all__ = ["ReplayModel", "ScriptExhausted", "ScriptedModel", "Turn", "forbid_real_models"]
