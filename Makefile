@@ -1,0 +1,75 @@
+# What people do here, by name. Everything runs in .venv, which is set up when it is missing or out of date.
+#
+#   make test ARGS="tests/kernel -k fold"     other arguments for pytest
+#   make bench BENCH=bench/loop.py            one benchmark
+#   make demo PYTHON=/opt/python/bin/python3  another Python
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench docs diagram lock clean
+# One target at a time, so that `make -j check test` prints one thing after the other.
+.NOTPARALLEL:
+
+# Nothing of the caller's own Python set-up may reach ours. pip's settings may: they say where the package index is.
+unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONSTARTUP CONDA_PREFIX MYPYPATH
+
+# The first Python that is new enough and really runs: version managers leave names behind that do not.
+PYTHON ?= $(shell unset PYTHONPATH PYTHONHOME; for python in python3.13 python3.12 python3.11 python3; do \
+	if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; \
+	then echo $$python; break; fi; done)
+BIN := .venv/bin
+BENCH ?= $(wildcard bench/*.py)
+ARGS ?=
+
+define ready
+	@python="$(PYTHON)"; if [ -z "$$python" ]; then \
+	echo "treadle needs Python 3.11 or newer with its venv module, and found none; install it, or say where it is:" >&2; \
+	echo "    make $@ PYTHON=/path/to/python3" >&2; exit 2; fi; "$$python" scripts/venv.py $(1)
+endef
+
+# Prints the plain command, then runs it. The model is named, so that a key in the environment never makes a bill.
+define ask
+	@printf '\n$$ treadle ask "%s" --model offline --trace\n\n' $(1)
+	@$(BIN)/treadle ask $(1) --model offline --trace
+endef
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+demo: ## set everything up and run the main job, with no key
+	$(call ready,)
+	$(call ask,"Compare the amount totals between fi_reporting and consolidation_mart for company 1001 in period 202401")
+	$(call ask,"What's the total value of our gadget inventory?")
+
+test: ## set everything up and run the tests
+	$(call ready,test)
+	@$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(ARGS)
+
+check: ## formatting, lint, strict types, import contracts
+	$(call ready,lint)
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: ## the benchmarks, or BENCH=bench/loop.py
+	$(call ready,)
+	@for bench in $(BENCH); do echo "$$ python $$bench"; $(BIN)/python "$$bench" || exit 1; done
+
+docs: ## build the documentation into site/
+	$(call ready,docs)
+	$(BIN)/zensical build --clean --strict
+
+diagram: ## draw docs/loop.svg from the kernel's table of transitions
+	$(call ready,)
+	$(BIN)/python scripts/diagram.py
+
+lock: ## choose the newest versions that pyproject.toml allows, into constraints.txt
+	$(call ready,lock)
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --all-extras --group dev \
+	    --custom-compile-command "make lock" --output-file constraints.txt pyproject.toml
+
+clean: ## remove everything that can be made again
+	rm -rf .venv .venv.log .venv.lock site build dist .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+	    .import_linter_cache
+	find src tests bench examples docs scripts -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,202 @@
+"""The documentation is true: every python block in it runs, and every page can be found.
+
+The blocks of a page run in order, in one namespace, in a process of their own with no keys and an empty folder to write
+to, as a reader would who pastes them one after the other. `await` may stand at the top level. A block that cannot run
+here says why in a comment right before it, `<!-- skip: reason -->`, and is reported as skipped.
+
+Run as a script, this file is that process: `test_docs.py PAGE` runs the blocks of one page.
+"""
+
+import ast
+import asyncio
+import inspect
+import os
+import re
+import subprocess
+import sys
+import textwrap
+import tomllib
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"(?P<indent>\s*)(?P<fence>`{3,}|~{3,})\s*\{?\s*\.?(?P<language>[\w+-]*)")
+SKIP = re.compile(r"\s*<!--\s*skip:\s*(?P<reason>.+?)\s*-->\s*")
+SECONDS_A_PAGE = 120
+
+
+class Block(NamedTuple):
+    """A python block: the line that its code begins on, the code, and why it is not run (empty if it is)."""
+
+    line: int
+    code: str
+    skip: str
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """The python blocks of a Markdown text, also those inside lists, tabs and notes, which are indented."""
+    skip = ""
+    lines = enumerate(text.splitlines(), start=1)
+    for number, line in lines:
+        if comment := SKIP.fullmatch(line):
+            skip = comment["reason"]
+        elif opening := FENCE.match(line):
+            closing = re.compile(rf"\s*{opening['fence'][0]}{{{len(opening['fence'])},}}\s*")
+            code = []
+            for _, inner in lines:
+                if closing.fullmatch(inner):
+                    break
+                code.append(inner)
+            if opening["language"] in ("python", "py"):
+                yield Block(number + 1, textwrap.dedent("\n".join(code)), skip)
+            skip = ""
+        elif line.strip():
+            skip = ""
+
+
+def run_page(page: Path) -> None:
+    """Runs a page's blocks; ends the process with the place and the traceback of the first that fails."""
+    namespace = {"__name__": "__main__"}
+    with asyncio.Runner() as runner:
+        for block in blocks(page.read_text(encoding="utf-8")):
+            if block.skip:
+                continue
+            try:
+                # Empty lines before the code, so that tracebacks have the page's own line numbers.
+                source = "\n" * (block.line - 1) + block.code
+                code = compile(source, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+                if code.co_flags & inspect.CO_COROUTINE:
+                    runner.run(eval(code, namespace))
+                else:
+                    exec(code, namespace)
+            except BaseException as error:
+                steps = [step for step in traceback.extract_tb(error.__traceback__) if step.filename != __file__]
+                here = [step.lineno for step in steps if step.filename == str(page)]
+                line = getattr(error, "lineno", None) if isinstance(error, SyntaxError) else here[-1] if here else None
+                what = "".join(traceback.format_list(steps) + traceback.format_exception_only(error))
+                sys.exit(f"{page}:{line or block.line}: this block fails\n{what}")
+
+
+def run_apart(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Runs a page in a process of its own, with `folder` as its working directory and home, and without keys."""
+    environment = {name: value for name, value in os.environ.items() if not re.search("API_KEY|TOKEN|BASE_URL", name)}
+    environment |= {"HOME": str(folder), "XDG_DATA_HOME": str(folder / "data"), "PYTHONIOENCODING": "utf-8"}
+    command = [sys.executable, "-W", "error", __file__, str(page)]
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS_A_PAGE, encoding="utf-8"
+    )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_block_of_the_page_runs(page: Path, tmp_path: Path) -> None:
+    done = run_apart(page, tmp_path)
+    assert done.returncode == 0, f"{done.stderr}\nprinted before:\n{done.stdout}".replace(f"{ROOT}/", "")
+
+
+def test_blocks_that_are_not_run_say_why() -> None:
+    found = [(page, block) for page in PAGES for block in blocks(page.read_text(encoding="utf-8")) if block.skip]
+    if found:
+        pytest.skip("; ".join(f"{page.relative_to(ROOT)}:{block.line}: {block.skip}" for page, block in found))
+
+
+def test_the_navigation_lists_every_page_and_no_other() -> None:
+    def leaves(entry: object) -> Iterator[str]:
+        match entry:
+            case str():
+                yield entry
+            case dict():
+                for value in entry.values():
+                    yield from leaves(value)
+            case list():
+                for value in entry:
+                    yield from leaves(value)
+
+    site = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]
+    pages = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES if page.name != "README.md"]
+    assert sorted(leaves(site["nav"])) == sorted(pages)
+
+
+def page_of(tmp_path: Path, text: str) -> subprocess.CompletedProcess[str]:
+    page = tmp_path / "page.md"
+    page.write_text(textwrap.dedent(text), encoding="utf-8")
+    return run_apart(page, tmp_path)
+
+
+def test_blocks_share_a_namespace_and_may_await(tmp_path: Path) -> None:
+    done = page_of(
+        tmp_path,
+        """
+        ```python
+        import asyncio
+        lock = asyncio.Lock()
+        ```
+
+        - in a list:
+
+            ```python
+            async with lock:
+                await asyncio.sleep(0)
+            print("held", __name__)
+            ```
+        """,
+    )
+    assert (done.returncode, done.stdout) == (0, "held __main__\n"), done.stderr
+
+
+def test_only_python_blocks_run_and_not_those_marked(tmp_path: Path) -> None:
+    done = page_of(
+        tmp_path,
+        """
+        ```console
+        $ treadle ask "?"
+        ```
+        ````markdown
+        ```python
+        raise SystemExit("this is shown, not run")
+        ```
+        ````
+        <!-- skip: needs a key -->
+
+        ```python
+        raise SystemExit("not run")
+        ```
+        ```python
+        print("run")
+        ```
+        """,
+    )
+    assert (done.returncode, done.stdout) == (0, "run\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "says"),
+    [
+        ("1 / 0", 4, "ZeroDivisionError"),
+        ("def f():\n    return 1 / 0\nf()", 5, "ZeroDivisionError"),
+        ("print(", 4, "SyntaxError"),
+        ("raise SystemExit(0)", 4, "SystemExit"),
+        ("import warnings\nwarnings.warn('old', DeprecationWarning)", 5, "DeprecationWarning"),
+        ("await missing", 4, "NameError"),
+    ],
+)
+def test_a_block_that_fails_is_named_by_file_and_line(tmp_path: Path, code: str, line: int, says: str) -> None:
+    (tmp_path / "page.md").write_text(f"# A page\n\n```python\n{code}\n```\n", encoding="utf-8")
+    done = run_apart(tmp_path / "page.md", tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"{tmp_path / 'page.md'}:{line}: this block fails\n")
+    assert says in done.stderr
+
+
+def test_a_key_in_the_environment_is_not_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "a key")
+    done = page_of(tmp_path, '```python\nimport os\nprint("ANTHROPIC_API_KEY" in os.environ)\n```')
+    assert done.stdout == "False\n", done.stderr
+
+
+if __name__ == "__main__":
+    run_page(Path(sys.argv[1]))

@@ -1,0 +1,230 @@
+"""Each limit stops the run with its own reason, before the effect that would break it."""
+
+import asyncio
+from decimal import Decimal
+
+import pytest
+
+from treadle import Agent, Limits, Misuse, Price, RunStopped, tool
+from treadle.models import ModelReply, Overloaded
+from treadle.kernel.messages import AssistantMessage, Text, ToolCall, Usage
+from treadle.testing import ScriptedModel
+
+
+def counting():
+    done = []
+
+    @tool(effect="read")
+    async def count(n: int = 0) -> int:
+        """Count."""
+        done.append(n)
+        return n
+
+    return count, done
+
+
+def always_calls(request):
+    return "summary" if request.tool_choice == "none" else [("count", {"n": request.step})]
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 7])
+def test_steps_are_never_exceeded_and_the_last_writes_up(steps):
+    count, done = counting()
+    model = ScriptedModel(always_calls)
+    result = Agent(model, tools=[count], limits=Limits(steps=steps)).run_sync("go")
+    assert result.stop.reason == "max_steps"
+    assert not result.finished
+    assert len(model.requests) == steps
+    if steps > 1:
+        assert result.text == "summary"
+        assert model.requests[-1].tool_choice == "none"
+        assert len(done) == steps - 1
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 7])
+def test_stop_takes_all_steps_and_says_what_to_try(steps):
+    count, done = counting()
+    model = ScriptedModel(lambda request: ("looking", [("count", {"n": request.step})]))
+    result = Agent(model, tools=[count], limits=Limits(steps=steps), on_limit="stop").run_sync("go")
+    assert result.stop.reason == "max_steps"
+    assert "limits.steps" in result.stop.advice
+    assert result.text == "looking"
+    assert len(model.requests) == len(done) == steps
+
+
+def test_raise_carries_the_result():
+    count, _ = counting()
+    agent = Agent(ScriptedModel(always_calls), tools=[count], limits=Limits(steps=2), on_limit="raise")
+    with pytest.raises(RunStopped, match="max_steps") as caught:
+        agent.run_sync("go")
+    assert len(caught.value.result.tool_calls_made) == 2
+
+
+def test_without_tools_the_last_step_may_answer():
+    result = Agent(ScriptedModel(["hello"]), limits=Limits(steps=1)).run_sync("hi")
+    assert result.stop.reason == "answered"
+    assert result.text == "hello"
+
+
+def test_with_tools_one_step_may_still_answer():
+    count, _ = counting()
+    result = Agent(ScriptedModel(["hello"]), tools=[count], limits=Limits(steps=1)).run_sync("hi")
+    assert result.stop.reason == "answered"
+
+
+@pytest.mark.parametrize("allowed", [0, 1, 3, 4])
+def test_tool_calls_are_counted_inside_a_parallel_batch(allowed):
+    count, done = counting()
+
+    def reply(request):
+        return "summary" if request.tool_choice == "none" else [("count", {"n": i}) for i in range(5)]
+
+    model = ScriptedModel(reply)
+    result = Agent(model, tools=[count], limits=Limits(tool_calls=allowed)).run_sync("go")
+    assert result.stop.reason == "max_tool_calls"
+    assert sorted(done) == list(range(allowed))
+    assert len(result.tool_calls_made) == allowed
+    results = [m for m in result.messages if m.role == "tool"]
+    assert [m.call_id for m in results] == [f"call_0_{i}" for i in range(5)]
+    assert [m.is_error for m in results] == [False] * allowed + [True] * (5 - allowed)
+
+
+def test_using_up_the_tool_calls_is_not_yet_too_many():
+    count, _ = counting()
+    model = ScriptedModel([[("count", {}), ("count", {})], "done"])
+    result = Agent(model, tools=[count], limits=Limits(tool_calls=2)).run_sync("go")
+    assert result.stop.reason == "answered"
+
+
+def test_errors_that_repeat_for_ever_end_the_run():
+    @tool
+    def broken() -> None:
+        """Break."""
+        raise ValueError("always")
+
+    model = ScriptedModel(lambda request: "sorry" if request.tool_choice == "none" else [("broken", {})])
+    result = Agent(model, tools=[broken], limits=Limits(consecutive_errors=3)).run_sync("go")
+    assert result.stop.reason == "consecutive_errors"
+    assert result.text == "sorry"
+    assert len(model.requests) == 4
+
+
+def test_a_call_that_goes_well_starts_the_count_of_errors_again():
+    tries = []
+
+    @tool
+    def flaky() -> str:
+        """Fail, but every third time."""
+        tries.append(1)
+        if len(tries) % 3:
+            raise ValueError("not yet")
+        return "well"
+
+    model = ScriptedModel(lambda request: "done" if request.step == 12 else [("flaky", {})])
+    result = Agent(model, tools=[flaky], limits=Limits(consecutive_errors=3)).run_sync("go")
+    assert result.stop.reason == "answered"
+
+
+def test_the_deadline_cancels_a_tool_in_flight():
+    cancelled = []
+
+    @tool
+    async def slow() -> str:
+        """Sleep."""
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.append(True)
+            raise
+        return "late"
+
+    result = Agent(ScriptedModel([("on it", [("slow", {})])]), tools=[slow], limits=Limits(seconds=0.05)).run_sync("go")
+    assert result.stop.reason == "deadline"
+    assert cancelled == [True]
+    assert result.text == "on it"
+    assert result.messages[-1].role == "tool"
+    assert "unknown" in result.messages[-1].text
+
+
+def test_the_deadline_cancels_the_model_and_keeps_what_had_arrived():
+    from treadle.models import TextDelta
+
+    async def stalls():
+        yield TextDelta("half an ")
+        await asyncio.sleep(60)
+
+    result = Agent(ScriptedModel([stalls()]), limits=Limits(seconds=0.05)).run_sync("go")
+    assert result.stop.reason == "deadline"
+    assert result.text == "half an "
+
+
+def test_tokens_are_never_exceeded():
+    count, _ = counting()
+
+    def reply(request):
+        limit = request.settings.max_tokens
+        text = Text("x" * 10)
+        usage = Usage(100 * (request.step + 1), min(40, limit))
+        return ModelReply(AssistantMessage((text, ToolCall(f"c{request.step}", "count", "{}"))), usage, "tool_calls")
+
+    for tokens in (0, 150, 500, 1000, 2500):
+        model = ScriptedModel(reply)
+        result = Agent(model, tools=[count], limits=Limits(tokens=tokens)).run_sync("go")
+        assert result.stop.reason == "max_tokens"
+        assert result.usage.total_tokens <= tokens
+
+
+def test_money_is_never_exceeded_and_replies_are_capped_to_what_is_left():
+    count, _ = counting()
+    price = Price(input=1000, output=5000)
+
+    def reply(request):
+        usage = Usage(5 * len(request.messages), request.settings.max_tokens)
+        return ModelReply(AssistantMessage((ToolCall(f"c{request.step}", "count", "{}"),)), usage, "tool_calls")
+
+    for usd in (0, 0.5, 1, 3.21):
+        result = Agent(ScriptedModel(reply, price=price), tools=[count], limits=Limits(usd=usd)).run_sync("go")
+        assert result.stop.reason == "max_cost"
+        assert (result.cost or Decimal(0)) <= Decimal(str(usd))
+
+
+def test_a_money_limit_without_a_price_is_refused_at_once():
+    with pytest.raises(Misuse, match="price of scripted is not known"):
+        Agent(ScriptedModel(["x"]), limits=Limits(usd=1))
+    agent = Agent(ScriptedModel(["x"]))
+    with pytest.raises(Misuse, match="price of scripted"):
+        agent.run_sync("go", limits=Limits(usd=1))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"steps": 0}, {"steps": -1}, {"steps": 1.5}, {"steps": True}, {"seconds": -1}, {"usd": float("nan")},
+     {"tokens": -5}, {"tool_calls": "3"}, {"consecutive_errors": 0}],
+)  # fmt: skip
+def test_a_wrong_limit_says_what_is_right(wrong):
+    with pytest.raises(ValueError, match=f"Limits.{next(iter(wrong))} takes"):
+        Limits(**wrong)
+
+
+def test_presets():
+    assert [Limits.simple().steps, Limits.medium().steps, Limits.complex().steps] == [3, 5, 10]
+
+
+def test_a_failure_of_the_closing_call_keeps_the_limit_as_the_reason():
+    count, _ = counting()
+    model = ScriptedModel(
+        lambda request: Overloaded("busy") if request.tool_choice == "none" else ("so far", [("count", {})])
+    )
+    result = Agent(model, tools=[count], limits=Limits(steps=3), retries=0).run_sync("go")
+    assert result.stop.reason == "max_steps"
+    assert result.text == "so far"
+    assert isinstance(result.error, Overloaded)
+
+
+def test_every_step_says_why_it_was_made_and_the_result_why_it_ended():
+    count, _ = counting()
+    result = Agent(ScriptedModel(always_calls), tools=[count], limits=Limits(steps=4)).run_sync("go")
+    assert [step.decision.verdict for step in result.steps] == ["go", "go", "go", "land"]
+    rows = {check.name: check for check in result.decision.checks(result.limits)}
+    assert rows["steps"].bound == 4
+    assert rows["tool_calls"].value == 3
