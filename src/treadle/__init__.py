@@ -1,55 +1,30 @@
-"""treadle: the agent loop you can read, stop, resume, replay and trust."""
+"""treadle: the agent loop you can read, stop, resume, replay and trust.
 
-from treadle.agent import Agent
-from treadle.conversation import Conversation
-from treadle.drivers.configuration import Retries, RunContext, StepContext, StepSettings
-from treadle.drivers.live import LiveRun
-from treadle.drivers.run import Run, ToolProgress
-from treadle.journal import Journal, MemoryJournal, SqliteJournal
-from treadle.kernel.conditions import (
-    Condition,
-    condition,
-    consecutive_errors,
-    cost_over,
-    elapsed_over,
-    has_tool_call,
-    no_progress,
-    step_count,
-    text_contains,
-    tokens_over,
-    tool_call_count,
-)
-from treadle.kernel.decide import CallModel, Command, Finish, Nudge, Pause, PrepareStep, RunTools, decide
-from treadle.kernel.errors import Misuse
-from treadle.kernel.events import Event
-from treadle.kernel.fold import IllegalEvent, fold
-from treadle.kernel.messages import File, Image, Message, ModelSettings, Text, Usage
-from treadle.kernel.state import RunState
-from treadle.kernel.step import CallRecord, Step
-from treadle.kernel.stop import Decision, Limits, Stop
-from treadle.models.price import Price
-from treadle.result import Pending, RunResult, RunStopped
-from treadle.tools import (
-    BadTool,
-    Skill,
-    SkillRegistry,
-    Tool,
-    ToolContext,
-    ToolError,
-    ToolResult,
-    external_tool,
-    load_tools,
-    tool,
-)
+The public names are those of `treadle.api`, loaded when the first of them is used, so that `treadle --help` answers at once.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from treadle.api import *
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "Agent", "BadTool", "CallModel", "CallRecord", "Command", "Condition", "Conversation", "Decision", "Event", "File",
-    "Finish", "IllegalEvent", "Image", "Journal", "Limits", "LiveRun", "MemoryJournal", "Message", "Misuse",
-    "ModelSettings", "Nudge", "Pause", "Pending", "PrepareStep", "Price", "Retries", "Run", "RunContext", "RunResult",
-    "RunState", "RunStopped", "RunTools", "Skill", "SkillRegistry", "SqliteJournal", "Step", "StepContext",
-    "StepSettings", "Stop", "Text", "Tool", "ToolContext", "ToolError", "ToolProgress", "ToolResult", "Usage",
-    "condition", "consecutive_errors", "cost_over", "decide", "elapsed_over", "external_tool", "fold", "has_tool_call",
-    "load_tools", "no_progress", "step_count", "text_contains", "tokens_over", "tool", "tool_call_count",
-]  # fmt: skip
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name.startswith("__") and name != "__all__":
+        raise AttributeError(name)
+    try:
+        value = getattr(import_module("treadle.api"), name)
+    except AttributeError:
+        raise AttributeError(f"treadle has no public name {name!r}; see dir(treadle)") from None
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    from treadle import api
+
+    return sorted([*globals(), *api.__all__])

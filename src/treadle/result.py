@@ -12,7 +12,6 @@ from treadle.kernel.messages import Message, SystemMessage, Usage
 from treadle.kernel.state import RunState
 from treadle.kernel.step import CallRecord, Step
 from treadle.kernel.stop import Limits, Stop, stopped
-from treadle.models import errors
 from treadle.models.errors import ModelError
 
 
@@ -156,6 +155,6 @@ def _typed(error: Exception | None, info: ErrorInfo | None) -> ModelError | None
         return None
     if isinstance(error, ModelError):
         return error
-    kinds = [ModelError, *ModelError.__subclasses__()]
-    kind = next((kind for kind in kinds if kind.kind == info.kind), errors.ModelError)
+    kinds: list[type[ModelError]] = [ModelError, *ModelError.__subclasses__()]
+    kind = next((kind for kind in kinds if kind.kind == info.kind), ModelError)
     return kind(info.message, status=info.status, request_id=info.request_id)

@@ -1,4 +1,4 @@
-"""Models for tests: one that says what a script says, one that replays a journal, and a switch that forbids real ones."""
+"""Models for tests: one that says what a script says, one that replays a run, and a switch that forbids real ones."""
 
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -47,11 +47,12 @@ class ScriptedModel:
             asynchronous iterator of model events; or a function of the request that returns one of these.
         chunk: how many characters a piece of streamed text has; None streams it whole.
         name: what the model is called.
+        keep_requests: whether `requests` is filled; a long benchmark may do without.
         usage: the tokens that every reply reports; None reports none, and they are estimated.
         price: what they cost.
 
     Attributes:
-        requests: what it was sent, in order; None as `record` leaves it empty.
+        requests: what it was sent, in order.
     """
 
     def __init__(
@@ -60,11 +61,13 @@ class ScriptedModel:
         chunk: int | None = None,
         *,
         name: str = "scripted",
+        keep_requests: bool = True,
         usage: Usage | None = None,
         price: Price | None = None,
     ) -> None:
         self.name = name
         self.requests: list[ModelRequest] = []
+        self._keep, self._asked = keep_requests, 0
         self.chunk, self.usage, self.price = chunk, usage, price
         self._function = turns if callable(turns) else None
         self._turns: list[Turn] = [] if callable(turns) else list(turns)
@@ -75,8 +78,10 @@ class ScriptedModel:
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """The next turn, as events."""
-        number = len(self.requests)
-        self.requests.append(request)
+        number = self._asked
+        self._asked += 1
+        if self._keep:
+            self.requests.append(request)
         turn: Any = self._function or self._turn(number)
         while callable(turn) and not hasattr(turn, "__aiter__"):
             turn = turn(request)

@@ -7,9 +7,10 @@ with which. What a tool may have done already is in the journal before it is sta
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
+
+from msgspec import Struct
 
 from treadle.drivers.run import Run, ToolProgress
 from treadle.drivers.think import seconds_left
@@ -25,8 +26,7 @@ INTERRUPTED = unexecuted(
 ).replace('"executed":false', '"executed":"unknown"')
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
+class Admitted(Struct, frozen=True):
     """A call that may be run: its record, its tool, and its arguments as validated."""
 
     record: CallRecord

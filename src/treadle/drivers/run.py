@@ -81,9 +81,9 @@ class Run:
         self.error: Exception | None = None
         self.pause_wanted = False
         self._on_event = on_event
-        self._unsaved: list[Event] = []
         self._events: list[Event] = []
-        self._saved = self.state.events
+        self._saved = 0
+        self._earlier = self.state.events
         self._step_model: Model | None = None
 
     @property
@@ -95,6 +95,11 @@ class Run:
     def finished(self) -> bool:
         """Whether the run has ended; a paused one has not."""
         return self.state.phase == "finished"
+
+    @property
+    def watched(self) -> bool:
+        """Whether anybody is shown the events."""
+        return self._on_event is not None
 
     @property
     def events(self) -> Sequence[Event]:
@@ -121,7 +126,6 @@ class Run:
         elif not event.at:
             event = replace(event, at=time.time())
         self.state = fold(self.state, event)
-        self._unsaved.append(event)
         self._events.append(event)
         if self._on_event is not None:
             self.show(event)
@@ -140,11 +144,10 @@ class Run:
         Raises:
             JournalConflict: another process has taken the run over; this one must stop.
         """
-        if self._unsaved:
-            batch, self._unsaved = self._unsaved, []
-            start, self._saved = self._saved, self._saved + len(batch)
-            if self.config.journal is not None:
-                await self.config.journal.append(self.run_id, start, batch)
+        journal, saved, fed = self.config.journal, self._saved, len(self._events)
+        if journal is not None and saved < fed:
+            self._saved = fed
+            await journal.append(self.run_id, self._earlier + saved, self._events[saved:fed])
 
     def start(self, run_id: str, messages: Sequence[Message], limits: Any = None) -> None:
         """Feeds the run's first event."""
@@ -245,10 +248,10 @@ class Run:
 
     async def call_tool(self, record: CallRecord) -> Event:
         """Validates and runs one tool call; the event that records its result, or that it waits for someone."""
-        from treadle.drivers.act import admit, execute
+        from treadle.drivers.act import Admitted, admit, execute
 
         admitted = admit(self, record)
-        return admitted if isinstance(admitted, Struct) else await execute(self, admitted)
+        return await execute(self, admitted) if isinstance(admitted, Admitted) else admitted
 
 
 def check_tool_choice(choice: str | None, names: Any, where: str) -> None:

@@ -46,7 +46,8 @@ async def think(run: Run) -> None:
 async def _reply(run: Run) -> ModelReply:
     """The whole reply; its pieces are shown as they come."""
     reply: ModelReply | None = None
-    show, partial = run.show, run.partial
+    show = run.show if run.watched else None
+    partial = run.partial
     async for event in run.model.stream(run.request()):
         kind = type(event)
         if kind is TextDelta:
@@ -54,7 +55,8 @@ async def _reply(run: Run) -> ModelReply:
         elif kind is ModelReply:
             reply = event  # type: ignore[assignment]
             continue
-        show(event)
+        if show is not None:
+            show(event)
     if reply is None:
         raise ProtocolError(f"{run.model.name} ended its stream without a ModelReply, which must be the last event")
     return reply

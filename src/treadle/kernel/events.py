@@ -94,7 +94,7 @@ class ModelReplied(Happened, frozen=True, gc=False, tag="model_replied"):
 
     step: int
     message: AssistantMessage
-    usage: Usage | None = None
+    usage: Usage = Usage()
     finish: Finish = "stop"
     finish_detail: str = ""
     model: str = ""

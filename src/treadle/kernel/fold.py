@@ -43,11 +43,10 @@ from treadle.kernel.events import (
 )
 from treadle.kernel.context import have_distinct_ids
 from treadle.kernel.log import Log
-from treadle.kernel.messages import ToolCall, Usage, UserMessage
+from treadle.kernel.messages import Message, ToolCall, UserMessage
 from treadle.kernel.state import Phase, RunState
 from treadle.kernel.step import CallRecord, CallStatus, Step, unexecuted
 from treadle.kernel.stop import Stop
-from treadle.kernel.tokens import estimate_tokens
 
 UNEXECUTED_FINISH = {
     "length": "The reply was cut off at its length limit, so this call may be incomplete.",
@@ -129,15 +128,15 @@ def _open_step(state: RunState, number: int, what: str) -> Step:
 
 def _model_replied(state: RunState, event: ModelReplied) -> RunState:
     step = _open_step(state, event.step, "ModelReplied")
-    message = event.message
-    calls = message.calls
-    empty = not message.content or not (calls or message.text.strip() or event.finish == "pause")
-    messages = state.messages if empty else state.messages.append(message)
-    usage = event.usage or Usage(state.next_tokens, estimate_tokens(message), estimated=True)
+    message, usage = event.message, event.usage
+    calls, text = message.calls, message.text
     records, allowed = _recorded(state, step, event, calls) if calls else ((), 0)
+    messages = state.messages
+    if message.content and (calls or text.strip() or event.finish == "pause"):
+        messages = messages.append(message)
     step = replace(
         step,
-        model=event.model or state.model,
+        model=event.model,
         message=message,
         usage=usage,
         cost=event.cost,
@@ -146,26 +145,26 @@ def _model_replied(state: RunState, event: ModelReplied) -> RunState:
         calls=records,
         replied_at=event.at,
     )
-    state = replace(
+    replied = replace(
         state,
-        phase="replied",
+        phase="acting",
         messages=messages,
         step=step,
-        open_calls=sum([record.result is None for record in records]),
+        open_calls=allowed,
         tool_calls=state.tool_calls + allowed,
         refused=allowed < len(calls),
         usage=state.usage + usage,
         cost=state.cost if event.cost is None else (state.cost or Decimal(0)) + event.cost,
         known_tokens=usage.total_tokens,
         known_messages=len(messages),
-        text=message.text or state.text,
+        text=text or state.text,
         now=event.at,
         events=state.events + 1,
     )
-    if state.open_calls:
-        return replace(state, phase="acting")
+    if allowed:
+        return replied
     goes_on = bool(calls or event.finish == "pause" or state.inbox) and event.finish not in UNEXECUTED_FINISH
-    return _closed(state, step, event.at, "ready" if goes_on and step.landing is None else "replied")
+    return _closed(replied, step, event.at, "ready" if goes_on and step.landing is None else "replied")
 
 
 def _recorded(
@@ -229,39 +228,34 @@ def _expect(record: CallRecord, event: Event, *statuses: CallStatus) -> None:
 def _with_call(state: RunState, step: Step, i: int, record: CallRecord, at: float) -> RunState:
     """The state with a changed call; when it was the last open one, with the step closed."""
     calls = step.calls
-    calls = (record,) if len(calls) == 1 else (*calls[:i], record, *calls[i + 1 :])
-    step = replace(step, calls=calls)
-    answered = record.result is not None
-    open_calls = state.open_calls - answered
-    if answered:
-        counts = {**state.call_counts, record.name: state.call_counts.get(record.name, 0) + 1}
-        state = replace(state, step=step, open_calls=open_calls, call_counts=counts, now=at, events=state.events + 1)
+    step = replace(step, calls=(record,) if len(calls) == 1 else (*calls[:i], record, *calls[i + 1 :]))
+    if record.result is None:
+        return replace(state, step=step, now=at, events=state.events + 1)
+    counts = {**state.call_counts, record.call.name: state.call_counts.get(record.call.name, 0) + 1}
+    left = state.open_calls - 1
+    if left:
+        return replace(state, step=step, open_calls=left, call_counts=counts, now=at, events=state.events + 1)
+    return _closed(state, step, at, "ready", open_calls=0, call_counts=counts, now=at, events=state.events + 1)
+
+
+def _closed(state: RunState, step: Step, at: float, phase: Phase, **changes: Any) -> RunState:
+    """The state with its step complete, results in call order, then what was said meanwhile; and `changes`."""
+    results: list[Message] = [record.result for record in step.calls if record.result is not None]
+    if step.failed and step.finish != "pause":
+        errors = state.errors + 1
     else:
-        state = replace(state, step=step, now=at, events=state.events + 1)
-    return state if open_calls else _closed(state, step, at, "ready")
-
-
-def _closed(state: RunState, step: Step, at: float, phase: Phase) -> RunState:
-    """The state with its step complete: results in call order, then what was said meanwhile."""
-    step = replace(step, ended_at=at)
-    results = [record.result for record in step.calls if record.result is not None]
+        errors = 0 if step.calls else state.errors
     return replace(
         state,
         phase=phase,
         messages=state.messages.extend([*results, *state.inbox]),
         inbox=(),
-        steps=state.steps.append(step),
+        steps=state.steps.append(replace(step, ended_at=at)),
         step=None,
         prepared=None,
-        errors=_errors(state, step),
+        errors=errors,
+        **changes,
     )
-
-
-def _errors(state: RunState, step: Step) -> int:
-    """Steps in a row in which everything went wrong: only a call that went well starts the count again."""
-    if step.failed and step.finish != "pause":
-        return state.errors + 1
-    return 0 if step.calls else state.errors
 
 
 def _tool_started(state: RunState, event: ToolStarted) -> RunState:

@@ -23,15 +23,19 @@ class Log(Sequence[T]):
 
     def append(self, item: T) -> "Log[T]":
         """The same items and `item` after them."""
-        return self.extend((item,))
+        items = self._items
+        if len(items) != self._length:
+            items = items[: self._length]
+        items.append(item)
+        return _log(items)
 
     def extend(self, items: Iterable[T]) -> "Log[T]":
         """The same items and `items` after them."""
-        grown: Log[T] = Log.__new__(Log)
-        grown._items = self._items if len(self._items) == self._length else self._items[: self._length]
-        grown._items.extend(items)
-        grown._length = len(grown._items)
-        return grown
+        mine = self._items
+        if len(mine) != self._length:
+            mine = mine[: self._length]
+        mine.extend(items)
+        return _log(mine)
 
     def since(self, start: int) -> Iterator[T]:
         """The items from index `start` on, without copying those before it."""
@@ -63,3 +67,10 @@ class Log(Sequence[T]):
 
     def __repr__(self) -> str:
         return f"Log({list(self)!r})"
+
+
+def _log(items: list[T]) -> Log[T]:
+    """A log of `items` itself, not of a copy."""
+    log: Log[T] = Log.__new__(Log)
+    log._items, log._length = items, len(items)
+    return log

@@ -109,7 +109,8 @@ class AssistantMessage(Struct, frozen=True, gc=False, tag_field="role", tag="ass
     @property
     def text(self) -> str:
         """The text parts joined; empty if there are none."""
-        return "".join([part.text for part in self.content if type(part) is Text])
+        texts = [part.text for part in self.content if type(part) is Text]
+        return "".join(texts) if texts else ""
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:

@@ -99,4 +99,7 @@ class RunState(Struct, frozen=True, gc=False):
     @property
     def next_tokens(self) -> int:
         """What the next request will hold: as reported as far as that goes, then estimated on the high side."""
-        return self.known_tokens + sum(estimate_tokens(m) for m in self.messages.since(self.known_messages))
+        total = self.known_tokens
+        for message in self.messages.since(self.known_messages):
+            total += estimate_tokens(message)
+        return total

@@ -24,12 +24,10 @@ def estimate_tokens(message: Message) -> int:
         return estimate_text(content) + MESSAGE_TOKENS
     total = MESSAGE_TOKENS
     for part in content:
-        if isinstance(part, Text):
+        if isinstance(part, (Text, Thinking)):
             total += estimate_text(part.text)
         elif isinstance(part, ToolCall):
-            total += estimate_text(part.arguments) + estimate_text(part.name) + MESSAGE_TOKENS
-        elif isinstance(part, Thinking):
-            total += estimate_text(part.text)
+            total += estimate_text(part.arguments + part.name) + MESSAGE_TOKENS
         else:
             total += MEDIA_TOKENS
     return total

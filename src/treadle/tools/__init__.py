@@ -1,0 +1,35 @@
+"""Tools: what a model can ask for, the skills that bundle them, and how they are made of functions.
+
+May use `treadle.kernel` and nothing else of treadle. Pydantic, `jsonschema-rs` and anyio are imported when a tool needs
+them.
+"""
+
+from treadle.tools.context import ToolContext
+from treadle.tools.errors import BadTool, InvalidArguments, ToolError, did_you_mean, nearest
+from treadle.tools.external import external_tool
+from treadle.tools.function import ToolOptions, tool
+from treadle.tools.load import load_tools
+from treadle.tools.output import ToolOutput, ToolResult, encode, encode_error
+from treadle.tools.skills import Skill, SkillRegistry
+from treadle.tools.tool import Effect, Tool
+
+__all__ = [
+    "BadTool",
+    "Effect",
+    "InvalidArguments",
+    "Skill",
+    "SkillRegistry",
+    "Tool",
+    "ToolContext",
+    "ToolError",
+    "ToolOptions",
+    "ToolOutput",
+    "ToolResult",
+    "did_you_mean",
+    "encode",
+    "encode_error",
+    "external_tool",
+    "load_tools",
+    "nearest",
+    "tool",
+]

@@ -1,0 +1,70 @@
+"""What a tool may know about the call that it is serving.
+
+The driver makes a `ToolContext` for each call; a tool that has a parameter for it gets it, and the model never sees
+that parameter. Neighbours: `tool.py` hands it over, `function.py` finds the parameter.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct
+
+from treadle.kernel.messages import Json
+
+
+class Cancellation:
+    """A flag that a call was given up, readable from a worker thread."""
+
+    __slots__ = ("requested",)
+
+    def __init__(self) -> None:
+        self.requested = False
+
+
+def _unheard(_: str | Json) -> None:
+    return None
+
+
+class ToolContext(Struct, frozen=True):
+    """The call that a tool is serving.
+
+    Attributes:
+        run_id: the run; empty outside a run.
+        tool_name: the name under which the tool was called.
+        call_id: the provider's name of the call.
+        step: the step of the run, from 0.
+        deadline: when the run must have ended, in Unix seconds; None if there is no limit.
+        deps: what the application gave the run for its tools.
+        progress: takes what `report` is told.
+        attempt: 1 for the first try, 2 for the first retry, and so on.
+        cancellation: the flag behind `check_cancelled`.
+    """
+
+    run_id: str = ""
+    tool_name: str = ""
+    call_id: str = ""
+    step: int = 0
+    deadline: float | None = None
+    deps: Any = None
+    progress: Callable[[str | Json], None] = _unheard
+    attempt: int = 1
+    cancellation: Cancellation | None = None
+
+    @property
+    def idempotency_key(self) -> str:
+        """A name for this call that is the same at every retry and after a crash; send it to services that take one."""
+        return f"{self.run_id}-{self.step}-{self.call_id}"
+
+    def report(self, progress: str | Json) -> None:
+        """Tells whoever watches the run how far the tool has come. May be called from a worker thread."""
+        self.progress(progress)
+
+    def check_cancelled(self) -> None:
+        """For sync tools that work long: ends the tool if its call was given up meanwhile (a timeout, a cancelled run).
+
+        Raises:
+            asyncio.CancelledError: the call was given up; let it pass.
+        """
+        if self.cancellation is not None and self.cancellation.requested:
+            raise asyncio.CancelledError("the call was given up")

@@ -1,0 +1,79 @@
+"""What can go wrong with a tool: it was defined wrongly, it was called wrongly, or it says so itself.
+
+`BadTool` is raised at once to the person who wrote the definition. A `ToolError` is for the model: it becomes the JSON
+text {"error": true, "message": ..., ...hints} with hints that a program can read. Nothing here knows a tool or a
+schema.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+
+class BadTool(TypeError):
+    """A tool, a skill or a description file is wrong; the message says where and what to do about it."""
+
+
+class ToolError(Exception):
+    """Raise it inside a tool to tell the model what was wrong and what would be right.
+
+    Args:
+        message: one sentence for the model.
+        hints: JSON-able facts beside it, under these names where they fit: `argument` (which one), `given`, `available`
+            (the valid values), `nearest` (the valid value most like the given one; None leaves it out).
+
+    Attributes:
+        message: the sentence.
+        hints: the facts.
+    """
+
+    def __init__(self, message: str, /, **hints: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hints = {key: value for key, value in hints.items() if key != "nearest" or value is not None}
+
+
+class InvalidArguments(ToolError):
+    """The arguments that the model wrote do not fit the tool's schema, or are not JSON."""
+
+
+def nearest(given: object, available: Iterable[object]) -> str | None:
+    """The value of `available` that looks most like `given`; None if none is alike.
+
+    Case, spaces, hyphens and underscores do not count. Only the first 200 characters of `given` and the first 10,000
+    values are looked at, so the answer always comes quickly.
+    """
+    from difflib import get_close_matches
+    from itertools import islice
+
+    plain = {_plain(str(value)): str(value) for value in islice(available, 10_000)}
+    wanted = _plain(str(given)[:200])
+    if wanted in plain:
+        return plain[wanted]
+    close = get_close_matches(wanted, plain, n=1, cutoff=0.75 if len(wanted) <= 5 else 0.6)
+    if close:
+        return plain[close[0]]
+    if len(wanted) < 3:
+        return None
+    parts = [name for name in plain if name and (name.startswith(wanted) or wanted.startswith(name))]
+    return plain[parts[0]] if len(parts) == 1 else None
+
+
+def _plain(name: str) -> str:
+    return name.casefold().replace("_", "").replace("-", "").replace(" ", "")
+
+
+def did_you_mean(found: str | None) -> str:
+    """The end of a sentence that proposes `found`; empty if there is nothing to propose."""
+    return f"; did you mean {found!r}?" if found is not None else ""
+
+
+def describe_exception(error: BaseException) -> str:
+    """An exception as one line for a model: type and message, and those inside a group; never a traceback."""
+    try:
+        text = str(error)
+    except Exception:
+        text = "(its message could not be shown)"
+    line = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    if isinstance(error, BaseExceptionGroup):
+        line += ": " + "; ".join(describe_exception(inner) for inner in error.exceptions[:5])
+    return line

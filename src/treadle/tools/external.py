@@ -1,0 +1,29 @@
+"""Tools without a function: calling one ends the run with its arguments, or pauses it for a result from outside."""
+
+from typing import Any
+
+from treadle.kernel.messages import ToolSpec
+from treadle.tools.arguments import Arguments, from_json_schema, from_type
+from treadle.tools.function import check_name
+from treadle.tools.tool import Tool
+
+
+def external_tool(name: str, description: str, input: Any = None, wait: bool = False) -> Tool:
+    """A tool that somebody else carries out: the application, a person, or nobody (a `done` tool).
+
+    Args:
+        name: what the model calls.
+        description: what the model is told it is for.
+        input: its arguments: a JSON Schema of an object, or a Pydantic model, dataclass or TypedDict; None for none.
+        wait: whether the run pauses until a result is brought; otherwise calling the tool ends the run, and its
+            arguments are the answer.
+
+    Raises:
+        BadTool: the name or the input cannot be used.
+    """
+    check_name(name, "external_tool")
+    if input is None:
+        input = {"type": "object", "properties": {}, "additionalProperties": False}
+    arguments: Arguments
+    arguments = from_json_schema(name, input, None, "") if isinstance(input, dict) else from_type(name, input)
+    return Tool(spec=ToolSpec(name, description, arguments.schema), arguments=arguments, external=True, wait=wait)

@@ -1,0 +1,188 @@
+"""What comes out of a tool call: what the model is shown and what the application gets.
+
+A tool returns anything that has a JSON form, text, images and files, or a `ToolResult`; `encode` makes a `ToolOutput`
+of it, no longer than the tool's `max_output`, and `encode_error` does the same for what went wrong. Text stays as it
+is; everything else becomes JSON text (None is `null`; NaN and infinities become the strings "NaN", "Infinity",
+"-Infinity", as JSON has none).
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from pydantic_core import to_json, to_jsonable_python
+
+from treadle.kernel.messages import Content, File, Image, Text
+from treadle.tools.errors import ToolError, describe_exception
+
+_PARTS = (Text, Image, File)
+_PLAIN = frozenset({int, float, bool, type(None), dict, list, tuple})
+_ADVICE = (
+    "the tool ran; only its result could not be shown. A tool returns text, numbers, lists, dicts, dataclasses, "
+    "Pydantic models, Text, Image or File parts, or a ToolResult"
+)
+
+
+class ToolResult:
+    """What a tool returns when the application is to get something other than the model.
+
+    Args:
+        for_model: what the model is shown; anything that a tool may return.
+        for_app: what the application gets beside it; anything that has a JSON form.
+        is_error: whether the model is told that the call failed.
+    """
+
+    __slots__ = ("for_app", "for_model", "is_error")
+
+    def __init__(self, for_model: Any, for_app: Any = None, is_error: bool = False) -> None:
+        self.for_model = for_model
+        self.for_app = for_app
+        self.is_error = is_error
+
+    def __repr__(self) -> str:
+        return f"ToolResult(for_model={self.for_model!r}, for_app={self.for_app!r}, is_error={self.is_error!r})"
+
+
+class ToolOutput(Struct, frozen=True):
+    """The outcome of a tool call, ready to be journaled.
+
+    Attributes:
+        content: what the model is shown.
+        is_error: whether the call failed.
+        app: what the application gets, made of JSON's own types.
+    """
+
+    content: str | tuple[Content, ...]
+    is_error: bool = False
+    app: Any = None
+
+
+def encode(value: Any, max_output: int) -> ToolOutput:
+    """What a tool returned, as its output; an error output that names the type if it has no JSON form."""
+    try:
+        if isinstance(value, ToolResult):
+            app = None if value.for_app is None else _jsonable(value.for_app)
+            shown = _error_form(value.for_model) if value.is_error else value.for_model
+            return ToolOutput(_content(shown, max_output), value.is_error, app)
+        return ToolOutput(_content(value, max_output))
+    except Exception as error:
+        named = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+        fault = describe_exception(error).split(": ", 1)[-1]
+        return encode_error(ToolError(f"the result of type {named} is not JSON ({fault[:300]}); {_ADVICE}"), max_output)
+
+
+def encode_error(error: BaseException, max_output: int = 50_000) -> ToolOutput:
+    """What went wrong, as {"error": true, "message": ...} with the hints of a `ToolError`; no traceback."""
+    if isinstance(error, ToolError):
+        shown = {"error": True, "message": error.message, **error.hints} | {"error": True, "message": error.message}
+    else:
+        shown = {"error": True, "message": describe_exception(error)}
+    try:
+        text = _json(shown, lenient=True)
+    except Exception:
+        text = _json({"error": True, "message": str(shown["message"])})
+    if len(text) > max_output:
+        text = _json({"error": True, "message": cut(_clean(str(shown["message"])), max(max_output // 2 - 40, 0))})
+    return ToolOutput(cut(text, max_output), is_error=True)
+
+
+def cut(text: str, limit: int) -> str:
+    """`text` with its middle replaced by a note of how much was left out, if it is longer than `limit` characters."""
+    if len(text) <= limit:
+        return text
+    kept = limit - len(_left_out(len(text)))
+    if kept < 2:
+        return text[:limit]
+    tail = kept // 3
+    return text[: kept - tail] + _left_out(len(text) - kept) + text[len(text) - tail :]
+
+
+def _left_out(count: int) -> str:
+    return f"\n[... {count} characters left out ...]\n"
+
+
+def _content(value: Any, max_output: int) -> str | tuple[Content, ...]:
+    if isinstance(value, str):
+        return cut(_clean(str.__str__(value)), max_output)
+    if isinstance(value, _PARTS):
+        value = (value,)
+    if isinstance(value, (list, tuple)) and any(isinstance(part, _PARTS) for part in value):
+        return _parts(value, max_output)
+    return cut(_json(value), max_output)
+
+
+def _parts(values: list[Any] | tuple[Any, ...], max_output: int) -> tuple[Content, ...]:
+    parts: list[Content] = []
+    left = max_output
+    for value in values:
+        if isinstance(value, Image | File):
+            parts.append(value)
+            continue
+        text = value.text if isinstance(value, Text) else value if isinstance(value, str) else _json(value)
+        text = cut(_clean(text), left)
+        left -= len(text)
+        if text:
+            parts.append(Text(text))
+    return tuple(parts)
+
+
+def _json(value: Any, lenient: bool = False) -> str:
+    if type(value) not in _PLAIN and isinstance(value, Iterator):
+        raise TypeError("it can be read only once and may never end: return a list of its items")
+    fallback = _lenient if lenient else _known
+    try:
+        return to_json(value, inf_nan_mode="strings", fallback=fallback).decode()
+    except ValueError as error:
+        if "surrogates not allowed" not in str(error):
+            raise
+        cleaned = _jsonable(_clean_deep(value))
+        return to_json(cleaned, inf_nan_mode="strings", fallback=fallback).decode()
+
+
+def _jsonable(value: Any) -> Any:
+    return _clean_deep(to_jsonable_python(value, inf_nan_mode="strings", fallback=_known))
+
+
+def _known(value: Any) -> Any:
+    if isinstance(value, Image | File):
+        raise TypeError(f"{type(value).__name__} goes at the top of a result or in its list, not inside other data")
+    if isinstance(value, Struct):
+        return msgspec.to_builtins(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Collection):
+        return list(value)
+    raise TypeError(f"{type(value).__qualname__} has no JSON form")
+
+
+def _lenient(value: Any) -> Any:
+    try:
+        return _known(value)
+    except Exception:
+        return f"({type(value).__qualname__})"
+
+
+def _clean(text: str) -> str:
+    """Lone surrogates have no UTF-8 form and would break the journal and the request to the provider."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "replace").decode()
+
+
+def _clean_deep(value: Any) -> Any:
+    if isinstance(value, str):
+        return _clean(value)
+    if isinstance(value, list | tuple):
+        return [_clean_deep(item) for item in value]
+    if isinstance(value, dict):
+        return {_clean(key) if isinstance(key, str) else key: _clean_deep(item) for key, item in value.items()}
+    return value
+
+
+def _error_form(value: Any) -> Any:
+    if isinstance(value, str):
+        return {"error": True, "message": value}
+    if isinstance(value, dict):
+        return {"error": True, **value}
+    return value

@@ -1,0 +1,218 @@
+"""Reads a function once, when it becomes a tool: its parameters, their types, what is injected, what it returns.
+
+Everything that needs `inspect` or `typing` happens here and never at call time. Neighbours: `function.py` makes a tool
+of what is found, `arguments.py` a validator.
+"""
+
+import functools
+import inspect
+import types
+import typing
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from msgspec import Struct
+
+from treadle.tools.context import ToolContext
+from treadle.tools.docstring import parse_docstring
+from treadle.tools.errors import BadTool
+
+Injected = Literal["context", "deps"]
+MISSING: Any = inspect.Parameter.empty
+_CALL = "__call__"  # of an instance that can be called, where it is async or a generator
+
+
+class Parameter(Struct, frozen=True):
+    """A parameter that the model fills; `default` is `MISSING` if it has none, `description` is the docstring's."""
+
+    name: str
+    annotation: Any
+    default: Any
+    description: str
+
+
+class Signature(Struct, frozen=True):
+    """What a function says of itself.
+
+    Attributes:
+        name: the function's own name.
+        where: its place, as "file:line".
+        description: its docstring without the sections on parameters and results.
+        parameters: those that the model fills, in order.
+        injected: the parameters that are filled with the context or the dependencies.
+        open: whether it takes any further keyword (`**name`).
+        returns: the type it returns; `MISSING` if it does not say, or says what cannot be resolved.
+        is_async: whether calling it gives a coroutine.
+    """
+
+    name: str
+    where: str
+    description: str
+    parameters: tuple[Parameter, ...]
+    injected: tuple[tuple[str, Injected], ...]
+    open: bool
+    returns: Any
+    is_async: bool
+
+
+def read_signature(function: Callable[..., Any], *, typed: bool = True) -> Signature:
+    """Reads `function`; with `typed` every parameter must have a type, and `**name` is refused.
+
+    Raises:
+        BadTool: the function cannot be a tool; the message names it and its place.
+    """
+    where = place_of(function)
+    own_name = _name_of(function)
+    label = f"{own_name} ({where})"
+    _refuse_what_is_no_function(function, label)
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError) as error:
+        raise BadTool(
+            f"{label} cannot be read ({error}); wrap it in a function of your own whose parameters have types"
+        ) from error
+    description, said = parse_docstring(_docstring_of(function))
+    preset = function.keywords if isinstance(function, functools.partial) else {}
+    parameters: list[Parameter] = []
+    injected: list[tuple[str, Injected]] = []
+    is_open = False
+    for name, parameter in signature.parameters.items():
+        if name in preset:
+            continue
+        if parameter.kind is parameter.VAR_KEYWORD and not typed:
+            is_open = True
+            continue
+        _refuse_unnamed(parameter, label)
+        annotation = _resolve(function, name, parameter.annotation, label)
+        kind = _injection(name, annotation)
+        if kind is not None:
+            injected.append((name, kind))
+        elif annotation is MISSING and typed:
+            raise BadTool(f"{label}: the parameter {name!r} has no type; {_fix_for_untyped(name)}")
+        else:
+            parameters.append(
+                Parameter(name, _with_none(annotation, parameter.default), parameter.default, said.get(name, ""))
+            )
+    return Signature(
+        name=own_name,
+        where=where,
+        description=description,
+        parameters=tuple(parameters),
+        injected=tuple(injected),
+        open=is_open,
+        returns=_returns(function, signature.return_annotation),
+        is_async=_is_async(function),
+    )
+
+
+def place_of(function: Any) -> str:
+    """Where a function was written, as "file:line"."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    function = inspect.unwrap(function)
+    code = getattr(function, "__code__", None) or getattr(getattr(type(function), _CALL, None), "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else "place unknown"
+
+
+def _refuse_what_is_no_function(function: Any, label: str) -> None:
+    if isinstance(function, type):
+        raise BadTool(f"{label} is a class; make a tool of a function or of an instance that can be called")
+    if not callable(function):
+        raise BadTool(f"{function!r:.100} cannot be called; make a tool of a function")
+    target = inspect.unwrap(function)
+    for candidate in (target, getattr(type(target), _CALL, None)):
+        if inspect.isgeneratorfunction(candidate) or inspect.isasyncgenfunction(candidate):
+            raise BadTool(
+                f"{label} is a generator, and a tool has one result; return a list, and report progress with "
+                "context.report(...) (a parameter annotated ToolContext)"
+            )
+
+
+def _refuse_unnamed(parameter: inspect.Parameter, label: str) -> None:
+    match parameter.kind:
+        case inspect.Parameter.VAR_POSITIONAL | inspect.Parameter.VAR_KEYWORD:
+            stars = "*" if parameter.kind is parameter.VAR_POSITIONAL else "**"
+            raise BadTool(
+                f"{label}: a model cannot fill {stars}{parameter.name}; name each parameter, or take one list or dict"
+            )
+        case inspect.Parameter.POSITIONAL_ONLY:
+            raise BadTool(
+                f"{label}: {parameter.name!r} is positional-only, and a model names its arguments; remove the '/'"
+            )
+        case _:
+            return
+
+
+def _fix_for_untyped(name: str) -> str:
+    if name in ("self", "cls"):
+        return "make the tool of the bound method: tool(instance.method)"
+    return f"write it as `{name}: str` (or whatever it takes), so that the model can be told"
+
+
+def _injection(name: str, annotation: Any) -> Injected | None:
+    if name == "deps":
+        return "deps"
+    if annotation is MISSING:
+        return "context" if name == "context" else None
+    choices = typing.get_args(annotation) if typing.get_origin(annotation) is not None else ()
+    if isinstance(annotation, types.UnionType):
+        choices = annotation.__args__
+    return "context" if annotation is ToolContext or ToolContext in choices else None
+
+
+def _with_none(annotation: Any, default: Any) -> Any:
+    """`x: int = None` means `int | None`, as its author does."""
+    if default is not None or annotation is MISSING or annotation is Any:
+        return annotation
+    inner = typing.get_args(annotation)[0] if typing.get_origin(annotation) is Annotated else annotation
+    if inner is None or type(None) in typing.get_args(inner):
+        return annotation
+    return annotation | None
+
+
+def _resolve(function: Any, name: str, annotation: Any, label: str) -> Any:
+    if annotation is MISSING:
+        return MISSING
+    try:
+        return _evaluate(function, annotation)
+    except Exception as error:
+        raise BadTool(
+            f"{label}: the type of {name!r} cannot be resolved ({type(error).__name__}: {error}); define or import it "
+            "at the top of the module, outside functions and `if TYPE_CHECKING`"
+        ) from error
+
+
+def _evaluate(function: Any, annotation: Any) -> Any:
+    while isinstance(function, functools.partial):
+        function = function.func
+    target = inspect.unwrap(function)
+    if not hasattr(target, "__globals__") and not hasattr(target, "__func__"):
+        target = type(target).__call__
+    holder = types.SimpleNamespace(__annotations__={"it": annotation})
+    names = getattr(getattr(target, "__func__", target), "__globals__", {})
+    return typing.get_type_hints(holder, globalns=names, include_extras=True)["it"]
+
+
+def _returns(function: Any, annotation: Any) -> Any:
+    try:
+        return MISSING if annotation is MISSING else _evaluate(function, annotation)
+    except Exception:  # the result's type only informs; a tool works without it
+        return MISSING
+
+
+def _is_async(function: Any) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(type(function), _CALL, None))
+
+
+def _name_of(function: Any) -> str:
+    while isinstance(function, functools.partial):
+        function = function.func
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _docstring_of(function: Any) -> str | None:
+    while isinstance(function, functools.partial):
+        function = function.func
+    if hasattr(function, "__name__"):
+        return inspect.getdoc(function)
+    return inspect.getdoc(type(function).__call__) or inspect.getdoc(type(function))

@@ -1,0 +1,141 @@
+"""Skills: named bundles of instructions and tools, and the registry that says which tool belongs to which skill."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from treadle.tools.errors import BadTool, did_you_mean, nearest
+from treadle.tools.tool import Tool
+
+
+class Skill(Struct, frozen=True, eq=False):
+    """A named bundle of instructions and tools.
+
+    Attributes:
+        name: what it is called; the title of its section in the system prompt.
+        instructions: what the model is told of how to go about it; may be empty.
+        tools: the tools that belong to it.
+        description: one line for people, in lists of skills.
+    """
+
+    name: str
+    instructions: str
+    tools: Sequence[Tool] = ()
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise BadTool(f"a skill needs a name, not {self.name!r}")
+        force_setattr(self, "tools", tuple(self.tools))
+        for each in self.tools:
+            _require_tool(each, f"the skill {self.name!r}")
+
+
+class SkillRegistry:
+    """The skills and single tools of an agent, in the order in which they were registered.
+
+    Args:
+        skills: registered first.
+        tools: those that belong to no skill.
+
+    Raises:
+        BadTool: two skills or two tools have one name; the message names both places.
+    """
+
+    def __init__(self, skills: Iterable[Skill] = (), tools: Iterable[Tool] = ()) -> None:
+        self._skills: dict[str, Skill] = {}
+        self._tools: dict[str, Tool] = {}
+        self._owner: dict[str, str] = {}
+        for skill in skills:
+            self.register(skill)
+        for each in tools:
+            _require_tool(each, "tools")
+            self._refuse_taken([each], None)
+            self._tools[each.name] = each
+
+    def register(self, skill: Skill) -> None:
+        """Adds a skill and its tools; adds nothing if it raises.
+
+        Raises:
+            BadTool: its name, or the name of one of its tools, is taken.
+        """
+        if not isinstance(skill, Skill):
+            raise BadTool(f"{skill!r:.100} is not a skill; make one with Skill(name, instructions, tools)")
+        if skill.name in self._skills:
+            raise BadTool(
+                f"there are two skills named {skill.name!r}: one with {_listed(self._skills[skill.name].tools)}, one "
+                f"with {_listed(skill.tools)}; rename one of them"
+            )
+        self._refuse_taken(skill.tools, skill.name)
+        self._skills[skill.name] = skill
+        for each in skill.tools:
+            self._tools[each.name] = each
+            self._owner[each.name] = skill.name
+
+    @property
+    def skills(self) -> tuple[Skill, ...]:
+        """The skills, in order."""
+        return tuple(self._skills.values())
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """All tools, in order: each skill's, then those without a skill."""
+        return tuple(self._tools.values())
+
+    def tool(self, name: str) -> Tool | None:
+        """The tool of that name; None if there is none."""
+        return self._tools.get(name)
+
+    def skill(self, name: str) -> Skill:
+        """The skill of that name.
+
+        Raises:
+            BadTool: there is none; the message names the nearest.
+        """
+        if name not in self._skills:
+            listed = ", ".join(self._skills) or "none"
+            raise BadTool(
+                f"there is no skill {name!r}{did_you_mean(nearest(name, self._skills))} (there are: {listed})"
+            )
+        return self._skills[name]
+
+    def skill_of(self, tool_name: str) -> Skill | None:
+        """The skill that the tool belongs to; None if it belongs to none or there is no such tool."""
+        owner = self._owner.get(tool_name)
+        return None if owner is None else self._skills[owner]
+
+    def instructions(self, opening: str = "") -> str:
+        """The system prompt: `opening`, then a titled section for each skill that has instructions, in order."""
+        sections = [opening.strip()]
+        sections += [f"## {skill.name}\n\n{text}" for skill in self.skills if (text := skill.instructions.strip())]
+        return "\n\n".join(section for section in sections if section)
+
+    def _refuse_taken(self, tools: Sequence[Tool], skill: str | None) -> None:
+        seen: dict[str, tuple[Tool, str | None]] = {
+            name: (each, self._owner.get(name)) for name, each in self._tools.items()
+        }
+        for each in tools:
+            if each.name in seen:
+                first, owner = seen[each.name]
+                raise BadTool(
+                    f"there are two tools named {each.name!r}: {_placed(first, owner)} and {_placed(each, skill)}; "
+                    "rename one with @tool(name=...)"
+                )
+            seen[each.name] = (each, skill)
+
+
+def _require_tool(value: Any, place: str) -> None:
+    if not isinstance(value, Tool):
+        raise BadTool(f"{place}: {value!r:.100} is not a tool; decorate the function with @tool")
+
+
+def _listed(tools: Sequence[Tool]) -> str:
+    names = ", ".join(each.name for each in tools)
+    return f"the tools {names}" if names else "no tools"
+
+
+def _placed(each: Tool, skill: str | None) -> str:
+    place = f"in the skill {skill!r}" if skill is not None else "in tools="
+    return f"one {place} ({each.where})" if each.where else f"one {place}"

@@ -1,0 +1,282 @@
+"""What the model wrote is checked, and every fault is told in words and hints that it can act on."""
+
+import datetime
+import enum
+import json
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field, field_validator
+
+from treadle.tools import InvalidArguments, Tool, ToolError, encode_error, external_tool, tool
+
+
+class Level(enum.Enum):
+    LOW = "low"
+    HIGH = "high"
+
+
+class Filter(BaseModel):
+    column: Literal["company", "period"]
+    value: int | str
+
+
+class Picky(BaseModel):
+    name: str
+
+    @field_validator("name")
+    @classmethod
+    def check(cls, value: str) -> str:
+        if value == "boom":
+            raise KeyError("boom")
+        if value == "bad":
+            raise ValueError("bad names are not taken")
+        return value
+
+
+def query(
+    source: Level, filters: list[Filter], limit: int = Field(default=10, gt=0), picky: Picky | None = None
+) -> None: ...
+
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "source": {"enum": ["low", "high"]},
+        "filters": {"type": "array", "items": {"$ref": "#/$defs/filter"}},
+        "limit": {"type": "integer", "exclusiveMinimum": 0},
+        "picky": {"type": "object"},
+    },
+    "required": ["source", "filters"],
+    "$defs": {
+        "filter": {
+            "type": "object",
+            "properties": {"column": {"enum": ["company", "period"]}, "value": {"type": ["integer", "string"]}},
+            "required": ["column", "value"],
+            "additionalProperties": False,
+        }
+    },
+}
+
+
+def plain_query(source, filters, limit=10, picky=None): ...  # type: ignore[no-untyped-def]
+
+
+BY_TYPES = tool(query)
+BY_SCHEMA = Tool.from_schema("query", "", SCHEMA, plain_query)
+OUTSIDE = external_tool("query", "", SCHEMA)
+EVERY = pytest.mark.parametrize("made", [BY_TYPES, BY_SCHEMA], ids=["types", "schema"])
+
+
+def fault(made: Tool, text: str) -> dict[str, Any]:
+    with pytest.raises(InvalidArguments) as caught:
+        made.validate(text)
+    output = encode_error(caught.value)
+    assert output.is_error
+    assert isinstance(output.content, str)
+    told: dict[str, Any] = json.loads(output.content)
+    assert told["error"] is True
+    assert told["message"].startswith("query: ")
+    return told
+
+
+@EVERY
+def test_a_missing_argument_is_named(made: Tool) -> None:
+    told = fault(made, '{"source": "low"}')
+    assert told["argument"] == "filters"
+    assert "'filters' is missing" in told["message"]
+
+
+@EVERY
+def test_an_unknown_argument_names_those_there_are(made: Tool) -> None:
+    told = fault(made, '{"source": "low", "filters": [], "limits": 3}')
+    assert told["argument"] == told["given"] == "limits"
+    assert told["nearest"] == "limit"
+    assert told["available"] == ["source", "filters", "limit", "picky"]
+
+
+@EVERY
+def test_a_value_that_is_not_in_the_list(made: Tool) -> None:
+    told = fault(made, '{"source": "hihg", "filters": []}')
+    assert (told["argument"], told["given"], told["nearest"]) == ("source", "hihg", "high")
+    assert told["available"] == ["low", "high"]
+
+
+@EVERY
+def test_a_nested_fault_is_told_with_its_path(made: Tool) -> None:
+    told = fault(
+        made, '{"source": "low", "filters": [{"column": "company", "value": 1}, {"column": "compny", "value": 2}]}'
+    )
+    assert told["argument"] == "filters[1].column"
+    assert told["available"] == ["company", "period"]
+    assert told["nearest"] == "company"
+
+
+@EVERY
+def test_a_nested_missing_one(made: Tool) -> None:
+    assert fault(made, '{"source": "low", "filters": [{"column": "company"}]}')["argument"] == "filters[0].value"
+
+
+@EVERY
+def test_a_value_of_the_wrong_type_or_range(made: Tool) -> None:
+    told = fault(made, '{"source": "low", "filters": [], "limit": 0}')
+    assert (told["argument"], told["given"]) == ("limit", 0)
+    assert "greater than 0" in told["message"] or "minimum of 0" in told["message"]
+
+
+@EVERY
+def test_all_faults_are_told_together(made: Tool) -> None:
+    told = fault(made, '{"source": "x", "limit": "many", "colour": 1}')
+    assert {each["argument"] for each in told["errors"]} == {"source", "limit", "colour", "filters"}
+
+
+def test_a_union_is_told_once() -> None:
+    told = fault(BY_TYPES, '{"source": "low", "filters": [{"column": "company", "value": [1]}]}')
+    assert "errors" not in told
+    assert told["argument"] == "filters[0].value"
+    assert told["given"] == [1]
+
+
+def test_a_validator_of_the_users() -> None:
+    start = '{"source": "low", "filters": [], "picky": {"name": '
+    assert "bad names are not taken" in fault(BY_TYPES, start + '"bad"}}')["message"]
+    assert "KeyError: 'boom'" in fault(BY_TYPES, start + '"boom"}}')["message"]
+
+
+@pytest.mark.parametrize("made", [BY_TYPES, BY_SCHEMA, OUTSIDE], ids=["types", "schema", "outside"])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"source": "low", "filters": [', "EOF while parsing a list at line 1 column 30"),
+        ("{'source': 'low'}", "line 1 column 2"),
+        ('{"source": "low",}', "trailing comma"),
+        ('{"source": "low", "source": "high"}', 'duplicate key "source"'),
+        ('{"limit": NaN}', "line 1 column"),
+        ('{"limit": -Infinity}', "line 1 column"),
+        ("[" * 5_000, "recursion limit"),
+        ('{"a":' * 5_000 + "1" + "}" * 5_000, "recursion limit"),
+        ('{"limit": ' + "9" * 10_000 + "}", "number out of range"),
+        ('{"source": "\\ud800"}', "hex escape"),
+        ('{"source": "\ud800"}', "lone surrogate"),
+        ("[1]", "an array"),
+        ('"low"', "a string"),
+        ("null", "null"),
+        ("true", "a boolean"),
+        ("12", "a number"),
+        ("low", "expected value"),
+    ],
+)
+def test_what_is_not_a_json_object(made: Tool, text: str, words: str) -> None:
+    told = fault(made, text)
+    assert words in told["message"]
+    assert json.loads(told["expected"]) == {"source": "low", "filters": []}
+    assert len(told["message"]) < 500
+    assert len(told["given"]) < 300
+
+
+def test_malformed_json_says_where_it_broke() -> None:
+    told = fault(BY_TYPES, '{"source": "low",\n "filters": [1 2]}')
+    assert "line 2 column" in told["message"]
+    assert told["given"].endswith('"filters": [1 2')
+
+
+@pytest.mark.parametrize("text", ["", "  ", "{}", "\n"])
+def test_no_arguments(text: str) -> None:
+    assert external_tool("done", "Ends.").validate(text) == {}
+
+
+def test_huge_values_are_not_repeated() -> None:
+    told = fault(BY_TYPES, json.dumps({"source": "x" * 100_000, "filters": [], "y" * 100_000: 1}))
+    assert len(json.dumps(told)) < 5_000
+
+
+def test_infinity_by_the_back_door() -> None:
+    @tool
+    def query(a: float) -> None: ...
+
+    assert fault(query, '{"a": 1e999}')["argument"] == "a"
+
+
+def test_json_schema_may_be_of_an_older_draft() -> None:
+    schema = {
+        "$schema": "http://json-schema.org/draft-04/schema#",
+        "type": "object",
+        "properties": {"a": {"type": "integer"}},
+    }
+    assert external_tool("old", "", schema).validate('{"a": 1}') == {"a": 1}
+
+
+class Done(BaseModel):
+    when: datetime.date = Field(default=datetime.date(2024, 1, 31))
+    level: Level
+
+
+class TestExternal:
+    def test_arguments_of_a_model_come_as_json_with_defaults(self) -> None:
+        made = external_tool("done", "Ends the run.", Done, wait=True)
+        assert (made.external, made.wait, made.name) == (True, True, "done")
+        assert made.validate('{"level": "low"}') == {"when": "2024-01-31", "level": "low"}
+        with pytest.raises(ToolError, match="no argument 'levle'; did you mean 'level'"):
+            made.validate('{"levle": "low"}')
+
+    def test_arguments_of_a_schema_come_as_they_are(self) -> None:
+        made = external_tool("done", "Ends the run.", {"type": "object", "properties": {"a": {"type": "number"}}})
+        assert made.validate('{"a": 1.5, "b": [1]}') == {"a": 1.5, "b": [1]}
+
+    def test_it_has_no_function(self) -> None:
+        with pytest.raises(TypeError, match="external tool"):
+            external_tool("done", "Ends the run.")()
+
+    @pytest.mark.parametrize("input", [int, list[int], {"type": "array"}, {"properties": {}}])
+    def test_input_must_be_an_object(self, input: Any) -> None:
+        with pytest.raises(TypeError, match="named arguments"):
+            external_tool("done", "", input)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=15,
+)
+NEARLY = st.fixed_dictionaries(
+    {},
+    optional={
+        "source": st.sampled_from(["low", "high"]) | JSON,
+        "filters": st.lists(st.fixed_dictionaries({}, optional={"column": st.just("company") | JSON, "value": JSON}))
+        | JSON,
+        "limit": JSON,
+        "picky": st.fixed_dictionaries({"name": st.sampled_from(["a", "bad", "boom"])}) | JSON,
+        "other": JSON,
+    },
+)
+TEXTS = (
+    st.text()
+    | JSON.map(json.dumps)
+    | NEARLY.map(json.dumps)
+    | st.tuples(NEARLY.map(json.dumps), st.integers(0, 60)).map(lambda both: both[0][: both[1]])
+)
+
+
+@pytest.mark.parametrize("made", [BY_TYPES, BY_SCHEMA, OUTSIDE], ids=["types", "schema", "outside"])
+@given(text=TEXTS)
+def test_validate_raises_invalid_arguments_and_nothing_else(made: Tool, text: str) -> None:
+    try:
+        value = made.validate(text)
+    except InvalidArguments as error:
+        output = encode_error(error)
+        assert isinstance(output.content, str)
+        assert json.loads(output.content)["message"]
+    else:
+        assert isinstance(value, dict)
+
+
+@given(source=st.sampled_from(Level), limit=st.integers(1, 2**63), values=st.lists(st.integers() | st.text()))
+def test_what_fits_the_schema_arrives_whole(source: Level, limit: int, values: list[int | str]) -> None:
+    filters = [{"column": "period", "value": value} for value in values]
+    text = json.dumps({"source": source.value, "limit": limit, "filters": filters})
+    by_types = BY_TYPES.validate(text)
+    assert by_types["source"] is source
+    assert [each.value for each in by_types["filters"]] == values
+    assert BY_SCHEMA.validate(text) == {"source": source.value, "limit": limit, "filters": filters}

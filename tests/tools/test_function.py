@@ -1,0 +1,406 @@
+"""@tool: what the model is told of a function, and what is refused at once."""
+
+import dataclasses
+import enum
+import functools
+from decimal import Decimal
+from typing import Annotated, Any, Literal, Optional
+
+import pytest
+from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
+
+from treadle.tools import BadTool, Tool, ToolContext, ToolResult, tool
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Filter(BaseModel):
+    column: str
+    values: list[int] = []
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: int = 0
+
+
+class Answer(TypedDict):
+    total: int
+
+
+def properties(made: Tool) -> dict[str, Any]:
+    return made.input_schema["properties"]
+
+
+def test_schema_from_types_and_google_docstring() -> None:
+    @tool
+    def search(query: str, limit: Annotated[int, Field(ge=1, le=10)] = 5, colour: Colour = Colour.RED) -> Answer:
+        """Searches the shop.
+
+        Looks at names only.
+
+        Args:
+            query: what to look for,
+                in words.
+            limit (int): how many to give.
+            colour: which colour.
+
+        Returns:
+            the total.
+        """
+        return {"total": limit}
+
+    assert search.name == "search"
+    assert search.description == "Searches the shop.\n\nLooks at names only."
+    assert search.input_schema["required"] == ["query"]
+    assert search.input_schema["additionalProperties"] is False
+    assert properties(search)["query"] == {"type": "string", "description": "what to look for, in words."}
+    assert properties(search)["limit"] == {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 10,
+        "default": 5,
+        "description": "how many to give.",
+    }
+    assert properties(search)["colour"]["description"] == "which colour."
+    assert search.output_schema is not None
+    assert search.output_schema["properties"] == {"total": {"type": "integer"}}
+    assert search.effect == "write"
+    assert search.spec is search.spec
+
+
+NUMPY = """Adds.
+
+    Parameters
+    ----------
+    a : int
+        the first
+    b, c : int
+        the others
+
+    Returns
+    -------
+    int
+        the sum
+    """
+SPHINX = """Adds.
+
+    :param a: the first
+    :param int b: the others
+    :param c: the others
+    :returns: the sum
+    """
+
+
+@pytest.mark.parametrize("docstring", [NUMPY, SPHINX])
+def test_other_docstring_styles(docstring: str) -> None:
+    def add(a: int, b: int, c: int) -> int:
+        return a + b + c
+
+    add.__doc__ = docstring
+    made = tool(add)
+    assert made.description == "Adds."
+    assert {name: each["description"] for name, each in properties(made).items()} == {
+        "a": "the first",
+        "b": "the others",
+        "c": "the others",
+    }
+
+
+@pytest.mark.parametrize(
+    ("annotation", "given", "wanted"),
+    [
+        (int, "3", 3),
+        (float, "3", 3.0),
+        (Decimal, '"1.10"', Decimal("1.10")),
+        (Colour, '"blue"', Colour.BLUE),
+        (Literal["a", "b"], '"a"', "a"),
+        (Optional[int], "null", None),  # noqa: UP045
+        (list[int], "[1, 2]", [1, 2]),
+        (tuple[int, str], '[1, "x"]', (1, "x")),
+        (set[int], "[1, 1]", {1}),
+        (dict[str, Any], '{"a": [1]}', {"a": [1]}),
+        (Filter, '{"column": "c"}', Filter(column="c")),
+        (list[Filter], '[{"column": "c", "values": [1]}]', [Filter(column="c", values=[1])]),
+        (Point, '{"x": 1}', Point(1)),
+        (Answer, '{"total": 1}', {"total": 1}),
+        (bytes, '"abc"', b"abc"),
+        (Any, "[null]", [None]),
+    ],
+)
+def test_arguments_arrive_as_the_types_say(annotation: Any, given: str, wanted: Any) -> None:
+    def take(value: Any) -> None: ...
+
+    take.__annotations__["value"] = annotation
+    assert tool(take).validate(f'{{"value": {given}}}') == {"value": wanted}
+
+
+@pytest.mark.parametrize(
+    "name", ["schema", "json", "model_config", "_private", "copy", "self_", "class_", "name", "arguments"]
+)
+def test_parameter_names_that_pydantic_models_forbid(name: str) -> None:
+    namespace: dict[str, Any] = {}
+    exec(f"def take({name}: int) -> int: return {name}", namespace)
+    made = tool(namespace["take"])
+    assert list(properties(made)) == [name]
+    assert made(**made.validate(f'{{"{name}": 1}}')) == 1
+
+
+def test_defaults_of_every_kind() -> None:
+    @tool
+    def take(
+        a: int = 1,
+        b: list[int] = [1],  # noqa: B006
+        c: int = Field(default=3, gt=0),
+        d: Annotated[list[int], Field(default_factory=list)] = Field(default_factory=list),  # noqa: B008
+        e: int = None,  # type: ignore[assignment]  # noqa: RUF013
+        f: str = Field(alias="from", default="x"),
+    ) -> None: ...
+
+    assert take.validate("") == {"a": 1, "b": [1], "c": 3, "d": [], "e": None, "f": "x"}
+    assert take.validate("")["b"] is not take.validate("")["b"]
+    assert take.validate('{"from": "y", "e": null}')["f"] == "y"
+    assert properties(take)["a"]["default"] == 1
+    assert "required" not in take.input_schema
+
+
+def test_default_without_json_form_is_not_shown() -> None:
+    sentinel = object()
+
+    @tool
+    def take(a: Any = sentinel) -> None: ...
+
+    assert take.validate("{}") == {"a": sentinel}
+
+
+def test_injected_parameters_are_hidden() -> None:
+    @tool
+    def one(a: int, where: ToolContext, deps: dict[str, int]) -> None: ...
+
+    @tool
+    def two(a: int, where: ToolContext | None = None) -> None: ...
+
+    @tool
+    def three(a: int, context) -> None: ...  # type: ignore[no-untyped-def]
+
+    @tool
+    def four(a: int, context: str) -> None: ...
+
+    assert [list(properties(each)) for each in (one, two, three, four)] == [["a"], ["a"], ["a"], ["a", "context"]]
+
+
+class Shop:
+    def __init__(self) -> None:
+        self.stock = 5
+
+    def take(self, count: int) -> int:
+        """Takes some."""
+        self.stock -= count
+        return self.stock
+
+    async def __call__(self, count: int) -> int:
+        """Calls the shop."""
+        return count
+
+
+@pytest.mark.anyio
+async def test_bound_method_partial_and_callable_instance() -> None:
+    shop = Shop()
+    bound = tool(shop.take)
+    assert (bound.name, bound.description, list(properties(bound))) == ("take", "Takes some.", ["count"])
+    assert bound(2) == 3
+
+    def power(base: int, exponent: int) -> int:
+        return int(base**exponent)
+
+    square = tool(functools.partial(power, exponent=2), name="square")
+    assert list(properties(square)) == ["base"]
+    assert (await square.call(square.validate('{"base": 3}'))).content == "9"
+
+    called = tool(shop, name="shop")
+    assert called.is_async
+    assert called.description == "Calls the shop."
+    assert (await called.call(called.validate('{"count": 3}'))).content == "3"
+
+
+def test_the_plain_function_can_still_be_called() -> None:
+    @tool(effect="read")
+    def add(a: int, b: int = 2) -> int:
+        return a + b
+
+    assert add(1) == 3
+    assert add(1, b=1) == 2
+    assert tool(add) is add
+
+
+def test_tool_is_immutable() -> None:
+    made = tool(Shop().take)
+    with pytest.raises(AttributeError):
+        made.timeout = 3.0
+
+
+def generator(a: int) -> Any:
+    yield a
+
+
+async def async_generator(a: int) -> Any:
+    yield a
+
+
+def untyped(a) -> None: ...  # type: ignore[no-untyped-def]
+
+
+def starred(*items: int) -> None: ...
+
+
+def keywords(**items: int) -> None: ...
+
+
+def positional(a: int, /) -> None: ...
+
+
+def unresolved(a: "Nowhere") -> None: ...  # type: ignore[name-defined]  # noqa: F821
+
+
+def opaque(a: Shop) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (generator, "return a list"),
+        (async_generator, "return a list"),
+        (untyped, "'a' has no type"),
+        (starred, r"\*items"),
+        (keywords, r"\*\*items"),
+        (positional, "positional-only"),
+        (unresolved, "'a' cannot be resolved"),
+        (opaque, "cannot be filled from JSON"),
+        (Shop, "is a class"),
+        (Shop.take, "bound method"),
+        (len, "'obj'"),
+        (3, "cannot be called"),
+        (lambda a: a, "has no type"),
+        (lambda: 1, "cannot be the name of a tool"),
+    ],
+)
+def test_what_cannot_be_a_tool_is_refused_with_advice(function: Any, words: str) -> None:
+    with pytest.raises(BadTool, match=words):
+        tool(function)
+
+
+def test_refusal_names_file_and_line() -> None:
+    line = untyped.__code__.co_firstlineno
+    with pytest.raises(BadTool, match=rf"untyped \(.*test_function\.py:{line}\)"):
+        tool(untyped)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"effect": "reed"}, "'read', 'idempotent', 'write'"),
+        ({"retries": 1}, 'effect="read" or effect="idempotent"'),
+        ({"retries": -1, "effect": "read"}, "retries"),
+        ({"timeout": 0}, "seconds above 0"),
+        ({"timeout": "1"}, "seconds above 0"),
+        ({"max_output": 10}, "from 100"),
+        ({"alone": "yes"}, "True or False"),
+        ({"resource": ""}, "resource"),
+        ({"needs_approval": "yes"}, "needs_approval"),
+        ({"name": "a b"}, "letters, digits"),
+        ({"name": "x" * 65}, "letters, digits"),
+        ({"time_out": 3}, "did you mean 'timeout'"),
+    ],
+)
+def test_options_that_make_no_sense(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(BadTool, match=words):
+        tool(**options)(Shop().take)
+
+
+def test_result_types_without_a_schema_do_no_harm() -> None:
+    def one(a: int) -> ToolResult:
+        return ToolResult(a)
+
+    def two(a: int) -> "Nowhere":  # type: ignore[name-defined]  # noqa: F821
+        return a
+
+    def three(a: int) -> Shop:
+        return Shop()
+
+    assert [tool(each).output_schema for each in (one, two, three)] == [None, None, None]
+
+
+def both(a: int, b: int = 2) -> int:
+    return a + b
+
+
+class Pair(BaseModel):
+    a: int
+    b: int = 5
+
+
+class TestFromSchema:
+    SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a"]}
+
+    def test_from_json_schema(self) -> None:
+        made = Tool.from_schema("add", "Adds.", self.SCHEMA, both, effect="read")
+        assert made.input_schema is self.SCHEMA
+        assert made.validate('{"a": 1}') == {"a": 1, "b": 2}
+        assert made.effect == "read"
+
+    def test_from_json_schema_converts_to_the_types_of_the_function(self) -> None:
+        def take(amount: Decimal, colour: Colour) -> None: ...
+
+        schema = {"type": "object", "properties": {"amount": {}, "colour": {}}, "required": ["amount", "colour"]}
+        made = Tool.from_schema("take", "", schema, take)
+        assert made.validate('{"amount": "1.10", "colour": "red"}') == {"amount": Decimal("1.10"), "colour": Colour.RED}
+
+    def test_from_json_schema_untyped_function_and_defaults_of_the_schema(self) -> None:
+        def take(a, context):  # type: ignore[no-untyped-def]
+            return a
+
+        schema = {"type": "object", "properties": {"a": {"type": "array", "default": [1]}}}
+        made = Tool.from_schema("take", "", schema, take)
+        assert made.validate("") == {"a": [1]}
+        made.validate("")["a"].append(2)
+        assert made.validate("") == {"a": [1]}
+
+    def test_a_hidden_parameter_cannot_be_set(self) -> None:
+        def take(a: int, admin: bool = False) -> None: ...
+
+        made = Tool.from_schema("take", "", {"type": "object", "properties": {"a": {}}, "required": ["a"]}, take)
+        with pytest.raises(Exception, match="no argument 'admin'"):
+            made.validate('{"a": 1, "admin": true}')
+
+    def test_from_pydantic_model_by_fields_or_whole(self) -> None:
+        def whole(pair: Pair) -> int:
+            return pair.a + pair.b
+
+        by_fields = Tool.from_schema("add", "", Pair, both)
+        taken_whole = Tool.from_schema("add", "", Pair, whole)
+        assert by_fields.validate('{"a": 1}') == {"a": 1, "b": 5}
+        assert taken_whole.validate('{"a": 1}') == {"pair": Pair(a=1, b=5)}
+        assert by_fields.input_schema["required"] == ["a"]
+        assert by_fields.input_schema["additionalProperties"] is False
+
+    @pytest.mark.parametrize(
+        ("schema", "words"),
+        [
+            ({"type": "string"}, '"type": "object"'),
+            ({"type": "object", "properties": 3}, "not a valid JSON Schema"),
+            ({"type": "object", "properties": {"a": {"type": "intger"}}}, "not a valid JSON Schema"),
+            ({"type": "object", "properties": {"a": {"$ref": "http://localhost:9/x"}}}, "not a valid JSON Schema"),
+            ({"type": "object", "properties": {"a": {}, "z": {}}, "required": ["a"]}, "has 'z'"),
+            ({"type": "object", "properties": {"a": {}}}, "needs 'a'"),
+            (int, "named arguments"),
+            (Point, "does not take x"),
+        ],
+    )
+    def test_schema_and_function_must_fit(self, schema: Any, words: str) -> None:
+        with pytest.raises(BadTool, match=words):
+            Tool.from_schema("add", "", schema, both)
