@@ -116,10 +116,15 @@ class ModelFailed(Happened, frozen=True, gc=False, tag="model_failed"):
 
 
 class ToolStarted(Happened, frozen=True, gc=False, tag="tool_started"):
-    """A tool call was handed to its tool; from here on it may have had its effect."""
+    """A tool call was handed to its tool; from here on it may have had its effect.
+
+    A call that starts while the reply is still arriving brings its tool's `name` and its `arguments` along.
+    """
 
     step: int
     call_id: str
+    name: str = ""
+    arguments: str = ""
 
 
 class ToolFinished(Happened, frozen=True, gc=False, tag="tool_finished"):

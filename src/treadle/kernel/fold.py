@@ -16,7 +16,7 @@ The rules:
 `fold` is pure: no clock, no input or output. Time is what the events say.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from functools import reduce
 from typing import Any
@@ -24,6 +24,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from treadle.kernel.calls import UNEXECUTED_FINISH, left_open, recorded
+from treadle.kernel.context import have_distinct_ids
 from treadle.kernel.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -41,18 +43,10 @@ from treadle.kernel.events import (
     ToolFinished,
     ToolStarted,
 )
-from treadle.kernel.context import have_distinct_ids
 from treadle.kernel.log import Log
-from treadle.kernel.messages import Message, ToolCall, UserMessage
+from treadle.kernel.messages import Message, ToolCall, ToolMessage, UserMessage
 from treadle.kernel.state import Phase, RunState
-from treadle.kernel.step import CallRecord, CallStatus, Step, unexecuted
-from treadle.kernel.stop import Stop
-
-UNEXECUTED_FINISH = {
-    "length": "The reply was cut off at its length limit, so this call may be incomplete.",
-    "content_filter": "The provider's content filter ended the reply.",
-    "refusal": "The reply was ended by a refusal.",
-}
+from treadle.kernel.step import CallRecord, CallStatus, EarlyCall, Step, unexecuted
 
 
 class IllegalEvent(Exception):
@@ -113,6 +107,7 @@ def _step_prepared(state: RunState, event: StepPrepared) -> RunState:
         messages=messages,
         step=step,
         prepared=event,
+        early=(),
         failure=None,
         now=event.at,
         events=state.events + 1,
@@ -130,7 +125,10 @@ def _model_replied(state: RunState, event: ModelReplied) -> RunState:
     step = _open_step(state, event.step, "ModelReplied")
     message, usage = event.message, event.usage
     calls, text = message.calls, message.text
-    records, allowed = _recorded(state, step, event, calls) if calls else ((), 0)
+    if not have_distinct_ids(calls):
+        raise IllegalEvent(f"the calls of step {step.number} need ids that differ (run {state.run_id})")
+    records, allowed = recorded(state, step, event, calls) if calls else ((), 0)
+    unused = len(state.early) - sum([record.executed for record in records])
     messages = state.messages
     if message.content and (calls or text.strip() or event.finish == "pause"):
         messages = messages.append(message)
@@ -150,8 +148,9 @@ def _model_replied(state: RunState, event: ModelReplied) -> RunState:
         phase="acting",
         messages=messages,
         step=step,
-        open_calls=allowed,
-        tool_calls=state.tool_calls + allowed,
+        early=(),
+        open_calls=sum([record.result is None for record in records]),
+        tool_calls=state.tool_calls + allowed + unused,
         refused=allowed < len(calls),
         usage=state.usage + usage,
         cost=state.cost if event.cost is None else (state.cost or Decimal(0)) + event.cost,
@@ -161,34 +160,36 @@ def _model_replied(state: RunState, event: ModelReplied) -> RunState:
         now=event.at,
         events=state.events + 1,
     )
-    if allowed:
+    if replied.open_calls:
         return replied
     goes_on = bool(calls or event.finish == "pause" or state.inbox) and event.finish not in UNEXECUTED_FINISH
     return _closed(replied, step, event.at, "ready" if goes_on and step.landing is None else "replied")
 
 
-def _recorded(
-    state: RunState, step: Step, event: ModelReplied, calls: Sequence[ToolCall]
-) -> tuple[tuple[CallRecord, ...], int]:
-    """The records of a reply's calls, those that must not be executed already answered, and how many may be."""
-    if not have_distinct_ids(calls):
-        raise IllegalEvent(f"the calls of step {step.number} need ids that differ (run {state.run_id})")
-    limit = state.limits.tool_calls
-    allowed = len(calls) if limit is None else max(0, min(len(calls), limit - state.tool_calls))
-    why = f"The run's limit of {limit} tool calls is reached."
-    if step.landing is not None:
-        allowed, why = 0, "Tools are off: the run is at its limit and this was its closing reply."
-    elif event.finish in UNEXECUTED_FINISH:
-        allowed, why = 0, UNEXECUTED_FINISH[event.finish]
-    if allowed == len(calls):
-        return tuple([CallRecord(call) for call in calls]), allowed
-    refusal = unexecuted(f"This call was not executed. {why}")
-    return tuple(
-        CallRecord(call)
-        if i < allowed
-        else replace(CallRecord(call).answered(refusal, is_error=True, at=event.at), status="refused")
-        for i, call in enumerate(calls)
-    ), allowed
+def _started_early(state: RunState, event: ToolStarted) -> RunState:
+    _open_step(state, event.step, "ToolStarted")
+    if not event.name or any(one.call.id == event.call_id for one in state.early):
+        raise IllegalEvent(f"call {event.call_id!r} cannot be started before the reply that asks for it is in")
+    early = EarlyCall(ToolCall(event.call_id, event.name, event.arguments), event.at)
+    return replace(state, early=(*state.early, early), now=event.at, events=state.events + 1)
+
+
+def _finished_early(state: RunState, event: ToolFinished) -> RunState:
+    _open_step(state, event.step, "ToolFinished")
+    if not any(one.call.id == event.call_id and one.result is None for one in state.early):
+        raise IllegalEvent(f"ToolFinished names call {event.call_id!r}, but no such call is under way yet")
+    early = tuple(
+        replace(
+            one,
+            result=ToolMessage(event.call_id, one.call.name, event.content, event.is_error),
+            app=event.app,
+            ended_at=event.at,
+        )
+        if one.call.id == event.call_id
+        else one
+        for one in state.early
+    )
+    return replace(state, early=early, now=event.at, events=state.events + 1)
 
 
 def _model_failed(state: RunState, event: ModelFailed) -> RunState:
@@ -330,6 +331,7 @@ def _run_resumed(state: RunState, event: RunResumed) -> RunState:
         state,
         phase=phase,
         step=step,
+        early=tuple(one for one in state.early if one.result is not None),
         limits=event.limits or state.limits,
         failure=None,
         stop=None,
@@ -345,7 +347,7 @@ def _run_finished(state: RunState, event: RunFinished) -> RunState:
     step = state.step
     if step is not None and step.message is not None:
         calls = tuple(
-            record if record.result is not None else _left_open(record, event.stop, event.at) for record in step.calls
+            record if record.result is not None else left_open(record, event.stop, event.at) for record in step.calls
         )
         state = _closed(state, replace(step, calls=calls), event.at, "finished")
     if state.inbox:
@@ -361,19 +363,6 @@ def _run_finished(state: RunState, event: RunFinished) -> RunState:
         output=event.output,
         now=event.at,
         events=state.events + 1,
-    )
-
-
-def _left_open(record: CallRecord, stop: Stop, at: float) -> CallRecord:
-    if record.status == "awaited":
-        return record.answered("The run ended with this call.", is_error=False, at=at)
-    if record.status in ("started", "interrupted"):
-        why = f"The run stopped ({stop.reason}) while this call was under way; its outcome is unknown."
-        return record.answered(
-            unexecuted(why).replace('"executed":false', '"executed":"unknown"'), is_error=True, at=at
-        )
-    return record.answered(
-        unexecuted(f"This call was not executed: the run stopped ({stop.reason})."), is_error=True, at=at
     )
 
 
@@ -401,6 +390,8 @@ TRANSITIONS: dict[Phase, dict[type, Transition]] = {
     "prepared": {
         ModelReplied: Transition(("acting", "replied", "ready"), _model_replied),
         ModelFailed: Transition(("prepared",), _model_failed),
+        ToolStarted: Transition(("prepared",), _started_early),
+        ToolFinished: Transition(("prepared",), _finished_early),
         MessageAdded: Transition(("prepared",), _message_added),
         RunResumed: Transition(("prepared",), _run_resumed),
         **_RUNNING,

@@ -8,7 +8,7 @@ from msgspec import Struct
 from treadle.kernel.events import ErrorInfo, Parent, StepPrepared
 from treadle.kernel.log import Log
 from treadle.kernel.messages import Message, ModelSettings, Usage, UserMessage
-from treadle.kernel.step import Step
+from treadle.kernel.step import EarlyCall, Step
 from treadle.kernel.stop import Decision, Limits, OnLimit, Stop
 from treadle.kernel.tokens import estimate_tokens
 
@@ -25,6 +25,7 @@ class RunState(Struct, frozen=True, gc=False):
         phase: where the run stands; see the module's rules.
         messages: the history as the next model call will see it, the system message first.
         steps: the steps that are complete; `step` is the one under way.
+        early: calls that were started while the reply is still arriving.
         inbox: what was said to the run while a step was under way.
         tool_calls: tool calls within the limit so far; `call_counts` by tool name; `refused` whether the last step
             asked for more than the limit allows.
@@ -55,6 +56,7 @@ class RunState(Struct, frozen=True, gc=False):
     steps: Log[Step] = Log()
     step: Step | None = None
     prepared: StepPrepared | None = None
+    early: tuple[EarlyCall, ...] = ()
     inbox: tuple[UserMessage, ...] = ()
     open_calls: int = 0
     tool_calls: int = 0

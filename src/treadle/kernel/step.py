@@ -74,6 +74,28 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
         return replace(self, status="done", result=result, app=app, ended_at=at)
 
 
+class EarlyCall(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A call that was started while the reply that asks for it was still arriving.
+
+    A reply that breaks off is asked for again, and may then give the same call another id: what makes it the same is
+    the tool and the arguments.
+    """
+
+    call: ToolCall
+    started_at: float
+    result: ToolMessage | None = None
+    app: Any = None
+    ended_at: float = 0.0
+
+    def record(self, call: ToolCall) -> CallRecord:
+        """The record of `call`, which is this call as the whole reply has it."""
+        result = None if self.result is None else replace(self.result, call_id=call.id)
+        status: CallStatus = "started" if result is None else "done"
+        return CallRecord(
+            call, status, result, self.app, executed=True, started_at=self.started_at, ended_at=self.ended_at
+        )
+
+
 class Step(Struct, frozen=True, gc=False, omit_defaults=True):
     """One model call and its tool calls.
 

@@ -1,0 +1,98 @@
+"""The Journal port: where the events of runs are kept, in order, and never changed.
+
+Whoever drives a run appends each event before acting on it, and says how many events it knows of; a journal that holds
+another number refuses. So a run has one owner: a second process that drives the same run fails at its first append,
+before it does anything. `MemoryJournal` and `SqliteJournal` keep this port; so may anything else with these methods.
+"""
+
+import builtins
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol, runtime_checkable
+
+from treadle.journal.info import RunInfo
+from treadle.kernel.events import Event, RunStarted
+
+
+@runtime_checkable
+class Journal(Protocol):
+    """Keeps the events of runs. Every method may be called from any event loop and any thread."""
+
+    async def append(self, run_id: str, seq: int, events: Sequence[Event]) -> None:
+        """Store `events` after the `seq` events that the run has; at `seq` 0 the run begins.
+
+        All or nothing: when it returns, every event is stored; when it raises a `JournalError`, none is. Once begun, it
+        is not cancelled half-way: a cancellation that arrives during the write waits for the write's outcome, and is
+        raised only if the events were stored; if they were not, the error is raised in its place.
+
+        Args:
+            run_id: the run.
+            seq: how many events of the run are stored already, as the caller knows.
+            events: what to store; none at all asks whether `seq` is still right.
+
+        Raises:
+            JournalConflict: the run does not have `seq` events. Nobody but its other owner may go on with it.
+            JournalUnavailable: the journal cannot be written. After an error of the disk itself, only `read` can say
+                what a restart would find.
+            EventNotStorable: an event has no JSON form.
+            ValueError: a run's first event is not the `RunStarted` of this `run_id`.
+        """
+
+    async def read(self, run_id: str, start: int = 0) -> builtins.list[Event]:
+        """The run's events from number `start` (from 0) on; empty if it has no more than that.
+
+        Raises:
+            UnknownRun: there is no such run; the error names the nearest.
+            JournalUnavailable: the journal cannot be read.
+        """
+
+    async def delete(self, run_id: str) -> bool:
+        """Remove the run and all its events; False if there was no such run.
+
+        Whoever is driving it gets a `JournalConflict` at the next append.
+        """
+
+    def watch(self, run_id: str, start: int = 0) -> AsyncIterator[Event]:
+        """The run's events from number `start` on, those stored and then each new one, until it has finished.
+
+        A pause does not end it: somebody may resume the run. It raises what `read` raises, also when the run is deleted
+        or the journal closed meanwhile.
+        """
+
+    async def close(self) -> None:
+        """Finish the writes under way and let go of everything.
+
+        Closing twice is fine; any other call then raises `JournalUnavailable`.
+        """
+
+    async def list(self, limit: int = 50, before: RunInfo | None = None) -> builtins.list[RunInfo]:
+        """Runs, those that started last first.
+
+        Args:
+            limit: how many at most.
+            before: the last run of the page before, to get the next page; None for the first page.
+        """
+
+
+def check_count(name: str, value: int) -> None:
+    """Refuse a number of events or runs that is no count.
+
+    Raises:
+        ValueError: it is negative.
+    """
+    if value < 0:
+        raise ValueError(f"{name} counts from 0; it was given {value}")
+
+
+def check_first(run_id: str, events: Sequence[Event]) -> None:
+    """Refuse events that no run can begin with.
+
+    Raises:
+        ValueError: the first of `events` is not the `RunStarted` of `run_id`.
+    """
+    if not events:
+        return
+    first = events[0]
+    if not isinstance(first, RunStarted):
+        raise ValueError(f"a run begins with RunStarted; run {run_id!r} was given {type(first).__name__} as event 0")
+    if first.run_id != run_id:
+        raise ValueError(f"run {run_id!r} was given the RunStarted of run {first.run_id!r}; put the same id in both")

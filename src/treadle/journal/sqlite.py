@@ -1,0 +1,162 @@
+"""SqliteJournal: runs kept in one SQLite file, on this machine, by any number of processes.
+
+An append returns when its events are on the disk. Written by one thread in groups, read by another; see `worker.py`
+for the threads, `database.py` for the file.
+"""
+
+import sqlite3
+import weakref
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import Future
+from functools import partial
+from os import PathLike, getpid
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Self, TypeVar
+
+from treadle.journal import database
+from treadle.journal.errors import JournalUnavailable
+from treadle.journal.info import RunInfo
+from treadle.journal.port import check_count, check_first
+from treadle.journal.watch import Bell, follow
+from treadle.journal.worker import Worker, answer_each, commit_together, settled
+from treadle.kernel.events import Event
+
+T = TypeVar("T")
+
+POLL = 0.05
+"""Seconds between a watcher's looks for what other processes have appended."""
+
+
+class _Workers:
+    """The two threads of an open journal."""
+
+    def __init__(self, path: Path) -> None:
+        self.process = getpid()
+        self.writer = Worker(path, commit_together, "treadle-journal-writer")
+        self.reader = Worker(path, answer_each, "treadle-journal-reader")
+
+    def stop(self) -> None:
+        self.reader.stop()
+        self.writer.stop()
+
+
+class SqliteJournal:
+    """A journal in the SQLite file at `path`.
+
+    Making one does nothing yet: the first call opens the file, and makes it (readable for its owner only) and its
+    folder if they are not there. Use it as `async with SqliteJournal(path) as journal`, or `close` it; one that is
+    forgotten is closed when it is collected, or when the program ends.
+
+    Several journals may have the same file open, in one process or in many; a write waits up to 10 seconds for the
+    writes of others.
+
+    Args:
+        path: the file; on a local disk (SQLite's write-ahead log does not work over a network).
+
+    Raises:
+        ValueError: `path` is ":memory:"; `MemoryJournal` is that.
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        if str(path) == ":memory:":
+            raise ValueError("SqliteJournal takes the path of a file; for a journal in memory use MemoryJournal()")
+        self._path = Path(path).absolute()
+        self._where = str(self._path)
+        self._lock = Lock()
+        self._bell = Bell()
+        self._workers: _Workers | None = None
+        self._closed = False
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._path
+
+    async def append(self, run_id: str, seq: int, events: Sequence[Event]) -> None:
+        """See `Journal.append`. Returns when the events are on the disk."""
+        check_count("seq", seq)
+        if seq == 0:
+            check_first(run_id, events)
+        rows = database.rows_of(run_id, seq, events, self._where)
+        try:
+            await settled(self._write(partial(database.append, run_id=run_id, seq=seq, rows=rows, where=self._where)))
+        finally:
+            self._bell.ring(run_id)
+
+    async def read(self, run_id: str, start: int = 0) -> list[Event]:
+        """See `Journal.read`."""
+        check_count("start", start)
+        return await settled(self._read(partial(database.read, run_id=run_id, start=start, where=self._where)))
+
+    async def delete(self, run_id: str) -> bool:
+        """See `Journal.delete`; the place of what was deleted is overwritten in the file."""
+        try:
+            return await settled(self._write(partial(database.delete, run_id=run_id)))
+        finally:
+            self._bell.ring(run_id)
+
+    def watch(self, run_id: str, start: int = 0) -> AsyncIterator[Event]:
+        """See `Journal.watch`. What other processes append is seen within some 50 ms."""
+        check_count("start", start)
+        return follow(self.read, self._bell, run_id, start, poll=POLL)
+
+    async def check(self) -> None:
+        """Open the journal, look through the whole file, and see that it can be written.
+
+        Writes wait until it is done, which takes the longer the larger the file is.
+
+        Raises:
+            JournalUnavailable: it cannot be used; says why and what to do.
+        """
+        await settled(self._write(partial(database.find_damage, path=self._path)))
+
+    async def close(self) -> None:
+        """See `Journal.close`.
+
+        Leaves no thread behind and the journal in one file, without its -wal and -shm files, unless somebody else has
+        it open.
+        """
+        with self._lock:
+            self._closed = True
+            workers = self._workers
+        if workers is not None and workers.process == getpid():
+            for worker in (workers.reader, workers.writer):
+                await settled(worker.end())
+                worker.stop()
+        self._bell.ring_all()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"SqliteJournal({self._where!r})"
+
+    def _write(self, action: Callable[[sqlite3.Connection], T]) -> Future[T]:
+        with self._lock:
+            return self._open().writer.submit(action)
+
+    def _read(self, action: Callable[[sqlite3.Connection], T]) -> Future[T]:
+        with self._lock:
+            return self._open().reader.submit(action)
+
+    def _open(self) -> _Workers:
+        if self._closed:
+            raise JournalUnavailable(f"the journal {self._where} is closed; open it again", where=self._where)
+        # A forked child has the object, but not the threads.
+        if self._workers is None or self._workers.process != getpid():
+            self._workers = _Workers(self._path)
+            weakref.finalize(self, self._workers.stop)
+        return self._workers
+
+    async def list(self, limit: int = 50, before: RunInfo | None = None) -> list[RunInfo]:
+        """See `Journal.list`."""
+        check_count("limit", limit)
+        look = partial(database.list_runs, limit=limit, before=before, where=self._where)
+        return await settled(self._read(look))

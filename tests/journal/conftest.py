@@ -1,0 +1,79 @@
+"""What the journals' tests share: the two journals, some events, and programs to run beside the test."""
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from treadle.journal import Journal, MemoryJournal, SqliteJournal
+from treadle.kernel.events import FORMAT, Event, NudgeGiven, RunFinished, RunStarted
+from treadle.kernel.messages import SystemMessage, UserMessage
+from treadle.kernel.stop import stopped
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "runs" / "journal.db"
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def journal(request: pytest.FixtureRequest, path: Path, anyio_backend: str) -> AsyncIterator[Journal]:
+    made: Journal = MemoryJournal() if request.param == "memory" else SqliteJournal(path)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def started() -> Callable[..., RunStarted]:
+    def make(run_id: str = "r", at: float = 1.0, question: str = "why?", **more: Any) -> RunStarted:
+        said = (SystemMessage("be brief"), UserMessage("earlier"), UserMessage(question))
+        return RunStarted(at=at, run_id=run_id, messages=said, format=FORMAT, **more)
+
+    return make
+
+
+@pytest.fixture
+def note() -> Callable[[str], Event]:
+    return lambda text: NudgeGiven(at=2.0, text=text)
+
+
+@pytest.fixture
+def finished() -> Event:
+    return RunFinished(at=9.0, stop=stopped("answered"), output={"total": [1, "2", None]})
+
+
+PRELUDE = """
+import asyncio, os, sys
+from treadle.journal import *
+from treadle.kernel.events import FORMAT, NudgeGiven, RunFinished, RunStarted
+from treadle.kernel.stop import stopped
+
+def started(run_id):
+    return RunStarted(at=1.0, run_id=run_id, messages=(), format=FORMAT)
+"""
+
+
+@pytest.fixture
+def program() -> Callable[..., list[str]]:
+    """The command line that runs a Python program with the journal's names imported."""
+    return lambda text, *arguments: [sys.executable, "-W", "error", "-c", PRELUDE + text, *map(str, arguments)]
+
+
+@pytest.fixture
+def run_program(program: Callable[..., list[str]]) -> Callable[..., str]:
+    """Runs such a program to its end, which must be a good one, and gives back what it printed."""
+
+    def run(text: str, *arguments: object) -> str:
+        ran = subprocess.run(program(text, *arguments), capture_output=True, text=True, timeout=60)
+        assert (ran.returncode, ran.stderr) == (0, "")
+        return ran.stdout
+
+    return run

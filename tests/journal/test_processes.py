@@ -1,0 +1,151 @@
+"""Journals and the death, birth and rivalry of processes."""
+
+import asyncio
+import random
+import subprocess
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from treadle.journal import SqliteJournal
+from treadle.kernel.events import Event, NudgeGiven, RunStarted
+
+pytestmark = pytest.mark.anyio
+
+WRITES_UNTIL_KILLED = """
+journal = SqliteJournal(sys.argv[1])
+
+async def drive(run_id):
+    await journal.append(run_id, 0, [started(run_id)])
+    print(run_id, 1, flush=True)
+    seq = 1
+    while True:
+        batch = [NudgeGiven(text=f"{n}" * (n % 300)) for n in range(seq, seq + 1 + seq % 3)]
+        await journal.append(run_id, seq, batch)
+        seq += len(batch)
+        print(run_id, seq, flush=True)
+
+async def main():
+    async with asyncio.TaskGroup() as group:
+        for n in range(4):
+            group.create_task(drive(f"{sys.argv[2]}-{n}"))
+asyncio.run(main())
+"""
+
+
+def test_kill_9_loses_nothing_that_was_acknowledged(path: Path, program: Callable[..., list[str]]) -> None:
+    chance = random.Random(5)
+    acknowledged: dict[str, int] = {}
+    for life in range(8):
+        with subprocess.Popen(program(WRITES_UNTIL_KILLED, path, life), stdout=subprocess.PIPE, text=True) as child:
+            assert child.stdout
+            for _ in range(chance.randrange(1, 400)):
+                run_id, count = child.stdout.readline().split()
+                acknowledged[run_id] = int(count)
+            child.kill()
+            for line in child.stdout:
+                # The last line may be cut: it was being written.
+                if line.endswith("\n"):
+                    run_id, count = line.split()
+                    acknowledged[run_id] = int(count)
+        asyncio.run(holds_without_a_gap(path, acknowledged))
+
+
+async def holds_without_a_gap(path: Path, acknowledged: dict[str, int]) -> None:
+    async with SqliteJournal(path) as journal:
+        await journal.check()
+        for run_id, count in acknowledged.items():
+            events = await journal.read(run_id)
+            assert len(events) >= count
+            notes = [event.text for event in events if isinstance(event, NudgeGiven)]
+            assert notes == [f"{n}" * (n % 300) for n in range(1, len(events))]
+
+
+RACES = """
+async def main():
+    async with SqliteJournal(sys.argv[1]) as journal:
+        await journal.list()
+        print("ready", flush=True)
+        sys.stdin.readline()
+        won = 0
+        for seq in range(1, 151):
+            try:
+                await journal.append("r", seq, [NudgeGiven(text=sys.argv[2])])
+                won += 1
+            except JournalConflict as error:
+                assert error.expected == seq < error.found
+        print(won)
+asyncio.run(main())
+"""
+
+
+def test_of_two_processes_exactly_one_wins_each_number(
+    path: Path, program: Callable[..., list[str]], started: Callable[..., RunStarted]
+) -> None:
+    journal = SqliteJournal(path)
+    asyncio.run(journal.append("r", 0, [started()]))
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    racers = {name: subprocess.Popen(program(RACES, path, name), text=True, **pipes) for name in "ab"}
+    for racer in racers.values():
+        assert racer.stdout.readline() == "ready\n"
+    for racer in racers.values():
+        racer.stdin.write("go\n")
+        racer.stdin.flush()
+    won = {name: int(racer.communicate(timeout=60)[0]) for name, racer in racers.items()}
+    events = asyncio.run(journal.read("r"))[1:]
+    asyncio.run(journal.close())
+    assert len(events) == 150
+    assert Counter(event.text for event in events) == {name: wins for name, wins in won.items() if wins}
+
+
+async def test_a_watcher_sees_what_another_process_appends(
+    path: Path, program: Callable[..., list[str]], started: Callable[..., RunStarted], finished: Event
+) -> None:
+    appends = """
+async def main():
+    async with SqliteJournal(sys.argv[1]) as journal:
+        await journal.append("r", 1, [NudgeGiven(text="from afar"), RunFinished(stop=stopped("answered"))])
+asyncio.run(main())
+"""
+    async with SqliteJournal(path) as journal:
+        await journal.append("r", 0, [started()])
+        watcher = journal.watch("r")
+        assert await anext(watcher) == started()
+        child = await asyncio.create_subprocess_exec(*program(appends, path))
+        assert [type(event).__name__ async for event in watcher] == ["NudgeGiven", "RunFinished"]
+        assert await child.wait() == 0
+
+
+@pytest.mark.parametrize("ending", ["", "sys.exit(0)", "del journal", "import gc; journal.me = journal; del journal"])
+async def test_a_program_that_forgets_to_close_ends_and_leaves_one_file(
+    path: Path, run_program: Callable[..., str], ending: str
+) -> None:
+    forgets = """
+journal = SqliteJournal(sys.argv[1])
+asyncio.run(journal.append("r", 0, [started("r")]))
+assert len(asyncio.run(journal.read("r"))) == 1
+"""
+    run_program(forgets + ending, path)
+    assert [file.name for file in path.parent.iterdir()] == ["journal.db"]
+    async with SqliteJournal(path) as journal:
+        assert len(await journal.read("r")) == 1
+
+
+async def test_a_forked_child_can_use_the_journal_too(path: Path, run_program: Callable[..., str]) -> None:
+    forks = """
+import warnings
+warnings.simplefilter("ignore", DeprecationWarning)
+journal = SqliteJournal(sys.argv[1])
+asyncio.run(journal.append("r", 0, [started("r")]))
+if (child := os.fork()) == 0:
+    asyncio.run(journal.append("r", 1, [NudgeGiven(text="child")]))
+    asyncio.run(journal.close())
+    sys.exit(0)
+assert os.waitpid(child, 0)[1] == 0
+asyncio.run(journal.append("r", 2, [NudgeGiven(text="parent")]))
+assert len(asyncio.run(journal.read("r"))) == 3
+asyncio.run(journal.check())
+"""
+    run_program(forks, path)
