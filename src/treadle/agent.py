@@ -16,11 +16,11 @@ from treadle.drivers.configuration import (
     PrepareStepFunction,
     Retries,
     RunContext,
-    price,
+    require_price,
 )
 from treadle.drivers.decisions import Decisions, decided
 from treadle.drivers.drive import drive
-from treadle.drivers.live import LiveRun, Prepared
+from treadle.drivers.live import LiveRun
 from treadle.drivers.output import output_type
 from treadle.drivers.run import Run, RunEvent, check_tool_choice
 from treadle.journal import Journal
@@ -28,11 +28,11 @@ from treadle.kernel.conditions import StopWhen, condition
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event
 from treadle.kernel.fold import fold_all
-from treadle.kernel.messages import Content, Message, ModelSettings, SystemMessage, UserMessage, Usage
+from treadle.kernel.messages import Content, File, Image, Message, ModelSettings, SystemMessage, Text, UserMessage
 from treadle.kernel.stop import LIMIT_REASONS, Limits, OnLimit
 from treadle.kernel.tokens import estimate_text
 from treadle.models.port import Model
-from treadle.result import RunResult, RunStopped, conversation_part, history, result_of
+from treadle.result import RunResult, conversation_part, history, result_of
 from treadle.tools import Skill, SkillRegistry, Tool, tool
 
 Input = str | UserMessage | Sequence[Content] | None
@@ -58,6 +58,8 @@ class Agent:
         name: what the agent is called in journals.
         settings: how the model is to generate.
         retries: how often and how soon a failed model call is tried again.
+        eager: whether a call of a `read` tool may start as soon as its own arguments are complete, while the reply is
+            still arriving.
         on_interrupted: what becomes of a call of a `write` tool that was under way when the process died: "ask" pauses
             for a person, "tell" tells the model that its outcome is unknown.
 
@@ -82,17 +84,20 @@ class Agent:
         name: str | None = None,
         settings: ModelSettings | None = None,
         retries: Retries | int | None = None,
+        eager: bool = True,
         on_interrupted: Literal["ask", "tell"] = "ask",
     ) -> None:
+        if isinstance(tools, (Tool, str)) or isinstance(skills, (Skill, str)):
+            raise Misuse("tools and skills take lists: tools=[my_tool], skills=[my_skill]")
         registry = SkillRegistry(skills=skills, tools=[one if isinstance(one, Tool) else tool(one) for one in tools])
         by_name = {one.name: one for one in registry.tools}
         check_tool_choice(tool_choice, by_name, "Agent")
         _one_of("on_limit", on_limit, ("answer", "stop", "raise"))
         _one_of("on_interrupted", on_interrupted, ("ask", "tell"))
-        if limits is not None and not isinstance(limits, Limits):
-            raise Misuse(f"limits takes Limits(steps=…, usd=…, …); it was given {limits!r}")
-        if prepare_step is not None and not callable(prepare_step):
-            raise Misuse(f"prepare_step takes a function of a StepContext; it was given {prepare_step!r}")
+        _kind("instructions", instructions, lambda it: isinstance(it, str) or callable(it), "a text or a function")
+        _kind("prepare_step", prepare_step, callable, "a function of a StepContext")
+        _kind("settings", settings, lambda it: isinstance(it, ModelSettings), "ModelSettings(…)")
+        _kind("journal", journal, lambda it: isinstance(it, Journal), "a journal such as SqliteJournal(path)")
         specs = tuple(one.spec for one in registry.tools)
         self._registry = registry
         self._config = Configuration(
@@ -110,10 +115,11 @@ class Agent:
             journal=journal,
             retries=Retries(attempts=1 + retries) if isinstance(retries, int) else retries or Retries(),
             on_interrupted=on_interrupted,
+            eager=eager and any(one.effect == "read" and not one.needs_approval for one in registry.tools),
             specs=specs,
             tool_tokens=sum(estimate_text(msgspec.json.encode(spec).decode()) for spec in specs),
         )
-        _check_price(self._config.model, self._config.limits)
+        _check_limits(self._config.model, self._config.limits)
 
     @property
     def name(self) -> str:
@@ -161,7 +167,7 @@ class Agent:
         """
         run_id = _run_id()
         instructions = await self._instructions(run_id, deps)
-        return await self._driven(self._prepared(run_id, instructions, input, conversation, deps, limits, on_event))
+        return await self._driven(self._started(run_id, instructions, input, conversation, deps, limits, on_event))
 
     def run_sync(
         self,
@@ -193,10 +199,10 @@ class Agent:
     ) -> LiveRun:
         """The run, under way in the background: `async with agent.stream(…) as run: async for event in run: …`."""
 
-        async def begin(on_event: Callable[[RunEvent], None]) -> Prepared:
+        async def begin(on_event: Callable[[RunEvent], None]) -> Run:
             run_id = _run_id()
             instructions = await self._instructions(run_id, deps)
-            return self._prepared(run_id, instructions, input, conversation, deps, limits, on_event)
+            return self._started(run_id, instructions, input, conversation, deps, limits, on_event)
 
         return LiveRun(begin)
 
@@ -214,13 +220,16 @@ class Agent:
         Raises:
             Misuse: the agent's instructions are an asynchronous function.
         """
-        instructions, run_id = self._config.instructions, _run_id()
+        instructions: Any = self._config.instructions
+        run_id = _run_id()
         if callable(instructions):
             found = instructions(RunContext(run_id, self.name, deps))
-            if not isinstance(found, str):
+            if inspect.iscoroutine(found):
+                found.close()
+            if inspect.isawaitable(found):
                 raise Misuse("agent.start cannot wait for asynchronous instructions: use agent.run or agent.stream")
             instructions = found
-        return self._prepared(run_id, instructions, input, conversation, deps, limits, on_event).run
+        return self._started(run_id, instructions, input, conversation, deps, limits, on_event)
 
     async def resume(
         self,
@@ -252,23 +261,22 @@ class Agent:
             UnknownRun: the journal has no such run.
             Misuse: a decision names a call that does not wait for it.
         """
+        if limits is not None:
+            _check_limits(self._config.model, limits)
         events = await self._events_of(run)
         state = fold_all(events)
-        driven = Run(self._config, deps=deps, on_event=_plain(on_event), state=state)
-        over = _nothing
+        if state.phase == "finished":
+            return result_of(state, None, events)
         if conversation is not None:
             conversation.begin()
-            over = _ends(conversation, driven)
-        prepared = Prepared(driven, over)
-        if state.phase == "finished":
-            over()
-            return result_of(state, None, events)
+        driven = Run(self._config, deps=deps, on_event=_checked(on_event), state=state, over=_lent(conversation))
         try:
+            require_price(self._config.model, limits or state.limits)
             decided(driven, Decisions.of(approve, deny, results or {}), limits)
         except BaseException:
-            over()
+            driven.release()
             raise
-        return await self._driven(prepared, earlier=events)
+        return await self._driven(driven, earlier=events)
 
     async def _events_of(self, run: str | RunResult) -> Sequence[Event]:
         journal = self._config.journal
@@ -288,7 +296,7 @@ class Agent:
         found = instructions(RunContext(run_id, self.name, deps))
         return await found if inspect.isawaitable(found) else found
 
-    def _prepared(
+    def _started(
         self,
         run_id: str,
         instructions: str | None,
@@ -297,29 +305,29 @@ class Agent:
         deps: Any,
         limits: Limits | None,
         on_event: OnEvent,
-    ) -> Prepared:
+    ) -> Run:
         if limits is not None:
-            _check_price(self._config.model, limits)
-        asked = _asked(input)
-        run = Run(self._config, deps=deps, on_event=_plain(on_event))
+            _check_limits(self._config.model, limits)
+        _kind("instructions", instructions, lambda it: isinstance(it, str), "a text, or a function that returns one")
+        _kind("conversation", conversation, lambda it: isinstance(it, Conversation), "a treadle.Conversation")
+        asked, watcher = _asked(input), _checked(on_event)
         before = [] if conversation is None else conversation.begin()
-        over = _nothing if conversation is None else _ends(conversation, run)
+        run = Run(self._config, deps=deps, on_event=watcher, over=_lent(conversation))
         if asked is None and not (before and isinstance(before[-1], UserMessage)):
-            over()
+            run.release()
             raise Misuse("there is nothing to answer: give run(…) a question, or a conversation that ends with one")
         system = self._registry.instructions(instructions or "")
         if self._config.output is not None:
             system = f"{system}\n\n{self._config.output.instructions}".strip()
         messages: list[Message] = [SystemMessage(system)] if system else []
         run.start(run_id, [*messages, *before, *([] if asked is None else [asked])], limits)
-        return Prepared(run, over)
+        return run
 
-    async def _driven(self, prepared: Prepared, earlier: Sequence[Event] = ()) -> RunResult:
-        run = prepared.run
+    async def _driven(self, run: Run, earlier: Sequence[Event] = ()) -> RunResult:
         try:
             await drive(run)
         finally:
-            prepared.over()
+            run.release()
         result = result_of(run.state, run.error, [*earlier, *run.events])
         if run.state.on_limit == "raise" and result.stop.reason in LIMIT_REASONS:
             result.require()
@@ -339,17 +347,19 @@ def _model(model: str | Model) -> Model:
     return model
 
 
-def _check_price(model: Model, limits: Limits) -> None:
-    if limits.usd is not None and price(model, Usage(1, 1)) is None:
-        raise Misuse(
-            f"Limits(usd={limits.usd}) cannot be kept: the price of {model.name} is not known. Give the model one "
-            "(price=Price(input=…, output=…), in dollars per million tokens), or limit tokens instead"
-        )
+def _check_limits(model: Model, limits: Limits) -> None:
+    _kind("limits", limits, lambda it: isinstance(it, Limits), "Limits(steps=…, usd=…, …)")
+    require_price(model, limits)
 
 
 def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
         raise Misuse(f"{name} takes one of {', '.join(map(repr, known))}; it was given {value!r}")
+
+
+def _kind(name: str, value: object, fits: Callable[[Any], bool], wanted: str) -> None:
+    if value is not None and not fits(value):
+        raise Misuse(f"{name} takes {wanted}; it was given {value!r}")
 
 
 def _asked(input: Input) -> UserMessage | None:
@@ -359,11 +369,13 @@ def _asked(input: Input) -> UserMessage | None:
         if not input.strip():
             raise Misuse("the question is empty")
         return UserMessage(input)
-    return UserMessage(tuple(input))
+    if isinstance(input, (list, tuple)) and all(isinstance(part, (Text, Image, File)) for part in input):
+        return UserMessage(tuple(input))
+    raise Misuse(f"the question is a text, or a list of Text, Image and File parts; it was given {input!r}")
 
 
-def _plain(on_event: OnEvent) -> OnEvent:
-    if inspect.iscoroutinefunction(on_event):
+def _checked(on_event: OnEvent) -> OnEvent:
+    if on_event is not None and (inspect.iscoroutinefunction(on_event) or not callable(on_event)):
         raise Misuse("on_event takes a plain function; for an asynchronous one, iterate over agent.stream(…)")
     return on_event
 
@@ -373,16 +385,13 @@ def _run_id() -> str:
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(5)}"
 
 
-def _nothing() -> None:
-    return None
+def _lent(conversation: Conversation | None) -> Callable[[Run], None] | None:
+    """What gives `conversation` back when the run that it was lent to is over."""
+    if conversation is None:
+        return None
 
-
-def _ends(conversation: Conversation, run: Run) -> Callable[[], None]:
-    def over() -> None:
+    def over(run: Run) -> None:
         state = run.state
         conversation.end(None if state.phase == "new" else conversation_part(history(state, result_of(state).stop)))
 
     return over
-
-
-__all__ = ["Agent", "RunStopped"]

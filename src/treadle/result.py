@@ -5,13 +5,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal
 
-from treadle.kernel.stop import Decision
 from treadle.kernel.events import ErrorInfo, Event, RunFinished
 from treadle.kernel.fold import fold
 from treadle.kernel.messages import Message, SystemMessage, Usage
 from treadle.kernel.state import RunState
 from treadle.kernel.step import CallRecord, Step
-from treadle.kernel.stop import Limits, Stop, stopped
+from treadle.kernel.stop import Decision, Limits, Stop, stopped
 from treadle.models.errors import ModelError
 
 

@@ -117,7 +117,7 @@ class ScriptedModel:
 
     def _deltas(self, part: AssistantPart) -> Iterable[ModelEvent]:
         if isinstance(part, Text):
-            size = self.chunk or len(part.text)
+            size = self.chunk or len(part.text) or 1
             return [TextDelta(part.text[i : i + size]) for i in range(0, len(part.text), size)]
         if isinstance(part, ToolCall):
             return (

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from treadle.journal.port import Journal
 from treadle.kernel.conditions import Condition
+from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Json, Message, ModelSettings, ToolSpec, Usage
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
@@ -139,6 +140,16 @@ class Configuration:
     on_interrupted: Literal["ask", "tell"] = "ask"
     specs: tuple[ToolSpec, ...] = ()
     tool_tokens: int = 0
+    eager: bool = True
+
+
+def require_price(model: Model, limits: Limits) -> None:
+    """Raises `Misuse` if `limits` bounds money and the price of `model` is not known."""
+    if limits.usd is not None and price(model, Usage(1, 1)) is None:
+        raise Misuse(
+            f"Limits(usd={limits.usd}) cannot be kept: the price of {model.name} is not known. Give the model one "
+            "(price=Price(input=…, output=…), in dollars per million tokens), or limit tokens instead"
+        )
 
 
 def price(model: Model, usage: Usage) -> Decimal | None:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from treadle.drivers.act import act
 from treadle.drivers.configuration import StepContext, StepSettings
+from treadle.drivers.early import Early
 from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left, think
 from treadle.journal import JournalError
@@ -59,24 +60,45 @@ async def end(run: Run, stop: Stop) -> None:
 
 
 async def _steps(run: Run) -> None:
-    while (command := run.next()) is not None:
-        match command:
-            case PrepareStep():
+    if not run.config.eager:
+        await _loop(run, None)
+        return
+    failure: Exception | None = None
+    async with asyncio.TaskGroup() as group:
+        early = Early(run, group)
+        try:
+            await _loop(run, early)
+        except Exception as error:
+            # Raised below, outside the group, which would wrap it.
+            failure = error
+        finally:
+            early.stop()
+    if failure is not None:
+        raise failure
+
+
+async def _loop(run: Run, early: Early | None) -> None:
+    while True:
+        match run.next():
+            case PrepareStep() as command:
                 if run.pause_wanted:
                     run.feed(RunPaused(stopped("waiting", "paused by the caller")))
                     return
                 await perceive(run, command)
                 await run.commit()
             case CallModel():
-                await think(run)
+                await think(run, None if early is None else early.hear)
             case RunTools(records=records):
                 await act(run, records)
-            case Nudge() | Pause():
+            case Nudge() | Pause() as command:
                 run.feed(command.event())
-            case Finish():
+            case Finish() as command:
                 finish(run, command)
-            case _:
-                assert_never(command)
+            case None:
+                if early is None or not await early.settle():
+                    return
+            case unknown:
+                assert_never(unknown)
 
 
 async def perceive(run: Run, command: PrepareStep) -> None:

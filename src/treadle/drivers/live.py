@@ -3,16 +3,16 @@
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
 from threading import get_ident
 from types import TracebackType
 
-from treadle.drivers.drive import drive
+from treadle.drivers.drive import drive, end
 from treadle.drivers.run import Run, RunEvent
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import MessageAdded
 from treadle.kernel.fold import IllegalEvent
 from treadle.kernel.messages import UserMessage
+from treadle.kernel.stop import stopped
 from treadle.result import RunResult, result_of
 
 
@@ -25,7 +25,7 @@ class LiveRun:
     print(run.result.text)
     """
 
-    def __init__(self, begin: Callable[[Callable[[RunEvent], None]], Awaitable["Prepared"]]) -> None:
+    def __init__(self, begin: Callable[[Callable[[RunEvent], None]], Awaitable[Run]]) -> None:
         self._begin = begin
         self._events: deque[RunEvent] = deque()
         self._news = asyncio.Event()
@@ -34,13 +34,14 @@ class LiveRun:
         self._group = asyncio.TaskGroup()
         self._task: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
-        self._prepared: Prepared | None = None
+        self._begun: Run | None = None
+        self._entered = False
 
     async def __aenter__(self) -> "LiveRun":
         self._loop, self._thread = asyncio.get_running_loop(), get_ident()
-        self._prepared = await self._begin(self._heard)
+        self._begun = await self._begin(self._heard)
         await self._group.__aenter__()
-        self._task = self._group.create_task(self._drive(self._prepared))
+        self._task = self._group.create_task(self._drive(self._begun))
         return self
 
     async def __aexit__(
@@ -51,6 +52,7 @@ class LiveRun:
             task.cancel()
         # The group is told of no error, so that the one raised in the body reaches the caller as it is.
         await self._group.__aexit__(None, None, None)
+        await self._settled()
         if error is None and self._failure is not None:
             raise self._failure
 
@@ -82,12 +84,13 @@ class LiveRun:
         """Adds a message to the run; the model is shown it at its next call.
 
         Raises:
-            Misuse: the run has ended.
+            Misuse: the run has ended, or is paused.
         """
         try:
             self._run.feed(MessageAdded(UserMessage(text)))
         except IllegalEvent as error:
-            raise Misuse(f"run {self.run_id} has ended and takes no more messages; start another") from error
+            phase = "is paused: resume it first" if self._run.state.phase == "paused" else "has ended: start another"
+            raise Misuse(f"run {self.run_id} takes no message now; it {phase}") from error
         await self._run.commit()
 
     async def cancel(self) -> RunResult:
@@ -104,8 +107,8 @@ class LiveRun:
         return await self._ended()
 
     async def _ended(self) -> RunResult:
-        with suppress(asyncio.CancelledError):
-            await asyncio.wait([self._driving])
+        await asyncio.wait([self._driving])
+        await self._settled()
         return self.result
 
     def _heard(self, event: RunEvent) -> None:
@@ -115,15 +118,23 @@ class LiveRun:
         elif self._loop is not None:
             self._loop.call_soon_threadsafe(self._news.set)
 
-    async def _drive(self, prepared: "Prepared") -> None:
+    async def _drive(self, run: Run) -> None:
+        self._entered = True
         try:
-            await drive(prepared.run)
+            await drive(run)
         except asyncio.CancelledError:
             pass
         except Exception as error:
             self._failure = error
         finally:
-            prepared.over()
+            run.release()
+            self._news.set()
+
+    async def _settled(self) -> None:
+        """A task that is cancelled before its first turn never ran its own clean-up."""
+        if not self._entered:
+            self._entered = True
+            await end(self._run, stopped("cancelled"))
             self._news.set()
 
     @property
@@ -134,15 +145,6 @@ class LiveRun:
 
     @property
     def _run(self) -> Run:
-        if self._prepared is None:
+        if self._begun is None:
             raise Misuse("agent.stream(…) is an async context manager: async with agent.stream(…) as run: …")
-        return self._prepared.run
-
-
-class Prepared:
-    """A run that is ready to be driven, and what is to be done when it is over."""
-
-    __slots__ = ("over", "run")
-
-    def __init__(self, run: Run, over: Callable[[], None]) -> None:
-        self.run, self.over = run, over
+        return self._begun

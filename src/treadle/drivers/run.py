@@ -28,13 +28,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from treadle.drivers.budget import capped
-from treadle.drivers.configuration import Configuration, StepSettings, price
+from treadle.drivers.configuration import Configuration, StepSettings, price, require_price
 from treadle.kernel.context import completed, distinct_ids, instructed
 from treadle.kernel.decide import Command, PrepareStep, decide
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, ModelReplied, RunStarted, StepPrepared
 from treadle.kernel.fold import fold
-from treadle.kernel.messages import Json, Message, ToolSpec, Usage
+from treadle.kernel.messages import Json, Message, ToolSpec, Usage, UserMessage
 from treadle.kernel.state import RunState
 from treadle.kernel.step import CallRecord
 from treadle.kernel.tokens import estimate_tokens
@@ -73,6 +73,7 @@ class Run:
         deps: Any = None,
         on_event: Callable[[RunEvent], object] | None = None,
         state: RunState | None = None,
+        over: Callable[["Run"], None] | None = None,
     ) -> None:
         self.config = config
         self.deps = deps
@@ -81,6 +82,7 @@ class Run:
         self.error: Exception | None = None
         self.pause_wanted = False
         self._on_event = on_event
+        self._over = over
         self._events: list[Event] = []
         self._saved = 0
         self._earlier = self.state.events
@@ -129,6 +131,14 @@ class Run:
         self._events.append(event)
         if self._on_event is not None:
             self.show(event)
+        if self._over is not None and self.state.phase in ("finished", "paused"):
+            self.release()
+
+    def release(self) -> None:
+        """Gives back what the run was lent: its conversation. Done when it has finished or is paused, once."""
+        over, self._over = self._over, None
+        if over is not None:
+            over(self)
 
     def show(self, event: RunEvent) -> None:
         """Shows `event` to whoever watches. A watcher that raises is logged, and the run goes on."""
@@ -188,10 +198,13 @@ class Run:
             event = self._with_choice(event, chosen)
         limits = self.state.limits
         if limits.tokens is not None or limits.usd is not None:
+            require_price(self.model, limits)
             event = capped(self.state, event, self.model)
         return event
 
     def _with_choice(self, event: StepPrepared, chosen: StepSettings) -> StepPrepared:
+        if isinstance(chosen.tools, str) or isinstance(chosen.model, str):
+            raise Misuse("StepSettings takes tools as a list of names, and model as a Model, not as a name")
         tools = None if chosen.tools is None else tuple(chosen.tools)
         choice = event.tool_choice or chosen.tool_choice
         for name in tools or ():
@@ -214,6 +227,8 @@ class Run:
         if prepared is None:
             raise Misuse(f"run {self.run_id} has no step prepared: feed run.prepare(command) first")
         messages: Sequence[Message] = state.messages if prepared.messages is None else prepared.messages
+        if prepared.messages is not None and prepared.note:
+            messages = [*messages, UserMessage(prepared.note)]
         if prepared.instructions is not None:
             messages = instructed(messages, prepared.instructions)
         return ModelRequest(

@@ -1,29 +1,44 @@
 """Think: one model call, tried again where that may help, with each attempt in the journal.
 
-Retrying is done here and nowhere below, so that it obeys the run's deadline and stands in the record. A reply that breaks
-off is asked for again as a whole; `ModelFailed.text` tells whoever watches that what was shown of it is withdrawn.
+Retrying is done here and nowhere below, so that it obeys the run's deadline and stands in the record. A reply that
+breaks off is asked for again as a whole; `ModelFailed.text` tells whoever watches that what was shown of it is withdrawn.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable
 
 from treadle.drivers.run import Run
+from treadle.kernel.errors import Misuse
 from treadle.kernel.events import ErrorInfo, ModelFailed
 from treadle.models.errors import ModelError, ProtocolError
-from treadle.models.port import ModelReply, TextDelta
+from treadle.models.port import (
+    ModelReply,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallCompleted,
+    ToolCallDelta,
+    ToolCallStarted,
+)
+
+ToolCallEvent = ToolCallStarted | ToolCallDelta | ToolCallCompleted
 
 
-async def think(run: Run) -> None:
-    """Calls the model for the step under way, and feeds `ModelReplied`, or `ModelFailed` for each failed attempt."""
+async def think(run: Run, hear: Callable[[ToolCallEvent], None] | None = None) -> None:
+    """Calls the model for the step under way, and feeds `ModelReplied`, or `ModelFailed` for each failed attempt.
+
+    `hear` is told of the pieces of tool calls as they arrive.
+    """
     attempt = 1
     while True:
         run.partial = []
         try:
-            reply = await _reply(run)
+            reply = await _reply(run, hear)
         except asyncio.CancelledError:
             if run.partial:
                 info = ErrorInfo("cancelled", "The call was cancelled while the reply was arriving.")
                 run.feed(ModelFailed(len(run.state.steps), info, attempt, "".join(run.partial)))
+            raise
+        except Misuse:
             raise
         except Exception as error:
             failure = error if isinstance(error, ModelError) else _unexpected(error)
@@ -43,7 +58,7 @@ async def think(run: Run) -> None:
             return
 
 
-async def _reply(run: Run) -> ModelReply:
+async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None) -> ModelReply:
     """The whole reply; its pieces are shown as they come."""
     reply: ModelReply | None = None
     show = run.show if run.watched else None
@@ -55,6 +70,8 @@ async def _reply(run: Run) -> ModelReply:
         elif kind is ModelReply:
             reply = event  # type: ignore[assignment]
             continue
+        elif hear is not None and kind is not ThinkingDelta:
+            hear(event)  # type: ignore[arg-type]
         if show is not None:
             show(event)
     if reply is None:
@@ -78,6 +95,3 @@ def seconds_left(run: Run) -> float | None:
 def error_info(error: ModelError) -> ErrorInfo:
     """The record of `error`."""
     return ErrorInfo(error.kind, str(error), error.retryable, error.status, error.request_id)
-
-
-__all__: Sequence[str] = ("error_info", "seconds_left", "think")

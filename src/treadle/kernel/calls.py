@@ -1,4 +1,4 @@
-"""The calls of a reply: which of them may be executed, which have begun already, and how those left open are answered."""
+"""The calls of a reply: which may be executed, which have begun already, and how those left open are answered."""
 
 from collections.abc import Sequence
 
@@ -56,6 +56,7 @@ def _matched(early: Sequence[EarlyCall], calls: Sequence[ToolCall]) -> dict[int,
 
 
 def left_open(record: CallRecord, stop: Stop, at: float) -> CallRecord:
+    """`record`, still open when the run stopped, with a result that says so."""
     if record.status == "awaited":
         return record.answered("The run ended with this call.", is_error=False, at=at)
     if record.status in ("started", "interrupted"):

@@ -15,16 +15,17 @@ def completed(messages: Iterable[Message]) -> list[Message]:
 
     Each tool call is answered exactly once, right after the assistant message that made it and in call order: a result
     that comes later is moved up, one that is missing is given, one that answers nothing is left out. An assistant
-    message that says nothing is left out too.
+    message that says nothing is left out too, and several system messages become one at the beginning.
     """
     given = list(messages)
-    out: list[Message] = []
+    instructions = "\n\n".join(message.content for message in given if isinstance(message, SystemMessage))
+    out: list[Message] = [SystemMessage(instructions)] if instructions else []
     taken: set[int] = set()
     for i, message in enumerate(given):
-        if isinstance(message, ToolMessage):
+        if isinstance(message, (ToolMessage, SystemMessage)):
             continue
         if isinstance(message, AssistantMessage):
-            if not message.content:
+            if not message.says_something:
                 continue
             out.append(message)
             out.extend(_result(given, i, call, taken) for call in message.calls)

@@ -1,7 +1,7 @@
 """What has happened: the events of a run, in their order the journal of it, from which everything else is derived.
 
-An event is a fact with its time (`at`, Unix seconds) and is never changed afterwards. `fold.py` says which event is legal
-when; a stored event is JSON tagged by `event`.
+An event is a fact with its time (`at`, Unix seconds) and is never changed afterwards. `fold.py` says which event is
+legal when; a stored event is JSON tagged by `event`.
 """
 
 from collections.abc import Iterable

@@ -130,7 +130,8 @@ def _model_replied(state: RunState, event: ModelReplied) -> RunState:
     records, allowed = recorded(state, step, event, calls) if calls else ((), 0)
     unused = len(state.early) - sum([record.executed for record in records])
     messages = state.messages
-    if message.content and (calls or text.strip() or event.finish == "pause"):
+    said = bool(calls or text.strip())
+    if said or (event.finish == "pause" and message.says_something):
         messages = messages.append(message)
     step = replace(
         step,
@@ -156,7 +157,7 @@ def _model_replied(state: RunState, event: ModelReplied) -> RunState:
         cost=state.cost if event.cost is None else (state.cost or Decimal(0)) + event.cost,
         known_tokens=usage.total_tokens,
         known_messages=len(messages),
-        text=text or state.text,
+        text=text if text.strip() else state.text,
         now=event.at,
         events=state.events + 1,
     )
@@ -242,10 +243,9 @@ def _with_call(state: RunState, step: Step, i: int, record: CallRecord, at: floa
 def _closed(state: RunState, step: Step, at: float, phase: Phase, **changes: Any) -> RunState:
     """The state with its step complete, results in call order, then what was said meanwhile; and `changes`."""
     results: list[Message] = [record.result for record in step.calls if record.result is not None]
-    if step.failed and step.finish != "pause":
+    errors = 0 if step.calls else state.errors
+    if step.failed and not (step.finish == "pause" and step.message is not None and step.message.says_something):
         errors = state.errors + 1
-    else:
-        errors = 0 if step.calls else state.errors
     return replace(
         state,
         phase=phase,

@@ -1,7 +1,7 @@
 """What is said in a run: system, user, assistant and tool messages, and the parts they are made of.
 
 Plain frozen data with a JSON form of its own (tagged by `role` and `type`), so that a history can be journaled,
-compared and sent to any provider. Nothing here knows a provider's format: `treadle.models` translates to and from those.
+compared and sent to any provider. Nothing here knows a provider's format: `treadle.models` translates.
 """
 
 from typing import Any, ClassVar, Literal
@@ -111,6 +111,11 @@ class AssistantMessage(Struct, frozen=True, gc=False, tag_field="role", tag="ass
         """The text parts joined; empty if there are none."""
         texts = [part.text for part in self.content if type(part) is Text]
         return "".join(texts) if texts else ""
+
+    @property
+    def says_something(self) -> bool:
+        """Whether there is more in it than blank text; providers refuse a message that says nothing."""
+        return any([type(part) is not Text or (not part.text.isspace() and part.text != "") for part in self.content])
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:

@@ -138,7 +138,7 @@ class Step(Struct, frozen=True, gc=False, omit_defaults=True):
         """Whether all that it did went wrong: every call answered with an error, or nothing said at all."""
         if self.calls:
             return all([call.is_error for call in self.calls])
-        return not self.text
+        return not self.text.strip()
 
 
 def unexecuted(content: str) -> str:

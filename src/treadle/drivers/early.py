@@ -1,0 +1,109 @@
+"""Early: read-only tool calls that start as soon as their arguments are complete, while the reply is still arriving.
+
+A call is started once the model's stream waits for more: a reply that is there at once has nothing to gain. What was
+started stands in the journal, so that a reply which breaks off and is asked for again does not run it twice.
+"""
+
+import asyncio
+
+from treadle.drivers.act import Admitted, admit, execute
+from treadle.drivers.run import Run
+from treadle.kernel.events import ToolFinished, ToolStarted
+from treadle.kernel.messages import ToolCall
+from treadle.kernel.step import CallRecord
+from treadle.models.port import ToolCallCompleted, ToolCallDelta, ToolCallStarted
+from treadle.tools import Tool
+
+
+class Early:
+    """The early calls of a run's step under way; their tasks live in the run's task group."""
+
+    __slots__ = ("_group", "_heard", "_run", "_stopped", "_tasks")
+
+    def __init__(self, run: Run, group: asyncio.TaskGroup) -> None:
+        self._run, self._group = run, group
+        self._stopped = False
+        self._heard: dict[str, tuple[str, list[str]]] = {}
+        self._tasks: dict[asyncio.Task[None], ToolCall] = {}
+
+    def hear(self, event: ToolCallStarted | ToolCallDelta | ToolCallCompleted) -> None:
+        """Takes note of a piece of the reply, and has a call started that it completes."""
+        match event:
+            case ToolCallStarted(id=id, name=name):
+                if may_start_early(self._run, name):
+                    self._heard[id] = (name, [])
+            case ToolCallDelta(id=id, json=json):
+                if id in self._heard:
+                    self._heard[id][1].append(json)
+            case ToolCallCompleted(id=id):
+                if id in self._heard:
+                    name, pieces = self._heard.pop(id)
+                    call = ToolCall(id, name, "".join(pieces))
+                    asyncio.get_running_loop().call_soon(self._start, call, len(self._run.state.steps))
+
+    def _start(self, call: ToolCall, step: int) -> None:
+        """Starts `call`, unless the reply is in by now, it was started before, or it is not allowed."""
+        run, state = self._run, self._run.state
+        if self._stopped or state.phase != "prepared" or len(state.steps) != step or not call.id:
+            return
+        if any(one.call.id == call.id or _same(one.call, call) for one in state.early):
+            return
+        limit = state.limits.tool_calls
+        if limit is not None and state.tool_calls + len(state.early) >= limit:
+            return
+        admitted = admit(run, CallRecord(call))
+        if isinstance(admitted, Admitted):
+            run.feed(ToolStarted(step, call.id, call.name, call.arguments))
+            task = self._group.create_task(self._finish(admitted, step))
+            self._tasks[task] = call
+            task.add_done_callback(self._tasks.pop)
+
+    async def _finish(self, admitted: Admitted, step: int) -> None:
+        event = await execute(self._run, admitted)
+        call_id = self._open_id(admitted.record.call, step)
+        if call_id is not None:
+            self._run.feed(ToolFinished(step, call_id, event.content, event.is_error, event.app))
+
+    def _open_id(self, call: ToolCall, step: int) -> str | None:
+        """The id under which the result of `call` is wanted: its own, or that of the reply that asked for it again."""
+        state = self._run.state
+        if len(state.steps) != step:
+            return None
+        if state.phase == "prepared":
+            return call.id
+        records = () if state.step is None else state.step.calls
+        started = (record.id for record in records if record.status == "started" and _same(record.call, call))
+        return next(started, None)
+
+    async def settle(self) -> bool:
+        """Waits until one of the calls under way is done; False if none is. Those that nobody wants are cancelled."""
+        state = self._run.state
+        records = () if state.step is None else state.step.calls
+        wanted = [record.call for record in records if record.status == "started"]
+        for task, call in self._tasks.items():
+            if not any(_same(call, other) for other in wanted):
+                task.cancel()
+        if not self._tasks:
+            return False
+        await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        return True
+
+    def stop(self) -> None:
+        """Cancels whatever is still under way, and starts nothing more."""
+        self._stopped = True
+        for task in self._tasks:
+            task.cancel()
+
+
+def may_start_early(run: Run, name: str) -> bool:
+    """Whether a call of the tool `name` may start before its reply has ended: it only reads, and asks for nothing."""
+    prepared = run.state.prepared
+    tool: Tool | None = run.config.tools.get(name)
+    if tool is None or prepared is None or prepared.landing is not None:
+        return False
+    free = tool.effect == "read" and not (tool.needs_approval or tool.external or tool.alone or tool.resource)
+    return free and (prepared.tool_choice or run.state.tool_choice) != "none"
+
+
+def _same(one: ToolCall, other: ToolCall) -> bool:
+    return one.name == other.name and one.arguments == other.arguments
