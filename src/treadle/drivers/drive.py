@@ -82,7 +82,7 @@ async def _loop(run: Run, early: Early | None) -> None:
         match run.next():
             case PrepareStep() as command:
                 if run.pause_wanted:
-                    run.feed(RunPaused(stopped("waiting", "paused by the caller")))
+                    run.feed(RunPaused(Stop("waiting", "paused by the caller", "Resume the run.")))
                     return
                 await perceive(run, command)
                 await run.commit()

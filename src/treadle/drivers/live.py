@@ -13,7 +13,7 @@ from treadle.kernel.events import MessageAdded
 from treadle.kernel.fold import IllegalEvent
 from treadle.kernel.messages import UserMessage
 from treadle.kernel.stop import stopped
-from treadle.result import RunResult, result_of
+from treadle.result import RunResult
 
 
 class LiveRun:
@@ -77,8 +77,7 @@ class LiveRun:
     @property
     def result(self) -> RunResult:
         """What came of the run; while it is under way, what has come of it so far."""
-        run = self._run
-        return result_of(run.state, run.error, run.events)
+        return self._run.result
 
     async def send(self, text: str) -> None:
         """Adds a message to the run; the model is shown it at its next call.

@@ -13,7 +13,7 @@ It does no waiting itself. `drive.py` carries its commands out with asyncio; a p
                 run.feed(reply)
             case RunTools(records=records):
                 for record in records:
-                    run.feed(await run.call_tool(record))
+                    await run.call_tool(record)
             case Nudge() | Pause() | Finish():
                 run.feed(command.event())
     print(run.result.text)
@@ -39,6 +39,7 @@ from treadle.kernel.state import RunState
 from treadle.kernel.step import CallRecord
 from treadle.kernel.tokens import estimate_tokens
 from treadle.models.port import Model, ModelEvent, ModelReply, ModelRequest
+from treadle.result import RunResult, result_of
 
 log = logging.getLogger("treadle")
 
@@ -172,6 +173,7 @@ class Run:
                 config.name,
                 config.model.name,
                 tuple(config.tools),
+                tuple(one.name for one in config.tools.values() if one.polling),
                 config.tool_choice,
                 config.settings,
                 config.tool_tokens,
@@ -209,7 +211,8 @@ class Run:
         choice = event.tool_choice or chosen.tool_choice
         for name in tools or ():
             if name not in self.config.tools:
-                raise Misuse(f"prepare_step offers a tool {name!r}; this agent has {', '.join(self.config.tools)}")
+                known = ", ".join(self.config.tools) or "none"
+                raise Misuse(f"prepare_step offers a tool {name!r}; this agent has {known}")
         check_tool_choice(choice, self.config.tools if tools is None else tools, "prepare_step")
         return replace(
             event,
@@ -261,12 +264,16 @@ class Run:
             at=time.time(),
         )
 
-    async def call_tool(self, record: CallRecord) -> Event:
-        """Validates and runs one tool call; the event that records its result, or that it waits for someone."""
-        from treadle.drivers.act import Admitted, admit, execute
+    async def call_tool(self, record: CallRecord) -> None:
+        """Validates and runs one tool call, and feeds its result, or that it waits for someone."""
+        from treadle.drivers.act import act
 
-        admitted = admit(self, record)
-        return await execute(self, admitted) if isinstance(admitted, Admitted) else admitted
+        await act(self, [record])
+
+    @property
+    def result(self) -> RunResult:
+        """What has come of the run so far."""
+        return result_of(self.state, self.error, self._events)
 
 
 def check_tool_choice(choice: str | None, names: Any, where: str) -> None:

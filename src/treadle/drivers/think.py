@@ -1,7 +1,8 @@
 """Think: one model call, tried again where that may help, with each attempt in the journal.
 
 Retrying is done here and nowhere below, so that it obeys the run's deadline and stands in the record. A reply that
-breaks off is asked for again as a whole; `ModelFailed.text` tells whoever watches that what was shown of it is withdrawn.
+breaks off is asked for again as a whole; `ModelFailed.text` tells whoever watches that what was shown of it is
+withdrawn.
 """
 
 import asyncio

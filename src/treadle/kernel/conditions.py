@@ -106,17 +106,18 @@ class Combined(Condition):
     def look(self, state: "RunState") -> Verdict:
         checks: tuple[Check, ...] = ()
         details: list[str] = []
+        reasons: list[StopReason] = []
         decisive = self.how == "any"
-        reason: StopReason = "condition"
         for part in self.parts:
             verdict = part.look(state)
             checks += verdict.checks
             if verdict.met:
                 details.append(verdict.detail)
-                reason = verdict.reason
+                reasons.append(verdict.reason)
             if verdict.met is decisive:
                 return Verdict(decisive, verdict.detail, checks, verdict.reason)
-        return Verdict(not decisive, " and ".join(details), checks, reason)
+        special = [reason for reason in reasons if reason != "condition"]
+        return Verdict(not decisive, " and ".join(details), checks, special[0] if special else "condition")
 
     def __repr__(self) -> str:
         return f"({(' | ' if self.how == 'any' else ' & ').join(map(repr, self.parts))})"
@@ -223,13 +224,24 @@ def consecutive_errors(count: int) -> Condition:
     return Named(f"consecutive_errors({count})", lambda state: (state.errors >= count, state.errors), count)
 
 
-def no_progress() -> Condition:
-    """The last calls repeat themselves (see `treadle.kernel.progress`). The run then stops with `no_progress`."""
+class Repeating(Condition):
+    """The last calls repeat themselves, as `detect_stuck` sees it."""
 
-    def look(state: "RunState") -> tuple[bool, str]:
+    __slots__ = ()
+
+    def look(self, state: "RunState") -> Verdict:
         from treadle.kernel.progress import detect_stuck
 
         finding = detect_stuck(state.observed())
-        return finding is not None, "" if finding is None else finding.message
+        if finding is None:
+            return Verdict(False, "", (Check(repr(self), "moving"),))
+        check = Check(repr(self), finding.kind, None, True)
+        return Verdict(True, f"{finding.kind}: {finding.message}", (check,), "no_progress")
 
-    return Named("no_progress()", look, None, "no_progress")
+    def __repr__(self) -> str:
+        return "no_progress()"
+
+
+def no_progress() -> Condition:
+    """The last calls repeat themselves (see `treadle.kernel.progress`). The run then stops with `no_progress`."""
+    return Repeating()

@@ -2,7 +2,7 @@
 
 The limits and conditions are looked at in one place, before each step (`_next_step`), in this order: is what was asked
 for done (stop conditions), then the hard limits. With `on_limit="answer"` the last step that the limits allow is kept
-for a closing reply without tools. What is decided stands in the command, and through the event it leads to in the journal.
+for a closing reply without tools. What is decided stands in the command, and through its event in the journal.
 """
 
 from msgspec import Struct

@@ -45,7 +45,8 @@ class Happened(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, 
 class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     """A run began: with these messages, under these limits, offering these tools.
 
-    `tool_tokens` estimates what the tools' descriptions take of each request; `format` is the stored form's version.
+    `polling` are the tools among them for which calling again is progress; `tool_tokens` estimates what the tools'
+    descriptions take of each request; `format` is the stored form's version.
     """
 
     run_id: str
@@ -56,6 +57,7 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     agent: str = ""
     model: str = ""
     tools: tuple[str, ...] = ()
+    polling: tuple[str, ...] = ()
     tool_choice: str = "auto"
     settings: ModelSettings = ModelSettings()
     tool_tokens: int = 0

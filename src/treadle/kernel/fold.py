@@ -47,6 +47,7 @@ from treadle.kernel.log import Log
 from treadle.kernel.messages import Message, ToolCall, ToolMessage, UserMessage
 from treadle.kernel.state import Phase, RunState
 from treadle.kernel.step import CallRecord, CallStatus, EarlyCall, Step, unexecuted
+from treadle.kernel.tokens import estimate_tokens
 
 
 class IllegalEvent(Exception):
@@ -83,6 +84,7 @@ def _run_started(state: RunState, event: RunStarted) -> RunState:
         limits=event.limits,
         on_limit=event.on_limit,
         tools=event.tools,
+        polling=event.polling,
         tool_choice=event.tool_choice,
         settings=event.settings,
         tool_tokens=event.tool_tokens,
@@ -155,7 +157,7 @@ def _model_replied(state: RunState, event: ModelReplied) -> RunState:
         refused=allowed < len(calls),
         usage=state.usage + usage,
         cost=state.cost if event.cost is None else (state.cost or Decimal(0)) + event.cost,
-        known_tokens=usage.total_tokens,
+        known_tokens=usage.total_tokens or state.next_tokens + estimate_tokens(message),
         known_messages=len(messages),
         text=text if text.strip() else state.text,
         now=event.at,
@@ -244,7 +246,7 @@ def _closed(state: RunState, step: Step, at: float, phase: Phase, **changes: Any
     """The state with its step complete, results in call order, then what was said meanwhile; and `changes`."""
     results: list[Message] = [record.result for record in step.calls if record.result is not None]
     errors = 0 if step.calls else state.errors
-    if step.failed and not (step.finish == "pause" and step.message is not None and step.message.says_something):
+    if step.failed and not _goes_on_by_itself(step):
         errors = state.errors + 1
     return replace(
         state,
@@ -257,6 +259,11 @@ def _closed(state: RunState, step: Step, at: float, phase: Phase, **changes: Any
         errors=errors,
         **changes,
     )
+
+
+def _goes_on_by_itself(step: Step) -> bool:
+    """Whether the model paused in the middle of a turn of its own, which it takes up when asked again."""
+    return step.finish == "pause" and not step.calls and step.message is not None and step.message.says_something
 
 
 def _tool_started(state: RunState, event: ToolStarted) -> RunState:

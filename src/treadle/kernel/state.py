@@ -48,6 +48,7 @@ class RunState(Struct, frozen=True, gc=False):
     limits: Limits = Limits()
     on_limit: OnLimit = "answer"
     tools: tuple[str, ...] = ()
+    polling: tuple[str, ...] = ()
     tool_choice: str = "auto"
     settings: ModelSettings = ModelSettings()
     tool_tokens: int = 0
@@ -88,7 +89,10 @@ class RunState(Struct, frozen=True, gc=False):
             for record in reversed(step.calls):
                 if record.result is not None:
                     result = record.result
-                    calls.append(ObservedCall(record.name, record.arguments_json, result.text, result.is_error))
+                    polling = record.name in self.polling
+                    calls.append(
+                        ObservedCall(record.name, record.arguments_json, result.text, result.is_error, polling)
+                    )
             if len(calls) >= window:
                 break
         return calls[window - 1 :: -1] if len(calls) > window else calls[::-1]

@@ -1,4 +1,9 @@
-"""Models: the port that they all speak, and the errors that they raise."""
+"""Models: the port that they all speak, the errors that they raise, and the models themselves.
+
+What needs an HTTP client or a library of its own is imported when it is first used.
+"""
+
+from typing import TYPE_CHECKING, Any
 
 from treadle.kernel.messages import (
     AssistantMessage,
@@ -28,6 +33,7 @@ from treadle.models.errors import (
     Overloaded,
     ProtocolError,
     RateLimited,
+    ToolUseFailed,
 )
 from treadle.models.port import (
     Model,
@@ -40,11 +46,39 @@ from treadle.models.port import (
     ToolCallDelta,
     ToolCallStarted,
 )
+from treadle.models.price import Price
+
+if TYPE_CHECKING:
+    from treadle.models.http_model import AnthropicModel, OpenAIChatModel, OpenAIResponsesModel
+    from treadle.models.names import model_from_name
+    from treadle.models.offline import OfflineModel
+    from treadle.models.timeouts import Timeouts
+
+_LATER = {
+    "AnthropicModel": "http_model",
+    "OpenAIChatModel": "http_model",
+    "OpenAIResponsesModel": "http_model",
+    "OfflineModel": "offline",
+    "Timeouts": "timeouts",
+    "model_from_name": "names",
+}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    globals()[name] = value
+    return value
+
 
 __all__ = [
-    "AssistantMessage", "AuthenticationFailed", "BadRequest", "ConnectionFailed", "ContentFiltered", "ContextOverflow",
+    "AnthropicModel", "AssistantMessage", "AuthenticationFailed", "BadRequest", "ConnectionFailed", "ContentFiltered", "ContextOverflow",
     "File", "Finish", "Image", "Message", "Model", "ModelError", "ModelEvent", "ModelReply", "ModelRequest",
-    "ModelSettings", "ModelTimeout", "Opaque", "Overloaded", "ProtocolError", "RateLimited", "SystemMessage", "Text",
-    "TextDelta", "Thinking", "ThinkingDelta", "ToolCall", "ToolCallCompleted", "ToolCallDelta", "ToolCallStarted",
-    "ToolMessage", "ToolSpec", "Usage", "UserMessage",
+    "ModelSettings", "ModelTimeout", "OfflineModel", "Opaque", "OpenAIChatModel", "OpenAIResponsesModel", "Overloaded",
+    "Price", "ProtocolError", "RateLimited", "SystemMessage", "Text", "TextDelta", "Thinking", "ThinkingDelta",
+    "Timeouts", "ToolCall", "ToolCallCompleted", "ToolCallDelta", "ToolCallStarted", "ToolMessage", "ToolSpec",
+    "ToolUseFailed", "Usage", "UserMessage", "model_from_name",
 ]  # fmt: skip

@@ -58,6 +58,29 @@ class BadRequest(ModelError):
     kind = "bad_request"
 
 
+class ToolUseFailed(BadRequest):
+    """The provider would not pass on the tool call that its model wrote; asked again, the model may write a better one.
+
+    Attributes:
+        failed_text: what the model wrote, as far as the provider showed it.
+    """
+
+    kind = "tool_use_failed"
+    retryable = True
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        failed_text: str = "",
+        retry_after: float | None = None,
+        status: int | None = None,
+        request_id: str = "",
+    ) -> None:
+        super().__init__(message, retry_after=retry_after, status=status, request_id=request_id)
+        self.failed_text = failed_text
+
+
 class ContentFiltered(ModelError):
     """The provider refused the content of the request."""
 

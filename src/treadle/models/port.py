@@ -23,7 +23,7 @@ from msgspec import Struct
 from treadle.kernel.messages import AssistantMessage, Finish, Json, Message, ModelSettings, ToolSpec, Usage
 
 
-class ModelRequest(Struct, frozen=True):
+class ModelRequest(Struct, frozen=True, gc=False):
     """One question to a model.
 
     Attributes:
@@ -78,7 +78,7 @@ class ToolCallCompleted(Struct, frozen=True, gc=False):
     id: str
 
 
-class ModelReply(Struct, frozen=True):
+class ModelReply(Struct, frozen=True, gc=False):
     """The whole reply, always the last event.
 
     Attributes:

@@ -1,0 +1,261 @@
+"""What Anthropic Messages sends back: a decoder of its stream events, and of a whole message as one of them.
+
+Pure. The format is that of https://platform.claude.com/docs/en/build-with-claude/streaming. A stream may repeat
+`message_start`, or hold several messages one after the other (a proxy's doing, or server-side tool loops): they are
+one reply here, its content in order, its usage added up over distinct messages, its finish that of the last.
+Neighbours: `treadle.models.anthropic`, which writes requests and names errors.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from treadle.kernel.messages import (
+    AssistantMessage,
+    AssistantPart,
+    Finish,
+    Json,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    Usage,
+)
+from treadle.models.checked import checked, is_object
+from treadle.models.errors import ModelError, ProtocolError
+from treadle.models.port import (
+    ModelEvent,
+    ModelReply,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallCompleted,
+    ToolCallDelta,
+    ToolCallStarted,
+)
+
+FINISHES: Final[Mapping[str, Finish]] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "pause_turn": "pause",
+    "compaction": "pause",
+    "refusal": "refusal",
+}
+
+
+class _Block:
+    """One content block under way: as it began, and the pieces that came since."""
+
+    __slots__ = ("fields", "kind", "pieces", "signature")
+
+    def __init__(self, fields: Json) -> None:
+        self.fields = fields
+        self.kind: str = fields["type"]
+        self.pieces: list[str] = []
+        self.signature: str | None = fields.get("signature")
+
+    def arguments(self) -> str:
+        """The JSON text of a tool call's input: as it was streamed, else as it stood in the block's beginning."""
+        streamed = "".join(self.pieces)
+        if streamed or self.fields.get("input") is None:
+            return streamed
+        return msgspec.json.encode(self.fields["input"]).decode()
+
+    def part(self, provider: str) -> AssistantPart:
+        match self.kind:
+            case "text":
+                return Text("".join(self.pieces))
+            case "thinking":
+                return Thinking("".join(self.pieces), signature=self.signature)
+            case "redacted_thinking":
+                return Thinking(data=self.fields["data"])
+            case "tool_use":
+                return ToolCall(self.fields["id"], self.fields["name"], self.arguments())
+            case _:
+                return Opaque(provider, self._whole())
+
+    def _whole(self) -> Json:
+        """A block of the provider's own with the input that was streamed for it put in."""
+        if not self.pieces:
+            return self.fields
+        text = "".join(self.pieces)
+        try:
+            return {**self.fields, "input": msgspec.json.decode(text)}
+        except (msgspec.DecodeError, RecursionError):
+            # The provider ran this itself and goes by the result that follows; it takes nothing but an object here.
+            return {**self.fields, "input": {"INVALID_JSON": text}}
+
+
+class AnthropicDecoder:
+    """Reads one streamed reply.
+
+    Args:
+        provider: the provider's name, for `Opaque` parts.
+        error: what makes a typed error of an error event's `error` object.
+    """
+
+    def __init__(self, provider: str, error: Callable[[Any], ModelError]) -> None:
+        self._provider = provider
+        self._error = error
+        self._blocks: list[_Block] = []
+        self._open: dict[int, _Block] = {}
+        self._usages: dict[str, Json] = {}
+        self._usage: Json = {}
+        self._model = ""
+        self._id = ""
+        self._stop: str | None = None
+        self._started = False
+        self._ended = False
+
+    def feed(self, data: Json) -> list[ModelEvent]:
+        """The events in one stream event's data. Raises `ModelError` for an error inside the stream."""
+        try:
+            if data.get("type") == "content_block_delta":
+                index: int = data["index"]
+                delta: Json = data["delta"]
+                return self._delta(self._open.get(index) or self._implied(index, delta), delta)
+            return self._event(data)
+        except (KeyError, TypeError, AttributeError, ValueError) as fault:
+            raise ProtocolError(f"the stream holds an event that is not as the protocol has it ({fault!r})") from fault
+
+    def close(self) -> ModelReply:
+        """The whole reply, once the stream has ended. Raises `ProtocolError` if it ended too early to be trusted."""
+        if not self._ended:
+            what = "in the middle of the reply" if self._started else "before the reply began"
+            raise ProtocolError(f"the stream ended {what}")
+        try:
+            return checked(self._reply())
+        except (KeyError, TypeError, AttributeError, ValueError) as fault:
+            raise ProtocolError(f"the reply is not as the protocol has it ({fault!r})") from fault
+
+    def _reply(self) -> ModelReply:
+        parts = [block.part(self._provider) for block in self._blocks]
+        return ModelReply(
+            AssistantMessage(tuple(part for part in parts if not isinstance(part, Text) or part.text)),
+            usage=_usage(self._usages.values()),
+            finish=FINISHES.get(self._stop or "", "unknown"),
+            finish_detail=self._stop or "",
+            model=self._model,
+            request_id=self._id,
+        )
+
+    def _delta(self, block: _Block, delta: Json) -> list[ModelEvent]:
+        match delta["type"]:
+            case "text_delta":
+                text: str = delta["text"]
+                block.pieces.append(text)
+                return [TextDelta(text)] if text else []
+            case "input_json_delta":
+                piece: str = delta["partial_json"]
+                block.pieces.append(piece)
+                return [ToolCallDelta(block.fields["id"], piece)] if piece and block.kind == "tool_use" else []
+            case "thinking_delta":
+                thought: str = delta["thinking"]
+                block.pieces.append(thought)
+                return [ThinkingDelta(thought)] if thought else []
+            case "signature_delta":
+                block.signature = delta["signature"]
+            case "compaction_delta":
+                block.fields = {**block.fields, **{key: value for key, value in delta.items() if key != "type"}}
+        return []
+
+    def _event(self, data: Json) -> list[ModelEvent]:
+        match data.get("type"):
+            case "content_block_start":
+                return self._start(data["index"], data["content_block"])
+            case "content_block_stop":
+                block = self._open.pop(data["index"], None)
+                return self._complete(block) if block else []
+            case "message_start":
+                return self._message(data["message"])
+            case "message_delta":
+                self._stop = data["delta"].get("stop_reason") or self._stop
+                self._ended = self._stop is not None
+                self._usage.update(_known(data.get("usage")))
+            case "message_stop":
+                self._ended = True
+                return self._finish_open()
+            case "error" | None:
+                # Proxies put their own errors into a stream without saying what they are.
+                raise self._error(data["error"])
+        return []
+
+    def _message(self, message: Json) -> list[ModelEvent]:
+        events = self._finish_open()
+        self._started, self._ended = True, False
+        self._id = message.get("id") or self._id
+        self._model = message.get("model") or self._model
+        self._stop = message.get("stop_reason")
+        self._usage = self._usages.setdefault(self._id, {})
+        self._usage.update(_known(message.get("usage")))
+        for index, fields in enumerate(message.get("content") or ()):
+            events += self._start(index, fields)
+        return events + self._finish_open()
+
+    def _start(self, index: int, fields: Json) -> list[ModelEvent]:
+        block = _Block(fields)
+        self._open[index] = block
+        self._blocks.append(block)
+        if block.kind == "tool_use":
+            return [ToolCallStarted(fields["id"], fields["name"])]
+        if block.kind == "text" and fields.get("text"):
+            block.pieces.append(fields["text"])
+            return [TextDelta(fields["text"])]
+        if block.kind == "thinking" and fields.get("thinking"):
+            block.pieces.append(fields["thinking"])
+            return [ThinkingDelta(fields["thinking"])]
+        return []
+
+    def _implied(self, index: int, delta: Json) -> _Block:
+        """The block of a delta that no `content_block_start` announced: what its kind of delta can only belong to."""
+        kind = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "thinking"}[delta["type"]]
+        self._start(index, {"type": kind})
+        return self._open[index]
+
+    def _complete(self, block: _Block) -> list[ModelEvent]:
+        if block.kind != "tool_use":
+            return []
+        call_id = block.fields["id"]
+        arguments = block.arguments()
+        events: list[ModelEvent] = []
+        if arguments and not any(block.pieces):
+            events.append(ToolCallDelta(call_id, arguments))
+        # The end of a block does not say that it was cut off, its arguments do: nothing may start such a call.
+        return [*events, ToolCallCompleted(call_id)] if not arguments or is_object(arguments) else events
+
+    def _finish_open(self) -> list[ModelEvent]:
+        """Closes what is open, and the numbering of blocks with it, which begins again with the next message."""
+        events: list[ModelEvent] = []
+        for block in self._open.values():
+            events += self._complete(block)
+        self._open.clear()
+        return events
+
+
+def _known(usage: Json | None) -> Json:
+    """The counts that were given; a later event's overwrite an earlier one's, which a null must not."""
+    return {key: value for key, value in (usage or {}).items() if value is not None}
+
+
+def _usage(usages: Iterable[Json]) -> Usage | None:
+    """Tokens added up over the messages of a reply; None if the provider counted nothing.
+
+    Anthropic's `input_tokens` are those that the cache had no part in; the whole is the sum of the three.
+    """
+    total: Usage | None = None
+    for counts in usages:
+        if "input_tokens" not in counts and "output_tokens" not in counts:
+            continue
+        read, written = int(counts.get("cache_read_input_tokens", 0)), int(counts.get("cache_creation_input_tokens", 0))
+        usage = Usage(
+            input_tokens=int(counts.get("input_tokens", 0)) + read + written,
+            output_tokens=int(counts.get("output_tokens", 0)),
+            cache_read_tokens=read,
+            cache_write_tokens=written,
+            reasoning_tokens=int((counts.get("output_tokens_details") or {}).get("thinking_tokens") or 0),
+        )
+        total = usage if total is None else total + usage
+    return total

@@ -1,0 +1,27 @@
+"""Checked: replies and arguments that are what they are declared to be, though JSON from outside may hold anything.
+
+Pure. A dialect puts a reply together out of JSON without looking at each value; what a server sent in the wrong type
+would otherwise be found out much later, in a tool or a journal. Neighbours: the dialects' decoders.
+"""
+
+from typing import Final
+
+import msgspec
+
+from treadle.models.port import ModelReply
+
+_DECODER: Final = msgspec.json.Decoder(ModelReply)
+
+
+def checked(reply: ModelReply) -> ModelReply:
+    """`reply`, if each value in it is of its declared type. Raises `ValueError` or `TypeError`, saying which is not."""
+    _DECODER.decode(msgspec.json.encode(reply))
+    return reply
+
+
+def is_object(text: str) -> bool:
+    """Whether `text` is one whole JSON object, as the arguments of a tool call must be."""
+    try:
+        return isinstance(msgspec.json.decode(text), dict)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return False

@@ -1,0 +1,156 @@
+"""Failures: which typed error a provider's HTTP status, headers and words mean.
+
+Pure, and shared by the dialects: each finds the code and the words in its own error body and hands them to `error_for`.
+Providers agree on statuses but not on codes, so a request that is too long or was filtered is told by its code where
+there is one and by its words otherwise. The errors themselves are in `treadle.models.errors`, how long to wait is in
+`treadle.models.retry_after`.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from treadle.kernel.messages import Json
+from treadle.models.errors import (
+    AuthenticationFailed,
+    BadRequest,
+    ContentFiltered,
+    ContextOverflow,
+    ModelError,
+    ModelTimeout,
+    Overloaded,
+    ProtocolError,
+    RateLimited,
+)
+from treadle.models.retry_after import retry_after
+
+OVERFLOW: Final = re.compile(
+    r"context_length|context_window|exceed_context_size|request_too_large|max_tokens_per_request|context overflow"
+    r"|prompt(?: is|:)? too long|input (?:is |length )?too long|too many (?:input |prompt )?tokens"
+    r"|(?:maximum|max|model's|available|allowed) context (?:length|window|size)|exceed(?:s|ed)? (?:the )?context"
+    r"|(?:reduce|shorten) the length|tokens must be reduced|maximum prompt length|prompt exceeds max length"
+    r"|token count.{0,60}exceeds|exceed(?:s|ed)? (?:the )?(?:model'?s? )?(?:maximum )?(?:number of tokens|token limit)"
+    r"|request too large|too large for model|context (?:length|window|size) (?:is |was )?exceeded",
+    re.IGNORECASE,
+)
+FILTERED: Final = re.compile(
+    r"content_filter|content_policy|responsibleaipolicy|prohibited_content|moderation_blocked|safety_error"
+    r"|content management policy|content filter|content policy|(?:input|prompt|content|request) was (?:flagged|rejected"
+    r" (?:as a result of|by) (?:our|the) safety)|rejected by (?:our|the) safety system|requires moderation"
+    r"|blocked by (?:our |the )?(?:content|safety|usage)",
+    re.IGNORECASE,
+)
+# Without a status (an error inside a stream) the code or type of the error must tell; the first that matches counts.
+KINDS: Final[tuple[tuple[re.Pattern[str], int], ...]] = (
+    (FILTERED, 400),
+    (re.compile(r"overloaded|unavailable|capacity", re.IGNORECASE), 529),
+    (re.compile(r"rate_?limit|too_many_requests|quota|resource_exhausted|throttl", re.IGNORECASE), 429),
+    (re.compile(r"authenti|api_key|permission|unauthori[sz]ed|forbidden", re.IGNORECASE), 401),
+    (re.compile(r"timeout|deadline", re.IGNORECASE), 408),
+    (re.compile(r"invalid|bad_request|not_found|unsupported|tool_use_failed|failed_precondition", re.IGNORECASE), 400),
+)
+# What keys look like, and what providers show of them when they are wrong ("sk-ab***yz").
+KEY: Final = re.compile(
+    r"\b(?:sk|pk|rk|gsk|xai|csk|nvapi|hf|key)[-_][\w.-]{12,}|\bAIza[\w-]{20,}|[\w-]*\*{3,}[\w-]*|(?<=Bearer )\S+"
+)
+SHOWN: Final = 1000
+
+
+def error_for(
+    provider: str, words: str, *, status: int | None = None, code: str = "", headers: Mapping[str, str] | None = None
+) -> ModelError:
+    """The typed error for what a provider said.
+
+    Args:
+        provider: who said it, for the message.
+        words: the provider's own message.
+        status: the HTTP status; None for an error inside a stream, whose `code` then decides.
+        code: the error's code and type as the provider names them, joined by a space.
+        headers: the response's headers, names in lower case.
+    """
+    headers = headers or {}
+    if status is None or status < 400:
+        status = next((number for pattern, number in KINDS if pattern.search(code)), 500)
+        shown = f"{provider} failed in its reply"
+    else:
+        shown = f"{provider} answered HTTP {status}"
+    words = redact(words.strip())[:SHOWN]
+    kind = error_type(status, code, words)
+    return kind(
+        f"{shown}: {words or code or 'it gave no reason'}",
+        retry_after=retry_after(headers, words) if kind.retryable else None,
+        status=status,
+        request_id=request_id(headers),
+    )
+
+
+def error_type(status: int, code: str, words: str) -> type[ModelError]:
+    """The class of error for an HTTP `status` of 400 or more, the provider's `code` and `words`."""
+    said = f"{code} {words}"
+    if status in (400, 403, 413, 422, 429, 500) and (OVERFLOW.search(code) or OVERFLOW.search(words)):
+        return ContextOverflow
+    if status in (400, 403, 422) and FILTERED.search(said):
+        return ContentFiltered
+    if status in (401, 403) or (
+        status == 400 and re.search(r"api[_ ]key[_ ](?:not valid|invalid)", said, re.IGNORECASE)
+    ):
+        return AuthenticationFailed
+    if status == 413:
+        return ContextOverflow
+    if status == 429:
+        return RateLimited
+    if status == 408:
+        return ModelTimeout
+    # 409 is a lock that was not free, 425 "too early", 498 Groq's flex capacity; 501 is the one 5xx that will not pass.
+    if status in (409, 425, 498) or (status >= 500 and status != 501):
+        return Overloaded
+    return BadRequest
+
+
+def redact(words: str, key: str = "") -> str:
+    """`words` without `key` and without what looks like a key."""
+    if key:
+        words = words.replace(key, "[key]")
+    return KEY.sub("[key]", words)
+
+
+def request_id(headers: Mapping[str, str]) -> str:
+    """The provider's name for the exchange, from its headers; empty if they have none."""
+    for name in ("request-id", "x-request-id", "x-amzn-requestid", "apim-request-id"):
+        if value := headers.get(name):
+            return value
+    return ""
+
+
+def page_title(page: str) -> str:
+    """What an HTML page says in its title or first heading; else the beginning of its text."""
+    found = re.search(r"<(title|h1)[^>]*>(.*?)</\1>", page, re.IGNORECASE | re.DOTALL)
+    text = found.group(2) if found else re.sub(r"<(script|style).*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL)
+    return " ".join(text.split())[:200]
+
+
+def error_for_page(provider: str, status: int, headers: Mapping[str, str], page: str) -> ModelError:
+    """The typed error for a body that is no JSON: an HTML page of a proxy, or plain text."""
+    if page.lstrip()[:1] != "<":
+        return error_for(provider, page, status=status, headers=headers)
+    title = page_title(page)
+    if status < 400:
+        return ProtocolError(f"{provider} answered HTTP {status} with an HTML page ({title}), not JSON", status=status)
+    return error_for(provider, f"an HTML page ({title}); is the base URL right?", status=status, headers=headers)
+
+
+def text_of_error(error: Any) -> str:
+    """The words in an error object, wherever providers put them; its JSON-like text if there are none."""
+    if isinstance(error, dict):
+        for name in ("message", "detail", "error", "msg"):
+            if value := error.get(name):
+                return text_of_error(value)
+        return str(error)
+    if isinstance(error, list):
+        return "; ".join(text_of_error(item) for item in error)
+    return str(error)
+
+
+def codes_of(error: Json) -> str:
+    """The codes of an error object, joined by a space."""
+    return " ".join(str(error[name]) for name in ("code", "type", "status", "error_code") if error.get(name))

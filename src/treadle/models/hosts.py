@@ -1,0 +1,59 @@
+"""Hosts: in what the servers of Chat Completions differ.
+
+Pure data. Most servers take OpenAI's fields; what is here is where one of them would refuse a request, or leave a
+setting unheard, if it were asked as OpenAI is. Neighbour: `treadle.models.openai_chat`, which reads it.
+"""
+
+from typing import Final, Literal
+
+from msgspec import Struct
+
+
+class Host(Struct, frozen=True):
+    """How one host wants Chat Completions.
+
+    Attributes:
+        max_tokens: the field that bounds the reply.
+        seed: the field for repeatable sampling.
+        thinking: how an effort to think is asked for: OpenAI's `reasoning_effort`, OpenRouter's `reasoning` object,
+            or a `thinking` object that only switches it on or off.
+        stream_usage: whether usage in a stream must be asked for (a host that sends it anyway may refuse the question).
+        json_schema: whether `response_format` takes a JSON Schema; if not, it is asked for JSON.
+        echo: whether the model's reasoning is sent back in the field that it came in.
+        short_ids: whether the ids of tool calls must be nine letters or digits.
+        file_urls: whether a file may be sent by its address.
+    """
+
+    max_tokens: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    seed: Literal["seed", "random_seed"] = "seed"
+    thinking: Literal["reasoning_effort", "reasoning", "thinking"] = "reasoning_effort"
+    stream_usage: bool = True
+    json_schema: bool = True
+    echo: bool = True
+    short_ids: bool = False
+    file_urls: bool = False
+
+
+OPENAI: Final = Host(max_tokens="max_completion_tokens", echo=False)
+MISTRAL: Final = Host(seed="random_seed", stream_usage=False, short_ids=True, file_urls=True)
+DEEPSEEK: Final = Host(thinking="thinking", json_schema=False)
+OPENROUTER: Final = Host(thinking="reasoning", file_urls=True)
+GROQ: Final = Host(max_tokens="max_completion_tokens")
+
+# By the end of the host's name.
+HOSTS: Final[tuple[tuple[str, Host], ...]] = (
+    ("openai.com", OPENAI),
+    ("azure.com", OPENAI),
+    ("mistral.ai", MISTRAL),
+    ("deepseek.com", DEEPSEEK),
+    ("openrouter.ai", OPENROUTER),
+    ("groq.com", GROQ),
+    ("cerebras.ai", GROQ),
+    ("snowflakecomputing.com", Host(max_tokens="max_completion_tokens", thinking="reasoning")),
+    ("z.ai", Host(thinking="thinking", json_schema=False)),
+)
+
+
+def host_of(name: str) -> Host:
+    """How the host called `name` ("api.mistral.ai") wants Chat Completions."""
+    return next((host for end, host in HOSTS if name == end or name.endswith(f".{end}")), Host())

@@ -1,0 +1,268 @@
+"""Models over HTTP: a dialect joined to a transport, under a provider's key and address.
+
+One mechanism for every provider: `HttpModel` encodes a request, posts it, decodes what comes and holds the exchange to
+its time limits; the public classes differ in their dialect alone. Neighbours: `treadle.models.codec` (the dialects'
+port), `treadle.models.transport`, `treadle.models.providers`.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from decimal import Decimal
+from typing import Any, Final, Literal, TypedDict, Unpack
+from urllib.parse import urlsplit
+
+import anyio
+from msgspec import structs
+
+from treadle.kernel.errors import Misuse
+from treadle.kernel.messages import ModelSettings, Usage
+from treadle.models.codec import DONE, Codec, Decoder
+from treadle.models.errors import AuthenticationFailed, ConnectionFailed, ModelError, ModelTimeout, ProtocolError
+from treadle.models.failures import redact, request_id
+from treadle.models.known_prices import known_cost
+from treadle.models.permission import require_permission
+from treadle.models.port import ModelEvent, ModelReply, ModelRequest
+from treadle.models.price import Price
+from treadle.models.providers import PROVIDERS, Provider
+from treadle.models.timeouts import Timeouts, Watch
+from treadle.models.transport import HttpTransport, Reply, Transport, Whole
+
+DRAIN_SECONDS: Final = 0.2
+
+
+class HttpOptions(TypedDict, total=False):
+    """What every model over HTTP takes.
+
+    Attributes:
+        base_url: the server's address, such as "http://localhost:8000/v1"; by default the provider's, or the one in its
+            environment variable. To another server than those the key of the environment is not sent: give `api_key`.
+        api_key: the key; by default that of the provider's environment variable.
+        headers: further headers for each request.
+        timeouts: how long a reply may take.
+        client: an official asynchronous client (`AsyncAnthropic`, `AsyncOpenAI`, or their kin for Bedrock, Vertex and
+            Azure) to send requests through; it then has the key and the address, and the three above are refused.
+        settings: how to generate, where a request does not say.
+        price: what the tokens cost; by default as the table of known prices has it.
+        streaming: whether to ask for the reply in pieces; by default yes.
+    """
+
+    base_url: str | None
+    api_key: str | None
+    headers: Mapping[str, str] | None
+    timeouts: Timeouts
+    client: Any
+    settings: ModelSettings
+    price: Price | None
+    streaming: bool
+
+
+class HttpModel:
+    """A model behind an HTTP API; see `treadle.models.Model`.
+
+    Args:
+        model: the model's name, as the provider knows it.
+        provider: who serves it.
+        codec: the dialect to speak.
+        options: see `HttpOptions`.
+
+    Raises:
+        MissingKey: the provider needs a key, and there is none.
+        Misuse: the address or the key cannot be right, or the options exclude one another.
+    """
+
+    def __init__(self, model: str, provider: Provider, codec: Codec, **options: Unpack[HttpOptions]) -> None:
+        if unknown := options.keys() - HttpOptions.__annotations__.keys():
+            known = ", ".join(HttpOptions.__annotations__)
+            raise Misuse(f"a model has no option {', '.join(sorted(unknown))}; there are {known}")
+        self.model = model
+        self.provider = provider
+        self.codec = codec
+        self.timeouts = options.get("timeouts") or Timeouts()
+        self.settings = options.get("settings") or ModelSettings()
+        self.price = options.get("price")
+        self.streaming = options.get("streaming", True)
+        self._key = ""
+        self._key_source = ""
+        self._address = ""
+        self._transport = self._connected(options)
+
+    @property
+    def name(self) -> str:
+        """The provider and the model, such as "openai-chat:gpt-5"."""
+        return f"{self.provider.name}:{self.model}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.model!r}, provider={self.provider.name!r}, transport={self._transport!r})"
+
+    def cost(self, usage: Usage) -> Decimal | None:
+        """What `usage` costs in dollars; None if the model's price is not known."""
+        if self.price is not None:
+            return self.price.of(usage)
+        return known_cost(self._address, self.model, usage)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Replies to `request`, the whole reply last. Raises `ModelError` for what went wrong outside."""
+        require_permission(self.name)
+        settings = merged(self.settings, request.settings)
+        if settings is not request.settings:
+            request = structs.replace(request, settings=settings)
+        body = self.codec.encode(request, self.model, self.streaming)
+        watch = Watch(self.name, self.timeouts, self.streaming)
+        reply: Reply | None = None
+        try:
+            reply = await watch.wait(self._transport.post(self.codec.path, body, self.streaming, self.codec.error))
+            decoder, events = self.codec.decoder(), list[ModelEvent]()
+            while not (events and isinstance(events[-1], ModelReply)):
+                events = await self._events(reply, decoder, watch)
+                for event in events:
+                    yield event
+        except ModelError as error:
+            raise self._told(error) from error.__cause__
+        finally:
+            if reply is not None:
+                with anyio.CancelScope(shield=True):
+                    await reply.aclose()
+
+    async def _events(self, reply: Reply, decoder: Decoder, watch: Watch) -> list[ModelEvent]:
+        """The next events, the whole reply last if these are the last."""
+        try:
+            received = await watch.wait(reply.read())
+        except (ConnectionFailed, ModelTimeout) as failure:
+            try:
+                # Some servers leave the connection open, or drop it, after a reply that is whole.
+                return [named(decoder.close(), reply)]
+            except ProtocolError:
+                raise failure from failure.__cause__
+        if received is None:
+            return [named(decoder.close(), reply)]
+        if isinstance(received, Whole):
+            *events, last = self.codec.decode_body(received.body)
+            return [*events, named(last, reply)]
+        events = []
+        for data in received:
+            found = decoder.feed(data)
+            if found or (watch.begun and data.get("type") != "ping"):
+                watch.token()
+            events += found
+            if data == DONE:
+                await _drained(reply)
+                return [*events, named(decoder.close(), reply)]
+        return events
+
+    def _connected(self, options: HttpOptions) -> Transport:
+        base_url, key, headers = options.get("base_url"), options.get("api_key"), options.get("headers")
+        if (client := options.get("client")) is not None:
+            if base_url is not None or key is not None or headers is not None:
+                raise Misuse("a model takes either client= or base_url=, api_key= and headers=, not both")
+            from treadle.models.client_transport import ClientTransport
+
+            self._address = str(getattr(client, "base_url", ""))
+            return ClientTransport(client)
+        own = self.provider.address()
+        address = base_url or own
+        if not address:
+            raise Misuse(f"{self.provider.name} has no address of its own; give base_url=")
+        self._address = address
+        sent: dict[str, str] = {}
+        if key is not None:
+            self._key, self._key_source = key.strip(), "given as api_key="
+        elif urlsplit(address).hostname == urlsplit(own).hostname:
+            # What the environment holds for a provider goes to no other server.
+            self._key, self._key_source = self.provider.key(), f"in {self.provider.key_variable}"
+            sent = self.provider.environment_headers()
+        if not (self._key.isascii() and self._key.isprintable()):
+            raise Misuse(f"the key {self._key_source} holds characters that no key has; was it copied whole?")
+        return HttpTransport(address, {**sent, **self.provider.auth_headers(self._key), **(headers or {})})
+
+    def _told(self, error: ModelError) -> ModelError:
+        """The error without the key, and, where the key was refused, with where it came from."""
+        words = redact(str(error), self._key)
+        if type(error) is AuthenticationFailed:
+            words = f"{words.rstrip('.')}. {self._advice()}"
+        error.args = (words,)
+        return error
+
+    def _advice(self) -> str:
+        if self._key:
+            return f"Check the key {self._key_source}"
+        if not isinstance(self._transport, HttpTransport):
+            return "Check the credentials of the client that was given"
+        return "No key was sent; give api_key= (what the environment holds goes to the provider's own address only)"
+
+
+class OpenAIChatModel(HttpModel):
+    """A model that speaks Chat Completions: OpenAI's, or any compatible server's by its `base_url`.
+
+    Args:
+        model: the model's name, as the provider knows it.
+        provider: one of "openai-chat", "ollama", "openrouter", "groq", "mistral", "deepseek" and "local".
+        options: see `HttpOptions`.
+    """
+
+    def __init__(self, model: str, *, provider: str = "openai-chat", **options: Unpack[HttpOptions]) -> None:
+        from treadle.models.hosts import host_of
+        from treadle.models.openai_chat import ChatCodec
+
+        served_by = PROVIDERS.get(provider)
+        if served_by is None or served_by.dialect != "chat":
+            known = ", ".join(name for name, one in PROVIDERS.items() if one.dialect == "chat")
+            raise Misuse(f"{provider!r} is no provider of Chat Completions; there are {known}")
+        client = options.get("client")
+        address = options.get("base_url") or (
+            str(getattr(client, "base_url", "")) if client is not None else served_by.address()
+        )
+        host = host_of(urlsplit(address).hostname or "")
+        super().__init__(model, served_by, ChatCodec(provider, host), **options)
+
+
+class OpenAIResponsesModel(HttpModel):
+    """A model that speaks OpenAI's Responses.
+
+    Args:
+        model: the model's name, as the provider knows it.
+        options: see `HttpOptions`.
+    """
+
+    def __init__(self, model: str, **options: Unpack[HttpOptions]) -> None:
+        from treadle.models.openai_responses import ResponsesCodec
+
+        super().__init__(model, PROVIDERS["openai"], ResponsesCodec(), **options)
+
+
+class AnthropicModel(HttpModel):
+    """A model that speaks Anthropic Messages.
+
+    Args:
+        model: the model's name, as the provider knows it.
+        cache: how long the provider is to keep the prefix of a run; None for no prompt caching.
+        options: see `HttpOptions`.
+    """
+
+    def __init__(self, model: str, *, cache: Literal["5m", "1h"] | None = "5m", **options: Unpack[HttpOptions]) -> None:
+        from treadle.models.anthropic import AnthropicCodec
+
+        super().__init__(model, PROVIDERS["anthropic"], AnthropicCodec(cache=cache), **options)
+
+
+def named(event: ModelEvent, reply: Reply) -> ModelEvent:
+    """A whole reply under the name that the server's headers give the exchange, if they do."""
+    name = request_id(reply.headers)
+    return structs.replace(event, request_id=name) if name and isinstance(event, ModelReply) else event
+
+
+async def _drained(reply: Reply) -> None:
+    """Reads a body whose reply is whole to its end, for a moment only, so that its connection can be used again."""
+    with anyio.move_on_after(DRAIN_SECONDS), suppress(ModelError):
+        while await reply.read() is not None:
+            pass
+
+
+def merged(defaults: ModelSettings, given: ModelSettings) -> ModelSettings:
+    """The settings of `given`, and those of `defaults` where it is silent; the extra fields of both."""
+    if defaults == ModelSettings():
+        return given
+    values = {field: getattr(given, field) for field in given.__struct_fields__}
+    filled = {field: getattr(defaults, field) if value is None else value for field, value in values.items()}
+    if defaults.extra and given.extra:
+        filled["extra"] = defaults.extra | given.extra
+    return ModelSettings(**filled)

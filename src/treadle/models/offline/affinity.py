@@ -1,0 +1,221 @@
+"""How well a value that a question names fits a parameter: by its look, its neighbours and the names known.
+
+Scores only; `arguments` hands the values out. A score of 1 or more is good evidence, below a half is none.
+"""
+
+import re
+from functools import lru_cache
+from zoneinfo import available_timezones
+
+from treadle.models.offline.english import (
+    COUNT_WORDS,
+    LIMIT_WORDS,
+    PERSON_WORDS,
+    PLACE_WORDS,
+    TEXT_WORDS,
+    TITLE_WORDS,
+    word_set,
+)
+from treadle.models.offline.question import Clause, Value, is_plain_noun
+from treadle.models.offline.toolbox import Param
+from treadle.models.offline.words import alike, is_function_word, parts, stem
+
+CURRENCIES = {
+    "dollar": "USD", "euro": "EUR", "pound": "GBP", "sterling": "GBP", "yen": "JPY", "franc": "CHF", "yuan": "CNY",
+    "rupee": "INR", "krona": "SEK", "krone": "NOK", "zloty": "PLN", "peso": "MXN", "rand": "ZAR", "won": "KRW",
+}  # fmt: skip
+_IDENTIFIERS = word_set("id number no nr")
+_LINKS = word_set("is are was number no nr id code called named of with the for a an")
+_DATE_STEMS = frozenset(
+    stem(word) for word in sorted(word_set("period month date day start end since until deadline due when"))
+)
+_MONEY = frozenset(stem(word) for word in sorted(word_set("amount price money sum value cost budget total salary")))
+_FROM = word_set("from origin start old since")
+_TO = word_set("to dest destination end into until new language")
+
+
+def _any(words: frozenset[str], stems: tuple[str, ...]) -> bool:
+    return any(stem(word) in stems for word in words)
+
+
+def is_date(param: Param) -> bool:
+    """Whether the parameter takes a day or a month."""
+    return param.schema.get("format") in ("date", "date-time") or bool(
+        _DATE_STEMS & set(param.nouns + param.stems[-1:])
+    )
+
+
+def is_zone(param: Param) -> bool:
+    """Whether the parameter takes an IANA time zone."""
+    words = parts(param.name)
+    return "timezone" in words or "tz" in words or words[-2:] == ("time", "zone")
+
+
+def is_currency(param: Param) -> bool:
+    """Whether the parameter takes a currency."""
+    return "currency" in param.nouns or "currency" in param.stems
+
+
+def is_free_text(param: Param) -> bool:
+    """Whether the parameter takes words as they come: a search query, a message."""
+    return _any(TEXT_WORDS, param.nouns[-1:])
+
+
+def is_limit(param: Param) -> bool:
+    """Whether the parameter bounds how much is returned."""
+    return _any(LIMIT_WORDS, param.stems)
+
+
+def direction(param: Param) -> str:
+    """ "from" or "to" where the parameter's name says so, else empty."""
+    words = set(parts(param.name))
+    return "from" if words & _FROM else "to" if words & _TO else ""
+
+
+def affinity(param: Param, value: Value, clause: Clause) -> float:
+    """How well `value` fits `param`, from 0.
+
+    Args:
+        param: the parameter.
+        value: the value.
+        clause: where it stands.
+    """
+    cue = _cue(param, value, clause)
+    if param.shape == "number":
+        return _number(param, value, clause, cue)
+    if is_date(param):
+        fits = direction(param) and clause.words_before(value.start, 1) in _prepositions(param)
+        return (3.0 + bool(fits)) if value.kind == "period" else 0.0
+    if is_zone(param):
+        return 3.0 if zone_of(value.text) else 0.3 if value.kind == "name" else 0.0
+    if is_currency(param):
+        return 3.0 + cue if currency_of(value.text) else 0.0
+    if value.kind == "number":
+        return cue + 0.4 if cue else 0.2 if "id" in parts(param.name) else 0.0
+    if value.kind in ("period", "email"):
+        return cue or (
+            3.0 if value.kind == "email" and _any(frozenset({"email", "address", "to"}), param.stems) else 0.0
+        )
+    return _text(param, value, clause) + cue
+
+
+def _text(param: Param, value: Value, clause: Clause) -> float:
+    place, person, title = (_any(words, param.nouns) for words in (PLACE_WORDS, PERSON_WORDS, TITLE_WORDS))
+    before = clause.words_before(value.start, 1)
+    score = {"quoted": 1.5, "name": 0.8, "code": 0.9, "phrase": 0.9}[value.kind]
+    if value.kind == "name" and (place or person or title):
+        score = 1.3
+    if value.kind == "phrase" and (place or person):
+        score = 0.6
+    if value.kind == "quoted" and (title or is_free_text(param)):
+        score = 2.2
+    if (
+        value.kind == "code"
+        and re.fullmatch(r"[A-Z]{2,}", value.text)
+        and not re.search("code|symbol|ticker", param.name)
+    ):
+        score = 0.7
+    if place and before and before[0] in ("in", "at", "near", "to", "from", "for", "of"):
+        score += 0.6
+    owned = clause.text[value.end : value.end + 2] in ("'s", "’s", "' ", "’ ")
+    author = _any(word_set("author writer"), param.nouns)
+    leads = (
+        ("by", "did", "does", "from", "has")
+        if author
+        else ("for", "does", "did", "by", "to", "has", "of", "will", "can")
+    )
+    if person and (owned or (before and before[0] in leads)):
+        score += 0.6
+    if before in _prepositions(param):
+        score += 0.6
+    return score - 0.02 * sum(token.end <= value.start for token in clause.tokens)
+
+
+def _prepositions(param: Param) -> tuple[tuple[str], ...]:
+    return {"from": (("from",), ("since",)), "to": (("to",), ("into",), ("until",)), "": ()}[direction(param)]
+
+
+def _cue(param: Param, value: Value, clause: Clause) -> float:
+    """How plainly the words right before the value name the parameter: "ticket 42", "quantity of 5"."""
+    for place, word in enumerate(clause.words_before(value.start, 4)):
+        if word in _LINKS:
+            continue
+        if is_function_word(word):
+            return 0.0
+        best = max((alike(stem(word), noun) for noun in param.nouns), default=0.0)
+        apart = ("of" in clause.words_before(value.start, place)) and param.shape != "number"
+        weight = {1.0: 1.6, 0.5: 0.9}.get(best, 0.0)
+        return weight * 0.5 if apart else weight
+    return 0.0
+
+
+def _number(param: Param, value: Value, clause: Clause, cue: float) -> float:
+    if value.kind != "number" or ("integer" in param.types and "number" not in param.types and "." in value.text):
+        return 0.0
+    before, after = clause.words_before(value.start, 2), clause.words_after(value.end, 1)
+    if is_limit(param):
+        top = before[:1] and before[0] in ("top", "first", "limit", "last", "only", "max")
+        ranked = after and after[0] in ("largest", "biggest", "highest", "lowest", "smallest", "most", "top")
+        return 2.0 if top or ranked else max(cue - 0.5, 0.0)
+    if before[:1] == ("top",):
+        return 0.0
+    after = clause.words_after(value.end, 2)
+    if set(parts(param.name)) & _IDENTIFIERS:
+        return cue
+    score = cue + (0.6 if param.required else 0.0)
+    if (
+        not cue
+        and before
+        and before[0] != clause.command
+        and is_plain_noun(before[0], stem(before[0]))
+        and not before[0][0].isdigit()
+    ):
+        return 0.0
+    if after and not is_function_word(after[0]):
+        units = [stem(word) for word in after if not is_function_word(word)]
+        like = max((alike(unit, word) for unit in units for word in param.nouns), default=0.0)
+        score += 1.2 if set(units) & param.words else 0.6 if like else 0.0
+        if _any(COUNT_WORDS, param.stems) and after[0].isalpha():
+            score += 0.8
+    if _any(COUNT_WORDS, param.stems) and before[:1] and before[0] in ("of", "for", "buy", "order", "sell", "ship"):
+        score += 0.6
+    money = clause.text[value.start - 1 : value.start] in ("$", "€", "£") or (
+        after and currency_of(after[0]) is not None
+    )
+    if money and _MONEY & set(param.nouns):
+        score += 1.0
+    return score
+
+
+def currency_of(text: str) -> str | None:
+    """The ISO code that a currency's name or code stands for, if it looks like one."""
+    if text in ("$", "€", "£"):
+        return {"$": "USD", "€": "EUR", "£": "GBP"}[text]
+    words = parts(text)
+    named = next((CURRENCIES[stem(word)] for word in words if stem(word) in CURRENCIES), None)
+    return named or (text.upper() if re.fullmatch(r"[A-Z]{3}", text) or text in _LOWER_CODES else None)
+
+
+def currencies_in(clause: Clause, names: tuple[str, ...]) -> list[Value]:
+    """The currencies that a clause names by a word ("euros") or a sign; if `names` are known, those of them."""
+    found = []
+    for match in re.finditer(r"[$€£](?=\d)|(?<=\d)[€£$]|[^\W\d_]{4,}", clause.text):
+        code = currency_of(match.group())
+        if code is not None and (not names or code in names):
+            found.append(Value(code, "code", match.start(), match.end()))
+    return found
+
+
+_LOWER_CODES = word_set("usd eur gbp jpy chf cny inr sek nok dkk pln aud cad nzd mxn zar krw brl czk huf sgd hkd")
+
+
+@lru_cache(maxsize=1)
+def _zones() -> dict[str, str]:
+    zones = sorted(available_timezones())
+    cities = {zone.rsplit("/", 1)[-1].replace("_", " ").lower(): zone for zone in reversed(zones) if "/" in zone}
+    return cities | {zone.lower(): zone for zone in zones}
+
+
+def zone_of(text: str) -> str | None:
+    """The IANA time zone of that name, or of the city of that name in the zone table."""
+    return _zones().get(text.strip().lower())

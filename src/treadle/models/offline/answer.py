@@ -1,0 +1,303 @@
+"""Writing up: what the tools returned, in a few plain sentences.
+
+Every figure comes from a tool result or, marked as such, from the question; the only thing worked out here is which of
+two numbers is larger. Called by `model`.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+from treadle.kernel.messages import Json
+from treadle.models.offline.plan import Outcome, Plan, Trouble
+from treadle.models.offline.question import Clause
+from treadle.models.offline.results import Field, asked, fields_of, figure, has_figure, number_of, rows_of
+from treadle.models.offline.structures import overlaps
+from treadle.models.offline.toolbox import MARKERS, Tool, Toolbox
+from treadle.models.offline.transcript import Exchange
+from treadle.models.offline.words import alike, likeness, names_match, parts, stem
+
+SIGNATURE = "(offline planner, not a language model)"
+_SENTENCES = ("interpretation", "summary", "answer", "explanation", "message", "text", "description")
+_RESULTS = ("result", "value", "answer", "output")
+_NOTES = ("warnings", "notes")
+_QUALIFIERS = ("currency", "timezone")
+_ROWS = 10
+_FIELDS = 8
+_CELL = 60
+_LESS = re.compile(r"\b(?:(?:less|fewer)\b.*\bthan|under|below|at most|cheaper than)\b", re.IGNORECASE)
+_MORE = re.compile(r"\b(?:more\b.*\bthan|over|above|exceeds?|greater than)\b", re.IGNORECASE)
+_ROW_WORDS = re.compile(r"\b(?:which|where|top|largest|biggest|list|by|per|each|differences)\b", re.IGNORECASE)
+
+
+def write_up(plan: Plan, box: Toolbox, unfinished: bool = False) -> str:
+    """The answer to the question that was planned for.
+
+    Args:
+        plan: what is done, and what went wrong.
+        box: the tools offered, for what can be done instead.
+        unfinished: whether calls that were still needed may not be made.
+    """
+    parts_said: list[str] = []
+    for outcome in plan.outcomes:
+        parts_said += _outcome(outcome, box, unfinished)
+    for clause in plan.unplanned:
+        parts_said.append(f"I could not plan this part with the tools at hand: “{clause.strip(' .?!')}”.")
+    if plan.unplanned:
+        parts_said.append(capabilities(box))
+    return "\n".join([*dict.fromkeys(parts_said), SIGNATURE])
+
+
+def decline(box: Toolbox) -> str:
+    """What is said when nothing can be planned at all."""
+    if not box.tools:
+        return (
+            "I am treadle's offline planner, not a language model: all I can do is call tools and report what they "
+            "return, and no tools are offered here."
+        )
+    return (
+        "I cannot plan an answer to that. I am treadle's offline planner, not a language model: I match a question to "
+        "the tools at hand, call them, and report what they return.\n" + capabilities(box)
+    )
+
+
+def capabilities(box: Toolbox) -> str:
+    """The tools by name, a line each."""
+    return "\n".join(["What I can do here:", *(f"- {tool.name}: {tool.summary}" for tool in box.tools)])
+
+
+def structured(plan: Plan, schema: Json, text: str) -> str | None:
+    """The results as the JSON object that `schema` asks for; None if they do not hold all that it requires."""
+    found = [found for outcome in plan.outcomes for exchange in outcome.done for found in fields_of(exchange.result)]
+    answer: Json = {}
+    for name, inner in schema.get("properties", {}).items():
+        stems = tuple(stem(word) for word in parts(name))
+        best = max(found, key=lambda each: names_match(each.stems, stems), default=None)
+        if best is not None and names_match(best.stems, stems) >= 0.5:
+            answer[name] = _as_type(best.value, inner.get("type"))
+        elif inner.get("type") == "string" and name in _SENTENCES:
+            answer[name] = text
+        elif len(found) == 1 and len(schema["properties"]) == 1:
+            answer[name] = _as_type(found[0].value, inner.get("type"))
+    missing = [name for name in schema.get("required", ()) if name not in answer]
+    return None if missing or not answer else json.dumps(answer, ensure_ascii=False)
+
+
+def _as_type(value: Any, kind: Any) -> Any:
+    number = number_of(value)
+    if kind == "integer" and number is not None and number == number.to_integral_value():
+        return int(number)
+    if kind == "number" and number is not None:
+        return float(number)
+    return str(value) if kind == "string" else value
+
+
+def _outcome(outcome: Outcome, box: Toolbox, unfinished: bool) -> list[str]:
+    said = [
+        f"I took “{written}” to mean {name}."
+        for written, name in outcome.renamed.items()
+        if outcome.done and (likeness(written, name) < 0.97 or "_" in name) and written.lower() != name.lower()
+    ]
+    said += [_result(exchange, outcome, box.named(exchange.tool)) for exchange in outcome.done]
+    said += [_trouble(trouble) for trouble in outcome.troubles]
+    left = [
+        f"“{value.text}”"
+        for value in outcome.clause.values
+        if not overlaps(value.start, value.end, outcome.used)
+        and not (value.kind == "number" and outcome.clause.is_yes_or_no)
+    ]
+    if outcome.done and left:
+        said.append(f"Left out of account: {', '.join(left)}, which no argument was found for.")
+    if outcome.calls and unfinished:
+        names = ", ".join(dict.fromkeys(call.tool for call in outcome.calls))
+        said.append(f"Not finished: “{outcome.clause.text.strip(' .?!')}” still needs {names}.")
+    return said
+
+
+def _trouble(trouble: Trouble) -> str:
+    message = trouble.message.rstrip(".")
+    text = f"I could not finish: {message}."
+    listed = [name for name in trouble.available if name not in message]
+    return text + (f" Available: {', '.join(trouble.available[:20])}." if listed else "")
+
+
+def _result(exchange: Exchange, outcome: Outcome, tool: Tool | None) -> str:
+    clause, result = outcome.clause, exchange.result
+    expression = next((exchange.arguments.get(p.name) for p in tool.params if p.is_expression), None) if tool else None
+    fields = fields_of(result)
+    if expression is not None and fields:
+        value = next((found for found in fields if found.name in _RESULTS), fields[-1])
+        return f"{expression} = {value.value}"
+    verdict = _verdict(fields, exchange, outcome) if clause.is_yes_or_no else None
+    if verdict is not None:
+        return verdict
+    if not isinstance(result, dict | list):
+        return _scalar(result, exchange)
+    sentence = next((found for name in _SENTENCES for found in fields if found.path == (name,)), None)
+    if (
+        sentence is not None
+        and isinstance(sentence.value, str)
+        and (len(fields) > 6 or sentence.name == "interpretation" or " " in sentence.value.strip())
+    ):
+        return _with_sentence(sentence, fields, exchange, clause)
+    lists = _telling(result)
+    facts = _facts(fields, exchange, outcome, bool(lists)) if fields else ""
+    lines = [facts]
+    for name, rows in lists:
+        single = len(rows) == 1 and all(has_figure(facts, found.value) for found in fields_of(rows[0]))
+        lines += [] if single else _rows(name, rows, bool(name) and (not fields or len(lists) > 1))
+    lines += _notes(result)
+    return "\n".join(line for line in lines if line) or f"{exchange.tool} returned nothing."
+
+
+def _notes(result: Any) -> list[str]:
+    """The warnings that a result carries, a line each."""
+    notes = [note for name, rows in rows_of(result) if name in _NOTES for note in rows]
+    return [f"Note: {note.get('message', note) if isinstance(note, dict) else note}" for note in notes]
+
+
+def _telling(result: Any) -> list[tuple[str, list[Any]]]:
+    """The lists of a result that answer: those of records if there are any, else those that are not empty."""
+    lists = [(name, rows) for name, rows in rows_of(result) if name not in _NOTES]
+    records = [(name, rows) for name, rows in lists if rows and all(isinstance(row, dict) for row in rows)]
+    return records or [(name, rows) for name, rows in lists if rows] or lists[:1]
+
+
+def _scalar(result: Any, exchange: Exchange) -> str:
+    text = "Yes" if result is True else "No" if result is False else str(result)
+    if isinstance(result, str) and " " in text.strip() and len(text) > 30:
+        return text
+    given = ", ".join(str(value) for value in exchange.arguments.values() if isinstance(value, str | int | float))
+    label = " ".join(parts(exchange.tool))
+    return f"{label}{f' ({given})' if given else ''}: {text}"
+
+
+def _with_sentence(sentence: Field, fields: list[Field], exchange: Exchange, clause: Clause) -> str:
+    """The tool's own sentence, and what else the clause names that the sentence does not tell."""
+    text = str(sentence.value).strip()
+    stems = {token.stem for token in clause.tokens}
+    more = [
+        f"{found.label} {figure(found.value, found.name)}"
+        for found in fields
+        if found is not sentence
+        and set(found.stems) - MARKERS <= stems
+        and number_of(found.value) is not None
+        and not has_figure(text, found.value)
+    ][:_FIELDS]
+    lines = [text + (f" ({'; '.join(more)})" if more else "")]
+    if _ROW_WORDS.search(clause.text):
+        for name, rows in [(name, rows[:5]) for name, rows in _telling(exchange.result) if isinstance(rows[0], dict)][
+            :1
+        ]:
+            lines += _rows(name, rows, True)
+    return "\n".join([*lines, *_notes(exchange.result)])
+
+
+def _facts(fields: list[Field], exchange: Exchange, outcome: Outcome, beside_rows: bool = False) -> str:
+    """ "apple: unit price 0.40 USD": what was asked about, then the fields that the question asks for, else all."""
+    subject, rest = _split(fields, exchange, outcome.called)
+    wanted = asked(rest, outcome.clause)
+    if not wanted and not beside_rows:
+        wanted = rest
+    unit = next((found for found in rest if found.name in _QUALIFIERS), None)
+    said = ", ".join(
+        f"{found.label} {figure(found.value, found.name)}" for found in wanted[:_FIELDS] if found is not unit
+    )
+    if unit is not None and any(found is not unit and re.search(r"\d", str(found.value)) for found in wanted):
+        said += f" {unit.value}"
+    elif unit is not None and unit in wanted:
+        said = ", ".join(filter(None, [said, f"{unit.label} {unit.value}"]))
+    return f"{subject}: {said}" if subject and said else f"{subject}:" if beside_rows and subject else said or subject
+
+
+def _split(fields: list[Field], exchange: Exchange, called: dict[str, str]) -> tuple[str, list[Field]]:
+    """What was asked about, as one text, and the fields that do not merely repeat it."""
+    given = exchange.arguments
+    words = [
+        called.get(f"{name}={value}", str(value))
+        for name, value in given.items()
+        if isinstance(value, str) or f"{name}={value}" in called
+    ]
+    same = [
+        found
+        for found in fields
+        if (isinstance(found.value, str) and any(likeness(word, found.value) >= 0.97 for word in words))
+        or (found.name in given and str(found.value) == str(given[found.name]))
+    ]
+    own = {word: found.value for word in words for found in same if likeness(word, str(found.value)) >= 0.97}
+    subject = ", ".join(str(own.get(word, word)) for word in words) or ", ".join(
+        f"{' '.join(parts(name))} {value}" for name, value in given.items() if isinstance(value, int)
+    )
+    return subject, [found for found in fields if found not in same and found.value != ""]
+
+
+def _rows(name: str, rows: Sequence[Any], titled: bool) -> list[str]:
+    if not rows:
+        return [f"No {' '.join(parts(name)) or 'results'} were found."]
+    lines = [f"{' '.join(parts(name)).capitalize()}:"] if titled else []
+    lines += [f"- {_row(row)}" for row in rows[:_ROWS]]
+    return lines + (["- … and more"] if len(rows) > _ROWS else [])
+
+
+def _row(row: Any) -> str:
+    if not isinstance(row, dict):
+        return str(row)
+    title = next((str(row[key]) for key in ("name", "title", "id") if isinstance(row.get(key), str)), "")
+    said = [
+        str(found.value).rstrip(".")
+        if found.name == "description"
+        else f"{found.label} {figure(found.value, found.name)}"
+        for found in fields_of(row)
+        if str(found.value) not in ("", title) and (found.name == "description" or len(str(found.value)) <= _CELL)
+    ]
+    for name, inner in rows_of(row):
+        names = [str(item.get("name", item.get("id", ""))) if isinstance(item, dict) else str(item) for item in inner]
+        if inner:
+            said.append(f"{' '.join(parts(name))} {', '.join(filter(None, names[:_ROWS]))}")
+    return f"{title}: {'; '.join(said)}" if title and said else title or ", ".join(said)
+
+
+def _verdict(fields: list[Field], exchange: Exchange, outcome: Outcome) -> str | None:
+    """Yes or no, where the question asks for it: by the result's own truth value, or by comparing its figure with the
+    one in the question."""
+    clause = outcome.clause
+    subject, rest = _split(fields, exchange, outcome.called)
+    truths = [found for found in rest if isinstance(found.value, bool)]
+    wanted = next((v for v in clause.values if v.kind == "number" and not overlaps(v.start, v.end, outcome.used)), None)
+    if wanted is None:
+        if len(truths) != 1 or not fields[0].path:
+            return None
+        detail = _facts([found for found in fields if found is not truths[0]], exchange, outcome)
+        return f"{'Yes' if truths[0].value else 'No'} ({truths[0].label}). {detail}".strip()
+    numbers = [found for found in rest if number_of(found.value) is not None]
+    if not numbers:
+        return None
+    measured = _measured(numbers, clause, wanted.end)
+    have, need = number_of(measured.value), Decimal(wanted.text.replace(",", ""))
+    if have is None:
+        return None
+    if _LESS.search(clause.text):
+        true, relation = have < need, "less than" if have < need else "not less than"
+    elif _MORE.search(clause.text):
+        true, relation = have > need, "more than" if have > need else "not more than"
+    else:
+        true, relation = have >= need, "enough for" if have >= need else "less than"
+    label = f"{subject}: {measured.label}" if subject else measured.label
+    told = figure(measured.value, measured.name)
+    return f"{'Yes' if true else 'No'}. {label} {told}, which is {relation} the {wanted.text} in your question."
+
+
+def _measured(numbers: list[Field], clause: Clause, end: int) -> Field:
+    """The figure to compare the question's number with: by the word after that number, else by the question's words."""
+    unit = [stem(word) for word in clause.words_after(end, 2)]
+    stems = [*unit, *(token.stem for token in clause.tokens)]
+
+    def score(found: Field) -> tuple[float, float]:
+        said = max((alike(word, own) for word in stems for own in found.stems), default=0.0)
+        direct = max((alike(word, own) for word in unit for own in found.stems), default=0.0)
+        left = 0.3 if {"left", "remain", "availabl", "balanc", "free", "quantity"} & set(found.stems) else 0.0
+        return direct + left, said + left
+
+    return max(numbers, key=score)

@@ -1,0 +1,400 @@
+"""Filling a tool's arguments from a clause: every value comes from what was written or from names known to be valid.
+
+`affinity` scores single values, `structures` fills lists and filters; this file hands out the values, each once, and
+says what stayed empty. Called by `plan`.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from treadle.kernel.messages import Json
+from treadle.models.offline import affinity as fits
+from treadle.models.offline.english import PERSON_WORDS, PLACE_WORDS, TITLE_WORDS, word_set
+from treadle.models.offline.question import Clause, Value, phrases
+from treadle.models.offline.structures import (
+    as_filters,
+    conditions,
+    groupings,
+    mentions,
+    overlaps,
+    plain_number,
+    value_text,
+)
+from treadle.models.offline.toolbox import Param, Tool, Toolbox
+from treadle.models.offline.vocabulary import Vocabulary, replacement
+from treadle.models.offline.words import groups_of, is_function_word, is_verb, likeness, parts, singular, stem
+
+_JOINERS = word_set("between and with vs versus against to from into in or than & of")
+_GROUPING = frozenset(stem(word) for word in sorted(word_set("dimension group grouping by breakdown")))
+_AND = re.compile(r"^\s*(?:,|and|or|&|,\s*(?:and|or))\s*(?:the |our |in |for |of |an? )?\s*$")
+_FREE = re.compile(r"\b(?:about|regarding|saying|says|concerning|titled|called|named|for|on|:)\s+(.+)$", re.IGNORECASE)
+
+
+@dataclass
+class Filling:
+    """What a clause gives a tool.
+
+    Attributes:
+        arguments: what could be filled.
+        missing: the required parameters that could not.
+        used: the stretches of the clause that went into arguments.
+        renamed: what was written, and the valid name it was taken for.
+        unknown: what was written where none of the known names is like it, and those names.
+        spread: values joined by "and" of which the tool takes one at a time.
+        telling: how many known names, conditions and groupings were filled, which speak for the tool by themselves.
+        doubtful: how many values were filled though the names known to be valid are others.
+    """
+
+    arguments: Json = field(default_factory=dict)
+    missing: list[Param] = field(default_factory=list)
+    used: list[tuple[int, int]] = field(default_factory=list)
+    renamed: dict[str, str] = field(default_factory=dict)
+    unknown: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    spread: tuple[Value, ...] = ()
+    telling: int = 0
+    doubtful: int = 0
+
+
+def fill(tool: Tool, clause: Clause, vocabulary: Vocabulary, box: Toolbox) -> Filling:
+    """Fills what it can of a tool's arguments from a clause.
+
+    Args:
+        tool: the tool.
+        clause: the part of the question it is to answer.
+        vocabulary: the names known to be valid.
+        box: all tools offered, whose words are not values.
+    """
+    return _Filler(tool, clause, vocabulary, box).run()
+
+
+class _Filler:
+    def __init__(self, tool: Tool, clause: Clause, vocabulary: Vocabulary, box: Toolbox) -> None:
+        self.tool = tool
+        self.clause = clause
+        self.vocabulary = vocabulary
+        self.box = box
+        self.out = Filling()
+        self._paired: list[list[Param]] = []
+
+    def run(self) -> Filling:
+        """Fills in order of how plain the evidence is: expressions, pairs, structure, choices, then single values."""
+        for param in self.tool.params:
+            if param.is_expression and self.clause.arithmetic is not None:
+                self.out.arguments[param.name] = self.clause.arithmetic.text
+                self.out.used += [(value.start, value.end) for value in self.clause.values if value.kind == "number"]
+        self._paired = self._siblings()
+        for group in self._paired:
+            self._fill_siblings(group)
+        self._fill_choices()
+        self._fill_known()
+        self._fill_filters()
+        self._fill_lists()
+        self._fill_single()
+        self._fill_free_text()
+        self.out.missing = [param for param in self.tool.required if param.name not in self.out.arguments]
+        return self.out
+
+    def _set(self, param: Param, value: Any, start: int, end: int) -> None:
+        self.out.arguments[param.name] = value
+        self.out.used.append((start, end))
+
+    def _open(self, *shapes: str) -> list[Param]:
+        return [
+            p
+            for p in self.tool.params
+            if p.shape in shapes and p.name not in self.out.arguments and not p.is_expression
+        ]
+
+    def _siblings(self) -> list[list[Param]]:
+        groups: dict[tuple[str, ...], list[Param]] = {}
+        for param in self._open("text"):
+            if not fits.is_date(param):
+                groups.setdefault(param.nouns, []).append(param)
+        return [group for group in groups.values() if len(group) > 1 and all(param.required for param in group[:2])]
+
+    def _fill_siblings(self, group: list[Param]) -> None:
+        names = self._names(group[0])
+        found = [Value(mention.name, "code", mention.start, mention.end) for mention in mentions(self.clause, names)]
+        if fits.is_currency(group[0]):
+            found += fits.currencies_in(self.clause, names)
+        spans = [(value.start, value.end) for value in found]
+        ranked = sorted(
+            (
+                (score, value)
+                for value in [*self.clause.values, *phrases(self.clause, self._vocabulary_words(group[0]))]
+                if (score := self._joined(group[0], value)) > 0 and not overlaps(value.start, value.end, spans)
+            ),
+            key=lambda pair: (-pair[0], pair[1].start),
+        )
+        if names:
+            self.out.unknown |= {value.text: names for score, value in ranked[: len(group) - len(found)] if score >= 2}
+            ranked = [] if self.out.unknown else ranked
+        found += [value for score, value in ranked if score >= 2][: max(len(group) - len(found), 0)]
+        chosen = sorted(found, key=lambda value: value.start)[: len(group)]
+        if fits.is_currency(group[0]) or fits.direction(group[0]):
+            chosen = self._by_direction(chosen)
+        order = sorted(group, key=lambda param: {"from": 0, "": 1, "to": 2}[fits.direction(param)])
+        if len(chosen) == 1 and fits.direction(order[0]) == "from" and self._points_to(chosen[0]):
+            order = order[1:]
+        for param, value in zip(order, chosen, strict=False):
+            written = self.clause.text[value.start : value.end]
+            text = (fits.currency_of(value.text) or value.text) if fits.is_currency(param) else value.text
+            if names:
+                self.out.telling += 1
+            if names and text != written:
+                self.out.renamed[written] = text
+            self._set(param, text, value.start, value.end)
+
+    def _joined(self, param: Param, value: Value) -> float:
+        if param.enum:
+            return 3.0 if replacement(value.text, None, [str(name) for name in param.enum]) else 0.0
+        if fits.is_currency(param):
+            return 3.0 if fits.currency_of(value.text) else 0.0
+        if value.kind in ("number", "period"):
+            return 0.0
+        before, after = self.clause.words_before(value.start, 2), self.clause.words_after(value.end, 1)
+        near = [word for word in before if word not in ("the", "our", "a")][:1] + list(after)
+        joined = bool(near) and (near[0] in _JOINERS or near[-1] in ("vs", "versus", "and", "with", "against", "to"))
+        if value.kind == "phrase":
+            return 2.0 if joined and near[0] != "of" and near[0] != "in" else 0.5
+        return 3.0 if joined else 2.0
+
+    def _points_to(self, value: Value) -> bool:
+        return self.clause.words_before(value.start, 1) in (("to",), ("into",), ("in",))
+
+    def _by_direction(self, values: list[Value]) -> list[Value]:
+        def place(value: Value) -> int:
+            beside = any(v.kind == "number" and 0 <= value.start - v.end <= 1 for v in self.clause.values)
+            before = self.clause.words_before(value.start, 1)
+            symbol = self.clause.text[value.end : value.end + 1].isdigit()
+            return 0 if beside or symbol or before == ("from",) else 2 if self._points_to(value) else 1
+
+        return sorted(values, key=lambda value: (place(value), value.start))
+
+    def _fill_choices(self) -> None:
+        for param in self._open("boolean"):
+            words = [stem(word) for word in parts(param.name) if not is_function_word(word)]
+            low = [token.stem for token in self.clause.tokens]
+            if words and all(word in low for word in words):
+                first = next(t for t in self.clause.tokens if t.stem == words[0])
+                denied = set(self.clause.words_before(first.start, 2)) & {"not", "without", "no", "exclude", "don't"}
+                self.out.arguments[param.name] = not denied
+        for param in self._open("text"):
+            if param.enum:
+                found = mentions(self.clause, [str(value) for value in param.enum], self.out.used, least=0.9)
+                if found:
+                    self._set(param, found[0].name, found[0].start, found[0].end)
+
+    def _fill_filters(self) -> None:
+        for param in self._open("filters", "mapping"):
+            key = next(
+                (k for k in ("dimension", "field", "column") if k in param.item_schema.get("properties", {})), "field"
+            )
+            fields = self.vocabulary.names([stem(key)], self._owners()) or tuple(
+                str(value) for value in param.item_schema.get("properties", {}).get(key, {}).get("enum", ())
+            )
+            found = [
+                replace(condition, field=self.vocabulary.meant([stem(key)], condition.field))
+                for condition in conditions(self.clause, self._spellings([stem(key)], fields), self.out.used)
+            ]
+            if not found:
+                continue
+            digits = self.vocabulary.months_in_digits
+            if param.shape == "filters":
+                self.out.arguments[param.name] = as_filters(found, param.item_schema, digits)
+            else:
+                self.out.arguments[param.name] = {c.field: value_text(c.values[0], digits) for c in found}
+            self.out.used += [(condition.start, condition.end) for condition in found]
+            self.out.telling += len(found)
+
+    def _fill_known(self) -> None:
+        """Single names that the clause mentions and that are known to be valid."""
+        for param in self._open("text"):
+            found = [] if param.enum else mentions(self.clause, self._names(param), self.out.used)
+            if not found:
+                continue
+            first = found[0]
+            if first.written != first.name:
+                self.out.renamed[first.written] = first.name
+            self._set(param, first.name, first.start, first.end)
+            self.out.telling += 1
+            values = [Value(mention.name, "code", mention.start, mention.end) for mention in found]
+            self._spread(values[0], self._coordinated(values[0], values))
+
+    def _spread(self, value: Value, others: list[Value]) -> None:
+        if others and not self.out.spread:
+            self.out.spread = (value, *others)
+            self.out.used += [(other.start, other.end) for other in others]
+
+    def _owners(self) -> list[str]:
+        return [value for value in self.out.arguments.values() if isinstance(value, str)]
+
+    def _fill_lists(self) -> None:
+        for param in self._open("names"):
+            names = tuple(str(value) for value in param.enum) or self.vocabulary.names(param.nouns, self._owners())
+            if _GROUPING & set(param.stems):
+                found_names = groupings(self.clause, self._spellings(param.nouns, names))
+                chosen = list(dict.fromkeys(self.vocabulary.meant(param.nouns, name) for name in found_names))
+                self.out.telling += len(chosen)
+                self.out.used += [(t.start, t.end) for t in self.clause.tokens if singular(t.low) in chosen]
+                if not chosen and param.required:
+                    chosen = self._filtered_fields() or list(names)
+            elif {"order", "sort"} & set(param.stems):
+                chosen = self._ranking(param)
+            elif names:
+                found = mentions(self.clause, self._spellings(param.nouns, names), self.out.used, ties=True)
+                chosen = list(dict.fromkeys(self.vocabulary.meant(param.nouns, mention.name) for mention in found))
+                self.out.used += [(mention.start, mention.end) for mention in found]
+                self.out.telling += len(chosen)
+                if not chosen and param.required:
+                    chosen = list(names)
+            else:
+                chosen = self._joined_values(param)
+            if chosen:
+                self.out.arguments[param.name] = chosen
+
+    def _spellings(self, nouns: Sequence[str], names: tuple[str, ...]) -> tuple[str, ...]:
+        """The names with their synonyms; none if no names are known."""
+        return (*names, *self.vocabulary.synonyms(nouns, names)) if names else ()
+
+    def _ranking(self, param: Param) -> list[str]:
+        """What "top 5 … by amount" sorts by, for a parameter that says how to sort downwards."""
+        best = re.search(r"\b(top|largest|biggest|highest|lowest|smallest|least)\b", self.clause.text, re.IGNORECASE)
+        measures = self.vocabulary.names([stem("measure")], self._owners())
+        said = [mention.name for mention in mentions(self.clause, measures)] or list(measures[:1])
+        if not best or not said or "desc" not in param.description:
+            return []
+        upwards = best[1].lower() in ("lowest", "smallest", "least")
+        return [said[0] if upwards else f"{said[0]} desc"]
+
+    def _filtered_fields(self) -> list[str]:
+        found: list[str] = []
+        for value in self.out.arguments.values():
+            if isinstance(value, list):
+                rows = [row for row in value if isinstance(row, dict)]
+                found += [str(next(iter(row.values()))) for row in rows if row]
+        return list(dict.fromkeys(found))
+
+    def _joined_values(self, param: Param) -> list[Any]:
+        """The first run of values joined by commas and "and", for a list whose valid items nobody has named."""
+        numeric = "string" not in str(param.item_schema.get("type", "string"))
+        kinds = ("number",) if numeric else ("quoted", "code", "name", "email", "phrase")
+        values = [value for value in self._values(param) if value.kind in kinds]
+        values = [
+            v for v in values if fits.affinity(param, v, self.clause) >= (0.5 if param.required else 1.2) or numeric
+        ]
+        if not values:
+            return []
+        run = [values[0], *self._coordinated(values[0], values)]
+        self.out.used += [(value.start, value.end) for value in run]
+        if numeric:
+            return [plain_number(value.text) for value in run]
+        return [self._render(param, value) for value in run]
+
+    def _fill_single(self) -> None:
+        """Hands out the values one by one, the best fitting pair of parameter and value first."""
+        scored = []
+        for param in self._open("text", "number"):
+            names = self._names(param)
+            if param.enum or (names and any(param in group for group in self._paired)):
+                continue
+            elsewhere = self._told_elsewhere(param)
+            for value in self._values(param):
+                if value.text in self.out.unknown or (elsewhere and value.kind in ("name", "phrase", "quoted")):
+                    continue
+                score = fits.affinity(param, value, self.clause)
+                score -= 0.1 if names and param.shape == "text" else 0.0
+                least = 0.5 if param.required else 1.2
+                if score >= least:
+                    scored.append((score, param, value))
+        for _, param, value in sorted(scored, key=lambda item: (-item[0], not item[1].required, item[2].start)):
+            if param.name in self.out.arguments or overlaps(value.start, value.end, self.out.used):
+                continue
+            if fits.is_free_text(param) and value.kind != "quoted" and param.required:
+                continue
+            self._set(param, self._render(param, value), value.start, value.end)
+            self.out.doubtful += bool(names)
+            self._spread(value, self._coordinated(value, self._values(param)))
+
+    def _told_elsewhere(self, param: Param) -> bool:
+        """Whether the parameter is an identifier that another tool finds for what is called otherwise."""
+        return param.stems[-1:] == ("id",) and any(
+            output.stems == param.stems
+            for tool in self.box.tools
+            if tool is not self.tool
+            for output in tool.outputs
+            if param.name not in [other.name for other in tool.params]
+        )
+
+    def _coordinated(self, first: Value, values: Sequence[Value]) -> list[Value]:
+        run = [first]
+        for value in sorted(values, key=lambda value: value.start):
+            alike = (value.kind == "number") == (first.kind == "number")
+            if alike and value.start >= run[-1].end and _AND.match(self.clause.text[run[-1].end : value.start]):
+                run.append(value)
+        return run[1:]
+
+    def _values(self, param: Param) -> list[Value]:
+        """The values still to be had, noun phrases of the clause among them."""
+        everything = list(self.clause.values)
+        if param.shape != "number":
+            everything += phrases(self.clause, self._vocabulary_words(param)) or phrases(self.clause, self._own_words())
+        return [value for value in everything if not overlaps(value.start, value.end, self.out.used)]
+
+    def _vocabulary_words(self, param: Param) -> frozenset[str]:
+        """The clause's words that ask for something, and so are no values: the tools' own words and their like."""
+        named = {word for tool in self.box.tools for word in tool.name_stems}
+        named |= {word for tool in self.box.tools for other in tool.params for word in other.nouns}
+        named |= {word for output in self.tool.outputs for word in output.stems}
+        said = {token.stem for token in self.clause.tokens}
+        if fits.is_currency(param):
+            return frozenset(word for word in said if word not in fits.CURRENCIES)
+        return frozenset(word for word in said if word in named or groups_of(word))
+
+    def _own_words(self) -> frozenset[str]:
+        own = {word for tool in self.box.tools for word in tool.name_stems}
+        own |= {word for param in self.tool.params for word in param.nouns}
+        own |= {word for output in self.tool.outputs for word in output.stems}
+        said = {token.stem for token in self.clause.tokens}
+        return frozenset(own | {word for word in said if groups_of(word) & {g for o in own for g in groups_of(o)}})
+
+    def _fill_free_text(self) -> None:
+        for param in self._open("text"):
+            if not fits.is_free_text(param) or not param.required:
+                continue
+            free = _FREE.search(self.clause.text)
+            values = self._values(param)
+            quoted = next((value for value in values if value.kind == "quoted"), None)
+            if quoted is not None:
+                self._set(param, quoted.text, quoted.start, quoted.end)
+            elif free and not overlaps(free.start(1), free.end(1), self.out.used):
+                self._set(param, free[1].rstrip(" ?.!"), free.start(1), free.end(1))
+            elif values:
+                best = max(values, key=lambda value: (value.kind != "number", value.end - value.start))
+                self._set(param, best.text, best.start, best.end)
+
+    def _names(self, param: Param) -> tuple[str, ...]:
+        if param.shape != "text" or (param.stems[-1:] == ("id",) and not param.enum):
+            return ()
+        return tuple(str(value) for value in param.enum) or self.vocabulary.names(param.nouns, self._owners())
+
+    def _render(self, param: Param, value: Value) -> Any:
+        if param.shape == "number":
+            return plain_number(value.text)
+        if value.period is not None:
+            return value_text(value, self.vocabulary.months_in_digits and value.period.day is None)
+        if fits.is_zone(param):
+            return fits.zone_of(value.text) or value.text
+        if fits.is_currency(param):
+            return fits.currency_of(value.text) or value.text
+        example = next((name for name in param.examples if likeness(value.text, name) >= 0.97), None)
+        if example is not None:
+            return example
+        proper = any(stem(word) in param.nouns for word in PLACE_WORDS | PERSON_WORDS | TITLE_WORDS)
+        if value.kind != "phrase" or (proper and not value.text.islower()) or fits.is_free_text(param):
+            return value.text
+        text = value.text if value.start else value.text.lower()
+        *first, last = text.split(" ")
+        return " ".join([*first, last if proper or is_verb(last) else singular(last)])

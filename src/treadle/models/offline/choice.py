@@ -1,0 +1,223 @@
+"""Choosing the tool that answers a clause: by its words, by what it can be given, by what it leaves unexplained.
+
+`plan` asks it; `toolbox` scores words and `arguments` says what a clause gives a tool.
+"""
+
+from dataclasses import dataclass
+
+from treadle.models.offline.arguments import Filling, fill
+from treadle.models.offline.english import CHANGES, FINAL_WORDS, GROUPS, PLAIN_VERBS
+from treadle.models.offline.question import Clause
+from treadle.models.offline.structures import overlaps
+from treadle.models.offline.toolbox import Param, Tool, Toolbox, content_stems
+from treadle.models.offline.vocabulary import Vocabulary
+from treadle.models.offline.words import alike, is_verb, names_match, stem
+
+_NUMBERS = frozenset({"number", "integer"})
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A tool for a clause, how well it fits, and what the clause gives it.
+
+    `source` is the tool that is to give it the rest, where that is settled; `spoken` is whether the clause has words
+    for it, beyond what only fills arguments.
+    """
+
+    tool: Tool
+    score: float
+    filling: Filling
+    source: Tool | None = None
+    spoken: bool = True
+
+
+class Chooser:
+    """Chooses among the tools of a box, given the names known so far."""
+
+    def __init__(self, box: Toolbox, vocabulary: Vocabulary) -> None:
+        self.box = box
+        self.vocabulary = vocabulary
+
+    def choose(self, clause: Clause, forced: bool = False) -> Choice | None:
+        """The tool that fits `clause` best; None if none is about it.
+
+        Args:
+            clause: the part of the question.
+            forced: take the best even if its words say nothing for it.
+        """
+        choices = [choice for tool in self.box.tools if (choice := self._weigh(tool, clause, forced)) is not None]
+        if not choices:
+            return None
+        best = max(choices, key=lambda choice: choice.score)
+        if best.filling.doubtful:
+            sure = [other for other in choices if not other.filling.doubtful and not other.filling.missing]
+            sure = [other for other in sure if other.score > 0 and _shares(other.filling, best.filling, clause)]
+            best = max(sure, key=lambda choice: choice.score, default=best)
+        return self._carried_on(best, clause) or best
+
+    def providers(self, tool: Tool, param: Param, clause: Clause) -> list[Tool]:
+        """The tools whose results may hold a value for `param`, the likeliest first."""
+        found = []
+        stems = content_stems(clause)
+        for other in self.box.tools:
+            match = supplies(other, param) if other.name != tool.name and other.change is None else 0.0
+            if match > 0 and not is_final(other):
+                found.append((match + 0.1 * self.box.score(other, stems), other))
+        return [other for _, other in sorted(found, key=lambda pair: -pair[0])]
+
+    def lister(self, param: Param, tool: Tool) -> Tool | None:
+        """A tool that can be called with nothing and lists what `param` may be."""
+        wanted = set(param.nouns)
+        if param.shape in ("filters", "mapping"):
+            wanted |= {stem(key) for key in param.item_schema.get("properties", {})} - {"op", "value"}
+        for other in self.box.tools:
+            words = {word for word, weight in other.weights.items() if weight >= 1.2}
+            if other.name != tool.name and other.lists and other.change is None and words & wanted:
+                return other
+        return None
+
+    def _weigh(self, tool: Tool, clause: Clause, forced: bool) -> Choice | None:
+        commanded = clause.command
+        expression = clause.arithmetic is not None and any(param.is_expression for param in tool.params)
+        if not forced and (is_final(tool) or not _permitted(tool, commanded, expression)):
+            return None
+        filling = fill(tool, clause, self.vocabulary, self.box)
+        feeders = self._feeders(tool, filling, clause)
+        used = list(filling.used)
+        for feeder in feeders:
+            used += fill(feeder, clause, self.vocabulary, self.box).used
+        stems = [
+            t.stem
+            for t in clause.tokens
+            if not overlaps(t.start, t.end, filling.used) and t.stem in content_stems(clause)
+        ]
+        score = self.box.score(tool, stems, feeders) + (8.0 if expression else 0.0)
+        if tool.change is not None and commanded in tool.change:
+            score += 3.0
+        if not forced and not expression and not self._relevant(tool, clause, stems, filling, used):
+            return None
+        left = [value for value in clause.values if not overlaps(value.start, value.end, used)]
+        unused = sum(2.0 if value.kind == "number" and not clause.is_yes_or_no else 1.0 for value in left)
+        lost = sum(0.5 if self._obtainable(tool, param, clause) else 2.5 for param in filling.missing)
+        score += 0.5 * len(filling.arguments) + 1.5 * filling.telling - 0.9 * unused - lost - 0.5 * bool(filling.spread)
+        if tool.params and all(param.shape == "number" for param in tool.params) and not filling.missing:
+            score += 1.0
+        spoken = expression or max((tool.fit(word) for word in stems), default=0.0) >= 1.0
+        return Choice(tool, score, filling, spoken=spoken)
+
+    def _feeders(self, tool: Tool, filling: Filling, clause: Clause) -> list[Tool]:
+        """The tools that would give what the clause does not: their words are explained when `tool` is chosen."""
+        found = [self.providers(tool, param, clause)[:1] for param in filling.missing]
+        return [each for providers in found for each in providers]
+
+    def _relevant(
+        self, tool: Tool, clause: Clause, stems: list[str], filling: Filling, used: list[tuple[int, int]]
+    ) -> bool:
+        """Whether the clause is about the tool: a word of it speaks for the tool, and most words are accounted for."""
+        fits = {word: tool.fit(word) for word in stems}
+        if max(fits.values(), default=0.0) < 1.0 and not filling.telling and not _complete(tool, filling, clause):
+            return False
+        explained = unexplained = 0.0
+        for token in clause.tokens:
+            if overlaps(token.start, token.end, used) or fits.get(token.stem, 0.0) > 0:
+                explained += 1
+            elif token.stem in stems:
+                idle = token.low in PLAIN_VERBS or _is_asking(token.stem) or is_verb(token.text)
+                unexplained += 0.4 if idle and token.low != clause.command else 1
+        unexplained += sum(not overlaps(v.start, v.end, used) for v in clause.values)
+        return explained > unexplained
+
+    def _obtainable(self, tool: Tool, param: Param, clause: Clause) -> bool:
+        listed = bool(self.vocabulary.names(param.nouns))
+        return bool(self.providers(tool, param, clause)) or (not listed and self.lister(param, tool) is not None)
+
+    def _carried_on(self, best: Choice, clause: Clause) -> Choice | None:
+        """A tool that takes what `best` returns and what `best` left unused: a price that is wanted in euros."""
+        used = best.filling.used
+        unused = [v for v in clause.values if v.kind != "number" and not overlaps(v.start, v.end, used)]
+        lacking = any(param.shape == "text" for param in best.filling.missing)
+        if not unused or lacking or best.tool.change is not None:
+            return None
+        for tool in self.box.tools:
+            if tool.name == best.tool.name or tool.change is not None or is_final(tool):
+                continue
+            filling = fill(tool, clause, self.vocabulary, self.box)
+            takes = any(overlaps(value.start, value.end, filling.used) for value in unused)
+            if takes and filling.missing and all(supplies(best.tool, param, True) > 0 for param in filling.missing):
+                return Choice(tool, best.score, filling, best.tool)
+        return None
+
+
+def is_final(tool: Tool) -> bool:
+    """Whether the tool is the one to hand in the answer with."""
+    words = {stem(word) for word in FINAL_WORDS}
+    return (
+        bool(tool.name_stems)
+        and tool.name_stems[0] in words | {"submit"}
+        and all(word in words | {"submit", "task", "run", "with"} for word in tool.name_stems)
+    )
+
+
+def _permitted(tool: Tool, commanded: str | None, expression: bool) -> bool:
+    """A tool that changes something must be commanded; a command to change something is for no other tool."""
+    if tool.change is not None:
+        return commanded is not None and commanded in tool.change
+    if commanded is None or expression or commanded in PLAIN_VERBS:
+        return True
+    changes = any(commanded in group or commanded.removeprefix("re") in group for group in CHANGES)
+    return not changes or tool.weights.get(stem(commanded), 0.0) > 0
+
+
+def _shares(left: Filling, right: Filling, clause: Clause) -> bool:
+    """Whether both take the same written value."""
+    return any(
+        overlaps(value.start, value.end, left.used) and overlaps(value.start, value.end, right.used)
+        for value in clause.values
+    )
+
+
+def _complete(tool: Tool, filling: Filling, clause: Clause) -> bool:
+    """Whether the clause gives a tool of several parameters all that it requires, and nothing else."""
+    rest = [value for value in clause.values if not overlaps(value.start, value.end, filling.used)]
+    return not filling.missing and len(tool.required) >= 3 and not rest
+
+
+def _is_asking(word: str) -> bool:
+    return any(word in {stem(other) for other in group} for group in GROUPS)
+
+
+def supplies(tool: Tool, param: Param, loosely: bool = False) -> float:
+    """How likely the tool's result holds a value for `param`, from 0 to 1.
+
+    Args:
+        tool: the tool.
+        param: the parameter.
+        loosely: let any one number do for a number.
+    """
+    numeric = param.shape == "number"
+    best = 0.0
+    for output in tool.outputs:
+        if numeric and output.types and not output.types & (_NUMBERS | {"string"}):
+            continue
+        if not numeric and output.types and not output.types & {"string", "integer"}:
+            continue
+        exact = names_match(output.stems, param.stems)
+        own = output.stems == ("id",) and set(param.nouns) <= set(tool.name_stems)
+        near = names_match(output.stems, param.nouns) if numeric or param.stems[-1:] != ("id",) else 0.0
+        same_kind = near >= 1.0 and output.stems[-1] == param.nouns[-1]
+        best = max(
+            best,
+            exact if exact >= 0.75 else 0.0,
+            0.9 * own,
+            near * 0.9 if same_kind or (numeric and near > 0.3) else 0.0,
+        )
+    if not tool.outputs and numeric:
+        best = max((alike(word, noun) * 0.6 for word in tool.name_stems for noun in param.nouns), default=0.0)
+    if not best and loosely and numeric:
+        best = (
+            0.3
+            if not tool.outputs or any(output.types & _NUMBERS or "price" in output.name for output in tool.outputs)
+            else 0.0
+        )
+    given = {other.name for other in tool.params}
+    return 0.0 if param.name in given else best

@@ -1,0 +1,118 @@
+"""The offline model: the planner behind the Model port.
+
+It keeps nothing between requests: the messages hold all that it knows, so the same request gets the same reply. It is
+not a language model and says so. `plan` decides, `answer` writes.
+"""
+
+import json
+import re
+from collections.abc import AsyncIterator, Callable
+from datetime import date
+
+from treadle.kernel.messages import AssistantMessage, Finish, Text, ToolCall, Usage
+from treadle.models.offline.answer import decline, structured, write_up
+from treadle.models.offline.choice import is_final
+from treadle.models.offline.followup import effective_question
+from treadle.models.offline.plan import Call, Plan, Planner
+from treadle.models.offline.toolbox import Toolbox
+from treadle.models.offline.transcript import Turn, count_calls, read_turns
+from treadle.models.port import (
+    ModelEvent,
+    ModelReply,
+    ModelRequest,
+    TextDelta,
+    ToolCallCompleted,
+    ToolCallDelta,
+    ToolCallStarted,
+)
+
+
+class OfflineModel:
+    """A deterministic planner that needs no key and no network.
+
+    It reads the question, the tools' schemas and the results so far, calls the tools that fit, and reports what they
+    return; what it cannot plan it declines. It costs nothing: usage is zero tokens.
+    """
+
+    name = "offline"
+
+    def __init__(self, clock: Callable[[], date] | None = None) -> None:
+        """Makes the model.
+
+        Args:
+            clock: says which day it is, for "today" and "tomorrow". Without it such words are not understood, and a
+                reply depends on its request alone.
+        """
+        self._clock = clock
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Replies to `request`: with tool calls, or with text in pieces of a word; the whole reply comes last."""
+        calls, text = self._reply(request)
+        first = count_calls(request.messages) + 1
+        made = tuple(
+            ToolCall(f"call_{number}", call.tool, json.dumps(call.arguments, ensure_ascii=False))
+            for number, call in enumerate(calls, first)
+        )
+        for call in made:
+            yield ToolCallStarted(call.id, call.name)
+            yield ToolCallDelta(call.id, call.arguments)
+            yield ToolCallCompleted(call.id)
+        if not made:
+            for piece in re.findall(r"\s*\S+\s*?(?=\s|$)|\s+$", text):
+                yield TextDelta(piece)
+        finish: Finish = "tool_calls" if made else "stop"
+        yield ModelReply(AssistantMessage(made or (Text(text),)), usage=Usage(0, 0), finish=finish, model=self.name)
+
+    def _reply(self, request: ModelRequest) -> tuple[list[Call], str]:
+        """The calls to make now or, if there are none, the text."""
+        box = Toolbox(request.tools)
+        turns = read_turns(request.messages)
+        if not turns or (not box.tools and not turns[-1].exchanges):
+            return [], decline(box)
+        only = box.named(request.tool_choice)
+        offered = Toolbox([only.spec]) if only is not None else box
+        planner = Planner(offered, _settled(turns, Planner(offered, turns, self._today())), self._today())
+        turns = _settled(turns, planner)
+        question = effective_question(turns, planner)
+        plan = planner.plan(question, forced=only is not None)
+        for added in turns[-1].interjections:
+            if planner.is_plannable(added):
+                more = planner.plan(added)
+                plan = Plan(plan.outcomes + more.outcomes, plan.unplanned)
+        may_call = request.tool_choice != "none"
+        if may_call and plan.calls:
+            return plan.calls, ""
+        text = write_up(plan, box, unfinished=not may_call) if plan.outcomes else decline(box)
+        if request.tool_choice == "required":
+            handing_in = self._hand_in(box, text)
+            if handing_in is not None:
+                return [handing_in], ""
+        if request.output_schema is not None:
+            text = structured(plan, request.output_schema, text) or text
+        return [], text
+
+    def _today(self) -> date | None:
+        return self._clock() if self._clock is not None else None
+
+    @staticmethod
+    def _hand_in(box: Toolbox, text: str) -> Call | None:
+        """The call of the tool that takes the answer, where replying with text is not allowed."""
+        tool = next((tool for tool in box.tools if is_final(tool)), None)
+        if tool is None:
+            return None
+        return Call(tool.name, {param.name: text for param in tool.required if param.shape == "text"})
+
+
+def _settled(turns: list[Turn], planner: Planner) -> list[Turn]:
+    """The turns, the last one split where a user message that came before its answer asks for something of its own.
+
+    A run that was cut short leaves a question without an answer; what the person says next is a question, unless it
+    only adds to the one before ("also …") or no tool is about it.
+    """
+    last = turns[-1]
+    for place, said in enumerate(last.interjections):
+        adds = re.match(r"^\W*(?:also|and|plus|in addition|additionally)\b", said, re.IGNORECASE)
+        if last.exchanges and not adds and planner.is_plannable(said):
+            fresh = Turn(said, last.interjections[place + 1 :], list(last.exchanges))
+            return [*turns[:-1], Turn(last.question, last.interjections[:place], list(last.exchanges)), fresh]
+    return turns

@@ -1,0 +1,380 @@
+"""The plan: from a question and the results so far, the calls to make next, or what is ready to be written up.
+
+Worked out afresh for every request from its messages alone. A clause's tool is resolved backwards: what it needs is
+filled from the clause, else from another tool's result, which is called first; a failed call is corrected by its hint.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+from treadle.kernel.messages import Json
+from treadle.models.offline.arguments import Filling, fill
+from treadle.models.offline.choice import Choice, Chooser
+from treadle.models.offline.question import Clause, Value, read_clause, split_clauses
+from treadle.models.offline.results import value_for
+from treadle.models.offline.structures import overlaps
+from treadle.models.offline.toolbox import MARKERS, Param, Tool, Toolbox
+from treadle.models.offline.transcript import Exchange, Turn, hint_of
+from treadle.models.offline.vocabulary import Vocabulary, replacement
+from treadle.models.offline.words import is_function_word, is_verb, parts, singular
+
+_DEPTH = 3
+_CORRECTIONS = 6
+
+
+@dataclass(frozen=True)
+class Call:
+    """A tool call to make."""
+
+    tool: str
+    arguments: Json
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Why something could not be done, in words, and what would have been valid."""
+
+    message: str
+    available: tuple[str, ...] = ()
+
+
+@dataclass
+class Outcome:
+    """How far a clause has come: results that answer it, calls that it still needs, and what went wrong.
+
+    `renamed` holds what was written and the valid name it was taken for, `called` the words for identifiers that were
+    looked up, `used` the stretches of the clause that went into arguments.
+    """
+
+    clause: Clause
+    done: list[Exchange] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    troubles: list[Trouble] = field(default_factory=list)
+    renamed: dict[str, str] = field(default_factory=dict)
+    called: dict[str, str] = field(default_factory=dict)
+    used: list[tuple[int, int]] = field(default_factory=list)
+
+    def take(self, other: "Outcome") -> None:
+        """Adds what another outcome found."""
+        self.done += other.done
+        self.calls += other.calls
+        self.troubles += other.troubles
+        self.renamed |= other.renamed
+        self.called |= other.called
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A clause, the tool that is to answer it, and the tool that is to give that one what the clause does not."""
+
+    clause: Clause
+    tool: Tool | None = None
+    source: Tool | None = None
+
+
+@dataclass
+class Plan:
+    """The outcomes of a question's clauses, and the clauses that no tool is about."""
+
+    outcomes: list[Outcome]
+    unplanned: list[str]
+
+    @property
+    def calls(self) -> list[Call]:
+        """The calls to make now, each once."""
+        found: list[Call] = []
+        for call in [call for outcome in self.outcomes for call in outcome.calls]:
+            if call not in found:
+                found.append(call)
+        return found
+
+
+class Planner:
+    """Plans for one turn of a conversation."""
+
+    def __init__(self, box: Toolbox, turns: Sequence[Turn], today: date | None) -> None:
+        self.box = box
+        self.today = today
+        self.exchanges = turns[-1].exchanges if turns else []
+        everything = [exchange for turn in turns for exchange in turn.exchanges]
+        self.listed = {exchange.tool for exchange in everything if not exchange.failed}
+        self.vocabulary = Vocabulary(box, everything)
+        self.chooser = Chooser(box, self.vocabulary)
+
+    def is_plannable(self, text: str) -> bool:
+        """Whether some tool is about `text`."""
+        return any(self.chooser.choose(read_clause(part, self.today)) for part in split_clauses(text))
+
+    def plan(self, question: str, forced: bool = False) -> Plan:
+        """Plans every clause of `question`.
+
+        Args:
+            question: what was asked.
+            forced: whether a tool must be called even if none is about the question.
+        """
+        outcomes: list[Outcome] = []
+        unplanned: list[str] = []
+        for goal in self._goals(question, forced):
+            if goal.tool is None:
+                unplanned.append(goal.clause.text)
+            else:
+                outcomes.append(self.resolve(goal.tool, goal.clause, _DEPTH, goal.source))
+        return Plan(outcomes, unplanned)
+
+    def _goals(self, question: str, forced: bool) -> list[Goal]:
+        goals: list[Goal] = []
+        for part in split_clauses(question):
+            clause = read_clause(part, self.today)
+            pair = self._two_heads(clause)
+            choice = None if pair else self.chooser.choose(clause, forced)
+            if pair:
+                goals += pair
+            elif choice is not None:
+                goals.append(self._completed(choice, clause, goals))
+                self._take_lead(goals)
+            elif (
+                goals and goals[-1].tool is not None and (merged := self._merged(goals[-1].clause, clause)) is not None
+            ):
+                goals[-1] = Goal(merged, goals[-1].tool, goals[-1].source)
+            elif any(not is_function_word(token.text) for token in clause.tokens):
+                goals.append(Goal(clause))
+        return goals
+
+    def _completed(self, choice: Choice, clause: Clause, goals: list[Goal]) -> Goal:
+        """The goal for a clause; what it is about comes from the clause before it if it does not say ("how many are
+        left?")."""
+        lacking = [
+            p
+            for p in choice.filling.missing
+            if p.shape == "text" and not self.chooser.providers(choice.tool, p, clause)
+        ]
+        earlier = goals[-1] if goals else None
+        if lacking and earlier is not None and earlier.tool is not None:
+            before = fill(earlier.tool, earlier.clause, self.vocabulary, self.box)
+            kin = [p for p in earlier.tool.params if p.nouns == lacking[0].nouns and p.name in before.arguments]
+            if kin:
+                whole = read_clause(f"{clause.text.rstrip(' ?.!')} of {before.arguments[kin[0].name]}", self.today)
+                again = self.chooser.choose(whole)
+                if (
+                    again is not None
+                    and again.tool.name == choice.tool.name
+                    and lacking[0] not in again.filling.missing
+                ):
+                    return Goal(whole, again.tool, again.source)
+        return Goal(clause, choice.tool, choice.source)
+
+    def _take_lead(self, goals: list[Goal]) -> None:
+        """Reads a clause that nothing was planned for as the lead-in of the one after it, if it belongs there."""
+        if len(goals) > 1 and goals[-2].tool is None and not goals[-2].clause.text.endswith(("?", "!")):
+            merged = self._merged(goals[-1].clause, goals[-2].clause)
+            if merged is not None and not is_verb(goals[-2].clause.tokens[0].text):
+                goals[-2:] = [Goal(merged, goals[-1].tool, goals[-1].source)]
+
+    def _merged(self, clause: Clause, extra: Clause) -> Clause | None:
+        """The clause with `extra` as its supplement, if that leaves its tool the same and gives it more to go on."""
+        before = self.chooser.choose(clause)
+        merged = read_clause(f"{clause.text.rstrip(' ?.!')} {extra.text}", self.today)
+        after = self.chooser.choose(merged)
+        if before is None or after is None or before.tool.name != after.tool.name:
+            return None
+        grown = after.filling.arguments != before.filling.arguments
+        return (
+            merged
+            if grown and not extra.text.lower().startswith(("what", "who", "when", "where", "why", "how"))
+            else None
+        )
+
+    def _two_heads(self, clause: Clause) -> list[Goal]:
+        """ "the stock and price of apples": one clause that asks two tools about the same thing."""
+        for place in range(1, len(clause.tokens) - 1):
+            left, joint, right = clause.tokens[place - 1 : place + 2]
+            if joint.low != "and" or any(
+                is_function_word(token.text) or token.text[0].isdigit() for token in (left, right)
+            ):
+                continue
+            texts = (
+                clause.text[: left.end] + clause.text[right.end :],
+                clause.text[: left.start] + clause.text[right.start :],
+            )
+            clauses = [read_clause(text, self.today) for text in texts]
+            choices = [self.chooser.choose(each) for each in clauses]
+            tools = [choice.tool for choice in choices if choice is not None]
+            words = (left.stem, right.stem)
+            if len(tools) == 2 and tools[0].name != tools[1].name:
+                spoken = [tool.fit(word) >= 1.5 for tool, word in zip(tools, words, strict=True)]
+                if all(spoken):
+                    return [Goal(each, tool) for each, tool in zip(clauses, tools, strict=True)]
+        return []
+
+    def resolve(self, tool: Tool, clause: Clause, depth: int, source: Tool | None = None) -> Outcome:
+        """How far `tool` has come with `clause`: its result, or the calls needed next, or what is in the way."""
+        filling = fill(tool, clause, self.vocabulary, self.box)
+        outcome = Outcome(clause, renamed=dict(filling.renamed), used=list(filling.used))
+        lister = self._discovery(tool, clause, filling, source)
+        if lister is not None:
+            outcome.calls.append(Call(lister.name, {}))
+            return outcome
+        several = filling.spread or self._several(tool, clause, filling, source)
+        if several:
+            first, last = several[0], several[-1]
+            outcome.used.append((first.start, last.end))
+            for value in several:
+                written = clause.text[value.start : value.end]
+                text = clause.text[: first.start] + written + clause.text[last.end :]
+                outcome.take(self.resolve(tool, read_clause(text, self.today), depth, source))
+            return outcome
+        arguments = dict(filling.arguments)
+        for param in filling.missing[:1] if filling.unknown else filling.missing:
+            found = self._obtain(tool, param, clause, filling, arguments, depth, source)
+            outcome.take(found)
+            outcome.used += found.used
+        outcome.done.clear()
+        if not outcome.calls and not outcome.troubles:
+            self._call(tool, arguments, outcome)
+        return outcome
+
+    def _several(self, tool: Tool, clause: Clause, filling: Filling, source: Tool | None) -> tuple[Value, ...]:
+        """Values joined by "and" of which a tool that is called first takes one at a time."""
+        for param in filling.missing:
+            for provider in [source] if source else self.chooser.providers(tool, param, clause)[:1]:
+                spread = fill(provider, clause, self.vocabulary, self.box).spread
+                if spread:
+                    return spread
+        return ()
+
+    def _discovery(self, tool: Tool, clause: Clause, filling: Filling, source: Tool | None) -> Tool | None:
+        """A list worth reading first: of names that the call needs and nobody has told yet."""
+        for param in () if filling.unknown else tool.params:
+            structured = param.shape in ("names", "filters", "mapping") and not param.enum
+            loose = any(not overlaps(value.start, value.end, filling.used) for value in clause.values)
+            needed = structured and (param.required or param.name in filling.arguments or loose)
+            lacking = param in filling.missing and param.shape == "text" and source is None
+            if not needed and (not lacking or self.chooser.providers(tool, param, clause)):
+                continue
+            lister = self.chooser.lister(param, tool)
+            if lister is not None and lister.name not in self.listed and not self._made(lister.name, {}):
+                return lister
+        return None
+
+    def _obtain(
+        self,
+        tool: Tool,
+        param: Param,
+        clause: Clause,
+        filling: Filling,
+        arguments: Json,
+        depth: int,
+        source: Tool | None,
+    ) -> Outcome:
+        """Gets a value for a parameter that the clause does not give from another tool's result."""
+        if filling.unknown:
+            written, names = next(iter(filling.unknown.items()))
+            return Outcome(clause, troubles=[Trouble(f"There is no {_noun(param)} '{written}'.", names)])
+        best: Outcome | None = None
+        providers = [source] if source else self.chooser.providers(tool, param, clause)
+        for provider in providers if depth else []:
+            found = self.resolve(provider, clause, depth - 1)
+            if found.done:
+                value = value_for(param, found.done[0], clause, source is not None)
+                if value is not None:
+                    arguments[param.name] = value
+                    word = next((given for given in found.done[0].arguments.values() if isinstance(given, str)), None)
+                    if word is not None and param.stems[-1:] == ("id",):
+                        found.called[f"{param.name}={value}"] = word
+                    found.calls.clear()
+                    return found
+                found = Outcome(clause, troubles=[Trouble(f"{provider.name} gave no {param.name.replace('_', ' ')}")])
+            if found.calls:
+                return found
+            best = best or found
+        if best is not None and best.troubles:
+            return best
+        known = tuple(str(value) for value in param.enum) or self.vocabulary.names(param.nouns)
+        about = f" ({param.description.rstrip('.')})" if param.description else ""
+        message = f"{tool.name} needs `{param.name}`{about}, which the question does not say."
+        return Outcome(clause, troubles=[Trouble(message, known)])
+
+    def _call(self, tool: Tool, arguments: Json, outcome: Outcome) -> None:
+        """The call itself: its result if it was made, itself if not, and after an error its correction."""
+        for _ in range(_CORRECTIONS):
+            made = self._made(tool.name, arguments)
+            if made is None:
+                outcome.calls.append(Call(tool.name, arguments))
+                return
+            if not made.failed:
+                outcome.done.append(made)
+                return
+            corrected = self._corrected(tool, arguments, made, outcome)
+            if corrected is None or corrected == arguments:
+                hint = hint_of(made)
+                lister = self._recovery(tool) if hint is None else None
+                if lister is not None:
+                    outcome.calls.append(Call(lister.name, {}))
+                else:
+                    outcome.troubles.append(Trouble(made.message, hint.available if hint else ()))
+                return
+            arguments = corrected
+        outcome.troubles.append(Trouble(f"{tool.name} did not accept any of the names tried."))
+
+    def _recovery(self, tool: Tool) -> Tool | None:
+        unknown = [p for p in tool.params if p.shape == "text" and not p.enum and not self.vocabulary.names(p.nouns)]
+        listers = [self.chooser.lister(param, tool) for param in unknown]
+        return next(
+            (
+                lister
+                for lister in listers
+                if lister and not self._made(lister.name, {}) and lister.name not in self.listed
+            ),
+            None,
+        )
+
+    def _made(self, tool: str, arguments: Json) -> Exchange | None:
+        return next((e for e in reversed(self.exchanges) if e.tool == tool and e.arguments == arguments), None)
+
+    def _corrected(self, tool: Tool, arguments: Json, made: Exchange, outcome: Outcome) -> Json | None:
+        """The arguments with what the error complains of replaced by what it says is valid; None if it does not say."""
+        hint = hint_of(made)
+        if hint is None:
+            return self._as_written(tool, arguments, outcome)
+        kin = {
+            param.name
+            for param in tool.params
+            if any(param.nouns == p.nouns for p in tool.params if p.name == hint.argument)
+        }
+        hopeless = False
+
+        def mend(value: Any, concerned: bool) -> Any:
+            nonlocal hopeless
+            if isinstance(value, dict):
+                return {key: mend(inner, concerned and key == hint.argument) for key, inner in value.items()}
+            if isinstance(value, list):
+                return [mend(inner, concerned) for inner in value]
+            wrong = str(value) == hint.given or (concerned and hint.available and str(value) not in hint.available)
+            if not wrong or isinstance(value, bool) or not isinstance(value, str | int):
+                return value
+            name = replacement(str(value), hint.nearest if str(value) == hint.given else None, hint.available)
+            if name is None:
+                hopeless = hopeless or str(value) == hint.given
+                return value
+            outcome.renamed[str(value)] = name
+            return type(value)(name) if isinstance(value, int) and name.isdigit() else name
+
+        corrected = {name: mend(value, name == hint.argument or name in kin) for name, value in arguments.items()}
+        return None if hopeless else corrected
+
+    def _as_written(self, tool: Tool, arguments: Json, outcome: Outcome) -> Json | None:
+        """The names in the plural that the clause has them in, for a tool that does not know the singular."""
+        written = {
+            singular(token.low): token.text for token in outcome.clause.tokens if singular(token.low) != token.low
+        }
+        plural = {
+            name: written.get(value.lower(), value) if isinstance(value, str) else value
+            for name, value in arguments.items()
+        }
+        return plural if plural != arguments and not self._made(tool.name, plural) else None
+
+
+def _noun(param: Param) -> str:
+    return " ".join(word for word in parts(param.name) if word not in MARKERS) or param.name

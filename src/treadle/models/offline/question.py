@@ -1,0 +1,220 @@
+"""Reading a question: its clauses, the values in them (numbers, codes, names, days, quoted text), their neighbours.
+
+Knows nothing of tools. `arguments` and `plan` read the clauses; `words`, `periods` and `arithmetic` do the fine work.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal
+
+from treadle.models.offline.arithmetic import Arithmetic, find_arithmetic
+from treadle.models.offline.english import CHANGES
+from treadle.models.offline.periods import Period, find_periods
+from treadle.models.offline.words import Token, groups_of, is_function_word, is_verb, tokens
+
+Kind = Literal["quoted", "email", "code", "name", "number", "period", "phrase"]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """Something that a question names and that an argument may take.
+
+    Attributes:
+        text: as it was written, without quotes.
+        kind: what it looks like.
+        start: where it starts in the clause.
+        end: where it ends.
+        period: the day or month, for that kind.
+    """
+
+    text: str
+    kind: Kind
+    start: int
+    end: int
+    period: Period | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One part of a question: what can be answered by itself."""
+
+    text: str
+    tokens: tuple[Token, ...]
+    values: tuple[Value, ...]
+    arithmetic: Arithmetic | None
+
+    def words_before(self, start: int, count: int = 3) -> tuple[str, ...]:
+        """The `count` words that end before `start`, nearest first, in lower case."""
+        return tuple(token.low for token in reversed(self.tokens) if token.end <= start)[:count]
+
+    def words_after(self, end: int, count: int = 2) -> tuple[str, ...]:
+        """The `count` words that start after `end`, nearest first, in lower case."""
+        return tuple(token.low for token in self.tokens if token.start >= end)[:count]
+
+    @property
+    def is_yes_or_no(self) -> bool:
+        """Whether it asks for yes or no ("do we have enough …", "is it …")."""
+        return _YES_NO.match(self.text) is not None
+
+    @property
+    def command(self) -> str | None:
+        """The verb that the clause opens with as an order ("please book …", "I want to cancel …"), if it does."""
+        match = _COMMAND.match(self.text.lower())
+        word = match.group(1) if match else ""
+        known = is_verb(word) or any(word in group or word.removeprefix("re") in group for group in CHANGES)
+        return word if word and known else None
+
+
+_COMMAND = re.compile(
+    r"^\W*(?:(?:please|now|then|and|also|so|ok|okay|hey|just|go ahead and|kindly)\W+)*"
+    r"(?:(?:can|could|would|will) (?:you|we|i) (?:please )?|(?:i|we) (?:want|need|would like|have) (?:you )?to |"
+    r"i'd like (?:you )?to |let'?s |help me (?:to )?)?([a-z]+)"
+)
+_YES_NO = re.compile(
+    r"^\W*(?:and |also |so |then )*(?:do|does|did|is|are|can|could|will|would|has|have|should|was|were)\b"
+    r"(?!\s+you\b)|.*,\s*(?:do|does|is|are|can|will|would) ",
+    re.IGNORECASE,
+)
+_ASK = (
+    "what|what's|how|when|where|who|whose|why|which|is|are|do|does|did|can|could|will|would|tell|show|give|list|convert|"
+    "calculate|compute|check|compare|find|search|look|create|delete|cancel|close|send|get|fetch|translate|multiply|"
+    "divide|evaluate|define|open|assign|reserve|renew|has|have"
+)
+_SENTENCE = re.compile(r"(?<=[?!;])\s+|(?<=[^\W\d]{2}\.)\s+(?=[A-Z])|(?<=\d\.)\s+(?=[A-Z])|\s*\n+\s*|\s*;\s*")
+_JOIN = re.compile(
+    rf"\s*,?\s*\b(?:and|but|plus)\s+(?:also|then|finally|additionally)\b,?\s*|\s*,\s*(?:then|also|and)\s+(?=(?:{_ASK})\b)"
+    rf"|\s*\bas well as\s+(?=(?:{_ASK})\b)|\s*,\s*(?=(?:{_ASK})\b)|\s+then\s+(?=(?:{_ASK})\b)"
+    rf"|\s+and\s+(?=(?:{_ASK})\b)|\s*\balso,?\s+(?=(?:{_ASK})\b)",
+    re.IGNORECASE,
+)
+_CONDITION = re.compile(r"^\W*(?:if|when|suppose|given|assuming|for|in|at)\b[^?!]*$", re.IGNORECASE)
+_QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|`([^`]+)`|(?<!\w)'([^']+)'(?!\w)|«([^»]+)»")
+_CODE = re.compile(r"^(?:[A-Z]{2,}|(?=.*\d)(?=.*[^\W\d_])[\w.-]+|\w+_\w+|[^\W\d]\w*(?:[.-]\w+)*\d\w*)$")
+_NUMBER = re.compile(r"^\d[\d,]*(?:\.\d+)?$")
+
+
+def split_clauses(text: str) -> tuple[str, ...]:
+    """The parts of a question that ask for different things; quoted text is never split."""
+    masked = _QUOTED.sub(lambda match: "\x00" * len(match.group()), text)
+    pieces: list[str] = []
+    for start, end in _spans(masked, _SENTENCE, 0, len(text)):
+        pieces += [text[a:b] for a, b in _spans(masked, _JOIN, start, end)]
+    for place in range(len(pieces) - 1, 0, -1):
+        if _CONDITION.match(pieces[place - 1]):
+            pieces[place - 1 : place + 1] = [f"{pieces[place - 1]}, {pieces[place]}"]
+    return tuple(piece.strip(" ,\n\t") for piece in pieces if re.search(r"\w", piece))
+
+
+def _spans(masked: str, boundary: re.Pattern[str], start: int, end: int) -> list[tuple[int, int]]:
+    spans = []
+    for match in boundary.finditer(masked, start, end):
+        if match.start() > start and match.end() > match.start():
+            spans.append((start, match.start()))
+            start = match.end()
+    return [*spans, (start, end)]
+
+
+def read_clause(text: str, today: date | None = None) -> Clause:
+    """Reads one clause: its words and the values in it.
+
+    Args:
+        text: the clause.
+        today: what "today" and "tomorrow" are relative to; without it they are not values.
+    """
+    words = tokens(text)
+    found: list[Value] = []
+
+    def add(value: Value) -> None:
+        if not any(value.start < other.end and other.start < value.end for other in found):
+            found.append(value)
+
+    for match in _QUOTED.finditer(text):
+        add(Value(next(group for group in match.groups() if group), "quoted", match.start(), match.end()))
+    for period in find_periods(text, today):
+        add(Value(period.written, "period", period.start, period.end, period))
+    for token in words:
+        if "@" in token.text or "://" in token.text:
+            add(Value(token.text, "email", token.start, token.end))
+        elif _NUMBER.match(token.text):
+            add(Value(token.text, "number", token.start, token.end))
+        elif _CODE.match(token.text) and not _ordinary(token.text):
+            add(Value(token.text, "code", token.start, token.end))
+    for start, end in _proper_names(text, words):
+        add(Value(text[start:end], "name", start, end))
+    return Clause(text, words, tuple(sorted(found, key=lambda value: value.start)), find_arithmetic(text))
+
+
+def _ordinary(word: str) -> bool:
+    return (
+        word in {"OK", "I", "A", "FAQ", "PLEASE"}
+        or word.lower() in {"i", "ok"}
+        or re.match(r"^\d+(st|nd|rd|th)$", word) is not None
+    )
+
+
+def _proper_names(text: str, words: tuple[Token, ...]) -> list[tuple[int, int]]:
+    """Runs of capitalised words; the first word of a clause only as part of a longer run."""
+    spans: list[tuple[int, int]] = []
+    place = 0
+    while place < len(words):
+        last = place
+        if not _capital(words[place]) or (is_function_word(words[place].text) and words[place].low != "the"):
+            place += 1
+            continue
+        while last + 1 < len(words):
+            ahead = 1
+            while (
+                last + ahead < len(words) and words[last + ahead].low in ("of", "the", "de", "van", "von") and ahead < 3
+            ):
+                ahead += 1
+            joined = last + ahead < len(words) and _capital(words[last + ahead])
+            if not joined or not re.fullmatch(r"[\w\s.-]*", text[words[last].end : words[last + ahead].start]):
+                break
+            last += ahead
+        first = place
+        if (
+            first == 0
+            and last > 0
+            and (is_verb(words[0].text) or is_function_word(words[0].text))
+            and words[0].low != "the"
+        ):
+            first = 1
+        single = last == first
+        skip = words[first].low == "the" if single else False
+        if not (skip or (single and first == 0) or (single and is_verb(words[first].text) and first == 0)):
+            spans.append((words[first].start, words[last].end))
+        place = last + 1
+    return spans
+
+
+def _capital(token: Token) -> bool:
+    return token.text[0].isupper()
+
+
+def phrases(clause: Clause, taken: frozenset[str]) -> tuple[Value, ...]:
+    """The noun phrases of a clause that are not values already.
+
+    Args:
+        clause: the clause.
+        taken: the stems of words that are part of no phrase, beside function words and verbs.
+    """
+    runs: list[list[Token]] = [[]]
+    for token in clause.tokens:
+        inside = any(value.start <= token.start < value.end for value in clause.values)
+        plain = not inside and not is_function_word(token.text) and not is_verb(token.text) and token.stem not in taken
+        gap = runs[-1] and clause.text[runs[-1][-1].end : token.start].strip(" ") != ""
+        if plain and gap:
+            runs.append([])
+        if plain:
+            runs[-1].append(token)
+        elif runs[-1]:
+            runs.append([])
+    return tuple(
+        Value(clause.text[run[0].start : run[-1].end], "phrase", run[0].start, run[-1].end) for run in runs if run
+    )
+
+
+def is_plain_noun(word: str, stem: str) -> bool:
+    """Whether a word names a thing, rather than asking for something or holding the sentence together."""
+    return not is_function_word(word) and not is_verb(word) and not groups_of(stem)

@@ -1,0 +1,178 @@
+"""Reading tool results: their fields, the one that a parameter or a question asks for, and how a figure is written.
+
+Figures are never computed, only chosen and, for money, grouped by thousands with every digit kept. Called by `plan` and
+`answer`.
+"""
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from treadle.models.offline.english import word_set
+from treadle.models.offline.question import Clause
+from treadle.models.offline.toolbox import Param, content_stems
+from treadle.models.offline.transcript import Exchange
+from treadle.models.offline.words import alike, likeness, names_match, parts, stem
+
+_MONEY = frozenset(
+    stem(word)
+    for word in sorted(
+        word_set("amount total price value cost diff difference sum balance salary revenue budget a b net")
+    )
+)
+_LABELS = word_set("id code key number no year month day date period phone zip postcode account company version")
+_DECIMAL = re.compile(r"^-?\d+(?:\.\d+)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A single value in a result, and the names on the way to it."""
+
+    path: tuple[str, ...]
+    value: Any
+
+    @property
+    def name(self) -> str:
+        """Its own name."""
+        return self.path[-1] if self.path else ""
+
+    @property
+    def stems(self) -> tuple[str, ...]:
+        """The words of its own name, as stems."""
+        return tuple(stem(word) for word in parts(self.name))
+
+    @property
+    def label(self) -> str:
+        """Its name in words, with that of a total it is part of."""
+        outer = parts(self.path[-2]) if len(self.path) > 1 and "total" in self.path[-2] else ()
+        return " ".join([*outer, *parts(self.name)])
+
+
+def fields_of(result: Any, path: tuple[str, ...] = ()) -> list[Field]:
+    """The single values in a result, those inside lists left out."""
+    if isinstance(result, dict):
+        return [found for key, value in result.items() for found in fields_of(value, (*path, str(key)))]
+    return [] if isinstance(result, list) or result is None else [Field(path, result)]
+
+
+def rows_of(result: Any, path: tuple[str, ...] = ()) -> list[tuple[str, list[Any]]]:
+    """The lists in a result, by name, outermost only."""
+    if isinstance(result, list):
+        return [(path[-1] if path else "", result)]
+    if isinstance(result, dict):
+        return [found for key, value in result.items() for found in rows_of(value, (*path, str(key)))]
+    return []
+
+
+def number_of(value: Any) -> Decimal | None:
+    """The number that a value is or writes, exactly; None if it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = Decimal(str(value))
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+def asked(fields: list[Field], clause: Clause) -> list[Field]:
+    """The fields that the clause's words ask for: those it names or, of a few, all if one means what it asks."""
+    said = set(content_stems(clause))
+    scored = [(max((alike(word, own) for word in said for own in found.stems), default=0.0), found) for found in fields]
+    best = max((score for score, _ in scored), default=0.0)
+    if best == 0.5 and len(fields) <= 4:
+        return fields
+    return [found for score, found in scored if score == best] if best >= 0.5 else []
+
+
+def value_for(param: Param, exchange: Exchange, clause: Clause, loosely: bool) -> Any:
+    """The value in a result that fits `param`, in the type that it takes; None if none does, or several do equally.
+
+    Args:
+        param: the parameter.
+        exchange: the call and its result.
+        clause: the question, which may tell list items apart.
+        loosely: let the only number do for a number, whatever it is called.
+    """
+    result = exchange.result
+    if isinstance(result, str | int | float):
+        return _typed(result, param)
+    fields = fields_of(result) or fields_of(_row(result, clause))
+    fields = fields if any(_typed(found.value, param) is not None for found in fields) else []
+    scored = sorted(((_match(found, param), place) for place, found in enumerate(fields)), key=lambda p: (-p[0], p[1]))
+    scored = [pair for pair in scored if _typed(fields[pair[1]].value, param) is not None]
+    if scored and scored[0][0] >= 0.35:
+        return _typed(fields[scored[0][1]].value, param)
+    row = _row(result, clause)
+    if row is not None and fields_of(row) != fields:
+        return value_for(param, Exchange(exchange.tool, exchange.arguments, row, False), clause, loosely)
+    numbers = [found for found in fields if param.shape == "number" and number_of(found.value) is not None]
+    return _typed(numbers[0].value, param) if len(numbers) == 1 else None
+
+
+def _match(found: Field, param: Param) -> float:
+    if found.stems == ("id",) and param.stems[-1:] == ("id",):
+        return 0.95
+    if param.stems[-1:] == ("id",):
+        return 1.0 if found.stems == param.stems else 0.0
+    return max(names_match(found.stems, param.stems), 0.95 * names_match(found.stems, param.nouns))
+
+
+def _row(result: Any, clause: Clause) -> Any:
+    """The one item of the result's list that the clause means: the only one, or the only one whose name it says."""
+    lists = rows_of(result)
+    if len(lists) != 1:
+        return None
+    rows = lists[0][1]
+    if len(rows) == 1:
+        return rows[0]
+    named = [row for row in rows if isinstance(row, dict) and any(_said(value, clause) for value in row.values())]
+    return named[0] if len(named) == 1 else None
+
+
+def _said(value: Any, clause: Clause) -> bool:
+    if not isinstance(value, str):
+        return False
+    return value.lower() in clause.text.lower() or any(likeness(token.text, value) >= 0.97 for token in clause.tokens)
+
+
+def _typed(value: Any, param: Param) -> Any:
+    """The value in a type that the parameter takes; None if it has none."""
+    number = number_of(value)
+    if param.shape == "number":
+        if number is None:
+            return None
+        if number == number.to_integral_value():
+            return int(number)
+        return (
+            value
+            if isinstance(value, str) and "string" in param.types
+            else None
+            if "number" not in param.types
+            else float(number)
+        )
+    if param.shape == "text" and not isinstance(value, bool | dict | list):
+        return str(value)
+    return None
+
+
+def figure(value: Any, name: str) -> str:
+    """A value as it is written in an answer; money of five digits and more is grouped by thousands."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = str(value)
+    words = parts(name)
+    grouped = {stem(word) for word in words} & _MONEY and not set(words) & _LABELS
+    if grouped and "." in text and _DECIMAL.match(text):
+        whole, point, rest = text.partition(".")
+        if len(whole.lstrip("-")) >= 5:
+            return f"{int(whole):,}{point}{rest}"
+    return text
+
+
+def has_figure(text: str, value: Any) -> bool:
+    """Whether `text` holds the number `value`, however it is grouped and padded."""
+    number = number_of(value)
+    said = re.findall(r"-?\d[\d,]*(?:\.\d+)?", text)
+    return number is not None and any(abs(Decimal(word.replace(",", ""))) == abs(number) for word in said)

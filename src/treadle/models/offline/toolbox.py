@@ -1,0 +1,297 @@
+"""The tools that are offered, read for their words: names, parameters, what they return, how well they fit a clause.
+
+Built from `ToolSpec`s alone. `plan` asks it which tool fits, `arguments` what a parameter is like.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from treadle.kernel.messages import Json, ToolSpec
+from treadle.models.offline.english import CHANGES, EXPRESSION_WORDS, PLAIN_VERBS, word_set
+from treadle.models.offline.question import Clause
+from treadle.models.offline.words import alike, is_function_word, is_verb, parts, stem, tokens
+
+Shape = Literal["text", "number", "boolean", "names", "filters", "mapping", "other"]
+
+# What tells two parameters of one kind apart: source_a and source_b, from_currency and to_currency.
+MARKERS = word_set(
+    "a b c x y 1 2 one two left right first second from to old new base other target src dst source1 source2 start end "
+    "baseline origin destination"
+)
+_PLAIN_STEMS = frozenset(stem(word) for word in PLAIN_VERBS)
+_VAGUE = word_set("id ids name names key code number no nr value")
+_EXAMPLES = re.compile(r"(?:e\.g\.|for example|such as|one of|i\.e\.|examples?:|like)[:,]?\s*([^.;()]+)", re.IGNORECASE)
+_QUOTES = re.compile(r"['\"`“]([^'\"`“”]{1,40})['\"`”]")
+_FIELD_KEYS = ("dimension", "field", "column", "attribute", "property", "key", "name")
+
+
+@dataclass(frozen=True)
+class Param:
+    """A parameter of a tool.
+
+    `stems` are the words of its name; `nouns` the same without what only tells it from its siblings, and for a plain
+    `id` or `name` the words of the tool's own noun.
+    """
+
+    name: str
+    schema: Json
+    required: bool
+    description: str
+    stems: tuple[str, ...]
+    nouns: tuple[str, ...]
+    shape: Shape
+    types: frozenset[str]
+    enum: tuple[Any, ...]
+    examples: tuple[str, ...]
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The stems of the name's words and of its description."""
+        return frozenset(self.stems) | _content(self.description)
+
+    @property
+    def is_expression(self) -> bool:
+        """Whether it takes an arithmetic expression."""
+        return self.shape == "text" and bool({stem(word) for word in EXPRESSION_WORDS} & set(self.stems))
+
+    @property
+    def item_schema(self) -> Json:
+        """The schema of a list's items."""
+        items = self.schema.get("items", {})
+        return items if isinstance(items, dict) else {}
+
+
+@dataclass(frozen=True)
+class Output:
+    """A field that a tool returns: its words and JSON types."""
+
+    name: str
+    stems: tuple[str, ...]
+    types: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool's words, each with the weight of the place where it stands."""
+
+    spec: ToolSpec
+    params: tuple[Param, ...]
+    outputs: tuple[Output, ...]
+    name_stems: tuple[str, ...]
+    weights: dict[str, float]
+
+    @property
+    def name(self) -> str:
+        """The tool's name."""
+        return self.spec.name
+
+    @property
+    def required(self) -> tuple[Param, ...]:
+        """The parameters that a call cannot do without."""
+        return tuple(param for param in self.params if param.required)
+
+    @property
+    def change(self) -> frozenset[str] | None:
+        """The verbs that command this tool, if its name says that it changes something; else None."""
+        first = parts(self.name)[0] if parts(self.name) else ""
+        if first in PLAIN_VERBS or (len(parts(self.name)) == 1 and any(param.is_expression for param in self.params)):
+            return None
+        numbers = [param for param in self.params if param.shape == "number"]
+        adds = first == "add" and len(numbers) == len(self.params) >= 2
+        groups = [group for group in CHANGES if first in group]
+        return frozenset().union(*groups) | {first} if groups and not adds else None
+
+    @property
+    def lists(self) -> bool:
+        """Whether it can be called with nothing and tells of many things."""
+        listing = {"list", "show", "describ", "enumer", "catalog", "all", "avail"} & set(self.name_stems)
+        told = not self.params and any("array" in output.types for output in self.outputs)
+        return not self.required and (bool(listing) or told)
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of its description."""
+        return re.split(r"(?<=[.!?])\s|\n", self.spec.description.strip(), maxsplit=1)[0].rstrip(".")
+
+    def fit(self, word: str) -> float:
+        """How strongly the stem `word` speaks for this tool."""
+        direct = self.weights.get(word, 0.0)
+        return max(direct, max((weight * alike(word, other) for other, weight in self.weights.items()), default=0.0))
+
+
+def resolve(schema: Json, root: Json) -> Json:
+    """`schema` with its reference followed, and of alternatives the first that is not null."""
+    for _ in range(8):
+        if "$ref" in schema:
+            target: Any = root
+            for key in str(schema["$ref"]).removeprefix("#/").split("/"):
+                target = target.get(key, {}) if isinstance(target, dict) else {}
+            schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
+            continue
+        options = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf")
+        if not options:
+            return schema
+        rest = {key: value for key, value in schema.items() if key not in ("anyOf", "oneOf", "allOf")}
+        resolved = [resolve(option, root) for option in options if option.get("type") != "null"]
+        ranked = sorted(resolved, key=lambda option: option.get("type") not in ("array", "object"))
+        types = {kind for option in resolved for kind in types_of(option)}
+        schema = {**(ranked[0] if ranked else {}), **rest}
+        schema.setdefault("x-types", sorted(types))
+    return schema
+
+
+def types_of(schema: Json) -> frozenset[str]:
+    """The JSON types that a schema names."""
+    named = schema.get("x-types") or schema.get("type") or ()
+    return frozenset([named] if isinstance(named, str) else named)
+
+
+def read_tool(spec: ToolSpec) -> Tool:
+    """Reads a tool's name, description and schemas."""
+    root = spec.input_schema
+    required = set(root.get("required", ()))
+    name_words = parts(spec.name)
+    nouns = tuple(stem(word) for word in name_words if not is_verb(word) and not is_function_word(word))
+    params = tuple(
+        _param(name, resolve(schema, root), root, name in required, nouns)
+        for name, schema in root.get("properties", {}).items()
+    )
+    outputs = tuple(_outputs(spec.output_schema or {}, spec.output_schema or {}, 0))
+    weights: dict[str, float] = {}
+
+    def weigh(words: Sequence[str] | frozenset[str], weight: float) -> None:
+        for word in words:
+            weights[word] = max(weights.get(word, 0.0), weight)
+
+    examples = {stem(word) for param in params for example in param.examples for word in parts(example)}
+    for word in name_words:
+        if not is_function_word(word) or word in ("time", "list"):
+            weigh([stem(word)], 0.8 if word in PLAIN_VERBS else 3.0)
+    first, *further = re.split(r"(?<=[.!?])\s|\n\n", spec.description.strip(), maxsplit=1)
+    weigh(_content(first) - examples, 1.2)
+    weigh(_content(" ".join(further)) - examples, 0.7)
+    for param in params:
+        weigh(param.nouns, 1.2 if param.required else 0.4)
+        weigh(_content(param.description) - examples, 0.5)
+        weigh([stem(str(value)) for value in param.enum], 1.0)
+    for output in outputs:
+        weigh(output.stems, 1.5)
+    return Tool(spec, params, outputs, tuple(stem(word) for word in name_words), weights)
+
+
+def _content(text: str) -> frozenset[str]:
+    text = _QUOTES.sub(" ", text)
+    return frozenset(
+        token.stem
+        for token in tokens(text)
+        if token.text.isalpha() and not is_function_word(token.text) and token.stem not in _PLAIN_STEMS
+    )
+
+
+def _param(name: str, schema: Json, root: Json, required: bool, tool_nouns: tuple[str, ...]) -> Param:
+    if "items" in schema:
+        items = resolve(schema["items"], root)
+        inner = {name: resolve(field, root) for name, field in items.get("properties", {}).items()}
+        schema = {**schema, "items": {**items, "properties": inner} if inner else items}
+    description = str(schema.get("description", ""))
+    words = parts(name)
+    kept = tuple(stem(word) for word in words if word not in MARKERS and not word.isdigit())
+    plain = tuple(stem(word) for word in words if word not in MARKERS and word not in _VAGUE)
+    examples = [match for found in _EXAMPLES.findall(description) for match in re.split(r",|\bor\b|\band\b", found)]
+    examples = [re.sub(r"^[\s'\"`“]+|[\s'\"`”]+$", "", text) for text in [*examples, *_QUOTES.findall(description)]]
+    examples += [str(value) for value in schema.get("examples", ())]
+    enum = schema.get("enum") or schema.get("items", {}).get("enum") or ()
+    return Param(
+        name=name,
+        schema=schema,
+        required=required,
+        description=description,
+        stems=tuple(stem(word) for word in words),
+        nouns=plain or (tool_nouns[-1:] if tool_nouns else kept) or kept,
+        shape=_shape(schema, root),
+        types=types_of(schema),
+        enum=tuple([schema["const"]] if "const" in schema else enum),
+        examples=tuple(dict.fromkeys(text for text in examples if text and len(text) <= 40)),
+    )
+
+
+def _shape(schema: Json, root: Json) -> Shape:
+    types = types_of(schema)
+    if "array" in types or "items" in schema:
+        items = schema.get("items", {})
+        if "object" in types_of(items) or "properties" in items:
+            return "filters" if field_key(items) else "other"
+        return "names"
+    if types and types <= {"number", "integer", "string", "null"} and types & {"number", "integer"}:
+        return "number"
+    if "boolean" in types:
+        return "boolean"
+    if "object" in types:
+        return "other" if schema.get("properties") else "mapping"
+    return "text" if not types or "string" in types else "other"
+
+
+def field_key(items: Json) -> str | None:
+    """The property of a filter's schema that names the field, if the schema is a filter's: a field and a value."""
+    properties = items.get("properties", {})
+    valued = any(key in properties for key in ("value", "values", "equals"))
+    return next((key for key in _FIELD_KEYS if key in properties), None) if valued else None
+
+
+def _outputs(schema: Json, root: Json, depth: int) -> list[Output]:
+    found: list[Output] = []
+    schema = resolve(schema, root)
+    if "items" in schema and depth < 4:
+        found += _outputs(schema["items"], root, depth + 1)
+    for name, inner in schema.get("properties", {}).items():
+        inner = resolve(inner, root)
+        stems = tuple(stem(word) for word in parts(name))
+        found.append(Output(name, stems, types_of(inner)))
+        if depth < 4:
+            found += _outputs(inner, root, depth + 1)
+    return found
+
+
+class Toolbox:
+    """The tools offered, and how much each word tells them apart."""
+
+    def __init__(self, specs: Sequence[ToolSpec]) -> None:
+        self.tools = tuple(read_tool(spec) for spec in specs)
+        self._rarity: dict[str, float] = {}
+
+    def rarity(self, word: str) -> float:
+        """How much the stem `word` tells the tools apart: more, the fewer tools it speaks for."""
+        if word not in self._rarity:
+            count = sum(tool.fit(word) > 0 for tool in self.tools)
+            self._rarity[word] = math.log(1 + (len(self.tools) + 1) / (count or 1))
+        return self._rarity[word]
+
+    def score(self, tool: Tool, stems: Sequence[str], feeders: Sequence[Tool] = ()) -> float:
+        """How well the stems of a clause speak for `tool`; 0 if none does.
+
+        Args:
+            tool: the tool.
+            stems: the stems.
+            feeders: tools that would be called first for it, whose words count nearly as much.
+        """
+        fits = {word: max([tool.fit(word), *(0.9 * other.fit(word) for other in feeders)]) for word in stems}
+        return sum(fit * self.rarity(word) for word, fit in fits.items())
+
+    def named(self, name: str) -> Tool | None:
+        """The tool called `name`."""
+        return next((tool for tool in self.tools if tool.name == name), None)
+
+
+def content_stems(clause: Clause) -> tuple[str, ...]:
+    """The stems of the words of a clause that say what is asked for: no function words, numbers or written names."""
+    return tuple(
+        token.stem
+        for token in clause.tokens
+        if (not is_function_word(token.text) or token.low in ("versus", "vs"))
+        and not token.text[0].isdigit()
+        and not any(value.start <= token.start < value.end for value in clause.values)
+    )

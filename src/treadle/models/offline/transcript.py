@@ -1,0 +1,136 @@
+"""What has been said and done so far: a request's messages as turns of a question and its tool calls.
+
+Also what the errors among the results teach: which written name stands for which real one. Read by `plan`, `followup`
+and `answer`.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from treadle.kernel.messages import AssistantMessage, Json, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A tool call and its result, parsed where it is JSON."""
+
+    tool: str
+    arguments: Json
+    result: Any
+    failed: bool
+
+    @property
+    def message(self) -> str:
+        """What went wrong, in the tool's words."""
+        if isinstance(self.result, dict):
+            return str(self.result.get("message") or self.result.get("error") or self.result)
+        return str(self.result)
+
+
+@dataclass(slots=True)
+class Turn:
+    """A question, what was said while it was worked on, and the calls made for it."""
+
+    question: str
+    interjections: list[str] = field(default_factory=list)
+    exchanges: list[Exchange] = field(default_factory=list)
+
+
+def read_turns(messages: Sequence[Message]) -> list[Turn]:
+    """The turns of a conversation, oldest first.
+
+    A user message that comes before the question so far has an answer is an interjection: a nudge, a request to write
+    up, or something added.
+    """
+    turns: list[Turn] = []
+    pending: dict[str, ToolCall] = {}
+    answered = True
+    for message in messages:
+        match message:
+            case UserMessage() if answered or not turns:
+                turns.append(Turn(message.text))
+                answered = False
+            case UserMessage():
+                turns[-1].interjections.append(message.text)
+            case AssistantMessage():
+                pending = {call.id: call for call in message.calls}
+                answered = not pending
+            case ToolMessage():
+                call = pending.get(message.call_id)
+                if turns and call is not None:
+                    turns[-1].exchanges.append(_exchange(call, message))
+            case SystemMessage():
+                pass
+    return turns
+
+
+def count_calls(messages: Sequence[Message]) -> int:
+    """How many tool calls the conversation holds."""
+    return sum(len(message.calls) for message in messages if isinstance(message, AssistantMessage))
+
+
+def _exchange(call: ToolCall, message: ToolMessage) -> Exchange:
+    arguments = _parse(call.arguments or "{}")
+    result = _parse(message.text)
+    failed = message.is_error or (isinstance(result, dict) and result.get("error") is True)
+    return Exchange(call.name, arguments if isinstance(arguments, dict) else {}, result, failed)
+
+
+def _parse(text: str) -> Any:
+    """JSON with its numbers kept as they were written."""
+    try:
+        return json.loads(text, parse_float=Exact)
+    except ValueError:
+        return text
+
+
+class Exact(float):
+    """A JSON number that remembers how it was written."""
+
+    text: str
+
+    def __new__(cls, text: str) -> "Exact":
+        """Reads the number that `text` writes."""
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+    def __str__(self) -> str:
+        return self.text
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What a failed call said would be valid."""
+
+    argument: str
+    given: str
+    nearest: str | None
+    available: tuple[str, ...]
+
+
+def hint_of(exchange: Exchange) -> Hint | None:
+    """The hint in a failed call's result, if there is one that says what would be valid."""
+    result = exchange.result
+    if not exchange.failed or not isinstance(result, dict):
+        return None
+    argument = next((part for part in reversed(re.findall(r"[A-Za-z_]\w*", str(result.get("argument") or "")))), "")
+    available = _names(result.get("available"))
+    nearest = next(iter(_names(result.get("nearest"))), None)
+    if not available and nearest is None:
+        return None
+    given = result.get("given")
+    if given is None and argument:
+        given = exchange.arguments.get(argument)
+    return Hint(argument, given if isinstance(given, str) else json.dumps(given), nearest, available)
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    items = value if isinstance(value, list) else [value]
+    named = [item.get("name", item.get("id")) if isinstance(item, dict) else item for item in items]
+    return tuple(str(item) for item in named if isinstance(item, str | int))

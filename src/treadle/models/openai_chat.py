@@ -1,0 +1,301 @@
+"""Chat Completions: the dialect of OpenAI's older API, and of nearly every other server.
+
+Pure. Writes requests as https://platform.openai.com/docs/api-reference/chat/create has them, with the differences of
+hosts from `treadle.models.hosts`, and names errors. Neighbours: `treadle.models.openai_chat_stream`, which reads
+replies; `treadle.models.codec`, the port.
+"""
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, assert_never
+
+import msgspec
+
+from treadle.kernel.messages import (
+    AssistantMessage,
+    Content,
+    File,
+    Image,
+    Json,
+    Message,
+    ModelSettings,
+    Opaque,
+    SystemMessage,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolMessage,
+    ToolSpec,
+    UserMessage,
+)
+from treadle.models.codec import DONE, History
+from treadle.models.errors import BadRequest, ModelError, ProtocolError, ToolUseFailed
+from treadle.models.extra import add_extra
+from treadle.models.failures import codes_of, error_for, error_for_page, redact, text_of_error
+from treadle.models.hosts import Host
+from treadle.models.identifiers import identifier
+from treadle.models.openai_chat_stream import ChatDecoder, is_object
+from treadle.models.output_schema import openai_strict
+from treadle.models.port import ModelEvent, ModelRequest
+
+AUDIO: Final = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+LONGEST_NAME: Final = 64
+SHORT_ID: Final = re.compile(r"[A-Za-z0-9]{9}")
+
+
+class ChatCodec:
+    """The Chat Completions dialect; see `treadle.models.codec.Codec`.
+
+    Args:
+        provider: the provider's name, such as "openai-chat" or "groq".
+        host: in what the provider's server differs from others.
+    """
+
+    path = "/chat/completions"
+
+    def __init__(self, provider: str = "openai-chat", host: Host | None = None) -> None:
+        self.provider = provider
+        self.host = host or Host()
+        self._history = History(self._group, joins=_same_step)
+
+    @property
+    def native_output(self) -> bool:
+        """Whether the provider holds replies to a JSON Schema."""
+        return self.host.json_schema
+
+    def encode(self, request: ModelRequest, model: str, stream: bool) -> Json:
+        """The request body, the history in it as it was encoded before."""
+        body: Json = {"model": model, "stream": stream}
+        if stream and self.host.stream_usage:
+            body["stream_options"] = {"include_usage": True}
+        body |= settings_fields(request.settings, self.host)
+        if request.tools:
+            body["tools"] = [tool_field(tool) for tool in request.tools]
+            if request.tool_choice != "auto":
+                body["tool_choice"] = tool_choice_field(request.tool_choice)
+            if request.settings.parallel_tool_calls is not None:
+                body["parallel_tool_calls"] = request.settings.parallel_tool_calls
+        if request.output_schema is not None:
+            body["response_format"] = output_field(request.output_schema, self.host)
+        body["messages"] = self._history.encode((request.run_id, model), request.messages)
+        add_extra(body, request.settings.extra)
+        return body
+
+    def decoder(self) -> ChatDecoder:
+        """A decoder for one streamed reply."""
+        return ChatDecoder(self.provider, self._stream_error)
+
+    def decode_body(self, body: Json) -> list[ModelEvent]:
+        """The events of a whole completion, the reply last."""
+        decoder = self.decoder()
+        events = decoder.feed(body)
+        if not body.get("choices"):
+            raise ProtocolError(f"{self.provider} answered with JSON that is no chat completion: {str(body)[:200]}")
+        decoder.feed(DONE)
+        return [*events, decoder.close()]
+
+    def error(self, status: int, headers: Mapping[str, str], body: Json | str) -> ModelError:
+        """The typed error that an HTTP error response means."""
+        if isinstance(body, str):
+            return error_for_page(self.provider, status, headers, body)
+        return self._error(status, headers, body)
+
+    def _stream_error(self, data: Json) -> ModelError:
+        error = data.get("error") or data
+        numbers = [error.get("status_code"), error.get("code")] if isinstance(error, dict) else []
+        status = next((number for number in numbers if isinstance(number, int) and 400 <= number < 600), None)
+        return self._error(status, {}, data)
+
+    def _error(self, status: int | None, headers: Mapping[str, str], body: Json) -> ModelError:
+        error = body.get("error") or body
+        code = codes_of(error) if isinstance(error, dict) else codes_of(body)
+        words = text_of_error(error)
+        failed = error.get("failed_generation") if isinstance(error, dict) else None
+        metadata = error.get("metadata") if isinstance(error, dict) else None
+        if raw := isinstance(metadata, dict) and metadata.get("raw"):
+            # OpenRouter says "Provider returned error" and has the provider's own words here.
+            words = f"{words}: {raw if isinstance(raw, str) else text_of_error(raw)}"
+        found = error_for(self.provider, words, status=status, code=code, headers=headers)
+        if failed is None or not isinstance(found, BadRequest):
+            return found
+        return ToolUseFailed(
+            f"{found}; the model wrote: {redact(str(failed))[:500]}",
+            failed_text=str(failed),
+            status=found.status,
+            request_id=found.request_id,
+        )
+
+    def _group(self, messages: Sequence[Message]) -> Iterable[Json]:
+        """One message as it is; the results of one step, and after them what they hold besides text."""
+        besides: list[Json] = []
+        for message in messages:
+            match message:
+                case SystemMessage():
+                    yield {"role": "system", "content": message.content}
+                case UserMessage():
+                    yield {"role": "user", "content": self._content(message.content)}
+                case AssistantMessage():
+                    yield self._assistant(message)
+                case ToolMessage():
+                    yield {"role": "tool", "tool_call_id": self._call_id(message.call_id), "content": message.text}
+                    if not isinstance(message.content, str):
+                        parts = [self._part(part) for part in message.content if not isinstance(part, Text)]
+                        if parts:
+                            besides += [{"type": "text", "text": f"From the result of {message.name}:"}, *parts]
+                case _:
+                    assert_never(message)
+        if besides:
+            yield {"role": "user", "content": besides}
+
+    def _assistant(self, message: AssistantMessage) -> Json:
+        encoded: Json = {"role": "assistant", "content": None}
+        calls: list[Json] = []
+        texts: list[str] = []
+        kept: Json = {}
+        for part in message.content:
+            match part:
+                case Text():
+                    texts.append(part.text)
+                case ToolCall():
+                    calls.append(self._tool_call(part))
+                case Thinking():
+                    self._thought(part, encoded)
+                case Opaque():
+                    if part.provider == self.provider:
+                        kept = part.value
+                case _:
+                    assert_never(part)
+        text = "".join(texts)
+        if isinstance(encoded["content"], list):
+            encoded["content"] += [{"type": "text", "text": text}] if text else []
+        elif text or not calls:
+            encoded["content"] = text
+        if calls:
+            encoded["tool_calls"] = [
+                encoded_call | kept.get("calls", {}).get(encoded_call["id"], {}) for encoded_call in calls
+            ]
+        encoded.update(kept.get("message", {}))
+        return encoded
+
+    def _thought(self, part: Thinking, encoded: Json) -> None:
+        """Sends thinking back in the field that it came in; it is kept by that name in `Thinking.id`."""
+        if not self.host.echo or not part.text:
+            return
+        if part.id == "thinking":
+            chunk = {"type": "thinking", "thinking": [{"type": "text", "text": part.text}]}
+            encoded["content"] = [*(encoded["content"] or []), chunk]
+        elif part.id in ("reasoning", "reasoning_content"):
+            encoded[part.id] = part.text
+
+    def _tool_call(self, call: ToolCall) -> Json:
+        # Servers parse the arguments to put them into a prompt, and fail on what is no JSON object.
+        arguments = call.arguments or "{}"
+        if not is_object(arguments):
+            arguments = msgspec.json.encode({"malformed_arguments": arguments}).decode()
+        return {
+            "id": self._call_id(call.id),
+            "type": "function",
+            "function": {"name": identifier(call.name, LONGEST_NAME), "arguments": arguments},
+        }
+
+    def _call_id(self, call_id: str) -> str:
+        if not self.host.short_ids or SHORT_ID.fullmatch(call_id):
+            return call_id
+        return hashlib.sha256(call_id.encode()).hexdigest()[:9]
+
+    def _content(self, content: str | tuple[Content, ...]) -> str | list[Json]:
+        return content if isinstance(content, str) else [self._part(part) for part in content]
+
+    def _part(self, part: Content) -> Json:
+        match part:
+            case Text():
+                return {"type": "text", "text": part.text}
+            case Image():
+                return {"type": "image_url", "image_url": {"url": part.url or data_url(part.data, part.media_type)}}
+            case File():
+                return self._file(part)
+            case _:
+                assert_never(part)
+
+    def _file(self, file: File) -> Json:
+        if file.url is not None:
+            if not self.host.file_urls:
+                raise BadRequest(
+                    f"{self.provider} takes no file by its address; read {file.url} and give File(data=...) instead"
+                )
+            if self.host.short_ids:
+                return {"type": "document_url", "document_url": file.url}
+            return {"type": "file", "file": {"filename": file.name, "file_data": file.url}}
+        data = file.data or b""
+        if sound := AUDIO.get(file.media_type):
+            return {"type": "input_audio", "input_audio": {"data": base64.b64encode(data).decode(), "format": sound}}
+        if file.media_type.startswith("text/") or file.media_type == "application/json":
+            return {"type": "text", "text": f"{file.name}:\n{data.decode('utf-8', 'replace')}"}
+        return {"type": "file", "file": {"filename": file.name, "file_data": data_url(data, file.media_type)}}
+
+
+def _same_step(previous: Message, message: Message) -> bool:
+    """The results of one step stand together: what they hold besides text comes after all of them."""
+    return type(previous) is ToolMessage and type(message) is ToolMessage
+
+
+def data_url(data: bytes | None, media_type: str) -> str:
+    """The bytes as a `data:` address (RFC 2397)."""
+    return f"data:{media_type};base64,{base64.b64encode(data or b'').decode()}"
+
+
+def settings_fields(settings: ModelSettings, host: Host) -> Json:
+    """The fields of the request body for `settings`; `extra` and parallel calls are left to the caller."""
+    fields: Json = {
+        host.max_tokens: settings.max_tokens,
+        "temperature": settings.temperature,
+        "top_p": settings.top_p,
+        "stop": list(settings.stop) if settings.stop else None,
+        host.seed: settings.seed,
+    }
+    if settings.thinking is not None:
+        fields |= thinking_field(settings.thinking, host)
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def thinking_field(thinking: str | int, host: Host) -> Json:
+    """How `host` is asked to think that hard; a budget in tokens becomes the nearest effort where it has only those."""
+    match host.thinking:
+        case "reasoning":
+            if thinking == "none":
+                return {"reasoning": {"enabled": False}}
+            return {"reasoning": {"max_tokens": thinking} if isinstance(thinking, int) else {"effort": thinking}}
+        case "thinking":
+            return {"thinking": {"type": "disabled" if thinking in ("none", 0) else "enabled"}}
+        case "reasoning_effort":
+            return {"reasoning_effort": effort_of(thinking) if isinstance(thinking, int) else thinking}
+        case _:
+            assert_never(host.thinking)
+
+
+def effort_of(tokens: int) -> str:
+    """The effort nearest to a budget of `tokens`: low to 2,048, medium to 8,192, then high."""
+    return "none" if tokens <= 0 else "low" if tokens <= 2048 else "medium" if tokens <= 8192 else "high"
+
+
+def tool_field(tool: ToolSpec) -> Json:
+    """A tool's definition in the request body."""
+    return {
+        "type": "function",
+        "function": {"name": tool.name, "description": tool.description, "parameters": tool.input_schema},
+    }
+
+
+def tool_choice_field(choice: str) -> str | Json:
+    """The tool choice in the request body: "none" and "required" as they are, else the tool of that name."""
+    return choice if choice in ("none", "required") else {"type": "function", "function": {"name": choice}}
+
+
+def output_field(schema: Json, host: Host) -> Json:
+    """The response format that holds a reply to `schema`, strictly if it is a schema that can be."""
+    if not host.json_schema:
+        return {"type": "json_object"}
+    named = {"name": "output", "schema": schema} | ({"strict": True} if openai_strict(schema) else {})
+    return {"type": "json_schema", "json_schema": named}

@@ -1,0 +1,328 @@
+"""What Chat Completions sends back: a decoder of its chunks, and of a whole completion as one of them.
+
+Pure. The format is that of https://platform.openai.com/docs/api-reference/chat/streaming, read as a dozen other servers
+write it: tool calls without an index, an id or arguments, content as a list, reasoning in fields of several names.
+Neighbours: `treadle.models.openai_chat`, which writes requests and names errors.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from uuid import uuid4
+
+import msgspec
+
+from treadle.kernel.messages import (
+    AssistantMessage,
+    AssistantPart,
+    Finish,
+    Json,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    Usage,
+)
+from treadle.models.codec import DONE
+from treadle.models.errors import ModelError, Overloaded, ProtocolError
+from treadle.models.port import (
+    ModelEvent,
+    ModelReply,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallCompleted,
+    ToolCallDelta,
+    ToolCallStarted,
+)
+
+FINISHES: Final[Mapping[str, Finish]] = {
+    "stop": "stop",
+    "end_turn": "stop",
+    "eos": "stop",
+    "eos_token": "stop",
+    "stop_sequence": "stop",
+    "complete": "stop",
+    "completed": "stop",
+    "tool_calls": "tool_calls",
+    "tool_call": "tool_calls",
+    "tool_use": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "max_tokens": "length",
+    "max_output_tokens": "length",
+    "model_length": "length",
+    "model_context_window_exceeded": "length",
+    "content_filter": "content_filter",
+    "content_filtered": "content_filter",
+    "safety": "content_filter",
+    "sensitive": "content_filter",
+    "recitation": "content_filter",
+    "prohibited_content": "content_filter",
+    "refusal": "refusal",
+    "pause": "pause",
+}
+# Finish reasons that mean that the reply was broken off for the provider's own reasons.
+BROKEN: Final = frozenset({"error", "network_error", "insufficient_system_resource"})
+# What is sent back to the provider with the message that it came in, or with the tool call.
+KEPT: Final = ("extra_content", "thought_signature")
+# What reading a field that is of another shape than it should be raises.
+SHAPE_ERRORS: Final = (AttributeError, KeyError, TypeError, ValueError)
+
+
+class _Call:
+    """One tool call under way."""
+
+    __slots__ = ("completed", "id", "kept", "name", "pieces", "started")
+
+    def __init__(self, call_id: str) -> None:
+        self.id = call_id
+        self.name = ""
+        self.pieces: list[str] = []
+        self.started = False
+        self.completed = False
+        self.kept: Json = {}
+
+    @property
+    def arguments(self) -> str:
+        return "".join(self.pieces)
+
+
+class ChatDecoder:
+    """Reads one reply of Chat Completions; see `treadle.models.codec.Decoder`.
+
+    Args:
+        provider: the name that parts which only the provider understands are kept under.
+        error: makes the typed error of an error object inside the stream.
+    """
+
+    def __init__(self, provider: str, error: Callable[[Json], ModelError]) -> None:
+        self._provider = provider
+        self._error = error
+        self._text: list[str] = []
+        self._thinking: list[str] = []
+        self._thinking_field: str | None = None
+        self._calls: list[_Call] = []
+        self._by_index: dict[int, _Call] = {}
+        self._details: list[Json] = []
+        self._kept: Json = {}
+        self._refused = False
+        self._whole = False
+        self._finish = ""
+        self._usage: Usage | None = None
+        self._id = ""
+        self._model = ""
+
+    def feed(self, data: Json) -> list[ModelEvent]:
+        """The events in one chunk. Raises the typed error of an error chunk, `ProtocolError` for another shape."""
+        events: list[ModelEvent] = []
+        try:
+            if data.get("error") or data.get("object") == "error" or data.get("type") == "error":
+                raise self._error(data)
+            if data == DONE:
+                self._whole = True
+                return events
+            self._about(data)
+            for choice in data.get("choices") or ():
+                # Only one choice is ever asked for; a server that numbers it otherwise sends null.
+                if not choice.get("index"):
+                    self._choice(choice, events)
+        except SHAPE_ERRORS as problem:
+            raise ProtocolError(f"{self._provider} sent what is not one of Chat Completions: {problem}") from problem
+        return events
+
+    def close(self) -> ModelReply:
+        """The whole reply. Raises `ProtocolError` if neither a finish reason nor an end of the stream was seen."""
+        if not self._finish and not self._whole:
+            raise ProtocolError(f"the stream of {self._provider} ended before the reply was whole")
+        try:
+            reply = self._reply()
+            # Fields are read as they come; that they are of the types declared is looked at once, here.
+            msgspec.convert(msgspec.to_builtins(reply), ModelReply)
+        except SHAPE_ERRORS as problem:
+            raise ProtocolError(
+                f"{self._provider} sent a reply that is not one of Chat Completions: {problem}"
+            ) from problem
+        return reply
+
+    def _reply(self) -> ModelReply:
+        finish = FINISHES.get(self._finish.lower(), "unknown")
+        if self._calls and finish in ("stop", "unknown"):
+            finish = "tool_calls"
+        elif self._refused and finish in ("stop", "unknown"):
+            finish = "refusal"
+        return ModelReply(
+            AssistantMessage(tuple(self._parts())),
+            usage=self._usage,
+            finish=finish,
+            finish_detail=self._finish,
+            model=self._model,
+            request_id=self._id,
+        )
+
+    def _about(self, data: Json) -> None:
+        self._id = self._id or data.get("id") or ""
+        self._model = self._model or data.get("model") or ""
+        usage = data.get("usage") or (data.get("x_groq") or {}).get("usage")
+        if usage:
+            self._usage = usage_of(usage)
+            # A chunk of usage without choices is the last; usage beside choices may come with every chunk.
+            self._whole = self._whole or not data.get("choices")
+
+    def _choice(self, choice: Json, events: list[ModelEvent]) -> None:
+        if choice.get("error"):
+            raise self._error(choice)
+        delta = choice.get("delta") or choice.get("message")
+        if delta:
+            self._think(delta, events)
+            content = delta.get("content")
+            if content:
+                self._say(content, events)
+            if refusal := delta.get("refusal"):
+                self._refused = True
+                self._say(refusal, events)
+            for entry in delta.get("tool_calls") or ():
+                self._call(entry, events)
+            for name in KEPT:
+                if name in delta:
+                    self._kept[name] = delta[name]
+        if finish := choice.get("finish_reason"):
+            if finish in BROKEN:
+                raise Overloaded(f"{self._provider} broke the reply off: {finish}")
+            self._finish = finish
+            if FINISHES.get(finish.lower()) in ("stop", "tool_calls", None):
+                self._complete(events)
+
+    def _say(self, content: str | list[Any], events: list[ModelEvent]) -> None:
+        if isinstance(content, str):
+            self._text.append(content)
+            events.append(TextDelta(content))
+            return
+        for part in content:
+            if isinstance(part, str):
+                self._say(part, events)
+            elif part.get("type") == "thinking":
+                thought = part.get("thinking") or ""
+                pieces = [thought] if isinstance(thought, str) else [piece.get("text") or "" for piece in thought]
+                self._thought("thinking", "".join(pieces), events)
+            elif text := part.get("text"):
+                self._say(text, events)
+
+    def _think(self, delta: Json, events: list[ModelEvent]) -> None:
+        details = delta.get("reasoning_details")
+        if details:
+            self._keep_details(details)
+        if text := delta.get("reasoning_content"):
+            self._thought("reasoning_content", text, events)
+        elif text := delta.get("reasoning"):
+            self._thought("reasoning", text, events)
+        elif details:
+            self._thought(None, "".join(d.get("text") or d.get("summary") or "" for d in details), events)
+
+    def _thought(self, field: str | None, text: str, events: list[ModelEvent]) -> None:
+        if text:
+            self._thinking_field = field
+            self._thinking.append(text)
+            events.append(ThinkingDelta(text))
+
+    def _keep_details(self, details: list[Json]) -> None:
+        """Joins the pieces of a detail: those after one another with the same index and type are one."""
+        for detail in details:
+            last = self._details[-1] if self._details else {}
+            if last.get("index") != detail.get("index") or last.get("type") != detail.get("type"):
+                self._details.append(dict(detail))
+                continue
+            for name, value in detail.items():
+                joined = (
+                    name in ("text", "summary", "data") and isinstance(last.get(name), str) and isinstance(value, str)
+                )
+                if joined:
+                    last[name] += value
+                elif value is not None:
+                    last[name] = value
+
+    def _call(self, entry: Json, events: list[ModelEvent]) -> None:
+        function = entry.get("function") or {}
+        call = self._find(entry, function.get("name") or "", events)
+        for name in KEPT:
+            if name in entry:
+                call.kept[name] = entry[name]
+        call.name = call.name or function.get("name") or ""
+        if call.name and not call.started:
+            call.started = True
+            events.append(ToolCallStarted(call.id, call.name))
+            events.extend(ToolCallDelta(call.id, piece) for piece in call.pieces)
+        arguments = function.get("arguments")
+        if arguments:
+            piece = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
+            call.pieces.append(piece)
+            if call.started:
+                events.append(ToolCallDelta(call.id, piece))
+
+    def _find(self, entry: Json, name: str, events: list[ModelEvent]) -> _Call:
+        """The call that an entry goes on with, or a new one.
+
+        Servers number calls, or name each by its id, or do neither. An entry with an id and a name of its own begins a
+        call even under a number that was seen (some number all calls 0); an id without a name does not (some give every
+        piece an id of its own).
+        """
+        index, call_id = entry.get("index"), entry.get("id") or ""
+        if index is not None:
+            known = self._by_index.get(index)
+        elif call_id:
+            known = next((call for call in self._calls if call.id == call_id), None)
+        else:
+            known = self._calls[-1] if self._calls and not (name and self._calls[-1].name) else None
+        if known is not None and not (call_id and name and known.name and call_id != known.id):
+            return known
+        self._complete(events, only_valid=True)
+        if not call_id or any(call.id == call_id for call in self._calls):
+            call_id = f"call_{uuid4().hex[:24]}"
+        call = _Call(call_id)
+        self._calls.append(call)
+        if index is not None:
+            self._by_index[index] = call
+        return call
+
+    def _complete(self, events: list[ModelEvent], only_valid: bool = False) -> None:
+        """Reports calls as complete: all at the end; before it, those whose arguments are a whole JSON object."""
+        for call in self._calls:
+            if call.started and not call.completed and (not only_valid or is_object(call.arguments)):
+                call.completed = True
+                events.append(ToolCallCompleted(call.id))
+
+    def _parts(self) -> list[AssistantPart]:
+        parts: list[AssistantPart] = []
+        if self._thinking:
+            parts.append(Thinking("".join(self._thinking), id=self._thinking_field))
+        if text := "".join(self._text):
+            parts.append(Text(text))
+        parts.extend(ToolCall(call.id, call.name, call.arguments) for call in self._calls)
+        kept = self._kept | ({"reasoning_details": self._details} if self._details else {})
+        calls = {call.id: call.kept for call in self._calls if call.kept}
+        if kept or calls:
+            parts.append(Opaque(self._provider, {"message": kept, "calls": calls}))
+        return parts
+
+
+def usage_of(usage: Json) -> Usage:
+    """The tokens that a `usage` object reports, under the names that different servers give them."""
+    sent = usage.get("prompt_tokens_details") or {}
+    made = usage.get("completion_tokens_details") or {}
+    cached = (sent.get("cached_tokens"), *(usage.get(name) for name in CACHED))
+    return Usage(
+        input_tokens=usage.get("prompt_tokens") or 0,
+        output_tokens=usage.get("completion_tokens") or 0,
+        cache_read_tokens=next((count for count in cached if count), 0),
+        cache_write_tokens=sent.get("cache_write_tokens") or 0,
+        reasoning_tokens=made.get("reasoning_tokens") or usage.get("reasoning_tokens") or 0,
+    )
+
+
+CACHED: Final = ("prompt_cache_hit_tokens", "num_cached_tokens", "cached_tokens")
+
+
+def is_object(text: str) -> bool:
+    """Whether `text` is one whole JSON object."""
+    try:
+        return isinstance(msgspec.json.decode(text), dict)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return False

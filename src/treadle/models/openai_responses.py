@@ -1,0 +1,240 @@
+"""OpenAI Responses: requests written, errors named; `treadle.models.openai_responses_stream` reads what comes back.
+
+Pure. The format is that of https://developers.openai.com/api/reference/resources/responses. It is used without state:
+nothing is stored at the provider (`store` is false), the whole history goes with each request, and so does the
+encrypted reasoning, which a reasoning model needs to go on where it was. Neighbours: `treadle.models.codec` (the port,
+and the history kept encoded), `treadle.models.failures`.
+"""
+
+import re
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, assert_never
+
+from treadle.kernel.messages import (
+    AssistantMessage,
+    Content,
+    File,
+    Image,
+    Json,
+    Message,
+    ModelSettings,
+    Opaque,
+    SystemMessage,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolMessage,
+    ToolSpec,
+    UserMessage,
+)
+from treadle.models.codec import History
+from treadle.models.errors import BadRequest, ModelError
+from treadle.models.extra import add_extra
+from treadle.models.failures import codes_of, error_for, error_for_page, text_of_error
+from treadle.models.identifiers import identifier
+from treadle.models.openai_responses_stream import ResponsesDecoder, is_phase
+from treadle.models.output_schema import openai_strict
+from treadle.models.port import ModelEvent, ModelRequest
+
+# These do not reason, and refuse to be asked for their reasoning.
+UNREASONING: Final = re.compile(r"(?:^|[/.:])(?:chatgpt-4o|gpt-3|gpt-4)")
+# A budget in tokens is told by the effort that it comes closest to.
+EFFORTS: Final = ((2_048, "low"), (8_192, "medium"))
+LONGEST_CALL_ID: Final = 64
+# The codes of a failed response that are the request's fault, so that asking again would not help.
+REQUEST_FAULT: Final = re.compile(r"image|policy|invalid_prompt|data_residency|context_length|string_above_max_length")
+
+
+class ResponsesCodec:
+    """The OpenAI Responses dialect.
+
+    Summaries of the reasoning come only where they are asked for, with `extra={"reasoning": {"summary": "auto"}}`: the
+    provider gives them to verified organisations and refuses the whole request of others.
+
+    Args:
+        provider: the provider's name, for errors and `Opaque` parts.
+    """
+
+    path: Final = "/responses"
+
+    def __init__(self, provider: str = "openai") -> None:
+        self.provider = provider
+        self._history = History(self._items)
+
+    def encode(self, request: ModelRequest, model: str, stream: bool) -> Json:
+        """The request body. Raises `BadRequest` for what this API has no place for."""
+        settings = request.settings
+        if settings.stop:
+            raise BadRequest(
+                "OpenAI Responses has no stop sequences: leave `stop` out, or use the same model by Chat Completions "
+                "(openai-chat:NAME)"
+            )
+        body: Json = {"model": model, "stream": stream, "store": False}
+        for name, value in (
+            ("max_output_tokens", settings.max_tokens),
+            ("temperature", settings.temperature),
+            ("top_p", settings.top_p),
+        ):
+            if value is not None:
+                body[name] = value
+        if not UNREASONING.search(model):
+            body["include"] = ["reasoning.encrypted_content"]
+        if effort := _effort(settings):
+            body["reasoning"] = {"effort": effort}
+        if request.output_schema is not None:
+            body["text"] = {"format": _format(request.output_schema)}
+        if request.tools:
+            body["tools"] = [_tool(spec) for spec in request.tools]
+            body["tool_choice"] = _choice(request.tool_choice)
+            if settings.parallel_tool_calls is not None:
+                body["parallel_tool_calls"] = settings.parallel_tool_calls
+        system = [message.content for message in request.messages if type(message) is SystemMessage]
+        if instructions := "\n\n".join(content for content in system if content):
+            body["instructions"] = instructions
+        add_extra(body, settings.extra)
+        spoken = [message for message in request.messages if type(message) is not SystemMessage]
+        body["input"] = self._history.encode((request.run_id, model), spoken)
+        return body
+
+    def decoder(self) -> ResponsesDecoder:
+        """A decoder for one streamed reply."""
+        return ResponsesDecoder(self.provider, self._stream_error)
+
+    def decode_body(self, body: Json) -> list[ModelEvent]:
+        """The same events from a whole JSON body, the reply last. Raises `ModelError` if it holds an error."""
+        return self.decoder().whole(body)
+
+    def error(self, status: int, headers: Mapping[str, str], body: Json | str) -> ModelError:
+        """The typed error that an HTTP error response means; `headers` have lower-case names."""
+        if isinstance(body, str):
+            return error_for_page(self.provider, status, headers, body)
+        error = body.get("error", body)
+        code = codes_of(error) if isinstance(error, dict) else ""
+        return error_for(self.provider, text_of_error(error), status=status, code=code, headers=headers)
+
+    def _stream_error(self, error: Any) -> ModelError:
+        """The typed error of a response that failed, which has a code and no status."""
+        code = codes_of(error) if isinstance(error, dict) else ""
+        if "policy" in code:
+            code += " content_policy"
+        status = 400 if REQUEST_FAULT.search(code) else None
+        return error_for(self.provider, text_of_error(error), status=status, code=code)
+
+    def _items(self, group: Sequence[Message]) -> Iterator[Json]:
+        for message in group:
+            match message:
+                case UserMessage():
+                    yield {"role": "user", "content": _content(message.content)}
+                case ToolMessage():
+                    call_id = identifier(message.call_id, LONGEST_CALL_ID)
+                    output = _content(message.content)
+                    yield {"type": "function_call_output", "call_id": call_id, "output": output}
+                case AssistantMessage():
+                    yield from self._spoken(message)
+                case SystemMessage():
+                    raise AssertionError("system messages are not part of the input")
+                case _:
+                    assert_never(message)
+
+    def _spoken(self, message: AssistantMessage) -> list[Json]:
+        items: list[Json] = []
+        phase: Json = {}
+        for part in message.content:
+            match part:
+                case Text(text):
+                    if text:
+                        items.append({"role": "assistant", "content": text} | phase)
+                    continue
+                case ToolCall():
+                    items.append(_call(part))
+                case Thinking():
+                    # Without a store, reasoning is known by its encrypted form alone; an id by itself is refused.
+                    if part.id is not None and part.data is not None:
+                        items.append(_reasoning(part.id, part.text, part.data))
+                case Opaque(provider, value):
+                    if provider == self.provider and is_phase(value):
+                        phase = {"phase": value["phase"]}
+                        continue
+                    if provider == self.provider:
+                        items.append(value)
+                case _:
+                    assert_never(part)
+            phase = {}
+        # Reasoning must be followed by what it led to; a reply that was cut off in its thoughts led to nothing.
+        while items and items[-1].get("type") == "reasoning":
+            items.pop()
+        return items
+
+
+def _call(call: ToolCall) -> Json:
+    item: Json = {"type": "function_call", "call_id": identifier(call.id, LONGEST_CALL_ID)}
+    if call.item_id is not None:
+        item["id"] = call.item_id
+    return item | {"name": identifier(call.name), "arguments": call.arguments or "{}"}
+
+
+def _reasoning(item_id: str, text: str, encrypted: str) -> Json:
+    summary = [{"type": "summary_text", "text": text}] if text else []
+    return {"type": "reasoning", "id": item_id, "summary": summary, "encrypted_content": encrypted}
+
+
+def _content(content: str | tuple[Content, ...]) -> str | list[Json]:
+    return content if isinstance(content, str) else [_part(part) for part in content]
+
+
+def _part(part: Content) -> Json:
+    match part:
+        case Text(text):
+            return {"type": "input_text", "text": text}
+        case Image():
+            address = part.url or _data_url(part.data, part.media_type)
+            return {"type": "input_image", "detail": "auto", "image_url": address}
+        case File():
+            if part.media_type.startswith("image/"):
+                return _part(Image(part.data, part.url, part.media_type))
+            if part.url is not None:
+                return {"type": "input_file", "file_url": part.url}
+            name = part.name if "." in part.name else part.name + _suffix(part.media_type)
+            return {"type": "input_file", "filename": name, "file_data": _data_url(part.data, part.media_type)}
+        case _:
+            assert_never(part)
+
+
+def _suffix(media_type: str) -> str:
+    """The ending that a file's name must have for the provider to know what it is."""
+    subtype = media_type.partition(";")[0].rpartition("/")[2]
+    return "." + {"plain": "txt", "markdown": "md"}.get(subtype, subtype)
+
+
+def _data_url(data: bytes | None, media_type: str) -> str:
+    return f"data:{media_type};base64,{b64encode(data or b'').decode()}"
+
+
+def _tool(spec: ToolSpec) -> Json:
+    """A tool; not strict, because strictness would make every optional argument a required one."""
+    schema = spec.input_schema
+    return {
+        "type": "function",
+        "name": spec.name,
+        "description": spec.description,
+        "parameters": schema if "type" in schema else {"type": "object"} | schema,
+        "strict": False,
+    }
+
+
+def _choice(choice: str) -> str | Json:
+    return choice if choice in ("auto", "none", "required") else {"type": "function", "name": choice}
+
+
+def _effort(settings: ModelSettings) -> str | None:
+    wish = settings.thinking
+    if wish is None or isinstance(wish, str):
+        return wish
+    return next((effort for size, effort in EFFORTS if wish <= size), "high")
+
+
+def _format(schema: Json) -> Json:
+    title = schema.get("title")
+    name = identifier(title, LONGEST_CALL_ID) if isinstance(title, str) and title else "output"
+    return {"type": "json_schema", "name": name, "schema": schema, "strict": openai_strict(schema)}

@@ -1,0 +1,313 @@
+"""What OpenAI Responses sends back: a decoder of its stream events, and of a whole response as the last of them.
+
+Pure. The format is that of https://developers.openai.com/api/reference/resources/responses/streaming-events. A response
+is a list of items. Each is taken as it was declared done; where a server does not declare them, the list in the closing
+event is taken, and where it leaves that out too, what the deltas add up to. Events name their item by `output_index`,
+`item_id` or both, and some servers give neither or change the id from event to event.
+Neighbours: `treadle.models.openai_responses`, which writes requests and names errors.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from treadle.kernel.messages import (
+    AssistantMessage,
+    AssistantPart,
+    Finish,
+    Json,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    Usage,
+)
+from treadle.models.checked import checked, is_object
+from treadle.models.errors import ModelError, ProtocolError
+from treadle.models.port import (
+    ModelEvent,
+    ModelReply,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallCompleted,
+    ToolCallDelta,
+    ToolCallStarted,
+)
+
+CLOSING: Final = frozenset(
+    {"response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done"}
+)
+INCOMPLETE: Final[dict[str, Finish]] = {"max_output_tokens": "length", "content_filter": "content_filter"}
+
+
+class _Item:
+    """One output item under way: the last whole form of it, and the pieces that came since."""
+
+    __slots__ = ("completed", "fields", "pieces", "streamed")
+
+    def __init__(self, fields: Json) -> None:
+        self.fields = fields
+        self.pieces: list[str] = []
+        self.streamed = False
+        self.completed = False
+
+    def whole(self) -> Json:
+        """The item as it was declared, with what its deltas added up to where it was never declared done."""
+        if self.completed or not self.pieces:
+            return self.fields
+        text = "".join(self.pieces)
+        match self.fields.get("type"):
+            case "message":
+                return self.fields | {"content": [{"type": "output_text", "text": text}]}
+            case "reasoning":
+                return self.fields | {"summary": [{"type": "summary_text", "text": text}]}
+            case "function_call":
+                return self.fields | {"arguments": text}
+            case _:
+                return self.fields
+
+
+class ResponsesDecoder:
+    """Reads one streamed reply.
+
+    Args:
+        provider: the provider's name, for `Opaque` parts.
+        error: what makes a typed error of an error object.
+    """
+
+    def __init__(self, provider: str, error: Callable[[Any], ModelError]) -> None:
+        self._provider = provider
+        self._error = error
+        self._items: list[_Item] = []
+        self._by_index: dict[int, _Item] = {}
+        self._by_id: dict[str, _Item] = {}
+        self._response: Json | None = None
+        self._output: list[Json] = []
+
+    def feed(self, data: Json) -> list[ModelEvent]:
+        """The events in one stream event's data. Raises `ModelError` for an error inside the stream."""
+        try:
+            if data.get("type") == "response.output_text.delta":
+                piece: str = data["delta"]
+                self._item(data, "message").pieces.append(piece)
+                return [TextDelta(piece)] if piece else []
+            return self._event(data)
+        except (KeyError, TypeError, AttributeError, ValueError) as fault:
+            raise ProtocolError(f"the stream holds an event that is not as the protocol has it ({fault!r})") from fault
+
+    def close(self) -> ModelReply:
+        """The whole reply, once the stream has ended. Raises `ProtocolError` if it ended too early to be trusted."""
+        if self._response is None:
+            what = "in the middle of the reply" if self._items else "before the reply began"
+            raise ProtocolError(f"the stream ended {what}")
+        try:
+            output = self._output or [item.whole() for item in self._items]
+            return checked(_reply(self._response, output, self._provider))
+        except (KeyError, TypeError, AttributeError, ValueError) as fault:
+            raise ProtocolError(f"the response is not as the protocol has it ({fault!r})") from fault
+
+    def whole(self, response: Json) -> list[ModelEvent]:
+        """The events of a response that came as one JSON body, the reply last."""
+        if not isinstance(response.get("output"), list) and not response.get("error"):
+            raise ProtocolError(f"{self._provider} answered with JSON that is no response: it has no output")
+        try:
+            events = self._close(response)
+        except (KeyError, TypeError, AttributeError, ValueError) as fault:
+            raise ProtocolError(f"the response is not as the protocol has it ({fault!r})") from fault
+        return [*events, self.close()]
+
+    def _event(self, data: Json) -> list[ModelEvent]:
+        kind = data.get("type")
+        match kind:
+            case "response.function_call_arguments.delta":
+                item = self._item(data, "function_call")
+                item.pieces.append(data["delta"])
+                item.streamed = True
+                return [ToolCallDelta(_call_id(item.fields), data["delta"])] if data["delta"] else []
+            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
+                self._item(data, "reasoning").pieces.append(data["delta"])
+                return [ThinkingDelta(data["delta"])] if data["delta"] else []
+            case "response.reasoning_summary_part.added":
+                return self._between(self._item(data, "reasoning"), data.get("summary_index"))
+            case "response.refusal.delta":
+                self._item(data, "message").pieces.append(data["delta"])
+                return [TextDelta(data["delta"])] if data["delta"] else []
+            case "response.output_item.added":
+                return self._added(data)
+            case "response.output_item.done":
+                return self._done(data)
+            case "error" | "response.error":
+                raise self._error(data.get("error") or data)
+            case None:
+                # Proxies put their own errors into a stream without saying what they are.
+                raise self._error(data["error"])
+        return self._close(data["response"]) if kind in CLOSING else []
+
+    def _between(self, item: _Item, index: int | None) -> list[ModelEvent]:
+        """The blank line between two parts of a summary."""
+        if not index or not item.pieces:
+            return []
+        item.pieces.append("\n\n")
+        return [ThinkingDelta("\n\n")]
+
+    def _find(self, data: Json) -> _Item | None:
+        index, item_id = data.get("output_index"), data.get("item_id") or (data.get("item") or {}).get("id")
+        found = self._by_index.get(index) if index is not None else None
+        return found or (self._by_id.get(item_id) if item_id else None)
+
+    def _item(self, data: Json, kind: str) -> _Item:
+        """The item that a delta belongs to: the one it names, else the last of its kind, else one begun by it."""
+        if found := self._find(data):
+            return found
+        for item in reversed(self._items):
+            if item.fields.get("type") == kind and not item.completed:
+                return item
+        if kind == "function_call":
+            raise ValueError("arguments of a function call that was never announced")
+        return self._begin(data, {"type": kind, "id": data.get("item_id")})
+
+    def _begin(self, data: Json, fields: Json) -> _Item:
+        item = _Item(fields)
+        self._items.append(item)
+        if data.get("output_index") is not None:
+            self._by_index[data["output_index"]] = item
+        if fields.get("id"):
+            self._by_id[fields["id"]] = item
+        return item
+
+    def _added(self, data: Json) -> list[ModelEvent]:
+        fields = data["item"]
+        self._begin(data, fields)
+        return [ToolCallStarted(_call_id(fields), fields["name"])] if fields["type"] == "function_call" else []
+
+    def _done(self, data: Json) -> list[ModelEvent]:
+        fields = data["item"]
+        item = self._find(data)
+        if item is None or item.completed or item.fields.get("type") != fields["type"]:
+            item = self._unfinished(fields) or self._begin(data, fields)
+        return self._finish(item, fields)
+
+    def _unfinished(self, fields: Json) -> _Item | None:
+        """The item under way that is meant where an event names none: the oldest of its kind (and call id)."""
+        for item in self._items:
+            same = item.fields.get("type") == fields["type"] and item.fields.get("call_id") == fields.get("call_id")
+            if same and not item.completed:
+                return item
+        return None
+
+    def _finish(self, item: _Item, fields: Json) -> list[ModelEvent]:
+        """Makes `fields` the item's last word, and gives the events that its deltas have not given."""
+        begun, item.fields, item.completed = item.fields, fields, True
+        if fields["type"] == "function_call":
+            call_id = _call_id(fields)
+            events: list[ModelEvent] = [] if begun is not fields else [ToolCallStarted(call_id, fields["name"])]
+            if not item.streamed and fields.get("arguments"):
+                events.append(ToolCallDelta(call_id, fields["arguments"]))
+            # A call that was cut off is not complete, whether the server says so or not: nothing may start it.
+            whole = fields.get("status") != "incomplete" and is_object(fields.get("arguments") or "{}")
+            return [*events, ToolCallCompleted(call_id)] if whole else events
+        if item.pieces:
+            return []
+        if fields["type"] == "message":
+            return [TextDelta(part.text) for part in _texts(fields) if part.text]
+        if fields["type"] == "reasoning" and (thought := _thought(fields)):
+            return [ThinkingDelta(thought)]
+        return []
+
+    def _close(self, response: Json) -> list[ModelEvent]:
+        if response.get("status") == "failed" or response.get("error"):
+            raise self._error(response.get("error") or {"message": "the response failed without a reason"})
+        self._response = response
+        output: list[Json] = response.get("output") or []
+        events: list[ModelEvent] = []
+        if not self._items:
+            for index, fields in enumerate(output):
+                events += self._finish(self._begin({"output_index": index}, fields), fields)
+        if not all(item.completed for item in self._items):
+            self._output = output
+        for item in self._items:
+            if not item.completed and item.fields.get("type") == "function_call":
+                given = next((fields for fields in output if fields.get("call_id") == _call_id(item.fields)), None)
+                events += self._finish(item, given or item.whole() | {"status": response.get("status")})
+        return events
+
+
+def _reply(response: Json, output: Iterable[Json], provider: str) -> ModelReply:
+    parts: list[AssistantPart] = []
+    called = refused = False
+    for item in output:
+        match item["type"]:
+            case "message":
+                if item.get("phase"):
+                    parts.append(Opaque(provider, {"type": "message", "phase": item["phase"]}))
+                parts += [part for part in _texts(item) if part.text]
+                refused = refused or any(part["type"] == "refusal" for part in item.get("content") or ())
+            case "reasoning":
+                parts.append(Thinking(_thought(item), data=item.get("encrypted_content"), id=item.get("id")))
+            case "function_call":
+                called = True
+                arguments = item.get("arguments") or ""
+                parts.append(ToolCall(_call_id(item), item["name"], arguments, item_id=item.get("id")))
+            case _:
+                parts.append(Opaque(provider, item))
+    finish, detail = _finish_of(response, called, refused)
+    return ModelReply(
+        AssistantMessage(tuple(parts)),
+        usage=_usage(response.get("usage")),
+        finish=finish,
+        finish_detail=detail,
+        model=response.get("model") or "",
+        request_id=response.get("id") or "",
+    )
+
+
+def _finish_of(response: Json, called: bool, refused: bool) -> tuple[Finish, str]:
+    status = response.get("status") or "completed"
+    if status == "incomplete":
+        reason = (response.get("incomplete_details") or {}).get("reason") or status
+        return INCOMPLETE.get(reason, "unknown"), reason
+    if status not in ("completed", "complete"):
+        return "unknown", status
+    if called:
+        return "tool_calls", status
+    return ("refusal" if refused else "stop"), status
+
+
+def is_phase(value: Json) -> bool:
+    """Whether an `Opaque` part's value is the label of the message that follows.
+
+    Models that label their messages ("commentary", "final_answer") want the label back with them.
+    """
+    return value.get("type") == "message" and "content" not in value
+
+
+def _call_id(item: Json) -> str:
+    """The id that a result must carry: `call_id`, or the item's own where a server knows only that."""
+    call_id: str = item.get("call_id") or item["id"]
+    return call_id
+
+
+def _texts(item: Json) -> list[Text]:
+    """The texts of a message item; a refusal is one, for it is what the model said."""
+    content = item.get("content") or ()
+    if isinstance(content, str):
+        return [Text(content)]
+    return [Text(part["refusal"] if part["type"] == "refusal" else part.get("text") or "") for part in content]
+
+
+def _thought(item: Json) -> str:
+    """The readable text of a reasoning item: its summary, else its reasoning itself, which open models show."""
+    parts = item.get("summary") or item.get("content") or ()
+    return "\n\n".join(part["text"] for part in parts)
+
+
+def _usage(usage: Json | None) -> Usage | None:
+    if not usage:
+        return None
+    sent, came = usage.get("input_tokens_details") or {}, usage.get("output_tokens_details") or {}
+    return Usage(
+        input_tokens=int(usage.get("input_tokens") or 0),
+        output_tokens=int(usage.get("output_tokens") or 0),
+        cache_read_tokens=int(sent.get("cached_tokens") or 0),
+        cache_write_tokens=int(sent.get("cache_write_tokens") or 0),
+        reasoning_tokens=int(came.get("reasoning_tokens") or 0),
+    )

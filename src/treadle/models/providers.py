@@ -1,0 +1,115 @@
+"""Providers: where each one is, and in which variables of the environment people keep its key and address.
+
+Reads the environment and nothing else. Neighbours: `treadle.models.http_model`, which is built from one;
+`treadle.models.names`, which finds one by its name.
+"""
+
+import os
+from collections.abc import Mapping
+from ipaddress import IPv4Address
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from treadle.kernel.errors import Misuse
+
+Dialect = Literal["anthropic", "responses", "chat"]
+
+
+class MissingKey(Misuse):
+    """A model was made whose provider needs a key, and there is none."""
+
+
+class Provider(Struct, frozen=True):
+    """A provider of models.
+
+    Attributes:
+        name: what it is called in model names.
+        dialect: the wire dialect that it speaks.
+        base_url: its address, to which the dialect's path is added; empty if it must be given.
+        key_variable: the environment variable that holds the key; empty if no key is needed.
+        url_variable: the environment variable that holds another address, if people have one.
+        needs_key: whether a model cannot be used without a key.
+        headers: further headers, by name, and the environment variables that hold them.
+    """
+
+    name: str
+    dialect: Dialect
+    base_url: str
+    key_variable: str = ""
+    url_variable: str = ""
+    needs_key: bool = True
+    headers: tuple[tuple[str, str], ...] = ()
+
+    def address(self) -> str:
+        """The base URL: of the environment if it has one, else the provider's own."""
+        value = os.environ.get(self.url_variable, "").strip() if self.url_variable else ""
+        if value and self.url_variable == "OLLAMA_HOST":
+            return ollama_address(value)
+        return value or self.base_url
+
+    def key(self) -> str:
+        """The key in the environment. Raises `MissingKey`, saying how to set it, if one is needed and there is none."""
+        value = os.environ.get(self.key_variable, "").strip() if self.key_variable else ""
+        if not value and self.needs_key:
+            raise MissingKey(
+                f"there is no key for {self.name}: set the environment variable {self.key_variable} "
+                f"(export {self.key_variable}=...), or give api_key="
+            )
+        return value
+
+    def auth_headers(self, key: str) -> Mapping[str, str]:
+        """The headers that `key` is sent in."""
+        if self.dialect == "anthropic":
+            return {"anthropic-version": "2023-06-01"} | ({"x-api-key": key} if key else {})
+        return {"authorization": f"Bearer {key}"} if key else {}
+
+    def environment_headers(self) -> dict[str, str]:
+        """The further headers that the environment has values for."""
+        return {name: value for name, variable in self.headers if (value := os.environ.get(variable, "").strip())}
+
+
+def ollama_address(host: str) -> str:
+    """The base URL that OLLAMA_HOST means: an address, a host with or without a port; 0.0.0.0 is this machine."""
+    scheme, _, rest = host.rpartition("://")
+    name, slash, path = rest.partition("/")
+    if name.startswith(":"):
+        name = f"127.0.0.1{name}"
+    if ":" not in name.rpartition("]")[2]:
+        name = f"{name}:{443 if scheme == 'https' else 80 if scheme else 11434}"
+    if name.startswith(f"{IPv4Address(0)}:"):
+        name = f"127.0.0.1{name[name.index(':') :]}"
+    path = f"{slash}{path}".rstrip("/")
+    return f"{scheme or 'http'}://{name}{path if path.endswith('/v1') else f'{path}/v1'}"
+
+
+_OPENAI_HEADERS: Final = (("openai-organization", "OPENAI_ORG_ID"), ("openai-project", "OPENAI_PROJECT_ID"))
+
+PROVIDERS: Final[Mapping[str, Provider]] = {
+    provider.name: provider
+    for provider in (
+        Provider("anthropic", "anthropic", "https://api.anthropic.com", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"),
+        Provider(
+            "openai",
+            "responses",
+            "https://api.openai.com/v1",
+            "OPENAI_API_KEY",
+            "OPENAI_BASE_URL",
+            headers=_OPENAI_HEADERS,
+        ),
+        Provider(
+            "openai-chat",
+            "chat",
+            "https://api.openai.com/v1",
+            "OPENAI_API_KEY",
+            "OPENAI_BASE_URL",
+            headers=_OPENAI_HEADERS,
+        ),
+        Provider("ollama", "chat", "http://127.0.0.1:11434/v1", "OLLAMA_API_KEY", "OLLAMA_HOST", needs_key=False),
+        Provider("openrouter", "chat", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+        Provider("groq", "chat", "https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+        Provider("mistral", "chat", "https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+        Provider("deepseek", "chat", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
+        Provider("local", "chat", "", needs_key=False),
+    )
+}

@@ -1,0 +1,89 @@
+"""Retry-After: how long a provider asks to wait, from its headers or else from its words.
+
+Pure but for the clock that a date needs. Neighbour: `treadle.models.failures`, which puts it into the typed error.
+"""
+
+import math
+import re
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+# "7.66s", "2m59.5s", "1h0m0s", "20ms": how OpenAI, Groq and others write a span of time.
+SPAN: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|d|h|m|s)")
+SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+WORDS: Final = re.compile(
+    r"(?:try again|retry) (?:in|after) (?:((?:\d+(?:\.\d+)?(?:ms|[dhms]))+)|(\d+(?:\.\d+)?) ?sec)", re.IGNORECASE
+)
+# Numbers above this are points in time, not spans: seconds since 1970, or milliseconds if a thousand times larger.
+EPOCH: Final = 1e9
+
+
+def retry_after(headers: Mapping[str, str], words: str = "") -> float | None:
+    """Seconds to wait before the next attempt; None if the provider did not say.
+
+    Looks, in this order, at `retry-after-ms`; `retry-after` (RFC 9110, section 10.2.3: seconds or a date); the
+    `x-ratelimit-reset-*` headers of the limits that are used up (all of them, if none says that it is); and at words
+    such as "try again in 7.66s". A time that has passed is 0.
+
+    Args:
+        headers: the response's headers, names in lower case.
+        words: the provider's error message.
+    """
+    milliseconds = _number(headers.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return max(0.0, milliseconds / 1000)
+    wait = seconds_of(headers.get("retry-after", ""))
+    if wait is None:
+        wait = _reset(headers)
+    if wait is None and (found := WORDS.search(words)):
+        wait = seconds_of(found.group(1) or found.group(2))
+    return wait
+
+
+def seconds_of(value: str) -> float | None:
+    """The seconds from now that a header's value means: a number, a span ("6m0s") or a date; None if it is neither."""
+    value = value.strip()
+    number = _number(value)
+    if number is not None:
+        if number > EPOCH:
+            number = (number / 1000 if number > EPOCH * 1000 else number) - time.time()
+        return max(0.0, number)
+    if value and not SPAN.sub("", value):
+        return sum(float(count) * SECONDS[unit] for count, unit in SPAN.findall(value))
+    moment = _date(value)
+    return None if moment is None else max(0.0, moment.timestamp() - time.time())
+
+
+def _reset(headers: Mapping[str, str]) -> float | None:
+    """The longest wait among the limits that are used up, or among all if none says so."""
+    used_up: list[float] = []
+    others: list[float] = []
+    for name, value in headers.items():
+        if "ratelimit" not in name or "reset" not in name:
+            continue
+        wait = seconds_of(value)
+        if wait is not None:
+            left = headers.get(name.replace("reset", "remaining"), "").strip()
+            (used_up if left in ("0", "0.0") else others).append(wait)
+    return max(used_up or others, default=None)
+
+
+def _number(value: str) -> float | None:
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _date(value: str) -> datetime | None:
+    for parse in (parsedate_to_datetime, datetime.fromisoformat):
+        try:
+            moment = parse(value)
+        except (ValueError, TypeError, IndexError):
+            continue
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return None

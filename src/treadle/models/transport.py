@@ -1,0 +1,305 @@
+"""Transport: one POST of JSON to a server, and what comes back, in pieces or whole.
+
+Knows HTTP and nothing of models' dialects; waits for the network. It never retries, follows no redirect and sets no
+time limit of its own but for connecting: retries are the driver's, limits are `treadle.models.timeouts`. What the
+network or the server does wrong is raised as a `ModelError`. Neighbours: `treadle.models.sse`, which takes streams
+apart; `treadle.models.client_transport`, the same over an official client; `treadle.models.http_model`, which has both.
+"""
+
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from urllib.parse import urlsplit
+
+import msgspec
+from anyio.lowlevel import RunVar, checkpoint
+from msgspec import Struct
+
+from treadle.kernel.errors import Misuse
+from treadle.kernel.messages import Json
+from treadle.models.codec import DONE, body_bytes
+from treadle.models.errors import BadRequest, ConnectionFailed, ModelError, ProtocolError
+from treadle.models.sse import EventParser
+
+if TYPE_CHECKING:
+    import httpx2
+
+ErrorOf = Callable[[int, Mapping[str, str], Json | str], ModelError]
+
+CONNECT_SECONDS: Final = 15.0
+FINALISING_TURNS: Final = 3
+LARGEST_BODY: Final = 64_000_000
+LARGEST_ERROR: Final = 1_000_000
+# What may stand before the first byte that tells a stream from a JSON body: blanks and a byte order mark.
+LEADING: Final = b"\xef\xbb\xbf \t\r\n"
+
+
+class Whole(Struct, frozen=True):
+    """A reply that came as one JSON body."""
+
+    body: Json
+
+
+class Reply(Protocol):
+    """The server's reply to one request, read until it ends and closed in any case."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The response's headers, names in lower case."""
+
+    async def read(self) -> "list[Json] | Whole | None":
+        """The next stream events (none, if only a keep-alive came), the whole body, or None at the end."""
+
+    async def aclose(self) -> None:
+        """Lets go of the connection; cancels the request if the reply has not ended."""
+
+
+class Transport(Protocol):
+    """Something that posts JSON."""
+
+    async def post(self, path: str, body: Json, stream: bool, error: ErrorOf) -> Reply:
+        """The reply to `body`. Raises what `error` makes of an HTTP error, and `ModelError` for other failures."""
+
+
+class HttpTransport:
+    """Posts over HTTP, on one pool of connections for each event loop.
+
+    Args:
+        base_url: the server's address, to which paths are added.
+        headers: sent with each request, the key among them.
+    """
+
+    def __init__(self, base_url: str, headers: Mapping[str, str]) -> None:
+        self.base_url = checked_url(base_url)
+        self._headers = {"accept": "text/event-stream, application/json", "content-type": "application/json"}
+        self._headers |= {name.lower(): value for name, value in headers.items()}
+
+    def __repr__(self) -> str:
+        return f"HttpTransport({self.base_url!r})"
+
+    async def post(self, path: str, body: Json, stream: bool, error: ErrorOf) -> Reply:
+        """The reply to `body`. Raises what `error` makes of an HTTP error, and `ModelError` for other failures."""
+        base = self.base_url.removesuffix("/v1") if path.startswith("/v1/") else self.base_url
+        client = await _client()
+        with translated(base):
+            request = client.build_request("POST", base + path, content=body_bytes(body), headers=self._headers)
+            response = await client.send(request, stream=True, follow_redirects=False)
+        if 200 <= response.status_code < 300:
+            return HttpReply(base, response, error)
+        try:
+            text = await _error_text(base, response)
+        finally:
+            await response.aclose()
+        if response.status_code < 400:
+            to = response.headers.get("location", "nowhere").partition("?")[0]
+            raise BadRequest(
+                f"{base} answered HTTP {response.status_code}, a redirect to {to}; redirects are not followed, "
+                f"for they would hand the key on: give the right base_url",
+                status=response.status_code,
+            )
+        raise error(response.status_code, response.headers, json_or_text(text))
+
+
+class HttpReply:
+    """A reply over HTTP; see `Reply`.
+
+    A server that was asked for a stream may answer with one JSON body all the same, or a proxy with a page; the content
+    type is not always right, so the first byte decides.
+    """
+
+    def __init__(self, base_url: str, response: "httpx2.Response", error: ErrorOf) -> None:
+        self._base_url = base_url
+        self._response = response
+        self._error = error
+        self._chunks: AsyncIterator[bytes] = response.aiter_bytes()
+        self._events: EventParser | None = None
+        self._body: list[bytes] = []
+        self._size = 0
+        self._ended = False
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The response's headers, names in lower case."""
+        return self._response.headers
+
+    async def read(self) -> list[Json] | Whole | None:
+        """The next stream events (none, if only a keep-alive came), the whole body, or None at the end."""
+        if self._ended:
+            return None
+        with translated(self._base_url):
+            chunk = await anext(self._chunks, None)
+        if chunk is None:
+            return self._end()
+        if self._events is None and not self._body:
+            chunk = chunk.lstrip(LEADING)
+            if chunk and chunk[0] not in b"{[<":
+                self._events = EventParser(LARGEST_BODY)
+        if self._events is not None:
+            return [event_json(data) for data in self._events.feed(chunk) if data]
+        if chunk:
+            self._body.append(chunk)
+            self._size += len(chunk)
+            if self._size > LARGEST_BODY:
+                raise ProtocolError(f"{self._base_url} answered with more than {LARGEST_BODY:,} bytes")
+        return []
+
+    def _end(self) -> list[Json] | Whole | None:
+        self._ended = True
+        if self._events is not None:
+            return [event_json(data) for data in self._events.close() if data]
+        text = b"".join(self._body)
+        if not text:
+            return None
+        if text.startswith(b"<"):
+            raise self._error(self._response.status_code, self.headers, text.decode("utf-8", "replace"))
+        body = json_or_text(text)
+        if isinstance(body, str):
+            raise ProtocolError(f"{self._base_url} answered with JSON that is cut off or broken: {_shown(text)}")
+        return Whole(body)
+
+    async def aclose(self) -> None:
+        """Lets go of the connection; cancels the request if the reply has not ended."""
+        await cast("AsyncGenerator[bytes, None]", self._chunks).aclose()
+        await self._response.aclose()
+        if not self._ended:
+            # httpx2 leaves one of its generators to the garbage collector, and asyncio finalises it in a task of its
+            # own; it is given the turns that it takes, so that nothing is left when this returns.
+            for _ in range(FINALISING_TURNS):
+                await checkpoint()
+
+
+def checked_url(url: str) -> str:
+    """`url` without a slash at its end. Raises `Misuse` if it is no http address."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise Misuse(f"base_url is an address such as http://localhost:8000/v1; it was given {url!r}")
+    if parts.username or parts.password or parts.query:
+        raise Misuse("base_url takes no user, password or query; give api_key= or headers= instead")
+    return url.rstrip("/")
+
+
+def event_json(data: bytes) -> Json:
+    """The object in an event's data. Raises `ProtocolError` if there is none."""
+    if data.startswith(b"[DONE]"):
+        return DONE
+    try:
+        value = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        raise ProtocolError(f"the server sent an event that is no JSON ({problem}): {_shown(data)}") from None
+    if not isinstance(value, dict):
+        raise ProtocolError(f"the server sent an event that is no JSON object: {_shown(data)}")
+    return value
+
+
+def json_or_text(data: bytes) -> Json | str:
+    """The JSON object in `data` (the first, of a list of objects), else its text."""
+    try:
+        value: Any = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return data.decode("utf-8", "replace")
+    if isinstance(value, list) and value:
+        value = value[0]
+    return value if isinstance(value, dict) else data.decode("utf-8", "replace")
+
+
+@contextmanager
+def translated(base_url: str) -> Iterator[None]:
+    """Raises what goes wrong on the network as the `ModelError` that it means."""
+    import httpx2
+
+    try:
+        yield
+    except httpx2.DecodingError as problem:
+        raise ProtocolError(f"{base_url} sent a body that does not decompress: {problem}") from problem
+    except httpx2.LocalProtocolError:
+        # Its message may hold the header that was wrong, and so the key.
+        raise BadRequest(f"the request to {base_url} cannot be sent over HTTP; are its headers right?") from None
+    except httpx2.RemoteProtocolError as problem:
+        # The same class says that the connection closed too early and that what came is no HTTP.
+        if "peer closed" in str(problem) or "disconnected" in str(problem):
+            raise ConnectionFailed(f"{base_url} closed the connection before its reply was whole") from problem
+        raise ProtocolError(f"{base_url} does not answer in HTTP: {problem}") from problem
+    except httpx2.ConnectTimeout as problem:
+        raise ConnectionFailed(f"{base_url} did not accept a connection within {CONNECT_SECONDS:g} s") from problem
+    except (httpx2.ConnectError, httpx2.ProxyError, httpx2.UnsupportedProtocol) as problem:
+        raise ConnectionFailed(f"cannot connect to {base_url}: {problem or _cause(problem)}") from problem
+    except (httpx2.TransportError, OSError) as problem:
+        raise ConnectionFailed(
+            f"the connection to {base_url} broke: {str(problem) or _cause(problem) or type(problem).__name__}"
+        ) from problem
+
+
+async def close_connections() -> None:
+    """Closes the connections of this event loop.
+
+    They close by themselves where the loop is run by `asyncio.run`, `anyio.run` or `treadle`; a program that runs and
+    closes a loop by hand awaits this first.
+    """
+    kept = _clients.get(None)
+    if kept is not None:
+        await kept[1].aclose()
+
+
+_clients: "RunVar[tuple[httpx2.AsyncClient, AsyncGenerator[None, None]] | None]" = RunVar("treadle.models.transport")
+
+
+async def _client() -> "httpx2.AsyncClient":
+    kept = _clients.get(None)
+    if kept is None or kept[0].is_closed:
+        import httpx2
+
+        client = httpx2.AsyncClient(
+            verify=_tls(),
+            timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=30.0),
+            # Runs of different people share the client; no server is to tell one from what it told another.
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+        )
+        kept = (client, _closing(client))
+        await anext(kept[1])
+        _clients.set(kept)
+    return kept[0]
+
+
+async def _closing(client: "httpx2.AsyncClient") -> AsyncGenerator[None, None]:
+    """Closes `client` with its event loop: a loop's last act is to close the generators that are still open."""
+    try:
+        yield
+    finally:
+        # This generator knows its loop; kept on, it would keep the loop as well.
+        _clients.set(None)
+        await client.aclose()
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    import httpx2
+
+    return httpx2.create_ssl_context()
+
+
+async def _error_text(base_url: str, response: "httpx2.Response") -> bytes:
+    """The body of an error response, as much as comes of it."""
+    text = b""
+    try:
+        with translated(base_url):
+            async for chunk in response.aiter_bytes():
+                text += chunk
+                if len(text) > LARGEST_ERROR:
+                    break
+    except ModelError:
+        # The status tells more than that its explanation was cut off.
+        pass
+    return text
+
+
+def _cause(problem: BaseException) -> str:
+    cause = problem.__cause__ or problem.__context__
+    return str(cause or "")
+
+
+def _shown(data: bytes) -> str:
+    return repr(data[:200].decode("utf-8", "replace"))
