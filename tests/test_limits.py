@@ -113,14 +113,14 @@ def test_a_call_that_goes_well_starts_the_count_of_errors_again():
     tries = []
 
     @tool
-    def flaky() -> str:
+    def flaky(n: int) -> str:
         """Fail, but every third time."""
         tries.append(1)
         if len(tries) % 3:
             raise ValueError("not yet")
         return "well"
 
-    model = ScriptedModel(lambda request: "done" if request.step == 12 else [("flaky", {})])
+    model = ScriptedModel(lambda request: "done" if request.step == 12 else [("flaky", {"n": request.step})])
     result = Agent(model, tools=[flaky], limits=Limits(consecutive_errors=3)).run_sync("go")
     assert result.stop.reason == "answered"
 

@@ -58,6 +58,8 @@ class Agent:
         name: what the agent is called in journals.
         settings: how the model is to generate.
         retries: how often and how soon a failed model call is tried again.
+        watch_progress: whether a run that repeats itself is told so, then has the tools concerned withheld for a step,
+            and then ends with `no_progress`.
         eager: whether a call of a `read` tool may start as soon as its own arguments are complete, while the reply is
             still arriving.
         on_interrupted: what becomes of a call of a `write` tool that was under way when the process died: "ask" pauses
@@ -84,6 +86,7 @@ class Agent:
         name: str | None = None,
         settings: ModelSettings | None = None,
         retries: Retries | int | None = None,
+        watch_progress: bool = True,
         eager: bool = True,
         on_interrupted: Literal["ask", "tell"] = "ask",
     ) -> None:
@@ -115,6 +118,7 @@ class Agent:
             journal=journal,
             retries=Retries(attempts=1 + retries) if isinstance(retries, int) else retries or Retries(),
             on_interrupted=on_interrupted,
+            watch=watch_progress,
             eager=eager and any(one.effect == "read" and not one.needs_approval for one in registry.tools),
             specs=specs,
             tool_tokens=sum(estimate_text(msgspec.json.encode(spec).decode()) for spec in specs),

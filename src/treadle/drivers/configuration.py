@@ -141,6 +141,7 @@ class Configuration:
     specs: tuple[ToolSpec, ...] = ()
     tool_tokens: int = 0
     eager: bool = True
+    watch: bool = True
 
 
 def require_price(model: Model, limits: Limits) -> None:

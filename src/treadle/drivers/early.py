@@ -28,18 +28,15 @@ class Early:
 
     def hear(self, event: ToolCallStarted | ToolCallDelta | ToolCallCompleted) -> None:
         """Takes note of a piece of the reply, and has a call started that it completes."""
-        match event:
-            case ToolCallStarted(id=id, name=name):
-                if may_start_early(self._run, name):
-                    self._heard[id] = (name, [])
-            case ToolCallDelta(id=id, json=json):
-                if id in self._heard:
-                    self._heard[id][1].append(json)
-            case ToolCallCompleted(id=id):
-                if id in self._heard:
-                    name, pieces = self._heard.pop(id)
-                    call = ToolCall(id, name, "".join(pieces))
-                    asyncio.get_running_loop().call_soon(self._start, call, len(self._run.state.steps))
+        if isinstance(event, ToolCallStarted):
+            self._heard[event.id] = (event.name, [])
+        elif event.id in self._heard:
+            if isinstance(event, ToolCallDelta):
+                self._heard[event.id][1].append(event.json)
+            else:
+                name, pieces = self._heard.pop(event.id)
+                call = ToolCall(event.id, name, "".join(pieces))
+                asyncio.get_running_loop().call_soon(self._start, call, len(self._run.state.steps))
 
     def _start(self, call: ToolCall, step: int) -> None:
         """Starts `call`, unless the reply is in by now, it was started before, or it is not allowed."""
@@ -49,6 +46,8 @@ class Early:
         if any(one.call.id == call.id or _same(one.call, call) for one in state.early):
             return
         limit = state.limits.tool_calls
+        if not may_start_early(run, call.name):
+            return
         if limit is not None and state.tool_calls + len(state.early) >= limit:
             return
         admitted = admit(run, CallRecord(call))

@@ -177,6 +177,7 @@ class Run:
                 config.tool_choice,
                 config.settings,
                 config.tool_tokens,
+                config.watch,
                 at=time.time(),
             )
         )
@@ -194,10 +195,14 @@ class Run:
             command.landing,
             command.note,
             tool_choice="none" if command.landing is not None else None,
+            stuck=command.stuck,
+            withheld=command.withheld,
             at=time.time(),
         )
         if chosen is not None:
             event = self._with_choice(event, chosen)
+        if command.withheld:
+            event = self._without(event, command.withheld)
         limits = self.state.limits
         if limits.tokens is not None or limits.usd is not None:
             require_price(self.model, limits)
@@ -223,6 +228,15 @@ class Run:
             settings=chosen.settings,
             messages=None if chosen.messages is None else tuple(completed(chosen.messages)),
         )
+
+    def _without(self, event: StepPrepared, names: Sequence[str]) -> StepPrepared:
+        """`event` with some tools not offered; where none would be left, with all of them turned off."""
+        offered = self.config.tools if event.tools is None else event.tools
+        left = tuple(name for name in offered if name not in names)
+        choice = event.tool_choice or self.state.tool_choice
+        if not left:
+            return replace(event, tool_choice="none")
+        return replace(event, tools=left, tool_choice="auto" if choice in names else event.tool_choice)
 
     def request(self) -> ModelRequest:
         """What the model is to be asked in the step under way."""

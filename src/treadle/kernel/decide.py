@@ -10,6 +10,7 @@ from msgspec import Struct
 from treadle.kernel.conditions import Condition
 from treadle.kernel.events import NudgeGiven, RunFinished, RunPaused
 from treadle.kernel.messages import ToolCall
+from treadle.kernel.progress import WINDOW, Finding, detect_stuck, reads_as_error
 from treadle.kernel.state import RunState
 from treadle.kernel.step import CallRecord
 from treadle.kernel.stop import Check, Decision, Stop, StopReason, stopped
@@ -18,12 +19,14 @@ EMPTY_REPLY = "Your last reply was empty. Call a tool, or answer."
 
 
 class PrepareStep(Struct, frozen=True, gc=False):
-    """Choose the request of step `step` and record it as `StepPrepared`. `landing` and `note` belong in that event."""
+    """Choose the request of step `step` and record it as `StepPrepared`, with all that stands here."""
 
     step: int
     decision: Decision
     landing: Stop | None = None
     note: str = ""
+    stuck: int = 0
+    withheld: tuple[str, ...] = ()
 
 
 class CallModel(Struct, frozen=True, gc=False):
@@ -51,10 +54,11 @@ class Nudge(Struct, frozen=True, gc=False):
     """Tell the model `text`, and record it as `NudgeGiven`."""
 
     text: str
+    stuck: bool = False
 
     def event(self, at: float = 0.0) -> NudgeGiven:
         """The event that carries this out."""
-        return NudgeGiven(self.text, at=at)
+        return NudgeGiven(self.text, stuck=self.stuck, at=at)
 
 
 class Pause(Struct, frozen=True, gc=False):
@@ -98,26 +102,63 @@ def decide(state: RunState, stop_when: Condition | None = None) -> Command | Non
 
 
 def _next_step(state: RunState, stop_when: Condition | None) -> Command:
+    checks: tuple[Check, ...] = ()
     if stop_when is not None and state.steps:
         verdict = stop_when.look(state)
         if verdict.met:
             decision = _decision(state, "stop", verdict.detail, verdict.checks)
             return Finish(stopped(verdict.reason, verdict.detail), decision)
         checks = verdict.checks
-    else:
-        checks = ()
     made = len(state.steps)
     limit = _limit_reached(state)
-    if limit is None:
-        return PrepareStep(made, _decision(state, "go", "", checks))
-    reason, detail, may_land = limit
+    if limit is not None:
+        return _stop_or_land(state, *limit, checks)
+    finding = _getting_nowhere(state)
+    if finding is None:
+        stuck = state.stuck if state.stuck_at == made else 0
+        return PrepareStep(made, _decision(state, "go", "", checks), stuck=stuck)
+    checks += (Check("progress", finding.kind, None, True),)
+    match state.stuck:
+        case 0:
+            return Nudge(finding.message, stuck=True)
+        case 1:
+            decision = _decision(state, "go", finding.message, checks)
+            return PrepareStep(made, decision, stuck=2, withheld=_concerned(state, finding))
+        case _:
+            return _stop_or_land(state, "no_progress", finding.message, True, checks)
+
+
+def _stop_or_land(
+    state: RunState, reason: StopReason, detail: str, may_land: bool, checks: tuple[Check, ...]
+) -> Command:
     stop = stopped(reason, detail)
     if may_land and _can_land(state):
         note = (
             f"Stop here: {detail} Tools are off now. Answer with what you have found so far, and say what is missing."
         )
-        return PrepareStep(made, _decision(state, "land", detail, checks), stop, note)
+        return PrepareStep(len(state.steps), _decision(state, "land", detail, checks), stop, note)
     return Finish(stop, _decision(state, "stop", detail, checks))
+
+
+def _getting_nowhere(state: RunState) -> Finding | None:
+    """What the run is stuck in, if a step was made since that was last acted on.
+
+    A call that is new and went well cannot be part of a loop: the finder, which is dearer, is not asked then.
+    """
+    made = len(state.steps)
+    if not state.watch or not made or state.stuck_at == made or not state.steps[-1].calls:
+        return None
+    last = state.steps[-1].calls[-1]
+    seen = state.recent[-1] in state.recent[:-1]
+    if not (seen or last.is_error or (last.result is not None and reads_as_error(last.result.text))):
+        return None
+    return detect_stuck(state.observed(WINDOW))
+
+
+def _concerned(state: RunState, finding: Finding) -> tuple[str, ...]:
+    """The names of the tools whose calls make up what was found."""
+    calls = state.observed(WINDOW)
+    return tuple(dict.fromkeys(calls[i].name for i in finding.calls if calls[i].name in state.tools))
 
 
 def _decision(state: RunState, verdict: str, why: str, checks: tuple[Check, ...]) -> Decision:

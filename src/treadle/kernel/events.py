@@ -46,7 +46,8 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     """A run began: with these messages, under these limits, offering these tools.
 
     `polling` are the tools among them for which calling again is progress; `tool_tokens` estimates what the tools'
-    descriptions take of each request; `format` is the stored form's version.
+    descriptions take of each request; `watch` is whether the run's progress is watched; `format` is the stored form's
+    version.
     """
 
     run_id: str
@@ -61,6 +62,7 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     tool_choice: str = "auto"
     settings: ModelSettings = ModelSettings()
     tool_tokens: int = 0
+    watch: bool = True
     parent: Parent | None = None
 
 
@@ -75,7 +77,8 @@ class StepPrepared(Happened, frozen=True, gc=False, tag="step_prepared"):
     """A step was decided on and its request chosen; what is None is as the run started with it.
 
     `landing` is why this is the last call, made without tools, and `note` what the model is told about it. `messages`
-    replaces the history for this step only.
+    replaces the history for this step only. `stuck` is how far the run has gone up the ladder against getting nowhere
+    (1 told so, 2 tools withheld), and `withheld` the tools that are not offered for that.
     """
 
     step: int
@@ -89,6 +92,8 @@ class StepPrepared(Happened, frozen=True, gc=False, tag="step_prepared"):
     settings: ModelSettings | None = None
     messages: tuple[Message, ...] | None = None
     reserve: Reserve | None = None
+    stuck: int = 0
+    withheld: tuple[str, ...] = ()
 
 
 class ModelReplied(Happened, frozen=True, gc=False, tag="model_replied"):
@@ -172,10 +177,11 @@ class MessageAdded(Happened, frozen=True, gc=False, tag="message_added"):
 
 
 class NudgeGiven(Happened, frozen=True, gc=False, tag="nudge_given"):
-    """treadle told the model something: its reply was empty, or not what was asked for (`fault`)."""
+    """treadle told the model something: its reply was empty, not what was asked for (`fault`), or it is `stuck`."""
 
     text: str
     fault: bool = False
+    stuck: bool = False
 
 
 class RunPaused(Happened, frozen=True, gc=False, tag="run_paused"):

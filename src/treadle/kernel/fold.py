@@ -45,6 +45,7 @@ from treadle.kernel.events import (
 )
 from treadle.kernel.log import Log
 from treadle.kernel.messages import Message, ToolCall, ToolMessage, UserMessage
+from treadle.kernel.progress import WINDOW
 from treadle.kernel.state import Phase, RunState
 from treadle.kernel.step import CallRecord, CallStatus, EarlyCall, Step, unexecuted
 from treadle.kernel.tokens import estimate_tokens
@@ -88,6 +89,7 @@ def _run_started(state: RunState, event: RunStarted) -> RunState:
         tool_choice=event.tool_choice,
         settings=event.settings,
         tool_tokens=event.tool_tokens,
+        watch=event.watch,
         known_tokens=event.tool_tokens,
         parent=event.parent,
         messages=Log(event.messages),
@@ -109,6 +111,8 @@ def _step_prepared(state: RunState, event: StepPrepared) -> RunState:
         messages=messages,
         step=step,
         prepared=event,
+        stuck=event.stuck,
+        stuck_at=event.step if event.withheld else state.stuck_at,
         early=(),
         failure=None,
         now=event.at,
@@ -248,9 +252,13 @@ def _closed(state: RunState, step: Step, at: float, phase: Phase, **changes: Any
     errors = 0 if step.calls else state.errors
     if step.failed and not _goes_on_by_itself(step):
         errors = state.errors + 1
+    recent = state.recent
+    if step.calls:
+        recent = (*recent, *[(record.call.name, record.arguments_json) for record in step.calls])[-WINDOW:]
     return replace(
         state,
         phase=phase,
+        recent=recent,
         messages=state.messages.extend([*results, *state.inbox]),
         inbox=(),
         steps=state.steps.append(replace(step, ended_at=at)),
@@ -314,9 +322,16 @@ def _message_added(state: RunState, event: MessageAdded) -> RunState:
 
 
 def _nudge_given(state: RunState, event: NudgeGiven) -> RunState:
-    errors = state.errors + 1 if event.fault else state.errors
-    messages = state.messages.append(UserMessage(event.text))
-    return replace(state, phase="ready", messages=messages, errors=errors, now=event.at, events=state.events + 1)
+    return replace(
+        state,
+        phase="ready",
+        messages=state.messages.append(UserMessage(event.text)),
+        errors=state.errors + 1 if event.fault else state.errors,
+        stuck=1 if event.stuck else state.stuck,
+        stuck_at=len(state.steps) if event.stuck else state.stuck_at,
+        now=event.at,
+        events=state.events + 1,
+    )
 
 
 def _run_paused(state: RunState, event: RunPaused) -> RunState:

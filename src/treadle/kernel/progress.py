@@ -30,6 +30,10 @@ from msgspec import Struct
 FindingKind = Literal["repeat", "cycle", "errors", "unknown_tool", "nothing_new"]
 
 
+WINDOW: Final = 12
+"""How many of the latest calls are looked at."""
+
+
 class ObservedCall(Struct, frozen=True):
     """A tool call that has its result, as far as the watch for progress needs to know it.
 
@@ -90,7 +94,7 @@ class Weights(Struct, frozen=True):
         ValueError: A weight is negative, or `window`, `enough` or `unknown_tools` is below 1.
     """
 
-    window: int = 12
+    window: int = WINDOW
     repeated: int = 2
     again: int = 4
     known_error: int = 2
@@ -181,13 +185,18 @@ def detect_stuck(calls: Sequence[ObservedCall], weights: Weights = DEFAULT_WEIGH
     return _unknown_tools(watched, weights) or _cycle(watched) or _nothing_new(watched, weights)
 
 
+def reads_as_error(result: str) -> bool:
+    """Whether a result says by its first words that the call failed, as tools do that have no other way to say it."""
+    return _READS_AS_ERROR.match(result[:_ERROR_LOOK]) is not None
+
+
 class _Look:
     """One call of the window, with what can be told about it; the dearer answers are worked out once, when asked."""
 
     def __init__(self, index: int, call: ObservedCall) -> None:
         self.index = index
         self.call = call
-        self.failed = call.is_error or _READS_AS_ERROR.match(call.result[:_ERROR_LOOK]) is not None
+        self.failed = call.is_error or reads_as_error(call.result)
         self._arguments: str | None = None
         self._result: str | None = None
 

@@ -29,6 +29,8 @@ class RunState(Struct, frozen=True, gc=False):
         inbox: what was said to the run while a step was under way.
         tool_calls: tool calls within the limit so far; `call_counts` by tool name; `refused` whether the last step
             asked for more than the limit allows.
+        recent: tools and arguments of the last calls.
+        stuck: how far up the ladder against getting nowhere the run is, `stuck_at` after how many steps it got there.
         usage, cost: of all model calls so far; the cost is None as long as no price is known.
         errors: steps in a row in which everything went wrong.
         known_tokens: tokens of the history as last reported or estimated, which covers its first `known_messages`.
@@ -52,6 +54,7 @@ class RunState(Struct, frozen=True, gc=False):
     tool_choice: str = "auto"
     settings: ModelSettings = ModelSettings()
     tool_tokens: int = 0
+    watch: bool = True
     parent: Parent | None = None
     messages: Log[Message] = Log()
     steps: Log[Step] = Log()
@@ -63,6 +66,9 @@ class RunState(Struct, frozen=True, gc=False):
     tool_calls: int = 0
     call_counts: dict[str, int] = {}
     refused: bool = False
+    recent: tuple[tuple[str, str], ...] = ()
+    stuck: int = 0
+    stuck_at: int = 0
     usage: Usage = Usage()
     cost: Decimal | None = None
     errors: int = 0

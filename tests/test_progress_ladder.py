@@ -1,0 +1,95 @@
+"""A run that repeats itself is told so, then has the tools concerned withheld for a step, and then lands."""
+
+import pytest
+
+from treadle import Agent, Limits, no_progress, tool
+from treadle.kernel.events import NudgeGiven
+from treadle.testing import ScriptedModel
+
+
+@tool(effect="read")
+def look(key: str) -> str:
+    """Look something up."""
+    return f"value of {key}"
+
+
+@tool(effect="read")
+def other() -> str:
+    """Do something else."""
+    return "else"
+
+
+def stubborn(request):
+    return "summary" if request.tool_choice == "none" else [("look", {"key": "a"})]
+
+
+def test_the_ladder_nudges_withholds_and_lands():
+    model = ScriptedModel(stubborn)
+    result = Agent(model, tools=[look, other]).run_sync("go")
+    assert result.stop.reason == "no_progress"
+    assert not result.finished
+    assert result.text == "summary"
+    assert "look" in result.stop.detail
+    nudges = [event for event in result.events if isinstance(event, NudgeGiven)]
+    assert len(nudges) == 1
+    assert nudges[0].text.startswith("You called look 4 times with the same arguments")
+    offered = [[spec.name for spec in request.tools] for request in model.requests]
+    assert offered == [["look", "other"]] * 5 + [["other"], ["look", "other"]]
+    assert [step.decision.verdict for step in result.steps] == ["go"] * 6 + ["land"]
+    assert any(check.name == "progress" for check in result.steps[5].decision.conditions)
+
+
+def test_the_nudge_stands_where_the_history_stays_valid():
+    model = ScriptedModel(stubborn)
+    Agent(model, tools=[look, other]).run_sync("go")
+    roles = [message.role for message in model.requests[4].messages]
+    assert roles[-2:] == ["tool", "user"]
+
+
+def test_a_run_that_finds_another_way_after_the_nudge_goes_on():
+    def turn(request):
+        told = any("same arguments" in message.text for message in request.messages if message.role == "user")
+        if not told:
+            return [("look", {"key": "a"})]
+        return [("look", {"key": str(request.step)})] if request.step < 12 else "done"
+
+    result = Agent(ScriptedModel(turn), tools=[look]).run_sync("go")
+    assert result.stop.reason == "answered"
+
+
+def test_where_no_tool_would_be_left_they_are_all_turned_off_for_the_step():
+    model = ScriptedModel(lambda request: "gave up" if request.tool_choice == "none" else [("look", {"key": "a"})])
+    result = Agent(model, tools=[look]).run_sync("go")
+    assert result.stop.reason == "answered"
+    assert [spec.name for spec in model.requests[-1].tools] == ["look"]
+
+
+def test_batch_work_over_many_items_is_not_taken_for_a_loop():
+    model = ScriptedModel(lambda request: "done" if request.step == 60 else [("look", {"key": str(request.step)})])
+    result = Agent(model, tools=[look], limits=Limits(steps=100)).run_sync("go")
+    assert result.stop.reason == "answered"
+    assert not any(isinstance(event, NudgeGiven) for event in result.events)
+
+
+def test_a_polling_tool_is_not_taken_for_a_loop():
+    @tool(effect="read", polling=True)
+    def status() -> str:
+        """Is it done?"""
+        return "pending"
+
+    model = ScriptedModel(lambda request: "done" if request.step == 30 else [("status", {})])
+    result = Agent(model, tools=[status], limits=Limits(steps=50)).run_sync("go")
+    assert result.stop.reason == "answered"
+
+
+def test_the_watch_can_be_turned_off():
+    agent = Agent(ScriptedModel(stubborn), tools=[look], limits=Limits(steps=12), watch_progress=False)
+    assert agent.run_sync("go").stop.reason == "max_steps"
+
+
+@pytest.mark.parametrize("combined", [no_progress(), no_progress() | (lambda state: False)])
+def test_as_a_condition_it_ends_the_run_and_names_the_pattern(combined):
+    agent = Agent(ScriptedModel(stubborn), tools=[look, other], stop_when=combined)
+    result = agent.run_sync("go")
+    assert result.stop.reason == "no_progress"
+    assert "4 times" in result.stop.detail
