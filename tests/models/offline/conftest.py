@@ -471,6 +471,12 @@ BENCHES = {
 
 
 @pytest.fixture
+def start() -> Callable[[Bench], Session]:
+    """Starts a conversation over a toolbox."""
+    return Session
+
+
+@pytest.fixture
 def toolbox() -> Callable[[str], Bench]:
     """A toolbox by name."""
     return lambda name: BENCHES[name]()
@@ -499,5 +505,6 @@ def reply() -> Callable[..., ModelReply]:
 
 
 @pytest.fixture
-def bench() -> Callable[[], Bench]:
-    return Bench
+def bench() -> Callable[..., Bench]:
+    """Makes a toolbox of specs alone."""
+    return lambda specs=(): Bench(list(specs))

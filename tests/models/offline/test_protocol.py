@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -130,6 +131,52 @@ def test_results_that_are_no_json_and_lists_and_truths_are_told(reply, bench):
             ToolMessage("call_1", "get_motd", content),
         ]
         assert said in reply(history, box).message.text
+
+
+def test_a_question_that_is_too_long_is_refused_rather_than_cut(reply, toolbox):
+    answer = reply([UserMessage("What is " + "1 + " * 2500 + "1?")], toolbox("shop")).message
+    assert answer.calls == ()
+    assert "too long" in answer.text
+
+
+NUMBERS = {"a": {"type": "number"}, "b": {"type": "number"}}
+PLAIN = [
+    ToolSpec("add", "Add two numbers.", {"type": "object", "properties": NUMBERS, "required": ["a", "b"]}),
+    ToolSpec("multiply", "Multiply two numbers.", {"type": "object", "properties": NUMBERS, "required": ["a", "b"]}),
+    ToolSpec(
+        "get_quote",
+        "Get the current stock price of a company by its ticker symbol.",
+        {"type": "object", "properties": {"symbol": {"type": "string"}}, "required": ["symbol"]},
+    ),
+    ToolSpec(
+        "send_email",
+        "Send an email to a recipient.",
+        {
+            "type": "object",
+            "properties": {name: {"type": "string"} for name in ("to", "subject", "body")},
+            "required": ["to", "subject", "body"],
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "name", "arguments"),
+    [
+        ("What is 3 plus 4?", "add", {"a": 3, "b": 4}),
+        ("Add 5 and 9", "add", {"a": 5, "b": 9}),
+        ("Multiply 6 by 7", "multiply", {"a": 6, "b": 7}),
+        ("What is the stock price of AAPL?", "get_quote", {"symbol": "AAPL"}),
+        (
+            'Send an email to bob@example.com with subject "Hi" and body "See you"',
+            "send_email",
+            {"to": "bob@example.com", "subject": "Hi", "body": "See you"},
+        ),
+    ],
+)
+def test_bare_tools_without_descriptions_of_their_arguments(reply, bench, question, name, arguments):
+    calls = reply([UserMessage(question)], bench(PLAIN)).message.calls
+    assert [(call.name, json.loads(call.arguments)) for call in calls] == [(name, arguments)]
 
 
 WORDS = st.sampled_from(  # written as one text, as a person would

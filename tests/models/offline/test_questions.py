@@ -1,6 +1,7 @@
 """Questions of many kinds over many toolboxes: which calls are made, and what the answer says."""
 
 import pytest
+from msgspec.structs import replace
 
 CALLED = [
     # arithmetic and the clock
@@ -68,6 +69,12 @@ CALLED = [
         "How many gizmoz are there?",
         [("check_stock", {"product": "gizmoz"}), ("check_stock", {"product": "gizmo"})],
         "I took “gizmoz” to mean gizmo",
+    ),
+    (
+        "shop",
+        "If I buy 3 gadgets, how much do I pay?",
+        [("calculate_total", {"product": "gadget", "quantity": 3})],
+        "148.50 USD",
     ),
     # yes or no
     ("shop", "Do we have enough gizmos to fulfill an order of 50?", [("check_stock", {"product": "gizmo"})], "No."),
@@ -315,6 +322,47 @@ def test_a_missing_argument_is_asked_for_and_never_invented(ask):
     answer, session = ask("weather", "What's the weather like?")
     assert session.calls == []
     assert "needs `city`" in answer
+
+
+@pytest.mark.parametrize(
+    ("box", "question", "calls"),
+    [
+        (
+            "shop",
+            "What's the total value of our gadget inventory?",
+            [("check_stock", {"product": "gadget"}), ("calculate_total", {"product": "gadget", "quantity": 75})],
+        ),
+        (
+            "people",
+            "How many vacation days does Maria have left?",
+            [("find_employee", {"name": "Maria"}), ("get_vacation_balance", {"employee_id": 17})],
+        ),
+    ],
+)
+def test_tools_are_chained_even_if_nobody_says_what_they_return(toolbox, start, box, question, calls):
+    bench = toolbox(box)
+    bench.specs = [replace(spec, output_schema=None) for spec in bench.specs]
+    session = start(bench)
+    session.ask(question)
+    assert session.calls == calls
+
+
+def test_several_names_go_through_the_whole_chain(ask):
+    answer, session = ask("people", "How much vacation do Maria and John have?")
+    assert [len(step) for step in session.steps] == [2, 2]
+    assert "Maria: days left 12" in answer
+    assert "John: days left 3" in answer
+
+
+def test_what_no_argument_was_found_for_is_said(ask):
+    answer, session = ask("shop", "What's the price of a widget in EUR?")
+    assert session.tools == ["get_price"]
+    assert "Left out of account: “EUR”" in answer
+
+
+def test_capitals_do_not_matter(ask):
+    _, session = ask("shop", "HOW MANY WIDGETS DO WE HAVE?")
+    assert session.calls == [("check_stock", {"product": "widget"})]
 
 
 def test_a_tool_that_changes_something_is_only_called_on_command(ask):

@@ -31,8 +31,7 @@ from treadle.models.offline.words import closest, likeness, stem
     ],
 )
 def test_arithmetic(text, expression):
-    found = find_arithmetic(text)
-    assert (found.text if found else None) == expression
+    assert find_arithmetic(text) == expression
 
 
 @pytest.mark.parametrize(

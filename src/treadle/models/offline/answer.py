@@ -63,6 +63,14 @@ def decline(box: Toolbox) -> str:
     )
 
 
+def too_long(longest: int) -> str:
+    """What is said of a question that is not read for its length."""
+    return (
+        "I am treadle's offline planner, not a language model, and your question is too long for me: I read at most "
+        f"{longest} characters. Please ask a shorter one."
+    )
+
+
 def capabilities(box: Toolbox) -> str:
     """The tools by name, a line each."""
     return "\n".join(["What I can do here:", *(f"- {tool.name}: {tool.summary}" for tool in box.tools)])

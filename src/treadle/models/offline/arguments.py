@@ -20,6 +20,7 @@ from treadle.models.offline.structures import (
     mentions,
     overlaps,
     plain_number,
+    ranking,
     value_text,
 )
 from treadle.models.offline.toolbox import Param, Tool, Toolbox
@@ -82,7 +83,7 @@ class _Filler:
         """Fills in order of how plain the evidence is: expressions, pairs, structure, choices, then single values."""
         for param in self.tool.params:
             if param.is_expression and self.clause.arithmetic is not None:
-                self.out.arguments[param.name] = self.clause.arithmetic.text
+                self.out.arguments[param.name] = self.clause.arithmetic
                 self.out.used += [(value.start, value.end) for value in self.clause.values if value.kind == "number"]
         self._paired = self._siblings()
         for group in self._paired:
@@ -242,7 +243,8 @@ class _Filler:
                 if not chosen and param.required:
                     chosen = self._filtered_fields() or list(names)
             elif {"order", "sort"} & set(param.stems):
-                chosen = self._ranking(param)
+                measures = self.vocabulary.names([stem("measure")], self._owners())
+                chosen = ranking(self.clause, measures) if "desc" in param.description else []
             elif names:
                 found = mentions(self.clause, self._spellings(param.nouns, names), self.out.used, ties=True)
                 chosen = list(dict.fromkeys(self.vocabulary.meant(param.nouns, mention.name) for mention in found))
@@ -258,16 +260,6 @@ class _Filler:
     def _spellings(self, nouns: Sequence[str], names: tuple[str, ...]) -> tuple[str, ...]:
         """The names with their synonyms; none if no names are known."""
         return (*names, *self.vocabulary.synonyms(nouns, names)) if names else ()
-
-    def _ranking(self, param: Param) -> list[str]:
-        """What "top 5 … by amount" sorts by, for a parameter that says how to sort downwards."""
-        best = re.search(r"\b(top|largest|biggest|highest|lowest|smallest|least)\b", self.clause.text, re.IGNORECASE)
-        measures = self.vocabulary.names([stem("measure")], self._owners())
-        said = [mention.name for mention in mentions(self.clause, measures)] or list(measures[:1])
-        if not best or not said or "desc" not in param.description:
-            return []
-        upwards = best[1].lower() in ("lowest", "smallest", "least")
-        return [said[0] if upwards else f"{said[0]} desc"]
 
     def _filtered_fields(self) -> list[str]:
         found: list[str] = []
@@ -296,6 +288,7 @@ class _Filler:
     def _fill_single(self) -> None:
         """Hands out the values one by one, the best fitting pair of parameter and value first."""
         scored = []
+        given: list[tuple[Param, Value]] = []
         for param in self._open("text", "number"):
             names = self._names(param)
             if param.enum or (names and any(param in group for group in self._paired)):
@@ -306,6 +299,7 @@ class _Filler:
                     continue
                 score = fits.affinity(param, value, self.clause)
                 score -= 0.1 if names and param.shape == "text" else 0.0
+                score -= 0.3 if value.kind == "phrase" and self._is_own(value) else 0.0
                 least = 0.5 if param.required else 1.2
                 if score >= least:
                     scored.append((score, param, value))
@@ -316,7 +310,13 @@ class _Filler:
                 continue
             self._set(param, self._render(param, value), value.start, value.end)
             self.out.doubtful += bool(names)
+            given.append((param, value))
+        for param, value in given:
             self._spread(value, self._coordinated(value, self._values(param)))
+
+    def _is_own(self, value: Value) -> bool:
+        """Whether a phrase is made of the words that the tool describes itself with."""
+        return all(self.tool.weights.get(stem(word), 0.0) >= 1.0 for word in value.text.split())
 
     def _told_elsewhere(self, param: Param) -> bool:
         """Whether the parameter is an identifier that another tool finds for what is called otherwise."""
@@ -364,8 +364,7 @@ class _Filler:
         for param in self._open("text"):
             if not fits.is_free_text(param) or not param.required:
                 continue
-            free = _FREE.search(self.clause.text)
-            values = self._values(param)
+            free, values = _FREE.search(self.clause.text), self._values(param)
             quoted = next((value for value in values if value.kind == "quoted"), None)
             if quoted is not None:
                 self._set(param, quoted.text, quoted.start, quoted.end)

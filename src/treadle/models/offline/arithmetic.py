@@ -4,7 +4,6 @@ It only rewrites ("100 divided by 4" is "100 / 4"); it never computes. Read by `
 """
 
 import re
-from dataclasses import dataclass
 
 _NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+"
 _N = rf"({_NUMBER})"
@@ -52,29 +51,14 @@ _EXPRESSION = re.compile(rf"(?<![\w.]){_OPERAND}(?:\s*(?:\*\*|//|[-+*/%])\s*{_OP
 _OPERATOR = re.compile(r"(?<=[\d)])\s*(?:\*\*|//|[-+*/%])\s*(?=[-+\d(.a-z])")
 
 
-@dataclass(frozen=True, slots=True)
-class Arithmetic:
-    """An expression found in a text.
-
-    Attributes:
-        text: the expression in signs, ready for a tool that evaluates it.
-        rest: the words of the text around it.
-    """
-
-    text: str
-    rest: str
-
-
-def find_arithmetic(text: str) -> Arithmetic | None:
+def find_arithmetic(text: str) -> str | None:
     """The longest arithmetic expression in `text`, written with operators or words; None if there is none."""
     for rewritten in (_rewrite(text), _rewrite(_digits(text))):
         found = [match for match in _EXPRESSION.finditer(rewritten) if _is_expression(match.group())]
         if found:
             best = max(found, key=lambda match: len(match.group()))
             expression = re.sub(r"(?<=\d),(?=\d{3})", "", best.group().strip())
-            return Arithmetic(
-                re.sub(r"\s+", " ", expression), rewritten[: best.start()] + " " + rewritten[best.end() :]
-            )
+            return re.sub(r"\s+", " ", expression)
     return None
 
 

@@ -99,7 +99,7 @@ class Chooser:
         left = [value for value in clause.values if not overlaps(value.start, value.end, used)]
         unused = sum(2.0 if value.kind == "number" and not clause.is_yes_or_no else 1.0 for value in left)
         lost = sum(0.5 if self._obtainable(tool, param, clause) else 2.5 for param in filling.missing)
-        score += 0.5 * len(filling.arguments) + 1.5 * filling.telling - 0.9 * unused - lost - 0.5 * bool(filling.spread)
+        score += 0.5 * len(filling.arguments) + 1.5 * filling.telling - 1.5 * unused - lost - 0.5 * bool(filling.spread)
         if tool.params and all(param.shape == "number" for param in tool.params) and not filling.missing:
             score += 1.0
         spoken = expression or max((tool.fit(word) for word in stems), default=0.0) >= 1.0
@@ -115,7 +115,8 @@ class Chooser:
     ) -> bool:
         """Whether the clause is about the tool: a word of it speaks for the tool, and most words are accounted for."""
         fits = {word: tool.fit(word) for word in stems}
-        if max(fits.values(), default=0.0) < 1.0 and not filling.telling and not _complete(tool, filling, clause):
+        best = max(fits.values(), default=0.0)
+        if best < 1.0 and not filling.telling and not _complete(tool, filling, clause, best):
             return False
         explained = unexplained = 0.0
         for token in clause.tokens:
@@ -176,10 +177,15 @@ def _shares(left: Filling, right: Filling, clause: Clause) -> bool:
     )
 
 
-def _complete(tool: Tool, filling: Filling, clause: Clause) -> bool:
-    """Whether the clause gives a tool of several parameters all that it requires, and nothing else."""
+def _complete(tool: Tool, filling: Filling, clause: Clause, fit: float) -> bool:
+    """Whether the clause gives a tool of several parameters all that it requires, and nothing else; two will do if some
+    word speaks for the tool (`fit`) and the question is not how two figures compare."""
     rest = [value for value in clause.values if not overlaps(value.start, value.end, filling.used)]
-    return not filling.missing and len(tool.required) >= 3 and not rest
+    return (
+        not filling.missing
+        and len(tool.required) >= (2 if fit >= 0.5 and clause.values and not clause.is_yes_or_no else 3)
+        and not rest
+    )
 
 
 def _is_asking(word: str) -> bool:

@@ -13,7 +13,7 @@ from treadle.models.offline.choice import Choice
 from treadle.models.offline.plan import Planner
 from treadle.models.offline.question import Clause, Value, phrases, read_clause, split_clauses
 from treadle.models.offline.structures import conditions, groupings, overlaps
-from treadle.models.offline.transcript import Exchange, Turn
+from treadle.models.offline.transcript import LONGEST, Exchange, Turn
 from treadle.models.offline.words import groups_of, is_function_word, likeness
 
 _LEAD = re.compile(
@@ -45,9 +45,11 @@ def effective_question(turns: Sequence[Turn], planner: Planner) -> str:
 
 def _understood(earlier: str, exchanges: Sequence[Exchange], question: str, planner: Planner) -> str:
     made = [exchange for exchange in exchanges if not exchange.failed]
+    if not made or max(len(earlier), len(question)) > LONGEST:
+        return question
     bare = _LEAD.sub("", question).strip()
     clauses = split_clauses(bare)
-    if not made or not clauses:
+    if not clauses:
         return question
     subject = next((v for e in reversed(made) for v in e.arguments.values() if isinstance(v, str) and v), None)
     clause = read_clause(clauses[0], planner.today)

@@ -8,14 +8,15 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable
 from datetime import date
+from decimal import Decimal
 
 from treadle.kernel.messages import AssistantMessage, Finish, Text, ToolCall, Usage
-from treadle.models.offline.answer import decline, structured, write_up
+from treadle.models.offline.answer import decline, structured, too_long, write_up
 from treadle.models.offline.choice import is_final
 from treadle.models.offline.followup import effective_question
 from treadle.models.offline.plan import Call, Plan, Planner
 from treadle.models.offline.toolbox import Toolbox
-from treadle.models.offline.transcript import Turn, count_calls, read_turns
+from treadle.models.offline.transcript import LONGEST, Turn, count_calls, read_turns
 from treadle.models.port import (
     ModelEvent,
     ModelReply,
@@ -45,6 +46,10 @@ class OfflineModel:
         """
         self._clock = clock
 
+    def cost(self, usage: Usage) -> Decimal:
+        """Nothing, in dollars."""
+        return Decimal(0)
+
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Replies to `request`: with tool calls, or with text in pieces of a word; the whole reply comes last."""
         calls, text = self._reply(request)
@@ -69,6 +74,8 @@ class OfflineModel:
         turns = read_turns(request.messages)
         if not turns or (not box.tools and not turns[-1].exchanges):
             return [], decline(box)
+        if len(turns[-1].question) > LONGEST:
+            return [], too_long(LONGEST)
         only = box.named(request.tool_choice)
         offered = Toolbox([only.spec]) if only is not None else box
         planner = Planner(offered, _settled(turns, Planner(offered, turns, self._today())), self._today())

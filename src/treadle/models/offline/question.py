@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
-from treadle.models.offline.arithmetic import Arithmetic, find_arithmetic
+from treadle.models.offline.arithmetic import find_arithmetic
 from treadle.models.offline.english import CHANGES
 from treadle.models.offline.periods import Period, find_periods
 from treadle.models.offline.words import Token, groups_of, is_function_word, is_verb, tokens
@@ -42,7 +42,7 @@ class Clause:
     text: str
     tokens: tuple[Token, ...]
     values: tuple[Value, ...]
-    arithmetic: Arithmetic | None
+    arithmetic: str | None
 
     def words_before(self, start: int, count: int = 3) -> tuple[str, ...]:
         """The `count` words that end before `start`, nearest first, in lower case."""
@@ -122,6 +122,8 @@ def read_clause(text: str, today: date | None = None) -> Clause:
         text: the clause.
         today: what "today" and "tomorrow" are relative to; without it they are not values.
     """
+    if text.isupper() and len(text.split()) > 2:
+        text = text.lower()
     words = tokens(text)
     found: list[Value] = []
 

@@ -16,7 +16,8 @@ from treadle.models.offline.toolbox import field_key, types_of
 from treadle.models.offline.words import Token, is_function_word, is_verb, likeness, parts, singular, stem
 
 _GROUPING = re.compile(
-    r"\b(?:by|per|for (?:each|every)|across|which|each|every|at the)\s+(?:the\s+|different\s+|single\s+)?"
+    r"\b(?:by|per|for (?:each|every)|across|which|each|every|at the|top(?: \d+)?|"
+    r"\d+ (?:largest|biggest|highest|lowest|smallest))\s+(?:the\s+|different\s+|single\s+)?"
     r"(\w+(?:\s*(?:,\s*and\s+|,|\band\b|&)\s*(?:by\s+|per\s+)?(?:the\s+)?\w+)*)",
     re.IGNORECASE,
 )
@@ -265,6 +266,13 @@ def value_text(value: Value, digits_only: bool) -> str:
     if value.text.isdigit():
         return value.text
     return value.period.as_text(digits_only)
+
+
+def ranking(clause: Clause, measures: Sequence[str]) -> list[str]:
+    """What "top 5 … by amount" sorts by: the measure said, else the first, with " desc" after it unless upwards."""
+    best = re.search(r"\b(?:top|largest|biggest|highest|(lowest|smallest|least))\b", clause.text, re.IGNORECASE)
+    said = [mention.name for mention in mentions(clause, measures)] or list(measures[:1])
+    return [said[0] if best[1] else f"{said[0]} desc"] if best and said else []
 
 
 def plain_number(text: str) -> int | float:

@@ -12,6 +12,9 @@ from typing import Any
 
 from treadle.kernel.messages import AssistantMessage, Json, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
 
+# The longest question that is read, in characters: reading takes time that grows with its square.
+LONGEST = 1000
+
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
@@ -54,7 +57,7 @@ def read_turns(messages: Sequence[Message]) -> list[Turn]:
                 turns.append(Turn(message.text))
                 answered = False
             case UserMessage():
-                turns[-1].interjections.append(message.text)
+                turns[-1].interjections += [message.text] if len(message.text) <= LONGEST else []
             case AssistantMessage():
                 pending = {call.id: call for call in message.calls}
                 answered = not pending
