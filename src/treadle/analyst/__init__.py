@@ -1,0 +1,51 @@
+"""The data analyst: named sources, exact queries and comparisons, and the skill that gives them to a model.
+
+    from treadle.analyst import CompareRequest, compare, sample_catalog
+
+    found = compare(sample_catalog(), CompareRequest(source_a="fi_reporting", source_b="consolidation_mart",
+                                                     dimensions=["company", "period"]))
+    print(found.interpretation)
+
+Useful without any model: `query` and `compare` are functions of a catalogue and a request. DuckDB does the work and is
+imported when the first question is asked.
+"""
+
+from treadle.analyst.catalog import Catalog, Dimension, Measure, Source, TextFormat, Tolerance
+from treadle.analyst.compare import CompareRequest, compare
+from treadle.analyst.comparison import Comparison, Difference, Finding, Part, Summary
+from treadle.analyst.errors import AnalystError
+from treadle.analyst.filters import Filter
+from treadle.analyst.formats import Format, parse_format
+from treadle.analyst.query import QueryRequest, QueryResult, query
+from treadle.analyst.sample import sample_catalog
+from treadle.analyst.session import Bounds, Cancelled, Interrupt
+from treadle.analyst.skill import analyst_skill, describe
+
+__all__ = [
+    "AnalystError",
+    "Bounds",
+    "Cancelled",
+    "Catalog",
+    "Comparison",
+    "CompareRequest",
+    "Difference",
+    "Dimension",
+    "Filter",
+    "Finding",
+    "Format",
+    "Interrupt",
+    "Measure",
+    "Part",
+    "QueryRequest",
+    "QueryResult",
+    "Source",
+    "Summary",
+    "TextFormat",
+    "Tolerance",
+    "analyst_skill",
+    "compare",
+    "describe",
+    "parse_format",
+    "query",
+    "sample_catalog",
+]

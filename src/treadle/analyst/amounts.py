@@ -1,0 +1,305 @@
+"""Amounts: a measure's column as exact decimals, and the aggregates over them.
+
+Every amount is a DECIMAL or an integer in the engine, never a float. Text is read at a scale that holds it whole; text
+that does not fit or is no number is counted while the rows are read, so that one pass is enough where all is well, and
+nothing is rounded or left out where it is not. Floating-point columns are added up by their shortest decimal spelling
+and called approximate. Builds SQLGlot expressions in DuckDB's terms.
+"""
+
+import re
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from treadle.analyst.catalog import Measure, Source, TextFormat
+from treadle.analyst.errors import AnalystError
+from treadle.analyst.tables import Table
+from treadle.analyst.terms import call, cast, is_null, literal, matches, quoted, try_cast, when
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+EXACT = Context(prec=120, rounding=ROUND_HALF_UP)
+
+_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
+_TEXT_SCALE = 6
+_FLOAT_SCALE = 10
+# Stands before text whose signs are not those declared, which would read as another number without them.
+_NO_NUMBER = "\ue000"
+
+
+class Scale(Struct, frozen=True):
+    """At how many decimals a column of text is read; `proven` if all of its values are known to fit."""
+
+    places: int
+    proven: bool = False
+
+
+class Amount(Struct, frozen=True):
+    """A measure's value in one row.
+
+    Attributes:
+        value: its decimal or whole number; NULL for none.
+        scale: its decimals.
+        floating: whether the source holds it as a floating-point number.
+        text: its text, where it is read from text.
+        bad: true where `text` is no number or does not fit `scale`; None where that cannot be.
+        not_a_number: true where the source holds NaN; None where that cannot be.
+    """
+
+    value: "exp.Expr"
+    scale: int
+    floating: bool = False
+    text: "exp.Expr | None" = None
+    bad: "exp.Expr | None" = None
+    not_a_number: "exp.Expr | None" = None
+
+
+def decimals_of(value: Decimal) -> int:
+    """How many decimals a finite number has, without trailing zeros."""
+    exponent = EXACT.normalize(value).as_tuple().exponent
+    return max(0, -int(exponent))
+
+
+def trimmed(value: Any, places: int) -> Decimal | None:
+    """The figure without zeros beyond `places` decimals; other digits are never cut off."""
+    if value is None:
+        return None
+    number = EXACT.create_decimal(value)
+    return number.quantize(Decimal(1).scaleb(-max(places, decimals_of(number))), context=EXACT)
+
+
+def amount_of(source: Source, measure: Measure, table: Table, scale: Scale | None = None) -> Amount:
+    """Returns the amount of `measure` in the rows of `table`.
+
+    Args:
+        source: where the measure belongs.
+        measure: the measure.
+        table: the rows.
+        scale: at how many decimals text is read, if the usual number has proved not to be enough.
+
+    Raises:
+        AnalystError: the column holds something that cannot be added up.
+    """
+
+    if measure.source_column == "*":
+        return Amount(literal(1), 0)
+    column = quoted(measure.source_column)
+    kind = table.columns[measure.source_column]
+    floating = kind in ("DOUBLE", "FLOAT") or measure.source_column in table.floating
+    if measure.aggregation == "count":
+        return Amount(column, 0)
+    decimal = re.fullmatch(r"DECIMAL\((\d+),\s*(\d+)\)", kind)
+    if decimal:
+        return Amount(_signed(column, measure), int(decimal[2]))
+    if kind in _INTEGERS:
+        whole = cast(column, "HUGEINT") if measure.sign < 0 else column
+        return Amount(_signed(whole, measure), 0)
+    if kind == "UHUGEINT":
+        return Amount(_signed(cast(column, "DECIMAL(38, 0)"), measure), 0)
+    if floating:
+        return _floating(column, measure, kind)
+    if kind == "VARCHAR":
+        return _from_text(column, measure, source.text, scale)
+    raise AnalystError(
+        f"source {source.name!r}: measure {measure.name!r} cannot be a {measure.aggregation}, because its "
+        f"column {measure.source_column!r} is {kind}; declare 'aggregation: count', or another column",
+        argument="measures",
+        given=measure.name,
+    )
+
+
+def common_scale(measure: Measure, amount: Amount) -> int:
+    """How many decimals the aggregate of `amount` has in the engine."""
+    if measure.aggregation == "count":
+        return 0
+    return amount.scale + 4 if measure.aggregation == "avg" else amount.scale
+
+
+def aggregates(measure: Measure, amount: Amount, name: str) -> dict[str, "exp.Expr"]:
+    """Returns the aggregates, by column name, from which the figure of `measure` is made.
+
+    The rows that they are taken over have the amount in column `name`, and `name_bad` and `name_nan` where those can
+    be.
+    """
+    from sqlglot import exp
+
+    column = exp.column(name)
+    found: dict[str, exp.Expr] = {}
+    match measure.aggregation:
+        case "sum" | "avg":
+            found[name] = exp.Sum(this=column)
+        case "min":
+            found[name] = exp.Min(this=column)
+        case "max":
+            found[name] = exp.Max(this=column)
+        case "count":
+            found[name] = exp.Count(this=column)
+    if measure.aggregation == "avg" or amount.floating:
+        found[f"{name}_n"] = exp.Count(this=column.copy())
+    if amount.floating:
+        found[f"{name}_size"] = exp.Sum(this=cast(exp.Abs(this=column.copy()), "DOUBLE"))
+    if amount.bad is not None:
+        found[f"{name}_bad"] = exp.Sum(this=exp.column(f"{name}_bad"))
+    if amount.not_a_number is not None:
+        found[f"{name}_nan"] = exp.Sum(this=exp.column(f"{name}_nan"))
+    return found
+
+
+def figure(measure: Measure, amount: Amount, name: str, scale: int) -> "exp.Expr":
+    """Returns the figure of `measure` as DECIMAL(38, scale), made of its aggregates.
+
+    An average is rounded half away from zero at `scale` decimals, by whole-number division.
+    """
+    from sqlglot import exp
+
+    column = exp.column(name)
+    whole = cast(column, f"DECIMAL(38, {scale})")
+    if measure.aggregation != "avg":
+        return whole
+    count = exp.column(f"{name}_n")
+    units = cast(exp.Mul(this=whole, expression=literal(10**scale)), "HUGEINT")
+    twice = exp.Add(this=exp.Mul(this=literal(2), expression=exp.Abs(this=units)), expression=count.copy())
+    divisor = exp.Mul(
+        this=literal(2),
+        expression=call("nullif", count.copy(), literal(0)),
+    )
+    quotient = exp.IntDiv(this=exp.paren(twice), expression=exp.paren(divisor))
+    signed = exp.Mul(this=call("sign", units.copy()), expression=exp.paren(quotient))
+    unit = cast(literal(str(Decimal(1).scaleb(-scale))), f"DECIMAL({scale + 1}, {scale})")
+    product = exp.Mul(this=cast(exp.paren(signed), "DECIMAL(" + f"{37 - scale}, 0)"), expression=unit)
+    return cast(product, f"DECIMAL(38, {scale})")
+
+
+def noise(measure: Measure, amount: Amount, name: str, scale: int) -> "exp.Expr":
+    """Returns how far a floating-point figure may be from what was meant, as DOUBLE; zero for exact ones.
+
+    Each value is off by half a unit in its last binary place (2**-53 of its size for a double, doubled here for the way
+    it was computed before it was stored) and by half of the last decimal it is read at.
+    """
+    from sqlglot import exp
+
+    if not amount.floating or measure.aggregation == "count":
+        return cast(literal(0), "DOUBLE")
+    size = exp.Mul(this=exp.column(f"{name}_size"), expression=literal(2.5e-16))
+    last = exp.Mul(this=exp.column(f"{name}_n"), expression=literal(10.0**-amount.scale))
+    total = exp.Coalesce(this=exp.Add(this=size, expression=last), expressions=[literal(0)])
+    if measure.aggregation == "sum":
+        return total
+    return call(
+        "greatest",
+        exp.Div(
+            this=exp.paren(total),
+            expression=call("greatest", exp.column(f"{name}_n"), literal(1)),
+        ),
+        cast(literal(10.0**-scale), "DOUBLE"),
+    )
+
+
+def scale_for(source: Source, measure: Measure, texts: list[str], longest: int) -> Scale:
+    """Returns a scale at which all of a column's text is read whole.
+
+    Args:
+        source: where the measure belongs.
+        measure: the measure.
+        texts: the values, cleaned, that the usual scale did not do for.
+        longest: the most decimals that any value without an exponent has.
+
+    Raises:
+        AnalystError: some text is no number, or the numbers need more than 38 digits.
+    """
+    places, digits, wrong = longest, 1, []
+    for text in texts:
+        number = _number(text)
+        if number is None:
+            wrong.append(text.removeprefix(_NO_NUMBER)[:40])
+            continue
+        if "e" in text.lower():
+            places = max(places, decimals_of(number))
+        digits = max(digits, number.adjusted() + 1)
+    where = f"source {source.name!r}: column {measure.source_column!r}"
+    if wrong:
+        shown = sorted(wrong)[:5]
+        raise AnalystError(
+            f"{where} has text that is no number, {len(wrong)} in all, such as {', '.join(map(repr, shown))}; correct "
+            f"the data, or declare under 'text' which signs it uses for decimals and thousands",
+            argument="measures",
+            given=measure.name,
+            values=shown,
+        )
+    if digits + places > 38:
+        raise AnalystError(
+            f"{where} needs {digits} digits before and {places} after the decimal sign; exact amounts have 38 at most",
+            argument="measures",
+            given=measure.name,
+        )
+    return Scale(places, proven=True)
+
+
+def _number(text: str) -> Decimal | None:
+    """The number that a text is, or None."""
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    plain = number.is_finite() and text.isascii() and "_" not in text
+    return EXACT.normalize(number) if plain else None
+
+
+def _floating(column: "exp.Expr", measure: Measure, kind: str) -> Amount:
+    from sqlglot import exp
+
+    scale = max(_FLOAT_SCALE, (measure.decimals or 0) + 4)
+    not_a_number = None
+    if kind in ("DOUBLE", "FLOAT"):
+        not_a_number = call("isnan", column)
+        column = when(exp.Not(this=not_a_number.copy()), cast(column, "VARCHAR"))
+    value = try_cast(column, f"DECIMAL(38, {scale})")
+    bad = exp.and_(exp.Not(this=is_null(column)), is_null(value))
+    return Amount(_signed(value, measure), scale, True, column, bad, not_a_number)
+
+
+def _from_text(column: "exp.Expr", measure: Measure, form: TextFormat, scale: Scale | None) -> Amount:
+    from sqlglot import exp
+
+    chosen = scale or Scale(max(_TEXT_SCALE, measure.decimals or 0))
+    text = _plain_number(call("nullif", call("trim", column, literal(" \t\r\n\u00a0")), literal("")), form)
+    value = try_cast(text, f"DECIMAL(38, {chosen.places})")
+    doubts = [is_null(value), call("contains", text, literal("_"))]
+    if not chosen.proven:
+        point = call("instr", text, literal("."))
+        decimals = exp.Sub(this=call("length", text), expression=point)
+        beyond = exp.GT(this=decimals, expression=literal(chosen.places))
+        doubts.append(exp.and_(exp.GT(this=point.copy(), expression=literal(0)), beyond))
+        doubts += [call("contains", text, literal(sign)) for sign in "eE"]
+    bad = exp.and_(exp.Not(this=is_null(text)), exp.paren(exp.or_(*doubts)))
+    return Amount(_signed(value, measure), chosen.places, False, text, bad)
+
+
+def _plain_number(text: "exp.Expr", form: TextFormat) -> "exp.Expr":
+    """The text with a decimal point, without thousands and with its minus in front; marked as none where it is none."""
+    from sqlglot import exp
+
+    plain = text
+    wrong: list[exp.Expr] = []
+    if form.thousands:
+        sign, point = re.escape(form.thousands), re.escape(form.decimal)
+        grouped = matches(text, rf"[-+]?\d{{1,3}}({sign}\d{{3}})*({point}\d*)?-?")
+        wrong.append(exp.and_(call("contains", text, literal(form.thousands)), exp.Not(this=grouped)))
+        plain = call("replace", plain, literal(form.thousands), literal(""))
+    if form.decimal != ".":
+        wrong.append(call("contains", plain, literal(".")))
+        plain = call("replace", plain, literal(form.decimal), literal("."))
+    behind = exp.and_(call("suffix", plain, literal("-")), matches(plain, r"[0-9.]+-"))
+    before = exp.DPipe(this=literal("-"), expression=call("rtrim", plain, literal("-")))
+    plain = when(behind, before, plain)
+    if not wrong:
+        return plain
+    return when(exp.or_(*wrong), exp.DPipe(this=literal(_NO_NUMBER), expression=text.copy()), plain)
+
+
+def _signed(value: "exp.Expr", measure: Measure) -> "exp.Expr":
+    from sqlglot import exp
+
+    return value if measure.sign > 0 else exp.Neg(this=exp.paren(value))

@@ -1,0 +1,304 @@
+"""Compare: two sources, aggregated per key, aligned, classed and summed up by the engine.
+
+`compare` is the whole of it: a request in, a result out, no state. Only what is kept leaves the engine. Neighbours:
+`alignment` (one row a key), `classify` (the rule), `diagnose` (what is probably wrong), `interpret` (the sentence).
+"""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Self, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from treadle.analyst.alignment import Aligned, Pair, align, whole
+from treadle.analyst.amounts import EXACT, trimmed
+from treadle.analyst.catalog import Catalog, Measure, Source, Tolerance
+from treadle.analyst.classify import Status, reason
+from treadle.analyst.comparison import Comparison, Difference, Part, Summary
+from treadle.analyst.diagnose import comparison_findings, currencies
+from treadle.analyst.errors import AnalystError
+from treadle.analyst.filters import Filters
+from treadle.analyst.interpret import interpret
+from treadle.analyst.keys import Key, chosen_measures, conditions_of, shared_key
+from treadle.analyst.rows import Side, settle
+from treadle.analyst.session import Bounds, Interrupt, Session
+from treadle.analyst.terms import literal, named
+
+STATUSES: tuple[Status, ...] = get_args(Status)
+_PARTS = 10
+
+
+class CompareRequest(BaseModel):
+    """What to compare."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    source_a: str = Field(description="the base: percentages are of its figures")
+    source_b: str
+    measures: list[str] | None = Field(default=None, description="measures; all that both sources have if left out")
+    dimensions: list[str] | None = Field(
+        default=None,
+        description="what to compare by; [] for the grand totals only; if left out, all dimensions that both sources "
+        "have, except those that a filter fixes to one value",
+    )
+    filters: Filters = Field(default_factory=list, description="conditions that must all hold, on both sides")
+    tolerance: Decimal | None = Field(default=None, ge=0, description="figures that differ by no more match")
+    relative_tolerance: Decimal | None = Field(
+        default=None, ge=0, description="minor differences are below this share of A (0.01 is 1 %)"
+    )
+    materiality: Decimal | None = Field(default=None, ge=0, description="and below this amount")
+    top: int = Field(default=20, ge=0, le=10_000, description="how many of the largest differences to list")
+    keep: int = Field(default=100_000, ge=0, le=5_000_000, description="how many keys to keep in full")
+
+    @property
+    def limits(self) -> Tolerance:
+        """The thresholds that were asked for."""
+        return Tolerance(self.tolerance, self.relative_tolerance, self.materiality)
+
+    @model_validator(mode="after")
+    def _limits_are_valid(self) -> Self:
+        _ = self.limits
+        return self
+
+
+def compare(
+    catalog: Catalog, request: CompareRequest, *, bounds: Bounds | None = None, interrupt: Interrupt | None = None
+) -> Comparison:
+    """Compares two sources.
+
+    Args:
+        catalog: the sources.
+        request: what to compare.
+        bounds: memory, threads and time that it may use.
+        interrupt: stops it from another thread.
+
+    Raises:
+        AnalystError: a name or value is not valid, or the data cannot be read or computed exactly.
+    """
+    a, b = catalog.source(request.source_a, "source_a"), catalog.source(request.source_b, "source_b")
+    pairs = _measures(a, b, request.measures)
+    keys = _keys(a, b, request)
+    sources = list({source.name: source for source in (a, b)}.values())
+    with Session(catalog, sources, bounds, interrupt) as session:
+        sides = [
+            Side(
+                letter,
+                index,
+                source,
+                keys,
+                [pair[index] for pair in pairs],
+                conditions_of(source, index, [a, b], request.filters),
+            )
+            for index, (letter, source) in enumerate((("a", a), ("b", b)))
+        ]
+        for side in sides:
+            side.open(session)
+        keys = settle(sides, keys)
+        found = align(session, sides, request.limits)
+        results = [_result(session, sides, keys, pair, request) for pair in found]
+    first, *more = results
+    return Comparison(
+        **{name: getattr(first, name) for name in first.__struct_fields__ if name != "more"}, more=tuple(more)
+    )
+
+
+def _measures(a: Source, b: Source, names: Sequence[str] | None) -> list[tuple[Measure, Measure]]:
+    """The measures of A with those of B that answer to the same names."""
+    pairs = []
+    for measure in chosen_measures(a, names) if names is None else [_either(a, b, name) for name in names]:
+        other = next((m for m in b.measures if m.names & measure.names), None)
+        if other is None:
+            if names is not None:
+                b.measure(measure.name)
+            continue
+        if other.aggregation != measure.aggregation:
+            raise AnalystError(
+                f"measure {measure.name!r} is a {measure.aggregation} in {a.name!r} and a {other.aggregation} in "
+                f"{b.name!r}; they cannot be compared",
+                argument="measures",
+                given=measure.name,
+            )
+        pairs.append((measure, other))
+    if not pairs:
+        raise AnalystError(
+            f"{a.name!r} and {b.name!r} have no measure in common; declare a synonym, or choose other sources",
+            argument="measures",
+            available=sorted({m.name for m in (*a.measures, *b.measures)}),
+        )
+    return list({pair[0].name: pair for pair in pairs}.values())
+
+
+def _either(a: Source, b: Source, name: str) -> Measure:
+    """The measure of A that `name` means, also if only B calls it that."""
+    if not any(name.strip().casefold() in measure.names for measure in a.measures):
+        for theirs in b.measures:
+            ours = next((m for m in a.measures if m.names & theirs.names), None)
+            if ours is not None and name.strip().casefold() in theirs.names:
+                return ours
+    return a.measure(name)
+
+
+def _keys(a: Source, b: Source, request: CompareRequest) -> list[Key]:
+    if request.dimensions is not None:
+        named = [shared_key(name, [a, b], "dimensions") for name in request.dimensions]
+    else:
+        fixed = {shared_key(item.dimension, [a, b], "filters").name for item in request.filters if item.fixes}
+        common = [item for item in a.dimensions if any(item.names & other.names for other in b.dimensions)]
+        named = [shared_key(item.name, [a, b], "dimensions") for item in common if item.name not in fixed]
+    return list({key.name: key for key in named}.values())
+
+
+def _result(
+    session: Session, sides: Sequence[Side], keys: Sequence[Key], pair: Pair, request: CompareRequest
+) -> Comparison:
+    measure = pair.measures[0]
+    names = (sides[0].source.name, sides[1].source.name)
+    used = [currencies(session, side, own) for side, own in zip(sides, pair.measures, strict=True)]
+    single = {name for names_ in used for name in names_}
+    unit = measure.unit or pair.measures[1].unit or (single.pop() if len(single) == 1 else "")
+    summary = _summary(session, sides, pair, names, unit)
+    rows = _differences(session, keys, pair, names, unit, max(request.keep, request.top))
+    top = [row for row in rows if row.status != "match"][: request.top]
+    aligned = Aligned(sides, tuple(keys), pair.at, measure, pair.limits, pair.places)
+    warnings = comparison_findings(session, aligned, summary, used)
+    asked = {str(item) for item in request.filters}
+    own = [tuple(str(item) for _, item in side.conditions if str(item) not in asked) for side in sides]
+    return Comparison(
+        source_a=names[0],
+        source_b=names[1],
+        measure=measure.name,
+        unit=unit,
+        dimensions=tuple(key.name for key in keys),
+        filters=tuple(str(item) for item in request.filters),
+        filters_a=own[0],
+        filters_b=own[1],
+        tolerance=pair.limits,
+        summary=summary,
+        top_differences=top,
+        by_dimension={key.name: _by_dimension(session, f"k{at}", pair, summary) for at, key in enumerate(keys)},
+        interpretation=interpret(
+            summary, top, names, measure.name, unit, tuple(key.name for key in keys), measure.additive
+        ),
+        warnings=warnings,
+        rows=rows[: request.keep],
+        rows_cut=summary.total_rows > request.keep,
+    )
+
+
+def _summary(session: Session, sides: Sequence[Side], pair: Pair, names: tuple[str, str], unit: str) -> Summary:
+    from sqlglot import exp
+
+    at = pair.at
+    counts = [exp.func("count_if", exp.EQ(this=exp.column(f"s{at}"), expression=literal(name))) for name in STATUSES]
+    absolute = exp.Sum(this=exp.Abs(this=exp.column(f"d{at}")))
+    statement = exp.select(*(named(count, f"c{n}") for n, count in enumerate(counts)), named(absolute, "absolute"))
+    found = session.run(statement.from_("aligned"))[0]
+    found = tuple(value or 0 for value in found)
+    total = sum(found[:5])
+    together = session.run(whole(sides, pair))
+    a, b, d, state = together[0] if together else (None, None, None, None)
+    figures = [trimmed(value, pair.places) for value in (a, b)]
+    base = EXACT.abs(figures[0] or Decimal(0))
+    difference = trimmed(d or 0, pair.places) or trimmed(0, pair.places) or Decimal(0)
+    return Summary(
+        total_rows=total,
+        matches=found[0],
+        minor_differences=found[1],
+        major_differences=found[2],
+        missing_in_a=found[3],
+        missing_in_b=found[4],
+        total_source_a=figures[0],
+        total_source_b=figures[1],
+        total_diff=difference,
+        total_absolute_diff=trimmed(found[5], pair.places) or Decimal(0),
+        match_rate=found[0] * 10_000 // total / 100 if total else None,
+        total_percentage_diff=_percentage(EXACT.abs(difference), base),
+        total_status=state,
+        total_reason=reason(state, figures[0], figures[1], pair.limits, names, unit) if state else "",
+    )
+
+
+def _differences(
+    session: Session, keys: Sequence[Key], pair: Pair, names: tuple[str, str], unit: str, limit: int
+) -> list[Difference]:
+    """The keys, the largest difference first; keys that do not match come before equally large ones that do."""
+    from sqlglot import exp
+
+    at = pair.at
+    columns = [f"k{n}" for n in range(len(keys))]
+    statement = exp.select(*columns, f"a{at}", f"b{at}", f"d{at}", f"s{at}", "na", "nb").from_("aligned")
+    state = exp.EQ(this=exp.column(f"s{at}"), expression=literal("match"))
+    statement = statement.order_by(
+        exp.Ordered(this=state, desc=False),
+        exp.Ordered(this=exp.Abs(this=exp.column(f"d{at}")), desc=True),
+        *(
+            exp.Ordered(this=key.format.sortable(exp.column(column)), desc=False, nulls_first=False)
+            for key, column in zip(keys, columns, strict=True)
+        ),
+    )
+    found = []
+    for row in session.run(statement.limit(limit)):
+        a, b, d, state_, rows_a, rows_b = row[len(keys) :]
+        a, b, difference = (trimmed(value, pair.places) for value in (a, b, d))
+        absolute = (difference or Decimal(0)).copy_abs()
+        found.append(
+            Difference(
+                key=dict(zip([key.name for key in keys], row, strict=False)),
+                source_a_value=a,
+                source_b_value=b,
+                diff=difference or absolute,
+                absolute_diff=absolute,
+                percentage_diff=_percentage(absolute, EXACT.abs(a or Decimal(0))),
+                status=state_,
+                reason=reason(state_, a, b, pair.limits, names, unit),
+                rows_a=rows_a,
+                rows_b=rows_b,
+            )
+        )
+    return found
+
+
+def _by_dimension(session: Session, column: str, pair: Pair, summary: Summary) -> list[Part]:
+    """The values of one dimension that carry the differences, the largest first."""
+    from sqlglot import exp
+
+    at, additive = pair.at, pair.measures[0].additive
+    absolute = exp.Sum(this=exp.Abs(this=exp.column(f"d{at}")))
+    differing = exp.func("count_if", exp.NEQ(this=exp.column(f"s{at}"), expression=literal("match")))
+    statement = (
+        exp.select(
+            column,
+            exp.Sum(this=exp.column(f"a{at}")),
+            exp.Sum(this=exp.column(f"b{at}")),
+            named(absolute, "absolute"),
+            named(differing, "differing"),
+            exp.Count(this=exp.Star()),
+        )
+        .from_("aligned")
+        .group_by(column)
+        .having("differing > 0")
+    )
+    statement = statement.order_by(
+        exp.Ordered(this=exp.column("absolute"), desc=True),
+        exp.Ordered(this=exp.column("differing"), desc=True),
+        exp.Ordered(this=exp.column(column), desc=False, nulls_first=False),
+    )
+    return [
+        Part(
+            value=value,
+            source_a_value=trimmed(a, pair.places) if additive else None,
+            source_b_value=trimmed(b, pair.places) if additive else None,
+            absolute_diff=trimmed(total, pair.places) or Decimal(0),
+            differences=count,
+            rows=rows,
+            share=_percentage(Decimal(total), summary.total_absolute_diff) or 0.0,
+        )
+        for value, a, b, total, count, rows in session.run(statement.limit(_PARTS))
+    ]
+
+
+def _percentage(part: Decimal, whole: Decimal) -> float | None:
+    """`part` in percent of `whole`, rounded to 4 decimals; None if `whole` is zero."""
+    if not whole:
+        return None
+    return float(EXACT.divide(EXACT.multiply(part, Decimal(100)), whole).quantize(Decimal("0.0001"), context=EXACT))

@@ -1,0 +1,310 @@
+"""Diagnosis: what is probably wrong when two sources differ, and what should be known before figures are used.
+
+Each check is a query over the aligned keys (or over a source's filtered rows) whose answer is a fact; it is told only
+where the fact holds, with what to declare or look at. Nothing here changes a figure.
+"""
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from treadle.analyst.alignment import Aligned
+from treadle.analyst.catalog import Measure
+from treadle.analyst.comparison import Finding, Summary
+from treadle.analyst.duplicates import duplicates
+from treadle.analyst.formats import Format, parse_format
+from treadle.analyst.keys import Key
+from treadle.analyst.rows import Side
+from treadle.analyst.session import Parameters, Session
+from treadle.analyst.terms import call, cast, literal, named
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+# Tried one after the other on keys that meet nothing; the first that makes any meet is the one proposed.
+_TRIALS = ("trim", "alpha(18)", "fiscal_period", "upper", "nfc", "trim, upper", "blank_as_null")
+_MOST_SHOWN = 5
+
+
+def comparison_findings(
+    session: Session, aligned: Aligned, summary: Summary, used: Sequence[Sequence[str]]
+) -> list[Finding]:
+    """Returns what is probably wrong in a comparison, the most telling first.
+
+    Args:
+        session: where the table `aligned` is.
+        aligned: what is needed to read it.
+        summary: the comparison's figures.
+        used: the currencies on each side.
+    """
+    found = list(_empty_sides(session, aligned))
+    if summary.differences and not found:
+        found += _spellings(session, aligned, summary)
+        found += _granularity(session, aligned)
+        found += _absent_values(session, aligned)
+        found += _patterns(session, aligned)
+        found += duplicates(session, aligned)
+    for side, values in zip(aligned.sides, used, strict=True):
+        found += _floating(session, side, aligned.at, "aligned")
+        found += _mixed(side, side.measures[aligned.at], values)
+    return found
+
+
+def data_findings(session: Session, side: Side) -> list[Finding]:
+    """Returns what should be known of the amounts in a query, whose groups are in the table `figures`."""
+    found: list[Finding] = []
+    for at, measure in enumerate(side.measures):
+        found += _floating(session, side, at, "figures")
+        found += _mixed(side, measure, currencies(session, side, measure))
+    return found
+
+
+def currencies(session: Session, side: Side, measure: Measure) -> list[str]:
+    """Returns the first currencies among a side's rows, if its measure is declared to have any."""
+    from sqlglot import exp
+
+    if not measure.currency or measure.aggregation == "count":
+        return []
+    dimension = side.source.dimension(measure.currency)
+    key = Key(dimension.name, (dimension,) * (side.index + 1), "string", dimension.format)
+    parameters = Parameters()
+    value = named(side.value_of(key), "currency")
+    statement = side.filtered(exp.select(value).distinct(), parameters).order_by("currency").limit(_MOST_SHOWN + 1)
+    return ["(none)" if row[0] is None else str(row[0]) for row in session.run(statement, parameters)]
+
+
+def _floating(session: Session, side: Side, at: int, table: str) -> Iterator[Finding]:
+    from sqlglot import exp
+
+    measure, amount = side.measures[at], side.amount(at)
+    if not amount.floating:
+        return
+    where = f"{measure.name} of {side.source.name}"
+    yield Finding(
+        "approximate",
+        f"{where} is approximate: its column holds floating-point numbers; differences that these "
+        f"can be off by count as matches",
+    )
+    if amount.not_a_number is not None:
+        count = session.run(
+            exp.select(
+                exp.Max(this=exp.column(f"{side.name(at)}_nan"))
+                if table == "figures"
+                else exp.Sum(this=exp.column(f"{side.name(at)}_nan"))
+            ).from_(table)
+        )[0][0]
+        if count:
+            yield Finding("not_a_number", f"{where}: {count} rows hold NaN and are left out, as if they were empty")
+
+
+def _mixed(side: Side, measure: Measure, used: Sequence[str]) -> Iterator[Finding]:
+    if len(used) < 2:
+        return
+    dimension = side.source.dimension(measure.currency)
+    each = any(item.members[side.index].name == dimension.name for item in side.keys)
+    what = "the totals" if each else "sums"
+    advice = "read them by currency only" if each else f"ask by {dimension.name}, or filter to one"
+    yield Finding(
+        "mixed_currencies",
+        f"{what} of {measure.name} in {side.source.name} add up several currencies ({_listed(used)}); {advice}",
+    )
+
+
+def _empty_sides(session: Session, aligned: Aligned) -> Iterator[Finding]:
+    """A side without rows, with the values that its filtered dimensions do have."""
+    from sqlglot import exp
+
+    for side in aligned.sides:
+        count = exp.Sum(this=exp.column(f"n{side.letter}"))
+        if session.run(exp.select(count).from_("aligned"))[0][0]:
+            continue
+        for key, condition in side.conditions:
+            if condition.op not in ("=", "in", "between", "like"):
+                continue
+            alone = Side(side.letter, side.index, side.source, [], [], [(key, condition)])
+            alone.table = side.table
+            parameters = Parameters()
+            if session.run(alone.filtered(exp.select(literal(1)), parameters).limit(1), parameters):
+                continue
+            value = named(side.value_of(key), "v")
+            every = exp.select(value).distinct().from_(side.table.relation.copy()).order_by("v").limit(_MOST_SHOWN + 1)
+            values = [str(row[0]) for row in session.run(every)]
+            yield Finding(
+                "filter_without_rows",
+                f"{side.source.name} has no row with {condition}; its values of "
+                f"{key.name} are {_listed(values) or 'none at all'}",
+            )
+        yield Finding("no_rows", f"{side.source.name} has no row that passes the filters")
+
+
+def _spellings(session: Session, aligned: Aligned, summary: Summary) -> Iterator[Finding]:
+    """Keys that would meet if one dimension were spelled alike."""
+    from sqlglot import exp
+
+    if not (summary.missing_in_a and summary.missing_in_b):
+        return
+    for at, key in enumerate(aligned.keys):
+        if key.type != "string":
+            continue
+        for trial in _TRIALS:
+            form = parse_format(trial)
+            missing = [
+                exp.select(*_spelled(aligned, at, form))
+                .distinct()
+                .from_("aligned")
+                .where(exp.EQ(this=aligned.column("s"), expression=literal(status)))
+                for status in ("missing_in_a", "missing_in_b")
+            ]
+            meeting = exp.Intersect(this=missing[0], expression=missing[1], distinct=True).subquery("meeting")
+            count = session.run(exp.select(exp.Count(this=exp.Star())).from_(meeting))[0][0]
+            if count:
+                declared = str(key.format | form)
+                yield Finding(
+                    "spelling",
+                    f"{count} keys that are missing on one side each would meet if {key.name} were "
+                    f"compared in another spelling: declare 'format: {declared}' on dimension "
+                    f"{key.name} of {aligned.names[0]} or {aligned.names[1]}",
+                )
+                break
+
+
+def _spelled(aligned: Aligned, at: int, form: Format) -> list["exp.Expr"]:
+    from sqlglot import exp
+
+    columns = [exp.column(f"k{number}") for number in range(len(aligned.keys))]
+    return [
+        named(form.apply(column) if number == at else column, f"k{number}") for number, column in enumerate(columns)
+    ]
+
+
+def _granularity(session: Session, aligned: Aligned) -> Iterator[Finding]:
+    """A dimension that one side does not break down by."""
+    from sqlglot import exp
+
+    for at, key in enumerate(aligned.keys):
+        counts = [
+            exp.Count(
+                this=exp.Distinct(
+                    expressions=[
+                        exp.Case(
+                            ifs=[
+                                exp.If(
+                                    this=exp.GT(this=exp.column(column), expression=literal(0)),
+                                    true=exp.Coalesce(
+                                        this=cast(exp.column(f"k{at}"), "VARCHAR"),
+                                        expressions=[literal("")],
+                                    ),
+                                )
+                            ]
+                        )
+                    ]
+                )
+            )
+            for column in ("na", "nb")
+        ]
+        shared = exp.func(
+            "count_if",
+            exp.and_(
+                exp.GT(this=exp.column("na"), expression=literal(0)),
+                exp.GT(this=exp.column("nb"), expression=literal(0)),
+            ),
+        )
+        in_a, in_b, both = session.run(exp.select(*counts, shared).from_("aligned"))[0]
+        if both or (in_a > 1) == (in_b > 1):
+            continue
+        coarse, fine = aligned.names if in_a == 1 else aligned.names[::-1]
+        yield Finding(
+            "granularity",
+            f"{coarse} does not break down by {key.name} (all its rows have one value there), "
+            f"{fine} does: compare without {key.name}",
+        )
+
+
+def _absent_values(session: Session, aligned: Aligned) -> Iterator[Finding]:
+    """Values of a dimension, such as a period or a company, that one side has and the other lacks altogether."""
+    from sqlglot import exp
+
+    for at, key in enumerate(aligned.keys):
+        for here, there, own, other in (("na", "nb", *aligned.names), ("nb", "na", *aligned.names[::-1])):
+            absent = (
+                exp.select(f"k{at}")
+                .from_("aligned")
+                .group_by(f"k{at}")
+                .having(
+                    exp.and_(
+                        exp.EQ(this=exp.Sum(this=exp.column(there)), expression=literal(0)),
+                        exp.GT(this=exp.Sum(this=exp.column(here)), expression=literal(0)),
+                    )
+                )
+            )
+            total = session.run(exp.select(exp.Count(this=exp.Star())).from_(absent.subquery("absent")))[0][0]
+            if not total:
+                continue
+            ordered = absent.order_by(exp.Ordered(this=exp.column(f"k{at}"), nulls_first=False)).limit(_MOST_SHOWN)
+            values = ["(none)" if row[0] is None else str(row[0]) for row in session.run(ordered)]
+            rest = f" and {total - len(values)} more" if total > len(values) else ""
+            yield Finding("absent", f"{other} has no row at all for {key.name} {', '.join(values)}{rest}, {own} has")
+
+
+def _patterns(session: Session, aligned: Aligned) -> Iterator[Finding]:
+    """One explanation for all keys that differ: a factor, a flipped sign, rows taken in more than once."""
+    from sqlglot import exp
+
+    a, b = (exp.Coalesce(this=aligned.column(letter), expressions=[literal(0)]) for letter in "ab")
+
+    def times(value: "exp.Expr", factor: int) -> "exp.Expr":
+        return exp.Mul(this=value.copy(), expression=literal(factor))
+
+    tests: dict[tuple[str, int, bool], exp.Expr] = {}
+    for factor in (10, 100, 1000):
+        tests["factor", factor, True] = exp.EQ(this=a.copy(), expression=times(b, factor))
+        tests["factor", factor, False] = exp.EQ(this=b.copy(), expression=times(a, factor))
+    tests["sign", 1, True] = exp.EQ(this=a.copy(), expression=exp.Neg(this=b.copy()))
+    for factor in (2, 3):
+        for first, second, rows, others, side in ((a, b, "na", "nb", True), (b, a, "nb", "na", False)):
+            tests["repeated", factor, side] = exp.and_(
+                exp.EQ(this=first.copy(), expression=times(second, factor)),
+                exp.EQ(this=exp.column(rows), expression=times(exp.column(others), factor)),
+            )
+    differing = exp.In(this=aligned.column("s"), expressions=[literal("minor_diff"), literal("major_diff")])
+    nonzero = exp.and_(
+        exp.NEQ(this=a.copy(), expression=literal(0)),
+        exp.NEQ(this=b.copy(), expression=literal(0)),
+    )
+    largest = exp.Max(this=call("greatest", exp.Abs(this=a.copy()), exp.Abs(this=b.copy())))
+    sizes = exp.select(exp.Count(this=exp.Star()), largest).from_("aligned").where(differing, nonzero)
+    total, size = session.run(sizes)[0]
+    # A product beyond 38 digits cannot be formed; amounts so large are not tested for factors.
+    if not total or Decimal(size).adjusted() > 22:
+        return
+    counts = session.run(
+        exp.select(*(exp.func("count_if", test) for test in tests.values()))
+        .from_("aligned")
+        .where(differing.copy(), nonzero.copy())
+    )[0]
+    for (kind, factor, on_a), count in zip(tests, counts, strict=True):
+        # One key that happens to be double is no sign of rows taken in twice.
+        enough = total > 1 or kind != "repeated"
+        if enough and (count == total or (total > 9 and count * 10 >= total * 9)):
+            large, small = aligned.names if on_a else aligned.names[::-1]
+            yield Finding(
+                kind,
+                _PATTERNS[kind].format(
+                    count=count, total=total, factor=factor, large=large, small=small, measure=aligned.measure.name
+                ),
+            )
+
+
+_PATTERNS = {
+    "factor": "in {count} of {total} keys that differ {large} is exactly {factor} times {small}: probably currency "
+    "decimals, or a unit such as thousands",
+    "sign": "in {count} of {total} keys that differ the two sides have the same amount with opposite signs: declare "
+    "'sign: -1' on measure {measure} of one of them",
+    "repeated": "in {count} of {total} keys that differ {large} has {factor} times the amount and {factor} times the "
+    "rows of {small}: its rows were probably taken in {factor} times",
+}
+
+
+def _listed(values: Sequence[str]) -> str:
+    shown = ", ".join(values[:_MOST_SHOWN])
+    return f"{shown}, …" if len(values) > _MOST_SHOWN else shown

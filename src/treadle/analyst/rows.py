@@ -1,0 +1,301 @@
+"""Rows: one side of a question as a SELECT with canonical keys, amounts and filters.
+
+A query has one side, a comparison two that share their keys. Everything in the statement is an identifier from the
+catalogue or a bound value.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING
+
+from treadle.analyst.amounts import Amount, Scale, amount_of, scale_for
+from treadle.analyst.catalog import Measure, Source
+from treadle.analyst.errors import AnalystError
+from treadle.analyst.filters import Filter, Scalar
+from treadle.analyst.formats import Format
+from treadle.analyst.keys import MOST_KEY_DECIMALS, Key, natural_type
+from treadle.analyst.session import Parameters, Session
+from treadle.analyst.tables import Demand, Table, open_table
+from treadle.analyst.terms import call, cast, literal, named, quoted
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+_ENGINE_TYPES: dict[str, str] = {
+    "integer": "HUGEINT",
+    "decimal": f"DECIMAL(38, {MOST_KEY_DECIMALS})",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP",
+    "boolean": "BOOLEAN",
+}
+
+Doubts = list[tuple[str, "Side", int]]
+"""Columns that count what could not be read, each with the side and measure that it is of."""
+
+Statement = tuple["exp.Expr", Parameters, str, Doubts]
+"""A statement that creates a table, its values, the table's name and what may be doubtful in it."""
+
+
+class Side:
+    """The rows of one source that a question looks at.
+
+    Args:
+        letter: what its columns' names begin with.
+        index: its place among the sides.
+        source: the source.
+        keys: what its rows are grouped by.
+        measures: its measures, in the question's order.
+        conditions: the filters, each with the key that it is on.
+    """
+
+    def __init__(
+        self,
+        letter: str,
+        index: int,
+        source: Source,
+        keys: Sequence[Key],
+        measures: Sequence[Measure],
+        conditions: Sequence[tuple[Key, Filter]],
+    ) -> None:
+        self.letter, self.index, self.source = letter, index, source
+        self.keys, self.measures, self.conditions = list(keys), list(measures), list(conditions)
+        self.scales: dict[int, Scale] = {}
+        self._amounts: dict[int, Amount] = {}
+        self.table: Table
+
+    def open(self, session: Session) -> None:
+        """Makes the source readable."""
+        dimensions = [key.members[self.index] for key in (*self.keys, *(key for key, _ in self.conditions))]
+        dimensions += [self.source.dimension(measure.currency) for measure in self.measures if measure.currency]
+        demand = Demand(tuple({item.name: item for item in dimensions}.values()), tuple(self.measures))
+        self.table = open_table(session, self.source, demand)
+
+    def settle(self, keys: Sequence[Key], conditions: Sequence[tuple[Key, Filter]]) -> None:
+        """Takes the keys once their types are known."""
+        self.keys, self.conditions = list(keys), list(conditions)
+
+    def name(self, at: int) -> str:
+        """The column of measure number `at`."""
+        return f"{self.letter}{at}"
+
+    def amount(self, at: int) -> Amount:
+        """The amount of measure number `at`."""
+        if at not in self._amounts:
+            self._amounts[at] = amount_of(self.source, self.measures[at], self.table, self.scales.get(at))
+        return self._amounts[at]
+
+    def value_of(self, key: Key) -> "exp.Expr":
+        """The canonical value of `key` in a row."""
+        from sqlglot import exp
+
+        dimension = key.members[self.index]
+        column: exp.Expr = quoted(dimension.source_column)
+        kind = self.table.columns[dimension.source_column]
+        if key.type == "string":
+            return key.format.apply(_as_text(column, kind))
+        if kind == "VARCHAR":
+            trimmed = call("trim", column)
+            column = call("nullif", trimmed, literal(""))
+        return cast(column, _ENGINE_TYPES[key.type])
+
+    def select(self, parameters: Parameters) -> "exp.Select":
+        """Returns the rows: keys k0, k1 and on, a mark that the row is of this side, and the amounts."""
+        from sqlglot import exp
+
+        columns = [named(self.value_of(key), f"k{at}") for at, key in enumerate(self.keys)]
+        columns.append(named(literal(1), f"n{self.letter}"))
+        for at in range(len(self.measures)):
+            amount = self.amount(at)
+            columns.append(named(amount.value.copy(), self.name(at)))
+            if amount.bad is not None:
+                columns.append(named(cast(amount.bad.copy(), "INT"), f"{self.name(at)}_bad"))
+            if amount.not_a_number is not None:
+                columns.append(named(cast(amount.not_a_number.copy(), "INT"), f"{self.name(at)}_nan"))
+        return self.filtered(exp.select(*columns), parameters)
+
+    def filtered(self, select: "exp.Select", parameters: Parameters) -> "exp.Select":
+        """Returns `select` from this side's table where its filters hold."""
+        select = select.from_(self.table.relation.copy())
+        conditions = [self._condition(key, condition, parameters) for key, condition in self.conditions]
+        return select.where(*conditions) if conditions else select
+
+    def rescale(self, session: Session, at: int) -> None:
+        """Finds the scale that holds all text of measure number `at`. Raises AnalystError if there is none."""
+        from sqlglot import exp
+
+        amount, measure = self.amount(at), self.measures[at]
+        if amount.text is None or amount.bad is None:
+            return
+        parameters = Parameters()
+        doubtful = self.filtered(exp.select(amount.text.copy()).distinct(), parameters).where(amount.bad.copy())
+        texts = [str(row[0]) for row in session.run(doubtful, parameters)]
+        if amount.floating:
+            raise AnalystError(
+                f"source {self.source.name!r}: column {measure.source_column!r} has floating-point values that cannot "
+                f"be added up: {', '.join(sorted(texts)[:5])}",
+                argument="measures",
+                given=measure.name,
+            )
+        if self.scales.get(at):
+            raise AnalystError(
+                f"source {self.source.name!r}: column {measure.source_column!r} holds amounts of more than 38 digits",
+                argument="measures",
+                given=measure.name,
+            )
+        point = call("instr", amount.text.copy(), literal("."))
+        length = exp.Sub(this=call("length", amount.text.copy()), expression=point)
+        plain = call("regexp_full_match", amount.text.copy(), literal(r"[-+]?\d*\.\d*"))
+        parameters = Parameters()
+        longest = self.filtered(exp.select(exp.Max(this=length)), parameters).where(plain)
+        self.scales[at] = scale_for(self.source, measure, texts, session.run(longest, parameters)[0][0] or 0)
+        del self._amounts[at]
+
+    def _condition(self, key: Key, condition: Filter, parameters: Parameters) -> "exp.Expr":
+        from sqlglot import exp
+
+        column = self.value_of(key)
+        if condition.op == "like":
+            text = column if key.type == "string" else cast(column, "VARCHAR")
+            return exp.Like(this=text, expression=cast(parameters.add(str(condition.value)), "VARCHAR"))
+        values = [self._bound(key, value, parameters) for value in condition.values if value is not None]
+        missing = exp.Is(this=column.copy(), expression=exp.null())
+        match condition.op:
+            case "is null":
+                return missing
+            case "is not null":
+                return exp.Not(this=missing)
+            case "=":
+                return exp.EQ(this=column, expression=values[0])
+            case "!=":
+                return exp.NullSafeNEQ(this=column, expression=values[0])
+            case "in" | "not in":
+                wanted = [exp.In(this=column, expressions=values)] if values else []
+                # A comparison with NULL is neither true nor false: a row without a value is decided on its own.
+                known = exp.and_(exp.Not(this=missing.copy()), exp.paren(exp.or_(*wanted))) if wanted else exp.false()
+                found = exp.paren(exp.or_(known, missing) if None in condition.values else known)
+                return found if condition.op == "in" else exp.Not(this=found)
+            case "between":
+                low, high = (key.format.sortable(value) for value in values)
+                return exp.Between(this=key.format.sortable(column), low=low, high=high)
+            case _:
+                comparison = {"<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE}[condition.op]
+                return comparison(this=key.format.sortable(column), expression=key.format.sortable(values[0]))
+
+    def _bound(self, key: Key, value: Scalar, parameters: Parameters) -> "exp.Expr":
+
+        if key.type == "string":
+            return key.format.apply(cast(parameters.add(_text_of(value)), "VARCHAR"))
+        return cast(parameters.add(_typed(key, value)), _ENGINE_TYPES[key.type])
+
+
+def typed_keys(sides: Sequence[Side], keys: Sequence[Key]) -> list[Key]:
+    """Returns the keys with the type and format that all sides share: text, unless they agree on another type."""
+    found = []
+    for key in keys:
+        formats = Format()
+        for member in key.members:
+            formats |= member.format
+        types = {
+            member.type or natural_type(side.table.columns[member.source_column])
+            for side, member in zip(sides, key.members, strict=True)
+        }
+        kind = next(iter(types)) if len(types) == 1 and not formats.steps else "string"
+        found.append(Key(key.name, key.members, kind, formats))
+    return found
+
+
+def settle(sides: Sequence[Side], keys: Sequence[Key]) -> list[Key]:
+    """Gives keys and conditions of all sides their shared type, now that the data are open; returns the keys."""
+    typed = typed_keys(sides, keys)
+    for side in sides:
+        conditions = []
+        for key, condition in side.conditions:
+            if len(key.members) == len(sides):
+                found = typed_keys(sides, [key])[0]
+            else:
+                alone = typed_keys([side], [key])[0]
+                found = Key(alone.name, alone.members * len(sides), alone.type, alone.format)
+            conditions.append((found, condition))
+        side.settle(typed, conditions)
+    return typed
+
+
+def places_of(measure: Measure, side: Side, at: int) -> int:
+    """How many decimals a figure is shown with at least."""
+    if measure.aggregation == "count":
+        return 0
+    if measure.decimals is not None:
+        return measure.decimals
+    amount = side.amount(at)
+    return min(amount.scale, 2) if amount.text is not None else amount.scale
+
+
+def build(session: Session, make: Callable[[], Statement]) -> None:
+    """Creates a table with `make()`; again, where a column of text needs another scale, until all amounts are whole."""
+    from sqlglot import exp
+
+    for _ in range(2):
+        statement, parameters, name, doubts = make()
+        session.run(statement, parameters)
+        if not doubts:
+            return
+        columns = [
+            exp.Coalesce(this=exp.Sum(this=exp.column(column)), expressions=[literal(0)]) for column, _, _ in doubts
+        ]
+        counts = session.run(exp.select(*columns).from_(name))[0]
+        wrong = [doubt for doubt, count in zip(doubts, counts, strict=True) if count]
+        if not wrong:
+            return
+        for _, side, at in wrong:
+            side.rescale(session, at)
+        session.run(exp.Drop(tables=[exp.to_table(name)], kind="TABLE"))
+    raise AnalystError("the amounts could not be read exactly")
+
+
+def _as_text(column: "exp.Expr", kind: str) -> "exp.Expr":
+    """The column as text in its shortest form: 1001 for 1001.0, a day for its midnight."""
+    from sqlglot import exp
+
+    if kind == "VARCHAR":
+        return column
+    text: exp.Expr = cast(column, "VARCHAR")
+    if kind.startswith(("DECIMAL", "DOUBLE", "FLOAT")):
+        pattern, by = r"(\.\d*?)0+$", r"\1"
+        text = call("regexp_replace", text, literal(pattern), literal(by))
+        return call("rtrim", text, literal("."))
+    if kind.startswith("TIMESTAMP"):
+        return call("regexp_replace", text, literal(r" 00:00:00(\+00)?$"), literal(""))
+    return text
+
+
+def _text_of(value: Scalar) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _typed(key: Key, value: Scalar) -> object:
+    """The value as the key's type. Raises AnalystError if it is none."""
+    text = _text_of(value).strip()
+    try:
+        match key.type:
+            case "integer":
+                return int(text)
+            case "decimal":
+                return Decimal(text)
+            case "date":
+                return date.fromisoformat(text)
+            case "timestamp":
+                return datetime.fromisoformat(text)
+            case "boolean":
+                return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
+            case _:
+                return text
+    except (ValueError, KeyError, InvalidOperation) as error:
+        raise AnalystError(
+            f"{text[:80]!r} is not a value of dimension {key.name!r}, which holds {key.type} values",
+            argument="filters",
+            given=text[:80],
+            expected=key.type,
+        ) from error

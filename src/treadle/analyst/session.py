@@ -1,0 +1,286 @@
+"""A session of the embedded engine: one private DuckDB in memory, for one question, closed in every way it could do
+harm.
+
+It may read the files of the sources it was opened for and nothing else, write only to its own temporary folder, and use
+bounded memory, threads and time. Its configuration is locked before the first statement. Statements come as SQLGlot
+expressions with bound values; there is no way in for SQL text. Neighbours: `tables` says how each kind of source is
+read.
+"""
+
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from msgspec import Struct
+
+from treadle.analyst.catalog import Catalog, Source
+from treadle.analyst.errors import AnalystError
+from treadle.analyst.terms import cast, literal
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+    from sqlglot import exp
+
+Row = tuple[Any, ...]
+_BATCH = 10_000
+
+
+class Bounds(Struct, frozen=True):
+    """What one question may use.
+
+    Attributes:
+        memory: the engine's memory limit, in DuckDB's terms; beyond it, it spills to disk.
+        threads: how many threads; None for one a core.
+        seconds: how long, from opening to the last row.
+        spill: how much may be spilled to disk, in DuckDB's terms.
+    """
+
+    memory: str = "2GB"
+    threads: int | None = None
+    seconds: float = 300.0
+    spill: str = "20GB"
+
+
+class Cancelled(AnalystError):
+    """The question was interrupted from outside."""
+
+
+class Interrupt:
+    """A switch that stops a question under way, from any thread. Once set, it stays set."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._set = False
+        self._stops: list[Callable[[], None]] = []
+
+    @property
+    def is_set(self) -> bool:
+        """Whether it has been set."""
+        return self._set
+
+    def set(self) -> None:
+        """Stops what is under way; does nothing if it is over."""
+        with self._lock:
+            self._set = True
+            for stop in self._stops:
+                stop()
+
+    def on_set(self, stop: Callable[[], None]) -> None:
+        """Has `stop` called when the switch is set; at once if it is."""
+        with self._lock:
+            self._stops.append(stop)
+            if self._set:
+                stop()
+
+    def forget(self, stop: Callable[[], None]) -> None:
+        """Undoes `on_set`."""
+        with self._lock:
+            self._stops.remove(stop)
+
+
+class Parameters:
+    """The values of one statement, each behind a placeholder."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, object] = {}
+
+    def add(self, value: object) -> "exp.Expr":
+        """Returns the placeholder of `value`."""
+        from sqlglot import exp
+
+        name = f"p{len(self.values)}"
+        self.values[name] = value
+        return exp.Placeholder(this=name)
+
+
+class Session:
+    """An open engine; use it in a `with` block.
+
+    Args:
+        catalog: says where the sources' files are.
+        sources: what may be read.
+        bounds: what it may use.
+        interrupt: stops it from outside.
+
+    Raises:
+        AnalystError: a file is missing or lies outside the catalogue's folders.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        sources: Sequence[Source],
+        bounds: Bounds | None = None,
+        interrupt: Interrupt | None = None,
+    ) -> None:
+        self.bounds = bounds or Bounds()
+        self.interrupt = interrupt or Interrupt()
+        self.files = {source.name: catalog.files(source) for source in sources}
+        self._stamps = self._stamp()
+        self._late = False
+        self._databases: dict[Path, str] = {
+            self.files[source.name][0]: f"db{at}" for at, source in enumerate(sources) if source.kind == "duckdb"
+        }
+        self._staged = 0
+
+    def __enter__(self) -> Self:
+        import duckdb
+
+        self._folder = tempfile.TemporaryDirectory(prefix="treadle-", ignore_cleanup_errors=True)
+        self._connection: DuckDBPyConnection = duckdb.connect(":memory:")
+        try:
+            self._close_off()
+        except BaseException:
+            self._connection.close()
+            self._folder.cleanup()
+            raise
+        self._stop = self._connection.interrupt
+        self.interrupt.on_set(self._stop)
+        self._timer = threading.Timer(self.bounds.seconds, self._time_out)
+        self._timer.daemon = True
+        self._timer.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._timer.cancel()
+        self._timer.join()
+        self.interrupt.forget(self._stop)
+        self._connection.close()
+        self._folder.cleanup()
+        if kind is None and self._stamp() != self._stamps:
+            raise AnalystError("a file changed while it was read, so that the figures may mix old and new; ask again")
+
+    @property
+    def folder(self) -> Path:
+        """Where temporary files of this session may be put."""
+        return Path(self._folder.name)
+
+    def plain(self, file: Path) -> Path:
+        """A path to the file that the engine does not take for a pattern."""
+        if not any(sign in str(file) for sign in "*?["):
+            return file
+        link = self.folder / f"link{len(list(self.folder.iterdir()))}{''.join(file.suffixes[-2:])}"
+        link.symlink_to(file)
+        return link
+
+    def database(self, file: Path) -> str:
+        """The name under which a DuckDB file is attached."""
+        return self._databases[file]
+
+    def run(self, statement: "exp.Expr", parameters: Parameters | None = None) -> list[Row]:
+        """Runs a statement and returns its rows.
+
+        Raises:
+            Cancelled: the interrupt was set.
+            AnalystError: it took too long, too much memory, or the data could not be computed with exactly.
+        """
+        sql = statement.sql(dialect="duckdb")
+        return self._execute(sql, parameters.values if parameters else None)
+
+    def stage(self, columns: Sequence[str], rows: Iterable[Sequence[str | None]]) -> str:
+        """Copies rows of text into a table of this session and returns the table's name."""
+        from sqlglot import exp
+
+        self._staged += 1
+        name = f"staged{self._staged}"
+        definitions = [
+            exp.ColumnDef(this=exp.to_identifier(column, quoted=True), kind=exp.DataType.build("VARCHAR"))
+            for column in columns
+        ]
+        self.run(exp.Create(kind="TABLE", this=exp.Schema(this=exp.to_table(name), expressions=definitions)))
+        batch: list[Sequence[str | None]] = []
+        for row in rows:
+            batch.append(row)
+            if len(batch) == _BATCH:
+                self._insert(name, batch)
+                batch = []
+        if batch:
+            self._insert(name, batch)
+        return name
+
+    def check(self) -> None:
+        """Raises if the session is to stop; for loops that run outside the engine."""
+        if self._late:
+            raise AnalystError(f"this took longer than {self.bounds.seconds:g} seconds; narrow it with filters")
+        if self.interrupt.is_set:
+            raise Cancelled("cancelled")
+
+    def _insert(self, name: str, batch: list[Sequence[str | None]]) -> None:
+        from sqlglot import exp
+
+        self.check()
+        parameters = Parameters()
+        columns = [
+            exp.func("unnest", cast(parameters.add(list(column)), "VARCHAR[]")) for column in zip(*batch, strict=True)
+        ]
+        self.run(exp.Insert(this=exp.to_table(name), expression=exp.select(*columns)), parameters)
+
+    def _close_off(self) -> None:
+        from sqlglot import exp
+
+        for file, name in self._databases.items():
+            self._execute(f"ATTACH {literal(str(file)).sql('duckdb')} AS {name} (READ_ONLY)", None)
+        files = [literal(str(file)) for files in self.files.values() for file in files]
+        folder = literal(str(self.folder))
+        settings: dict[str, exp.Expr] = {
+            "allowed_paths": exp.Array(expressions=files),
+            "allowed_directories": exp.Array(expressions=[folder]),
+            "temp_directory": folder.copy(),
+            "max_temp_directory_size": literal(self.bounds.spill),
+            "memory_limit": literal(self.bounds.memory),
+            "autoload_known_extensions": exp.false(),
+            "autoinstall_known_extensions": exp.false(),
+            "python_enable_replacements": exp.false(),
+            "TimeZone": literal("UTC"),
+        }
+        if self.bounds.threads:
+            settings["threads"] = literal(self.bounds.threads)
+        settings |= {"enable_external_access": exp.false(), "lock_configuration": exp.true()}
+        for name, value in settings.items():
+            self._execute(f"SET {name} = {value.sql('duckdb')}", None)
+
+    def _execute(self, sql: str, values: dict[str, object] | None) -> list[Row]:
+        import duckdb
+
+        self.check()
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except duckdb.InterruptException as error:
+            self.check()
+            raise Cancelled("cancelled") from error
+        except duckdb.OutOfMemoryException as error:
+            raise AnalystError(
+                f"this needs more memory than {self.bounds.memory}; ask for fewer dimensions or narrow it with filters"
+            ) from error
+        except duckdb.OutOfRangeException as error:
+            raise AnalystError(
+                f"the amounts are too large to be computed exactly (38 digits is the most): {_first_line(error)}"
+            ) from error
+        except duckdb.ConversionException as error:
+            raise AnalystError(f"a value is not what its column is declared to be: {_first_line(error)}") from error
+        except duckdb.Error as error:
+            raise AnalystError(f"the engine could not read the data: {_first_line(error)}") from error
+
+    def _time_out(self) -> None:
+        self._late = True
+        self._connection.interrupt()
+
+    def _stamp(self) -> list[tuple[Path, int, int]]:
+        stamps = []
+        for file in (file for files in self.files.values() for file in files):
+            try:
+                state = file.stat()
+            except OSError:
+                stamps.append((file, 0, -1))
+            else:
+                stamps.append((file, state.st_mtime_ns, state.st_size))
+        return stamps
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]

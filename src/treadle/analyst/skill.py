@@ -1,0 +1,222 @@
+"""The data-analyst skill: `list_sources`, `query_source` and `compare_sources` as tools for a model.
+
+The tools run the engine in a thread and stop it when they are cancelled; the model is shown little, the application
+gets the whole.
+"""
+
+from collections.abc import Callable
+from decimal import Decimal
+from functools import partial
+from typing import Annotated, Any, TypeVar
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+from pydantic import Field, ValidationError
+
+from treadle.analyst.catalog import Catalog, Source
+from treadle.analyst.compare import CompareRequest, compare
+from treadle.analyst.errors import AnalystError
+from treadle.analyst.filters import Filters
+from treadle.analyst.query import QueryRequest, query
+from treadle.analyst.sample import sample_catalog
+from treadle.analyst.session import Bounds, Interrupt
+from treadle.tools import Skill, Tool, ToolResult, tool
+
+T = TypeVar("T")
+
+INSTRUCTIONS = """\
+You answer questions about figures in named data sources. The engine computes, you explain.
+- Never compute, add up, subtract, estimate or round a figure yourself: totals, differences, percentages and rankings
+  are in the tools' results. Report them as they stand there, with their unit.
+- To compare two sources call compare_sources once; it totals both sides itself. Do not query each side and compare by
+  hand.
+- For the figures of a single source call query_source.
+- Name only sources, dimensions and measures that exist. If you are not sure of a name call list_sources first; if a
+  tool says that a name is unknown, use the nearest that it offers and say so.
+- What the question fixes (company 1001, period 202401) is a filter. What it wants to see side by side (per company, by
+  account) is a dimension.
+- In a follow-up keep the sources, filters and dimensions of the question before, except for what it changes.
+- Say which filters held. Repeat every warning of a result that bears on the answer, and say when figures are
+  approximate."""
+
+_SHOWN_ROWS = 50
+_KEPT_ROWS = 10_000
+
+
+def analyst_skill(catalog: Catalog | None = None, *, bounds: Bounds | None = None) -> Skill:
+    """Returns the skill "analyst".
+
+    Args:
+        catalog: the sources that it may ask; the sample sources if left out.
+        bounds: memory, threads and time that one question may use.
+    """
+    known = sample_catalog() if catalog is None else catalog
+    return Skill(
+        name="analyst",
+        instructions=f"{INSTRUCTIONS}\nThe sources are: {', '.join(known.sources)}.",
+        tools=[_list_tool(known), _query_tool(known, bounds), _compare_tool(known, bounds)],
+        description="Queries and compares named data sources; the figures come from the engine.",
+    )
+
+
+def describe(source: Source) -> dict[str, Any]:
+    """Returns what a model or a person needs to know of a source to ask it."""
+    return {
+        "name": source.name,
+        "description": source.description,
+        "kind": source.kind,
+        "dimensions": [
+            _filled(name=item.name, description=item.description, synonyms=list(item.synonyms), type=item.type)
+            for item in source.dimensions
+        ],
+        "measures": [
+            _filled(
+                name=item.name,
+                description=item.description,
+                synonyms=list(item.synonyms),
+                aggregation=item.aggregation,
+                unit=item.unit,
+                currency=item.currency,
+            )
+            for item in source.measures
+        ],
+        "default_filters": [str(item) for item in source.default_filters],
+    }
+
+
+def _list_tool(catalog: Catalog) -> Tool:
+    async def list_sources(
+        source: Annotated[str | None, Field(description="name of the only source to describe; all if left out")] = None,
+    ) -> dict[str, Any]:
+        """Lists the data sources with their dimensions (what to filter and group by) and measures (the figures)."""
+        found = list(catalog.sources.values()) if source is None else [catalog.source(source)]
+        return {"sources": [describe(item) for item in found]}
+
+    return tool(list_sources, effect="read")
+
+
+def _query_tool(catalog: Catalog, bounds: Bounds | None) -> Tool:
+    async def query_source(
+        source: Annotated[str, Field(description="name of the source")],
+        measures: Annotated[
+            list[str] | None, Field(description="measures to compute; all of the source's if left out")
+        ] = None,
+        dimensions: Annotated[
+            list[str] | None, Field(description="dimensions to group by; the grand total only if left out")
+        ] = None,
+        filters: Annotated[Filters | None, Field(description="conditions that must all hold")] = None,
+        order: Annotated[
+            list[str] | None,
+            Field(description="what to sort by: names of asked measures or dimensions, ' desc' after one to descend"),
+        ] = None,
+        limit: Annotated[int, Field(ge=1, le=1000, description="most rows to return")] = _SHOWN_ROWS,
+    ) -> ToolResult:
+        """Computes figures of one source: totals, or figures by dimension, filtered and sorted; never single rows.
+
+        Amounts come as text so that no digit is lost. `totals` are over all groups, also those beyond the limit.
+        """
+        request = _request(
+            QueryRequest,
+            source=source,
+            measures=measures,
+            dimensions=dimensions or [],
+            filters=filters or [],
+            order=order or [],
+            limit=_KEPT_ROWS,
+        )
+        found = await _in_thread(partial(query, catalog, request, bounds=bounds))
+        return ToolResult(for_model=found.to_dict(rows=limit), for_app=found.to_dict())
+
+    return tool(query_source, effect="read", timeout=_timeout(bounds))
+
+
+def _compare_tool(catalog: Catalog, bounds: Bounds | None) -> Tool:
+    async def compare_sources(
+        source_a: Annotated[str, Field(description="name of the first source, the base of percentages")],
+        source_b: Annotated[str, Field(description="name of the second source")],
+        measures: Annotated[
+            list[str] | None, Field(description="measures to compare; all that both have if left out")
+        ] = None,
+        dimensions: Annotated[
+            list[str] | None,
+            Field(
+                description="dimensions to compare by, one row a combination; [] for the grand totals only; "
+                "if left out, all that both have except those that a filter fixes"
+            ),
+        ] = None,
+        filters: Annotated[Filters | None, Field(description="conditions that must all hold, on both sides")] = None,
+        tolerance: Annotated[
+            Decimal | None, Field(description="amounts that differ by no more than this match; usually left out")
+        ] = None,
+        top: Annotated[int, Field(ge=0, le=100, description="how many of the largest differences to list")] = 10,
+    ) -> ToolResult:
+        """Compares two sources: totals of both, their difference, and each key classed as matching or not.
+
+        Returns a summary (total_source_a, total_source_b, total_diff, match_rate, counts), the largest differences with
+        the reason for their class, the values of each dimension that carry the differences, an interpretation and
+        warnings. Amounts come as text so that no digit is lost.
+        """
+        request = _request(
+            CompareRequest,
+            source_a=source_a,
+            source_b=source_b,
+            measures=measures,
+            dimensions=dimensions,
+            filters=filters or [],
+            tolerance=tolerance,
+            top=top,
+            keep=_KEPT_ROWS,
+        )
+        found = await _in_thread(partial(compare, catalog, request, bounds=bounds))
+        return ToolResult(for_model=found.to_dict(), for_app=found.to_dict(rows=True))
+
+    return tool(compare_sources, effect="read", timeout=_timeout(bounds))
+
+
+async def _in_thread(work: Callable[..., T]) -> T:
+    """Runs `work(interrupt=…)` in a thread; if cancelled, interrupts it and waits until the thread has ended."""
+    interrupt = Interrupt()
+
+    async def watch() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            interrupt.set()
+
+    outcome: list[T] = []
+    failure: list[Exception] = []
+
+    def run() -> None:
+        try:
+            outcome.append(work(interrupt=interrupt))
+        except Exception as error:
+            failure.append(error)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(watch)
+        await anyio.to_thread.run_sync(run)
+        group.cancel_scope.cancel()
+    if failure:
+        await anyio.lowlevel.checkpoint_if_cancelled()  # the thread's end of it is not the caller's error
+        raise failure[0]
+    return outcome[0]
+
+
+def _request(kind: Callable[..., T], **values: Any) -> T:
+    """Makes a request, turning a validation error into one that names the argument."""
+    try:
+        return kind(**values)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        argument = str(first["loc"][0]) if first["loc"] else None
+        raise AnalystError(f"{argument or 'the request'}: {first['msg']}", argument=argument) from error
+
+
+def _timeout(bounds: Bounds | None) -> float:
+    """A little more than the engine's own limit, whose message says more."""
+    return (bounds or Bounds()).seconds + 5.0
+
+
+def _filled(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value}

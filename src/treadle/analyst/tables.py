@@ -1,0 +1,291 @@
+"""Tables: how each kind of source becomes rows in a session.
+
+A reader makes one kind of source readable and says with what types; it is told what is wanted of it.
+CSV is read as text and never guessed at: what is a number, and how exact, is decided when amounts are computed. JSON is
+parsed here and not by the engine, which would pass its numbers through floating point.
+"""
+
+import csv
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from treadle.analyst.catalog import Dimension, Measure, Member, Source
+from treadle.analyst.errors import AnalystError
+from treadle.analyst.session import Session
+from treadle.analyst.terms import call, literal
+from treadle.tools.errors import nearest
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+_NATIVE_ENCODINGS = {"utf-8": "utf-8", "utf-16": "utf-16", "iso8859-1": "latin-1"}
+
+
+class Demand(Struct, frozen=True):
+    """What is wanted of a source: the dimensions and measures that a question touches."""
+
+    dimensions: tuple[Dimension, ...]
+    measures: tuple[Measure, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns in the data, each once."""
+        members: list[Member] = [*self.dimensions, *(item for item in self.measures if item.source_column != "*")]
+        return tuple(dict.fromkeys(item.source_column for item in members))
+
+
+class Table(Struct, frozen=True):
+    """Rows in a session.
+
+    Attributes:
+        relation: what stands after FROM.
+        columns: the engine's type of each column, by name.
+        floating: columns of text whose values were floating-point numbers in the source.
+        whole: whether all columns of the source are there, not only those that were wanted.
+    """
+
+    relation: "exp.Expr"
+    columns: dict[str, str]
+    floating: frozenset[str] = frozenset()
+    whole: bool = True
+
+
+class Reader(Protocol):
+    """Makes the rows of one kind of source readable in a session."""
+
+    def __call__(self, session: Session, source: Source, demand: Demand) -> Table:
+        """Returns the table. Raises AnalystError if it cannot be read or lacks a column."""
+
+
+def open_table(session: Session, source: Source, demand: Demand) -> Table:
+    """Returns the rows of `source` with the columns that `demand` needs."""
+    table = READERS[source.kind](session, source, demand)
+    for column in demand.columns:
+        if column not in table.columns:
+            near = nearest(column, table.columns)
+            advice = f"; did you mean {near!r}?" if near else ""
+            raise AnalystError(
+                f"source {source.name!r} has no column {column!r} in its data{advice}",
+                argument="source",
+                given=column,
+                nearest=near,
+                available=list(table.columns),
+            )
+    return table
+
+
+def read_csv(session: Session, source: Source, demand: Demand) -> Table:
+    """CSV files, gzipped or not, as text; all must have the same columns."""
+    from sqlglot import exp
+
+    text = source.text
+    headers = {file: _header(file, source) for file in session.files[source.name]}
+    columns = next(iter(headers.values()))
+    for file, header in headers.items():
+        if header != columns:
+            raise AnalystError(f"source {source.name!r}: the columns of {file.name} are not those of the other files")
+    native = _NATIVE_ENCODINGS.get(text.encoding)
+    files = list(headers) if native else [_transcoded(session, file, text.encoding) for file in headers]
+    options: dict[str, exp.Expr] = {
+        "auto_detect": exp.false(),
+        "header": exp.true(),
+        "delim": literal(text.delimiter),
+        "quote": literal('"'),
+        "escape": literal('"'),
+        "nullstr": literal(""),
+        "allow_quoted_nulls": exp.false(),
+        "encoding": literal(native or "utf-8"),
+        "columns": exp.Struct(
+            expressions=[
+                exp.PropertyEQ(this=exp.to_identifier(name, quoted=True), expression=literal("VARCHAR"))
+                for name in columns
+            ]
+        ),
+    }
+    return Table(_scan("read_csv", [session.plain(file) for file in files], options), dict.fromkeys(columns, "VARCHAR"))
+
+
+def read_parquet(session: Session, source: Source, demand: Demand) -> Table:
+    """Parquet files, with their own types."""
+    scan = _scan("read_parquet", [session.plain(file) for file in session.files[source.name]], {})
+    return Table(scan, _described(session, scan))
+
+
+def read_duckdb(session: Session, source: Source, demand: Demand) -> Table:
+    """A table or view of a DuckDB file that the session has attached."""
+    from sqlglot import exp
+
+    file = session.files[source.name][0]
+    parts = source.table.split(".")
+    table = exp.Table(
+        this=exp.to_identifier(parts[-1], quoted=True),
+        db=exp.to_identifier(parts[-2] if len(parts) > 1 else "main", quoted=True),
+        catalog=exp.to_identifier(session.database(file), quoted=True),
+    )
+    return Table(table, _described(session, table))
+
+
+def read_sqlite(session: Session, source: Source, demand: Demand) -> Table:
+    """A table or view of a SQLite file, its columns copied as text; which of them held floats is kept."""
+    file = session.files[source.name][0]
+    table = source.table.replace('"', '""')
+    floating: set[str] = set()
+    try:
+        with closing(
+            sqlite3.connect(f"file:{quote(str(file))}?mode=ro", uri=True, check_same_thread=False)
+        ) as database:
+            stop = database.interrupt
+            session.interrupt.on_set(stop)
+            try:
+                known = [row[1] for row in database.execute(f'PRAGMA table_xinfo("{table}")')]
+                if not known:
+                    raise AnalystError(f"source {source.name!r}: there is no table {source.table!r} in {file.name}")
+                columns = [name for name in demand.columns if name in known]
+                listed = ", ".join('"{}"'.format(name.replace('"', '""')) for name in columns) or "1"
+                # The names come from the catalogue and are quoted; SQLite has no placeholders for names.
+                rows = database.execute(f'SELECT {listed} FROM "{table}"')  # noqa: S608
+                name = session.stage(columns or ["1"], _sqlite_text(rows, columns, floating, source))
+            finally:
+                session.interrupt.forget(stop)
+    except sqlite3.Error as error:
+        session.check()
+        raise AnalystError(f"source {source.name!r}: {file.name} cannot be read: {error}") from error
+    return _staged(name, columns, floating, known)
+
+
+def read_json(session: Session, source: Source, demand: Demand) -> Table:
+    """JSON files, an array of objects or an object a line, copied as text with every digit."""
+    files = session.files[source.name]
+    columns = list(demand.columns)
+    floating: set[str] = set()
+    seen: set[str] = set()
+
+    def rows() -> Iterator[list[str | None]]:
+        for file in files:
+            for record in _records(file, source):
+                seen.update(record)
+                yield [_json_text(record.get(column)) for column in columns] or [None]
+
+    name = session.stage(columns or ["1"], rows())
+    found = [column for column in columns if column in seen] if seen else columns
+    return _staged(name, found, floating, list(seen))
+
+
+READERS: dict[str, Reader] = {
+    "csv": read_csv,
+    "parquet": read_parquet,
+    "duckdb": read_duckdb,
+    "sqlite": read_sqlite,
+    "json": read_json,
+}
+
+
+def _scan(function: str, files: list[Path], options: Mapping[str, "exp.Expr"]) -> "exp.Expr":
+    from sqlglot import exp
+
+    paths = exp.Array(expressions=[literal(str(file)) for file in files])
+    named = [exp.PropertyEQ(this=exp.to_identifier(name), expression=value) for name, value in options.items()]
+    return exp.Table(this=call(function, paths, *named))
+
+
+def _described(session: Session, relation: "exp.Expr") -> dict[str, str]:
+    from sqlglot import exp
+
+    statement = exp.Describe(this=exp.select("*").from_(relation.copy()))
+    return {str(row[0]): str(row[1]) for row in session.run(statement)}
+
+
+def _staged(name: str, columns: list[str], floating: set[str], known: list[str]) -> Table:
+    from sqlglot import exp
+
+    types = dict.fromkeys(columns, "VARCHAR")
+    return Table(
+        exp.to_table(name), types if columns else dict.fromkeys(known, "VARCHAR"), frozenset(floating), whole=False
+    )
+
+
+def _header(file: Path, source: Source) -> list[str]:
+    encoding = "utf-8-sig" if source.text.encoding == "utf-8" else source.text.encoding
+    opened = _opener(file)
+    try:
+        with opened(encoding) as lines:
+            header = next(csv.reader(lines, delimiter=source.text.delimiter), None)
+    except (OSError, UnicodeError, csv.Error) as error:
+        raise AnalystError(f"source {source.name!r}: {file.name} cannot be read as {encoding} text: {error}") from error
+    if not header:
+        raise AnalystError(f"source {source.name!r}: {file.name} has no line of column names")
+    for name in header:
+        if header.count(name) > 1:
+            raise AnalystError(f"source {source.name!r}: {file.name} has two columns called {name!r}")
+    return header
+
+
+def _opener(file: Path) -> Callable[[str], Any]:
+    import gzip
+
+    if file.suffix == ".gz":
+        return lambda encoding: gzip.open(file, "rt", encoding=encoding, newline="")
+    return lambda encoding: file.open(encoding=encoding, newline="")
+
+
+def _transcoded(session: Session, file: Path, encoding: str) -> Path:
+    """A copy of the file in UTF-8, for encodings that the engine does not read."""
+    number = len(list(session.folder.glob("text*.csv")))
+    copy = session.folder / f"text{number}.csv"
+    try:
+        with _opener(file)(encoding) as lines, copy.open("w", encoding="utf-8", newline="") as out:
+            while piece := lines.read(1 << 20):
+                session.check()
+                out.write(piece)
+    except UnicodeError as error:
+        raise AnalystError(f"{file.name} is not {encoding} text: {error}") from error
+    return copy
+
+
+def _records(file: Path, source: Source) -> Iterator[dict[str, Any]]:
+    """The objects of a JSON file: an array of them, or one a line."""
+    try:
+        with _opener(file)("utf-8-sig") as lines:
+            first = lines.read(1024).lstrip()[:1]
+            lines.seek(0)
+            if first == "[":
+                records = json.load(lines, parse_float=str, parse_int=str, parse_constant=str)
+            else:
+                records = (
+                    json.loads(line, parse_float=str, parse_int=str, parse_constant=str)
+                    for line in lines
+                    if line.strip()
+                )
+            for record in records:
+                if not isinstance(record, dict):
+                    raise AnalystError(f"source {source.name!r}: {file.name} holds something other than objects")
+                yield record
+    except (OSError, ValueError) as error:
+        raise AnalystError(f"source {source.name!r}: {file.name} is not valid JSON: {error}") from error
+
+
+def _json_text(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value)
+
+
+def _sqlite_text(
+    rows: Iterator[tuple[object, ...]], columns: list[str], floating: set[str], source: Source
+) -> Iterator[list[str | None]]:
+    for row in rows:
+        texts: list[str | None] = []
+        for column, value in zip(columns, row, strict=False):
+            if isinstance(value, bytes):
+                raise AnalystError(f"source {source.name!r}: column {column!r} holds binary data")
+            if isinstance(value, float):
+                floating.add(column)
+            texts.append(value if value is None or isinstance(value, str) else repr(value))
+        yield texts or [None]

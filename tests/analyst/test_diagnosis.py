@@ -1,0 +1,151 @@
+"""What is probably wrong is told where it is true, and not where it is not; the interpretation is true."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from treadle.analyst import Catalog, CompareRequest, Comparison, Measure, QueryRequest, compare, query
+
+COLUMNS = ("company", "period", "amount")
+ROWS = [("1", "01", "100.00"), ("1", "02", "250.00"), ("2", "01", "-75.00"), ("2", "02", "3.20")]
+
+
+def kinds(found: Comparison) -> list[str]:
+    return [finding.kind for finding in found.warnings]
+
+
+def changed(by: Callable[[float], float]) -> list[tuple[str, ...]]:
+    return [(*row[:2], f"{by(float(row[2])):.2f}") for row in ROWS]
+
+
+@pytest.fixture
+def against(make: Any, confront: Callable[..., Comparison]) -> Callable[..., Comparison]:
+    def run(rows_b: Any, rows_a: Any = ROWS, **request: Any) -> Comparison:
+        return confront(make("left", rows_a, columns=COLUMNS), make("right", rows_b, columns=COLUMNS), **request)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("rows", "kind", "piece"),
+    [
+        (changed(lambda v: v * 100), "factor", "right is exactly 100 times left"),
+        (changed(lambda v: v / 10), "factor", "left is exactly 10 times right"),
+        (changed(lambda v: v * 1000), "factor", "right is exactly 1000 times left"),
+        (changed(lambda v: -v), "sign", "declare 'sign: -1' on measure amount"),
+        (ROWS * 2, "repeated", "right has 2 times the amount and 2 times the rows of left"),
+        (
+            [*ROWS, ROWS[0]],
+            "duplicates",
+            "right holds identical rows; taken once each, 1 keys that differ would be equal",
+        ),
+        ([row for row in ROWS if row[1] == "01"], "absent", "right has no row at all for period 02, left has"),
+        ([(c, "#", v) for c, _, v in ROWS], "granularity", "right does not break down by period"),
+        ([(f"000{c}", p, v) for c, p, v in ROWS], "spelling", "declare 'format: alpha(18)' on dimension company"),
+        ([(c, f"{p} ", v) for c, p, v in ROWS], "spelling", "declare 'format: trim' on dimension period"),
+    ],
+)
+def test_what_is_probably_wrong(against: Callable[..., Comparison], rows: Any, kind: str, piece: str) -> None:
+    found = against(rows)
+    (finding,) = [finding for finding in found.warnings if finding.kind == kind]
+    assert piece in finding.message
+
+
+def test_nothing_is_suspected_where_nothing_is_wrong(against: Callable[..., Comparison]) -> None:
+    assert kinds(against(ROWS)) == []
+    assert kinds(against(ROWS * 2, ROWS * 2)) == []
+    one_off = [*ROWS[:3], ("2", "02", "9.99")]
+    assert kinds(against(one_off)) == []
+
+
+def test_rows_that_differ_in_an_undeclared_column_are_no_duplicates(
+    make: Any, confront: Callable[..., Comparison]
+) -> None:
+    import msgspec
+
+    columns = ("company", "document", "amount")
+    left = make("left", [("1", "a", "5.00"), ("1", "b", "5.00")], columns=columns)
+    left = msgspec.structs.replace(left, dimensions=left.dimensions[:1])
+    assert kinds(confront(left, make("right", [("1", "5.00")]))) == []
+
+
+def test_a_source_agrees_with_itself(make: Any, tmp_path: Path) -> None:
+    source = make("s", ROWS * 2, columns=COLUMNS)
+    found = compare(Catalog([source], tmp_path), CompareRequest(source_a="s", source_b="s"))
+    assert found.summary.matches == found.summary.total_rows == 4
+
+
+def test_currencies_mixed_in_one_sum(make: Any, confront: Callable[..., Comparison], tmp_path: Path) -> None:
+    columns = ("company", "currency", "amount")
+    source = make(
+        "s", [("1", "EUR", "1.00"), ("1", "USD", "1.00"), ("2", "EUR", "5.00")], columns=columns, currency="currency"
+    )
+    catalog = Catalog([source], tmp_path)
+
+    def warnings(**asked: Any) -> tuple[str, ...]:
+        return query(catalog, QueryRequest(source="s", **asked)).warnings
+
+    assert warnings() == (
+        "sums of amount in s add up several currencies (EUR, USD); ask by currency, or filter to one",
+    )
+    assert warnings(dimensions=["currency"])[0].endswith("read them by currency only")
+    assert warnings(filters={"currency": "EUR"}) == ()
+    assert warnings(filters={"company": "2"}) == ()
+    assert confront(source, make("t", [("2", "EUR", "5.00")], columns=columns), filters={"company": "2"}).unit == "EUR"
+
+
+def test_a_filter_without_rows_tells_the_values_there_are(make: Any, confront: Callable[..., Comparison]) -> None:
+    left = make("left", [("0000001001", "1.00"), ("0000002002", "1.00")])
+    found = confront(left, make("right", [("1001", "1.00")]), filters={"company": "1001"})
+    assert kinds(found) == ["filter_without_rows", "no_rows"]
+    assert (
+        "left has no row with company = 1001; its values of company are 0000001001, 0000002002"
+        in found.warnings[0].message
+    )
+    assert found.interpretation.startswith("left has no row that passes the filters, while right has amount of 1.00")
+
+
+@pytest.mark.parametrize("dimensions", [None, []])
+def test_both_sides_empty(against: Callable[..., Comparison], dimensions: Any) -> None:
+    found = against([], [], dimensions=dimensions)
+    assert found.summary.total_rows == 0
+    assert found.summary.match_rate is None
+    assert found.summary.total_status is None
+    assert found.summary.total_source_a is None
+    assert found.rows == []
+    assert (
+        found.interpretation == "Neither left nor right has a row that passes the filters: there is nothing to compare."
+    )
+
+
+def test_no_key_in_common(against: Callable[..., Comparison]) -> None:
+    found = against([("8", "07", "100.00"), ("9", "08", "1.00")])
+    assert "the two have no key in common: 4 only in left, 2 only in right" in found.interpretation
+
+
+def test_partly_offsetting(against: Callable[..., Comparison]) -> None:
+    found = against([("1", "01", "90.00"), *ROWS[1:3], ("2", "02", "5.20")])
+    assert "partly offset each other: without their signs they add up to 12.00, 4.00 more" in found.interpretation
+
+
+def test_all_match(against: Callable[..., Comparison]) -> None:
+    found = against([("1", "01", "100.01"), *ROWS[1:]])
+    assert "lower by 0.01: the totals match" in found.interpretation
+    assert "all 4 keys match" in found.interpretation
+
+
+def test_measures_of_several_kinds(make: Any, confront: Callable[..., Comparison]) -> None:
+    import msgspec
+
+    more = Measure(name="rows", column="*", aggregation="count", synonyms=("number",))
+    left, right = (
+        msgspec.structs.replace(source, measures=(*source.measures, more))
+        for source in (make("left", ROWS, columns=COLUMNS), make("right", ROWS * 2, columns=COLUMNS))
+    )
+    found = confront(left, right)
+    assert (found.measure, [other.measure for other in found.more]) == ("amount", ["rows"])
+    assert str(found.more[0].summary.total_source_b) == "8"
+    assert confront(left, right, measures=["number"]).measure == "rows"
+    assert found.to_dict()["more"][0]["measure"] == "rows"

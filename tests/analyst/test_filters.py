@@ -1,0 +1,171 @@
+"""Filters mean what people expect, on every kind of source, also where values are missing or hostile."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from treadle.analyst import AnalystError, Catalog, Filter, QueryRequest, Source, query
+
+ROWS = [("a", "1"), ("b", "2"), (None, "4"), ("", "8"), ("10", "16")]
+
+CASES = [
+    # op, value, sum of the amounts that pass (each row has a bit of its own)
+    ("=", "a", 1),
+    ("=", 10, 16),
+    ("=", 10.0, 16),
+    ("!=", "a", 2 + 4 + 8 + 16),
+    ("in", ["a", "b"], 3),
+    ("in", ["a", None], 5),
+    ("in", [None], 4),
+    ("in", [], 0),
+    ("not in", ["a"], 2 + 4 + 8 + 16),
+    ("not in", ["a", None], 2 + 8 + 16),
+    ("not in", [], 31),
+    ("<", "b", 1 + 8 + 16),
+    ("<=", "b", 3 + 8 + 16),
+    (">", "a", 2),
+    (">=", "a", 3),
+    ("between", ["a", "b"], 3),
+    ("between", ["b", "a"], 0),
+    ("like", "1%", 16),
+    ("like", "_", 3),
+    ("is null", None, 4),
+    ("is not null", None, 27),
+]
+
+
+def total(source: Source, folder: Path, filters: Any) -> int:
+    found = query(Catalog([source], folder), QueryRequest(source=source.name, filters=filters))
+    return int(found.totals["amount"] or 0)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "sqlite", "json", "duckdb"])
+def test_operators(make: Any, tmp_path: Path, kind: str) -> None:
+    source = make("s", [(key, int(value)) for key, value in ROWS], kind=kind)
+    for op, value, expected in CASES:
+        found = total(source, tmp_path, [{"dimension": "company", "op": op, "value": value}])
+        assert (op, value, found) == (op, value, expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sql_type", "value", "passes"),
+    [
+        ("integer", "BIGINT", "0007", True),
+        ("integer", "BIGINT", 8, False),
+        ("date", "DATE", "2024-02-01", True),
+        ("timestamp", "TIMESTAMP", "2024-02-01T10:30:00", True),
+        ("boolean", "BOOLEAN", True, True),
+        ("boolean", "BOOLEAN", "FALSE", False),
+        ("decimal", "DECIMAL(10, 3)", "1.50", True),
+    ],
+)
+@pytest.mark.parametrize("file", ["duckdb", "csv"])
+def test_values_are_typed_by_the_column(
+    make: Any, tmp_path: Path, kind: str, sql_type: str, value: Any, passes: bool, file: str
+) -> None:
+    held = {"integer": 7, "date": "2024-02-01", "timestamp": "2024-02-01 10:30:00", "boolean": True, "decimal": "1.5"}[
+        kind
+    ]
+    source = make("s", [(held, 1)], kind=file, types=(sql_type, "BIGINT"), key_types={"company": kind})
+    assert total(source, tmp_path, {"company": value}) == int(passes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [("integer", "7a"), ("date", "31.01.2024"), ("boolean", "maybe"), ("decimal", "x")]
+)
+def test_a_value_of_another_type_is_refused(make: Any, tmp_path: Path, kind: str, value: str) -> None:
+    source = make("s", [(None, 1)], key_types={"company": kind})
+    with pytest.raises(
+        AnalystError, match=f"{value!r} is not a value of dimension 'company', which holds {kind}"
+    ) as caught:
+        total(source, tmp_path, {"company": value})
+    assert caught.value.hints["argument"] == "filters"
+
+
+def test_data_of_another_type_than_declared_are_refused(make: Any, tmp_path: Path) -> None:
+    source = make("s", [("x", 1)], key_types={"company": "integer"})
+    with pytest.raises(AnalystError, match="not what its column is declared to be"):
+        total(source, tmp_path, {"company": 1})
+
+
+HOSTILE = [
+    "'; DROP TABLE figures; --",
+    '" OR 1=1 --',
+    "$p0",
+    "?",
+    "/* comment */",
+    "a'b\"c;d\\e",
+    "%_%",
+    "\u202e\u0000x".replace("\u0000", "\u2400"),
+    "x" * 65_536,
+    "{}[]()*",
+]
+
+
+@pytest.mark.parametrize("kind", ["csv", "sqlite", "json"])
+def test_hostile_values_are_only_values(make: Any, tmp_path: Path, kind: str) -> None:
+    source = make("s", [(value, 2**at) for at, value in enumerate(HOSTILE)], kind=kind)
+    for at, value in enumerate(HOSTILE):
+        assert total(source, tmp_path, {"company": value}) == 2**at
+    others = [{"dimension": "company", "op": "not in", "value": HOSTILE[1:]}]
+    assert total(source, tmp_path, others) == 1
+
+
+NAMES = ('a"b', "select", "x; drop table y", "a'b", "k0", "n a", "ä", "na", "*", "a.b", "%s{}", "total", "a0")
+
+
+@pytest.mark.parametrize("kind", ["csv", "sqlite", "json", "parquet", "duckdb"])
+def test_hostile_column_names_are_only_names(make: Any, tmp_path: Path, kind: str) -> None:
+    types = [*(["VARCHAR"] * len(NAMES)), "BIGINT"]
+    rows = [(*map(str, range(len(NAMES))), 1), (*("x" * len(NAMES)), 2)]
+    source = make("s", rows, kind=kind, columns=(*NAMES, "amount; --"), types=types)
+    catalog = Catalog([source], tmp_path)
+    found = query(catalog, QueryRequest(source="s", dimensions=list(NAMES), filters=dict.fromkeys(NAMES, "x")))
+    assert [tuple(row.values()) for row in found.rows] == [(*("x" * len(NAMES)), 2)]
+
+
+@pytest.mark.parametrize("given", ["company; drop table x", "1=1", "", "amount", "compny"])
+def test_names_that_are_not_dimensions_are_refused(make: Any, tmp_path: Path, given: str) -> None:
+    source = make("s", [("1", 1)])
+    with pytest.raises(AnalystError) as caught:
+        total(source, tmp_path, [{"dimension": given, "value": "1"}])
+    assert caught.value.hints["argument"] == "filters"
+    assert caught.value.hints["available"] == ["company"]
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"dimension": "x", "op": "=", "value": ["a"]}, "needs a single value"),
+        ({"dimension": "x", "op": "in", "value": "a"}, "needs a list"),
+        ({"dimension": "x", "op": "between", "value": ["a"]}, "exactly two"),
+        ({"dimension": "x", "op": "between", "value": ["a", None]}, "exactly two"),
+        ({"dimension": "x", "op": "="}, "use 'is null'"),
+        ({"dimension": "x", "op": "is null", "value": 1}, "takes no value"),
+        ({"dimension": "x", "op": "~", "value": 1}, "Input should be '='"),
+        ({"field": "x", "value": 1}, "dimension"),
+    ],
+)
+def test_malformed_filters_are_refused(bad: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        Filter(**bad)
+
+
+def test_spellings_of_filters() -> None:
+    asked = QueryRequest(source="s", filters={"a": 1, "b": ["x", "y"], "c": None})
+    assert [str(item) for item in asked.filters] == ["a = 1", "b in ['x', 'y']", "c is null"]
+    assert Filter(dimension="a", op="==", value=1).op == "="
+    assert Filter(dimension="a", op="NOT_IN", value=[1]).op == "not in"
+    assert QueryRequest(source="s", filters={"dimension": "a", "value": 1}).filters == [Filter(dimension="a", value=1)]
+
+
+def test_default_filters_hold_until_replaced(make: Any, tmp_path: Path) -> None:
+    import msgspec
+
+    source = make("s", [("a", 1), ("b", 2)])
+    source = msgspec.structs.replace(source, default_filters=(Filter(dimension="company", value="a"),))
+    assert total(source, tmp_path, []) == 1
+    assert total(source, tmp_path, {"company": "b"}) == 2
+    assert query(Catalog([source], tmp_path), QueryRequest(source="s")).filters == ("company = a",)

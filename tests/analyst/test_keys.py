@@ -1,0 +1,150 @@
+"""Keys meet when they are the same value, however they are spelled, and never when they are not."""
+
+from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from treadle.analyst import Catalog, Comparison, QueryRequest, query
+
+D = Decimal
+CONFRONT = Callable[..., Comparison]
+
+
+def keys(found: Comparison) -> dict[Any, str]:
+    return {row.key["company"]: row.status for row in found.rows}
+
+
+def test_null_keys_meet_and_are_not_empty_text(make: Any, confront: CONFRONT) -> None:
+    left = make("left", [(None, "1.00"), ("", "2.00")])
+    right = make("right", [("", "2.00"), (None, "1.00")], kind="parquet")
+    assert keys(confront(left, right)) == {None: "match", "": "match"}
+
+
+def test_blank_as_null(make: Any, confront: CONFRONT) -> None:
+    left = make("left", [(None, "1.00"), ("  ", "2.00"), (" a", "5.00")], formats={"company": "blank_as_null"})
+    right = make("right", [("", "3.00"), (" a", "5.00")])
+    assert keys(confront(left, right)) == {None: "match", " a": "match"}
+
+
+@pytest.mark.parametrize("kind", ["BIGINT", "DECIMAL(10, 0)", "DECIMAL(10, 2)", "DOUBLE", "VARCHAR"])
+def test_numbers_meet_text(make: Any, confront: CONFRONT, kind: str) -> None:
+    left = make("left", [("1001", "1.00"), ("90", "2.00")])
+    right = make("right", [(1001, "1.00"), (90, "2.00")], kind="duckdb", types=(kind, "DECIMAL(18, 2)"))
+    assert keys(confront(left, right)) == {"1001": "match", "90": "match"}
+
+
+def test_keys_of_one_type_keep_it(make: Any, confront: CONFRONT) -> None:
+    types = ("DATE", "DECIMAL(18, 2)")
+    left, right = (make(name, [(date(2024, 1, 31), "1.00")], kind="parquet", types=types) for name in ("left", "right"))
+    found = confront(left, right)
+    assert found.rows[0].key == {"company": date(2024, 1, 31)}
+    assert found.to_dict()["top_differences"] == []
+    assert found.to_dict(rows=True)["rows"][0]["key"] == {"company": "2024-01-31"}
+
+
+def test_midnight_meets_its_day(make: Any, confront: CONFRONT) -> None:
+    left = make("left", [("2024-01-31", "1.00")])
+    right = make("right", [("2024-01-31 00:00:00", "1.00")], kind="parquet", types=("TIMESTAMP", "DECIMAL(18, 2)"))
+    assert keys(confront(left, right)) == {"2024-01-31": "match"}
+
+
+@pytest.mark.parametrize(
+    ("spelling", "canonical"),
+    [
+        ("1001", "1001"),
+        ("0000001001", "1001"),
+        (" 0000001001 ", "1001"),
+        ("00000000001001", "00000000001001"),  # longer than the field: another value
+        ("A1001", "A1001"),
+        ("00A1", "00A1"),
+        ("0000000000", "0"),
+        ("", ""),
+        ("12-34", "12-34"),
+    ],
+)
+def test_alpha(make: Any, confront: CONFRONT, spelling: str, canonical: str) -> None:
+    left = make("left", [(spelling, "1.00")], formats={"company": "alpha(10)"})
+    assert keys(confront(left, make("right", [(canonical, "1.00")]))) == {canonical: "match"}
+
+
+@pytest.mark.parametrize(
+    "spelling", ["202401", "2024001", "2024.01", "2024-01", "2024/001", "001.2024", "01/2024", "2024-01-31"]
+)
+def test_fiscal_periods(make: Any, confront: CONFRONT, spelling: str) -> None:
+    left = make("left", [(spelling, "1.00")], formats={"company": "fiscal_period"})
+    assert keys(confront(left, make("right", [("202401", "1.00")]))) == {"202401": "match"}
+
+
+def test_special_periods_and_other_text_stay_apart(make: Any, confront: CONFRONT) -> None:
+    form = {"company": "fiscal_period"}
+    left = make("left", [("2024013", "1.00"), ("2024.16", "2.00"), ("FY24", "3.00")], formats=form)
+    right = make("right", [("202413", "1.00"), ("016.2024", "2.00"), ("FY24", "3.00")], formats=form)
+    assert keys(confront(left, right)) == {"202413": "match", "202416": "match", "FY24": "match"}
+
+
+@pytest.mark.parametrize(
+    ("form", "a", "b"),
+    [
+        ("trim", "x\u00a0 ", "x"),
+        ("upper", "straße", "STRAßE"),
+        ("lower", "ABC", "abc"),
+        ("nfc", "e\u0301", "\u00e9"),
+        ("trim, upper", " ab", "AB"),
+    ],
+)
+def test_formats_make_spellings_meet(make: Any, confront: CONFRONT, form: str, a: str, b: str) -> None:
+    rows_a, rows_b = [(a, "1.00"), ("other", "1.00")], [(b, "1.00"), ("other", "1.00")]
+    apart = confront(make("left", rows_a), make("right", rows_b))
+    assert (apart.summary.missing_in_a, apart.summary.missing_in_b) == (1, 1)
+    (finding,) = [finding for finding in apart.warnings if finding.kind == "spelling"]
+    proposed = finding.message.split("'format: ")[1].split("'")[0]
+    for declared in (form, proposed):
+        found = confront(make("left", rows_a, formats={"company": declared}), make("right", rows_b))
+        assert found.summary.matches == 2
+
+
+def test_composite_keys_do_not_run_together(make: Any, confront: CONFRONT) -> None:
+    columns = ("company", "account", "amount")
+    left = make("left", [("a|b", "c", "1.00"), ("a", "b|c", "2.00"), ("a,b", '"', "4.00")], columns=columns)
+    right = make("right", [("a|b", "c", "1.00"), ("a", "b|c", "2.00"), ("a,b", '"', "4.00")], columns=columns)
+    assert confront(left, right).summary.matches == 3
+
+
+def test_dimensions_meet_by_synonyms(make: Any, confront: CONFRONT) -> None:
+    left = make("left", [("1", "1.00")], columns=("company", "amount"), synonyms={"company": ("bukrs",)})
+    right = make("right", [("1", "1.00"), ("2", "9.00")], columns=("BUKRS", "value"), synonyms={"BUKRS": ("x",)})
+    for name in ("company", "bukrs", "Company", "X"):
+        found = confront(left, right, dimensions=[name], filters={name: "1"})
+        assert [(row.key, row.status) for row in found.rows] == [({"company": "1"}, "match")]
+    assert confront(left, right).dimensions == ("company",)
+
+
+def test_default_dimensions_leave_out_what_a_filter_fixes(make: Any, confront: CONFRONT) -> None:
+    columns = ("company", "period", "account", "amount")
+    left, right = (make(name, [("1", "01", "x", "1.00")], columns=columns) for name in ("left", "right"))
+    assert confront(left, right, filters={"company": "1", "period": ["01"]}).dimensions == ("account",)
+    assert confront(left, right, filters={"company": ["1", "2"]}).dimensions == ("company", "period", "account")
+
+
+def test_duplicate_rows_are_added_up(make: Any, confront: CONFRONT) -> None:
+    left = make("left", [("1", "1.00")] * 3)
+    found = confront(left, make("right", [("1", "3.00")]))
+    assert keys(found) == {"1": "match"}
+    assert (found.rows[0].rows_a, found.rows[0].rows_b) == (3, 1)
+
+
+def test_embedded_newlines_and_unicode(make: Any, confront: CONFRONT) -> None:
+    rows = [("line\nbreak", "1.00"), ("ünï", "2.00"), ("tab\t", "3.00"), ('quo"te', "4.00")]
+    assert confront(make("left", rows), make("right", rows, kind="sqlite")).summary.matches == 4
+
+
+def test_order_of_alpha_keys_is_by_size(make: Any, tmp_path: Any) -> None:
+    source = make("s", [("999", "1.00"), ("0000001001", "1.00"), ("A", "1.00")], formats={"company": "alpha(10)"})
+    catalog = Catalog([source], tmp_path)
+    found = query(catalog, QueryRequest(source="s", dimensions=["company"]))
+    assert [row["company"] for row in found.rows] == ["999", "1001", "A"]
+    between = {"dimension": "company", "op": "between", "value": ["0000000999", 1001]}
+    assert query(catalog, QueryRequest(source="s", filters=[between])).totals == {"amount": D("2.00")}

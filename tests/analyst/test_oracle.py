@@ -1,0 +1,194 @@
+"""Over generated tables the engine agrees with Python's decimals, and with itself when a question is turned round."""
+
+from collections import defaultdict
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from treadle.analyst import (
+    Bounds,
+    Catalog,
+    CompareRequest,
+    Comparison,
+    Dimension,
+    Measure,
+    QueryRequest,
+    Source,
+    compare,
+    query,
+)
+
+KEYS = st.sampled_from([None, "", "a", "b", "0001", "1", "a ", "ä", "NULL"])
+AMOUNTS = (
+    st.none()
+    | st.decimals(-(10**9), 10**9, places=2)
+    | st.sampled_from(
+        [
+            Decimal(text)
+            for text in ("0.00", "100.00", "99.00", "99.01", "100.01", "5000.00", "10000.00", "-100.00", "500000.00")
+        ]
+    )
+)
+TABLES = st.lists(st.tuples(KEYS, KEYS, AMOUNTS), max_size=12)
+COLUMNS = ("k", "l", "v")
+QUICK = Bounds(threads=1)
+FEW = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+Rows = list[tuple[Any, Any, Decimal | None]]
+
+
+def source(folder: Path, name: str, rows: Rows) -> Source:
+    def cell(value: object) -> str:
+        return "" if value is None else f'"{value}"'
+
+    lines = [",".join(COLUMNS), *(",".join(map(cell, row)) for row in rows)]
+    (folder / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return Source(
+        name=name,
+        kind="csv",
+        path=f"{name}.csv",
+        dimensions=(Dimension(name="k"), Dimension(name="l")),
+        measures=(Measure(name="v", decimals=2),),
+    )
+
+
+def run(a: Rows, b: Rows, **asked: Any) -> Comparison:
+    with TemporaryDirectory() as place:
+        folder = Path(place)
+        catalog = Catalog([source(folder, "a", a), source(folder, "b", b)], folder)
+        return compare(catalog, CompareRequest(source_a="a", source_b="b", **asked), bounds=QUICK)
+
+
+def figures(rows: Rows) -> dict[tuple[Any, Any], Fraction | None]:
+    groups: dict[tuple[Any, Any], list[Fraction]] = defaultdict(list)
+    for k, other, v in rows:
+        groups[k, other] += [] if v is None else [Fraction(v)]
+    return {key: sum(values, Fraction(0)) if values else None for key, values in groups.items()}
+
+
+def expected_status(in_a: bool, in_b: bool, a: Fraction, b: Fraction) -> str:
+    if not in_b:
+        return "missing_in_b"
+    if not in_a:
+        return "missing_in_a"
+    gap = abs(a - b)
+    if gap <= Fraction(1, 100):
+        return "match"
+    return "minor_diff" if gap < 5000 and gap < abs(a) / 100 else "major_diff"
+
+
+@FEW
+@given(TABLES, TABLES)
+def test_comparison_agrees_with_plain_python(a: Rows, b: Rows) -> None:
+    found = run(a, b, dimensions=["k", "l"])
+    left, right = figures(a), figures(b)
+    expected = {}
+    for key in left.keys() | right.keys():
+        value_a, value_b = left.get(key), right.get(key)
+        state = expected_status(key in left, key in right, value_a or Fraction(0), value_b or Fraction(0))
+        expected[key] = (value_a, value_b, state)
+    seen = {
+        (row.key["k"], row.key["l"]): (
+            None if row.source_a_value is None else Fraction(row.source_a_value),
+            None if row.source_b_value is None else Fraction(row.source_b_value),
+            row.status,
+        )
+        for row in found.rows
+    }
+    assert seen == expected
+    gaps = [(value_a or 0) - (value_b or 0) for value_a, value_b, _ in expected.values()]
+    summary = found.summary
+    assert Fraction(summary.total_diff) == sum(gaps, Fraction(0))
+    assert Fraction(summary.total_absolute_diff) == sum(map(abs, gaps), Fraction(0))
+    counted = [
+        summary.matches,
+        summary.minor_differences,
+        summary.major_differences,
+        summary.missing_in_a,
+        summary.missing_in_b,
+    ]
+    names = ["match", "minor_diff", "major_diff", "missing_in_a", "missing_in_b"]
+    assert counted == [sum(state == name for _, _, state in expected.values()) for name in names]
+    assert [row.absolute_diff for row in found.top_differences] == sorted(
+        (row.absolute_diff for row in found.rows if row.status != "match"), reverse=True
+    )[:20]
+    for dimension in ("k", "l"):
+        parts = found.by_dimension[dimension]
+        assert sum(part.differences for part in parts) == summary.total_rows - summary.matches
+
+
+@FEW
+@given(TABLES, TABLES)
+def test_turning_a_and_b_round_mirrors_the_result(a: Rows, b: Rows) -> None:
+    there, back = run(a, b).summary, run(b, a).summary
+    assert there.total_diff == -back.total_diff
+    assert there.total_absolute_diff == back.total_absolute_diff
+    assert (there.matches, there.missing_in_a, there.missing_in_b) == (
+        back.matches,
+        back.missing_in_b,
+        back.missing_in_a,
+    )
+
+
+@FEW
+@given(TABLES, TABLES, st.randoms(use_true_random=False))
+def test_the_order_of_rows_does_not_matter(a: Rows, b: Rows, random: Any) -> None:
+    first = run(a, b)
+    shuffled_a, shuffled_b = list(a), list(b)
+    random.shuffle(shuffled_a)
+    random.shuffle(shuffled_b)
+    assert run(shuffled_a, shuffled_b).to_dict(rows=True) == first.to_dict(rows=True)
+
+
+@FEW
+@given(TABLES)
+def test_splitting_an_amount_over_rows_changes_nothing(rows: Rows) -> None:
+    piece = Decimal("1.25")
+    split = [(k, other, part) for k, other, v in rows for part in ([v] if v is None else [v - piece, piece])]
+    found = run(rows, split).summary
+    assert found.matches == found.total_rows
+    assert found.total_absolute_diff == 0
+
+
+@FEW
+@given(TABLES, TABLES)
+def test_totals_do_not_depend_on_the_dimensions(a: Rows, b: Rows) -> None:
+    wide, narrow = run(a, b, dimensions=["k", "l"]).summary, run(a, b, dimensions=[]).summary
+    assert (wide.total_source_a, wide.total_source_b, wide.total_status) == (
+        narrow.total_source_a,
+        narrow.total_source_b,
+        narrow.total_status,
+    )
+
+
+@pytest.mark.parametrize("op", ["=", "!=", "<", "<=", ">", ">=", "in", "not in", "is null", "is not null"])
+@settings(max_examples=5, deadline=None)
+@given(rows=TABLES, value=st.sampled_from(["", "a", "b", "1", "zz"]))
+def test_filters_agree_with_plain_python(op: str, rows: Rows, value: str) -> None:
+    tests: dict[str, Any] = {
+        "=": lambda k: k == value,
+        "!=": lambda k: k != value,
+        "<": lambda k: k is not None and k < value,
+        "<=": lambda k: k is not None and k <= value,
+        ">": lambda k: k is not None and k > value,
+        ">=": lambda k: k is not None and k >= value,
+        "in": lambda k: k in (value, "0001"),
+        "not in": lambda k: k not in (value, "0001"),
+        "is null": lambda k: k is None,
+        "is not null": lambda k: k is not None,
+    }
+    given_value = {"in": [value, "0001"], "not in": [value, "0001"], "is null": None, "is not null": None}.get(
+        op, value
+    )
+    with TemporaryDirectory() as place:
+        catalog = Catalog([source(Path(place), "a", rows)], place)
+        condition = {"dimension": "k", "op": op, "value": given_value}
+        found = query(catalog, QueryRequest(source="a", dimensions=["k", "l"], filters=[condition]), bounds=QUICK)
+    seen = {(row["k"], row["l"]): None if row["v"] is None else Fraction(row["v"]) for row in found.rows}
+    assert seen == figures([row for row in rows if tests[op](row[0])])

@@ -1,0 +1,101 @@
+"""The skill as a model meets it: schemas, results, errors, cancellation."""
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import anyio
+import duckdb
+import pytest
+
+from treadle.analyst import AnalystError, Catalog, Measure, Source, analyst_skill
+from treadle.tools import Skill, Tool, ToolResult
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def skill(sample: Catalog) -> Skill:
+    return analyst_skill(sample)
+
+
+def named(skill: Skill, name: str) -> Tool:
+    return next(tool for tool in skill.tools if tool.name == name)
+
+
+async def used(skill: Skill, name: str, **arguments: Any) -> Any:
+    tool = named(skill, name)
+    return await tool.function(**tool.validate(json.dumps(arguments)))
+
+
+async def test_tools_only_read_and_describe_every_argument(skill: Skill) -> None:
+    assert [tool.name for tool in skill.tools] == ["list_sources", "query_source", "compare_sources"]
+    for tool in skill.tools:
+        assert tool.effect == "read"
+        assert all("description" in field for field in tool.input_schema["properties"].values())
+    assert "fi_reporting, bpc_reporting, consolidation_mart" in skill.instructions
+    assert named(skill, "compare_sources").input_schema["required"] == ["source_a", "source_b"]
+
+
+async def test_sources_are_listed_with_what_can_be_asked(skill: Skill) -> None:
+    listed = await used(skill, "list_sources")
+    assert [source["name"] for source in listed["sources"]] == ["fi_reporting", "bpc_reporting", "consolidation_mart"]
+    assert [item["name"] for item in listed["sources"][0]["dimensions"]] == ["company", "period", "account", "currency"]
+    assert [item["name"] for item in (await used(skill, "list_sources", source="bpc_reporting"))["sources"]] == [
+        "bpc_reporting"
+    ]
+
+
+async def test_main_question(skill: Skill) -> None:
+    filters = [{"dimension": "company", "value": "1001"}, {"dimension": "period", "op": "=", "value": 202401}]
+    found = await used(
+        skill,
+        "compare_sources",
+        source_a="fi_reporting",
+        source_b="consolidation_mart",
+        dimensions=["company", "period"],
+        filters=filters,
+    )
+    assert isinstance(found, ToolResult)
+    shown = json.loads(json.dumps(found.for_model))
+    assert shown["summary"]["total_diff"] == "8000.00"
+    assert len(json.dumps(shown)) < 4_000
+    assert len(found.for_app["rows"]) == 1
+
+
+async def test_the_model_sees_little_and_the_application_all(skill: Skill) -> None:
+    found = await used(skill, "query_source", source="fi_reporting", dimensions=["company", "period", "account"])
+    assert (len(found.for_model["rows"]), found.for_model["total_rows"], len(found.for_app["rows"])) == (50, 1200, 1200)
+    assert found.for_model["note"].startswith("50 of 1200 rows")
+    compared = await used(skill, "compare_sources", source_a="fi_reporting", source_b="bpc_reporting")
+    assert (len(compared.for_model["top_differences"]), len(compared.for_app["rows"])) == (10, 1200)
+    assert len(json.dumps(compared.for_model)) < 20_000
+
+
+async def test_errors_carry_hints(skill: Skill) -> None:
+    with pytest.raises(AnalystError) as caught:
+        await used(skill, "compare_sources", source_a="fi_reports", source_b="bpc")
+    assert caught.value.hints == {
+        "argument": "source_a",
+        "given": "fi_reports",
+        "nearest": "fi_reporting",
+        "available": ["bpc_reporting", "consolidation_mart", "fi_reporting"],
+    }
+    with pytest.raises(AnalystError, match="tolerance") as caught:
+        await used(skill, "compare_sources", source_a="fi_reporting", source_b="bpc_reporting", tolerance=-1)
+    assert caught.value.hints["argument"] == "tolerance"
+
+
+async def test_cancelling_a_tool_stops_the_engine(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "endless.duckdb")) as database:
+        database.execute(
+            "CREATE VIEW t AS SELECT '1' AS company, a.range * b.range % 7 AS amount "
+            "FROM range(100000000) AS a, range(100000) AS b"
+        )
+    source = Source(name="endless", kind="duckdb", path="endless.duckdb", table="t", measures=(Measure(name="amount"),))
+    threads = threading.active_count()
+    with anyio.move_on_after(0.3) as scope:
+        await used(analyst_skill(Catalog([source], tmp_path)), "query_source", source="endless")
+    assert scope.cancelled_caught
+    assert threading.active_count() <= threads + 1  # anyio keeps one idle worker
