@@ -1,0 +1,55 @@
+"""The answer: what the model says, on standard output as it arrives."""
+
+import sys
+
+from treadle.cli.terminal import clean, note
+from treadle.drivers.run import RunEvent
+from treadle.kernel.events import ModelFailed, ModelReplied
+from treadle.kernel.state import RunState
+from treadle.models.port import TextDelta
+
+
+class Answer:
+    """Writes text as it arrives; what is said in different steps stands on lines of its own."""
+
+    def __init__(self) -> None:
+        self._shown = ""
+        self._open = False
+
+    def see(self, event: RunEvent, before: RunState, after: RunState) -> None:
+        """Writes what `event` adds to the text."""
+        match event:
+            case TextDelta(text=text):
+                self._write(text)
+            case ModelReplied(message=message):
+                # Not every model sends its text in pieces.
+                if not self._open and message.text:
+                    self._write(message.text)
+                self._end_line()
+            case ModelFailed(text=text, retry_in=wait):
+                self._end_line()
+                if text and wait is not None:
+                    note("(the reply broke off; what was shown of it does not count, and it is asked for again)")
+            case _:
+                pass
+
+    def complete(self, text: str) -> None:
+        """Writes `text`, the run's, unless it is what was shown last."""
+        if text and clean(text).strip() != self._shown.strip():
+            self._write(text)
+            self._end_line()
+
+    def _write(self, text: str) -> None:
+        if not self._open:
+            self._shown = ""
+        self._open = True
+        shown = clean(text)
+        self._shown += shown
+        sys.stdout.write(shown)
+        sys.stdout.flush()
+
+    def _end_line(self) -> None:
+        if self._open and not self._shown.endswith("\n"):
+            sys.stdout.write("\n")
+            sys.stdout.flush()
+        self._open = False

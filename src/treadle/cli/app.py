@@ -1,0 +1,111 @@
+"""The application: which commands there are, how one is run, and how everything that goes wrong ends.
+
+Imports click and nothing of the library, and a command's module only when the command is used.
+"""
+
+import io
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NoReturn
+
+import click
+
+from treadle.cli.exits import ExitCode
+
+COMMANDS = {
+    "ask": ("ask", "Ask a question and get the answer."),
+    "chat": ("chat", "Have a conversation."),
+    "runs": ("runs", "List the runs in the journal, newest first."),
+    "show": ("show", "Tell the story of a run; with --why, why it went on and stopped."),
+    "resume": ("decide", "Go on with a run that is paused, or whose process died."),
+    "approve": ("decide", "Allow a tool call that a run waits for, and go on."),
+    "deny": ("decide", "Refuse a tool call that a run waits for, and go on."),
+    "tools": ("tools", "List the tools and their schemas."),
+    "models": ("models", "List the providers of models, and which can be used here."),
+    "sources": ("sources", "List the data analyst's sources, or describe one."),
+    "compare": ("compare", "Compare two sources, without a model."),
+    "doctor": ("doctor", "Check that everything treadle needs is well."),
+}
+"""Name of the command: the module in `treadle.cli.commands` that has it, and its line in the help."""
+
+
+class Application(click.Group):
+    """The group of all commands. It knows their names and help lines; the commands themselves are loaded when used."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands = {name: click.Command(name, short_help=line) for name, (_, line) in COMMANDS.items()}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order in which they are best read."""
+        return list(COMMANDS)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is meant, loaded."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if name is not None and command is not None:
+            command = getattr(import_module(f"treadle.cli.commands.{COMMANDS[name][0]}"), name)
+        return name, command, rest
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command; if nobody reads its output any more, ends it without a word, as other tools do."""
+        try:
+            code = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return ExitCode.PIPE_CLOSED
+        return code
+
+
+def _debugging(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value:
+        os.environ["TREADLE_DEBUG"] = "1"
+
+
+@click.group(cls=Application, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option(
+    "--debug", is_flag=True, expose_value=False, callback=_debugging,
+    help="Show the traceback of an internal error (TREADLE_DEBUG=1).",
+)  # fmt: skip
+@click.version_option(package_name="treadle", message="%(prog)s %(version)s")
+def application() -> None:
+    """The agent loop you can read, stop, resume, replay and trust.
+
+    Start with: treadle ask "What is 25 * 4 + 10?"  No key is needed for that.
+    """
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Runs the command line on `arguments` and returns the exit code; see `ExitCode` for what each one means."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a letter gets a substitute for it instead of an error in the middle of an answer.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    try:
+        code = application.main(list(arguments), prog_name="treadle", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        click.echo("interrupted", err=True)
+        return ExitCode.INTERRUPTED
+    except Exception as error:
+        from treadle.cli.failures import report
+
+        return report(error)
+    return code if isinstance(code, int) else ExitCode.FINISHED
+
+
+def leave(code: int) -> NoReturn:
+    """Ends the process, also while a tool that was given up still runs in its thread, which nothing can stop."""
+    if all(thread.daemon or thread is threading.main_thread() for thread in threading.enumerate()):
+        sys.exit(code)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

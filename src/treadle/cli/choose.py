@@ -1,0 +1,165 @@
+"""Which model: what is named; else one whose key is in the environment; else a local server's; else `offline`.
+
+Reads the environment, and asks a local server with a very short patience; no key is ever shown.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any
+from urllib.parse import urlsplit
+
+from treadle.models.names import OFFLINE, model_from_name
+from treadle.models.permission import VARIABLE
+from treadle.models.port import Model
+from treadle.models.providers import PROVIDERS, Provider
+
+DEFAULT_MODELS = {
+    "anthropic": "claude-sonnet-5-5",
+    "openai": "gpt-6-sol",
+    "openrouter": "anthropic/claude-sonnet-5.5",
+    "groq": "openai/gpt-oss-120b",
+    "mistral": "mistral-medium-latest",
+    "deepseek": "deepseek-chat",
+}
+"""The model that is taken where only a key says which provider is meant; in this order."""
+
+PATIENCE = 0.25
+"""Seconds to wait for a local server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A model by its name, and why it was chosen."""
+
+    name: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"model: {self.name} ({self.why})"
+
+
+def choose(named: str | None) -> Choice:
+    """The model to use.
+
+    Args:
+        named: what the command line says, if it says anything; else TREADLE_MODEL, and so on.
+    """
+    if named:
+        return Choice(named, "named by --model")
+    if variable := os.environ.get("TREADLE_MODEL", "").strip():
+        return Choice(variable, "named by TREADLE_MODEL")
+    for provider in with_key():
+        return Choice(f"{provider.name}:{DEFAULT_MODELS[provider.name]}", f"{provider.key_variable} is set")
+    models = local_models()
+    if models:
+        return Choice(f"ollama:{models[0]}", f"no key in the environment; Ollama answers at {ollama_address()}")
+    server = "no local server answers" if models is None else f"Ollama at {ollama_address()} has no model"
+    return Choice(
+        OFFLINE,
+        f"no key in the environment and {server}; a planner, not a language model: set "
+        f"{' or '.join(PROVIDERS[name].key_variable for name in list(DEFAULT_MODELS)[:2])}, or name one with --model",
+    )
+
+
+def with_key() -> Iterator[Provider]:
+    """The providers whose key is in the environment, in the order in which they are taken."""
+    for name in DEFAULT_MODELS:
+        if os.environ.get(PROVIDERS[name].key_variable, "").strip():
+            yield PROVIDERS[name]
+
+
+def model_named(name: str) -> Model:
+    """The model of that name: the library's names, or "module:object" and "path.py:object" for one of your own.
+
+    Raises:
+        UnknownModel: nothing has that name.
+        MissingKey: its provider needs a key, and there is none.
+        click.UsageError: the module cannot be imported, the object is no model, or a package is missing.
+    """
+    label = name.partition(":")[0]
+    if name == OFFLINE or ":" not in name or label in PROVIDERS or not _importable(label):
+        return library_model(name)
+    import click
+
+    from treadle.cli.loading import load
+
+    made = load(name, "--model")[2]
+    if callable(made) and not hasattr(made, "name"):
+        made = made()
+    if not callable(getattr(made, "stream", None)) or not isinstance(getattr(made, "name", None), str):
+        raise click.BadParameter(
+            f"{name} is {made!r:.60}, not a model: it needs a name and a method stream(request)",
+            param_hint="'--model'",
+        )
+    model: Model = made
+    return model
+
+
+def library_model(name: str) -> Model:
+    """The model that the library knows by that name.
+
+    Raises:
+        UnknownModel: nothing has that name.
+        MissingKey: its provider needs a key, and there is none.
+        click.UsageError: the packages for models over the network are not installed.
+    """
+    from importlib.util import find_spec
+
+    if name.partition(":")[0] in PROVIDERS and find_spec("httpx2") is None:
+        import click
+
+        raise click.UsageError(f"the model {name} is called over the network, which needs: pip install 'treadle[http]'")
+    return model_from_name(name)
+
+
+def _importable(label: str) -> bool:
+    """Whether `label` names a file or module of the user's rather than a provider."""
+    from importlib.util import find_spec
+
+    from treadle.cli.loading import search_here
+
+    if label.endswith(".py"):
+        return True
+    if not all(part.isidentifier() for part in label.split(".")):
+        return False
+    search_here()
+    try:
+        return find_spec(label) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def ollama_address() -> str:
+    """Where a local Ollama would be: OLLAMA_HOST, else port 11434 of this machine."""
+    return PROVIDERS["ollama"].address().removesuffix("/v1")
+
+
+def local_models() -> list[str] | None:
+    """The models that the local server has and that can chat, the newest first; None if no server answers."""
+    if os.environ.get(VARIABLE, "") not in ("", "0"):
+        return None
+    answer: Any = None
+    # Whatever is on that port, or in OLLAMA_HOST, it is no server to be used then.
+    with suppress(OSError, HTTPException, ValueError):
+        answer = _get(f"{ollama_address()}/api/tags")
+    if not isinstance(answer, dict) or not isinstance(answer.get("models"), list):
+        return None
+    names = [model.get("name") for model in answer["models"] if isinstance(model, dict)]
+    return [name for name in names if isinstance(name, str) and "embed" not in name]
+
+
+def _get(address: str) -> Any:
+    """The JSON at `address`; without a proxy, which would not know this machine's own servers."""
+    parts = urlsplit(address)
+    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    connection = kind(parts.hostname or "", parts.port, timeout=PATIENCE)
+    try:
+        connection.request("GET", parts.path)
+        response = connection.getresponse()
+        return json.loads(response.read(1_000_000)) if response.status == 200 else None
+    finally:
+        connection.close()

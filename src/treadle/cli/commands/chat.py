@@ -1,0 +1,217 @@
+"""`treadle chat`: a conversation, a run for each thing said."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import click
+
+from treadle.agent import Agent
+from treadle.cli.answer import Answer
+from treadle.cli.choose import choose
+from treadle.cli.commands.show import print_why
+from treadle.cli.configure import Options, agent_options, make_agent
+from treadle.cli.dialogue import Decisions, Person, decide
+from treadle.cli.exits import ExitCode, exit_code
+from treadle.cli.lines import trace
+from treadle.cli.report import closing
+from treadle.cli.storage import journal_path
+from treadle.cli.terminal import clean, note, shorten
+from treadle.cli.watch import View, Watch
+from treadle.conversation import Conversation
+from treadle.journal import JournalError, SqliteJournal
+from treadle.kernel.errors import Misuse
+from treadle.kernel.fold import fold_all
+from treadle.result import RunResult
+
+HELP = """\
+/help        this list
+/tools       the tools
+/why         why the last answer went on and stopped
+/save FILE   save the conversation
+/exit        leave (also Ctrl-D); Ctrl-C stops the answer under way and keeps the conversation"""
+
+
+@click.command(short_help="Have a conversation.")
+@agent_options
+@click.option("--instructions", "-i", metavar="TEXT", help="The system prompt, before those of the skills.")
+@click.option("--load", metavar="FILE", type=click.Path(), help="Continue a saved conversation.")
+@click.option("--save", metavar="FILE", type=click.Path(), help="Save the conversation after every answer.")
+@click.option("--no-journal", is_flag=True, help="Keep no record of the runs.")
+@click.option("--trace", "tracing", is_flag=True, help="Show perceive, think and act on standard error.")
+@click.option("--quiet", "-q", is_flag=True, help="Say nothing but the answers.")
+def chat(
+    options: Options,
+    instructions: str | None,
+    load: str | None,
+    save: str | None,
+    no_journal: bool,
+    tracing: bool,
+    quiet: bool,
+) -> int:
+    """Have a conversation.
+
+    Each line is a question; /help lists what else can be said. Tools that need approval are asked about. Ctrl-C stops
+    the answer under way and keeps the conversation, Ctrl-D leaves. Without a terminal the lines are read from standard
+    input, and the exit code is that of the last answer.
+    """
+    conversation = Conversation() if load is None else _loaded(load)
+    choice = choose(options.model)
+    journal = None if no_journal else SqliteJournal(journal_path(options.journal))
+    agent = make_agent(options, choice, journal, instructions=instructions)
+    person = Person()
+    if not quiet:
+        note(str(choice))
+    if person.interactive:
+        note("/help lists what you can say; Ctrl-D leaves.")
+    with asyncio.Runner() as runner:
+        talk = Chat(agent, journal, conversation, person, runner, save=save, tracing=tracing, quiet=quiet)
+        try:
+            return talk.go_on()
+        finally:
+            if journal is not None:
+                runner.run(journal.close())
+
+
+def _loaded(path: str) -> Conversation:
+    try:
+        return Conversation.load(path)
+    except OSError as error:
+        raise click.BadParameter(f"{path}: {error.strerror}", param_hint="'--load'") from error
+
+
+class Chat:
+    """A conversation under way."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        journal: SqliteJournal | None,
+        conversation: Conversation,
+        person: Person,
+        runner: asyncio.Runner,
+        *,
+        save: str | None,
+        tracing: bool,
+        quiet: bool,
+    ) -> None:
+        self._agent = agent
+        self._journal = journal
+        self._conversation = conversation
+        self._person = person
+        self._runner = runner
+        self._save = save
+        self._tracing = tracing
+        self._quiet = quiet
+        self._last: RunResult | None = None
+
+    def go_on(self) -> int:
+        """Reads and answers until the person leaves; returns the exit code."""
+        left = False
+        while not left:
+            try:
+                line = self._person.line("you>")
+            except KeyboardInterrupt:
+                if not self._person.interactive:
+                    raise
+                click.echo("\n(Ctrl-D leaves)", err=True)
+                continue
+            if line is None:
+                break
+            if line.startswith("/"):
+                left = self._command(line)
+            elif line.strip():
+                left = not self._answer(line)
+        if self._person.interactive or self._last is None:
+            return ExitCode.FINISHED
+        return exit_code(self._last.stop)
+
+    def _command(self, line: str) -> bool:
+        """Carries out a line that begins with a slash; whether it was the last."""
+        word, _, rest = line.strip().partition(" ")
+        match word:
+            case "/exit" | "/quit":
+                return True
+            case "/help":
+                click.echo(HELP)
+            case "/tools":
+                for tool in self._agent.tools.values():
+                    click.echo(clean(f"{tool.name} [{tool.effect}]: {shorten(tool.description, 100)}"))
+            case "/why":
+                self._why()
+            case "/save":
+                target = rest.strip() or self._save
+                if target is None:
+                    note("name a file: /save FILE")
+                elif self._saved(target):
+                    click.echo(f"saved to {target}")
+            case _:
+                note(f"there is no {word}; /help lists what there is")
+        return False
+
+    def _why(self) -> None:
+        if self._last is None:
+            note("nothing has been answered yet")
+        else:
+            print_why(fold_all(self._last.events))
+
+    def _saved(self, target: str) -> bool:
+        try:
+            self._conversation.save(Path(target).expanduser())
+        except OSError as error:
+            note(f"the conversation cannot be saved to {target}: {error.strerror}")
+            return False
+        return True
+
+    def _answer(self, question: str) -> bool:
+        """Answers one question; whether the conversation goes on."""
+        result = self._carried(lambda see: self._agent.run(question, conversation=self._conversation, on_event=see))
+        while result is not None and result.pending:
+            decided = self._asked(result)
+            if decided is None:
+                closing(result, journaled=self._journal is not None)
+                break
+            result = self._carried(lambda see, run=result, made=decided: self._resumed(run, made, see), result)
+        if result is not None and self._save is not None:
+            self._saved(self._save)
+        return not self._person.gone
+
+    def _asked(self, result: RunResult) -> Decisions | None:
+        try:
+            return decide(self._person, result.pending, dict(self._agent.tools))
+        except KeyboardInterrupt:
+            if not self._person.interactive:
+                raise
+            click.echo(err=True)
+            return None
+
+    async def _resumed(self, run: RunResult, made: Decisions, see: Any) -> RunResult:
+        return await self._agent.resume(
+            run,
+            approve=made.approve,
+            deny=made.deny,
+            results=made.results,
+            conversation=self._conversation,
+            on_event=see,
+        )
+
+    def _carried(self, start: Any, earlier: RunResult | None = None) -> RunResult | None:
+        """Carries a run and shows it; None if it could not be."""
+        answer = Answer()
+        views: list[View] = [answer, *([trace(texts=False)] if self._tracing else [])]
+        watch = Watch(views, () if earlier is None else earlier.events)
+        try:
+            result = self._runner.run(watch.carry(start))
+        except KeyboardInterrupt:
+            note("stopped before it began")
+            return None
+        except (Misuse, JournalError) as error:
+            if not self._person.interactive:
+                raise
+            note(f"Error: {error}")
+            return None
+        self._last = result
+        answer.complete(result.text)
+        if not (self._quiet or result.pending):
+            closing(result, journaled=self._journal is not None)
+        return result

@@ -1,0 +1,117 @@
+"""`treadle doctor`: is everything well that treadle needs here?"""
+
+import asyncio
+import os
+import platform
+import sqlite3
+import sys
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+
+import click
+
+from treadle.cli.catalogs import missing_package
+from treadle.cli.choose import DEFAULT_MODELS, choose, local_models, ollama_address
+from treadle.cli.exits import ExitCode
+from treadle.cli.storage import journal_option, journal_path
+from treadle.cli.terminal import print_json, print_table
+from treadle.journal import JournalError, SqliteJournal
+from treadle.models.providers import PROVIDERS
+
+Row = tuple[str, str, str]
+"""What was looked at, how it is ("ok", "no": missing and not needed, "bad": needed), and what was found."""
+
+PACKAGES = ("msgspec", "pydantic", "anyio", "click", "rich", "httpx2", "genai-prices", "duckdb", "sqlglot", "pyyaml")
+
+
+@click.command(short_help="Check that everything treadle needs is well.")
+@journal_option
+@click.option("--json", "as_list", is_flag=True, help="Print a JSON list.")
+def doctor(journal: str | None, as_list: bool) -> int:
+    """Check Python, the packages, the journal, the data analyst, keys (never shown), local servers and the terminal.
+
+    What is "no" is not there and not needed for everything. The exit code is 2 if something is "bad", else 0.
+    """
+    rows: list[Row] = [*_python(), *_journal(journal), *_analyst(), *_models(), *_terminal()]
+    if as_list:
+        print_json([{"what": what, "state": state, "found": found} for what, state, found in rows])
+    else:
+        print_table(["what", "state", "found"], rows)
+    return ExitCode.USAGE if any(state == "bad" for _, state, _ in rows) else ExitCode.FINISHED
+
+
+def _python() -> Iterator[Row]:
+    new_enough = sys.version_info >= (3, 11)
+    yield "python", "ok" if new_enough else "bad", f"{platform.python_version()} at {sys.executable}"
+    yield "treadle", "ok", _version("treadle") or "not installed as a package"
+    found = [(name, _version(name)) for name in PACKAGES]
+    yield "packages", "ok", ", ".join(f"{name} {number}" for name, number in found if number)
+    if lacking := [name for name, number in found if number is None]:
+        yield "packages", "no", f"{', '.join(lacking)}: pip install 'treadle[all]'"
+
+
+def _journal(named: str | None) -> Iterator[Row]:
+    yield "sqlite", "ok" if sqlite3.sqlite_version_info >= (3, 35) else "bad", sqlite3.sqlite_version
+    path = journal_path(named)
+    if not path.exists():
+        folder = next(parent for parent in path.absolute().parents if parent.exists())
+        writable = folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+        where = "is made at the first run" if writable else f"cannot be made: {folder} cannot be written"
+        yield "journal", "ok" if writable else "bad", f"{path} {where}"
+        return
+    try:
+        runs = asyncio.run(_checked(SqliteJournal(path)))
+    except JournalError as error:
+        yield "journal", "bad", str(error)
+        return
+    yield "journal", "ok", f"{path}, {path.stat().st_size:,} bytes; {runs}"
+
+
+async def _checked(journal: SqliteJournal) -> str:
+    async with journal:
+        await journal.check()
+        newest = await journal.list(1)
+    return f"newest run {newest[0].run_id}" if newest else "no runs yet"
+
+
+def _analyst() -> Iterator[Row]:
+    missing = missing_package()
+    if missing is not None:
+        yield "analyst", "no", f"needs {missing}: pip install 'treadle[analyst]'"
+        return
+    import duckdb
+
+    try:
+        answer = duckdb.connect(":memory:").execute("SELECT 6 * 7").fetchone()
+    except duckdb.Error as error:
+        yield "analyst", "bad", f"DuckDB does not work: {error}"
+        return
+    yield "analyst", "ok" if answer == (42,) else "bad", f"DuckDB {_version('duckdb')}"
+
+
+def _models() -> Iterator[Row]:
+    keys = [PROVIDERS[name].key_variable for name in DEFAULT_MODELS]
+    present = [key for key in keys if os.environ.get(key, "").strip()]
+    yield "keys", "ok" if present else "no", f"set: {', '.join(present)}" if present else f"none of {', '.join(keys)}"
+    if present and find_spec("httpx2") is None:
+        yield "network", "bad", "a key is set, but models are called with httpx2: pip install 'treadle[http]'"
+    served = local_models()
+    found = "no answer" if served is None else f"has {', '.join(served) or 'no model'}"
+    yield "local server", "ok" if served else "no", f"Ollama at {ollama_address()}: {found}"
+    choice = choose(None)
+    yield "model", "ok", f"{choice.name}, if none is named ({choice.why})"
+
+
+def _terminal() -> Iterator[Row]:
+    size = "" if not sys.stdout.isatty() else f", {os.get_terminal_size(sys.stdout.fileno()).columns} columns"
+    kind = "a terminal" if sys.stdout.isatty() else "no terminal: plain text"
+    colours = ", NO_COLOR is set" if os.environ.get("NO_COLOR") else ""
+    yield "output", "ok", f"{kind}{size}, {sys.stdout.encoding}{colours}"
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,83 @@
+"""`treadle show`: the story of a run, from its journal."""
+
+import asyncio
+import time
+
+import click
+
+from treadle.cli.lines import teller
+from treadle.cli.report import closing
+from treadle.cli.storage import find_run, journal_option, no_runs, opened
+from treadle.cli.story import Story, count, decisions, number
+from treadle.cli.terminal import clean, console, print_json, print_table
+from treadle.kernel.events import Event, RunStarted
+from treadle.kernel.messages import UserMessage
+from treadle.kernel.state import RunState
+from treadle.result import result_of
+
+
+@click.command(short_help="Tell the story of a run; with --why, why it went on and stopped.")
+@click.argument("run")
+@journal_option
+@click.option(
+    "--why", is_flag=True, help="Add what was looked at before each step and at the end, with the values found."
+)
+@click.option("--json", "as_list", is_flag=True, help="Print the run's events, a JSON list.")
+def show(run: str, journal: str | None, why: bool, as_list: bool) -> int:
+    """Tell the story of RUN: its id, a beginning of it that no other run has, or "last"."""
+    events = asyncio.run(_events(journal, run))
+    if as_list:
+        print_json(events)
+        return 0
+    first = events[0]
+    if isinstance(first, RunStarted):
+        _heading(first)
+    state = Story(teller(err=False), texts=True).tell(events)
+    if state.stop is None:
+        click.echo(
+            "\nThe run has not ended: it is under way, or its process died. Go on with: treadle resume " + state.run_id
+        )
+    if why:
+        print_why(state)
+    if state.stop is not None:
+        click.echo(_ending(state))
+        closing(result_of(state, None, events), journaled=True)
+    return 0
+
+
+async def _events(journal: str | None, run: str) -> list[Event]:
+    async with opened(journal) as kept:
+        if kept is None:
+            raise no_runs(journal, run)
+        return await kept.read(await find_run(kept, run))
+
+
+def _heading(first: RunStarted) -> None:
+    question = next((message.text for message in reversed(first.messages) if isinstance(message, UserMessage)), "")
+    started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(first.at))
+    click.echo(clean(f"run {first.run_id}, started {started}, model {first.model}"))
+    click.echo(clean(f"question: {question}\n"))
+
+
+def _ending(state: RunState) -> str:
+    total = state.usage
+    about = "about " if total.estimated else ""
+    cost = "" if not state.cost else f", ${state.cost}"
+    tokens = f"{about}{total.input_tokens:,} tokens in, {total.output_tokens:,} out"
+    made = len(state.steps) + (state.step is not None)
+    steps, calls = count(made, "step"), count(state.tool_calls, "tool call")
+    return f"\n{steps}, {calls}, {tokens}{cost}, {state.elapsed:.2f} s"
+
+
+def print_why(state: RunState) -> None:
+    """Prints every decision record of a run: what was looked at, the value found, the bound, and the verdict."""
+    rows = [
+        (when, decision.verdict, row.name, number(row.value), number(row.bound), "met" if row.met else "")
+        for when, decision in decisions(state)
+        for row in decision.checks(state.limits)
+    ]
+    click.echo()
+    print_table(["when", "verdict", "looked at", "value", "bound", ""], rows, right=["value", "bound"])
+    if state.stop is not None:
+        detail = f": {state.stop.detail}" if state.stop.detail else ""
+        console().print(clean(f"\nstop reason: {state.stop.reason}{detail}"), soft_wrap=True)

@@ -1,0 +1,60 @@
+"""`treadle tools`: the tools that an agent is given."""
+
+import click
+
+from treadle.cli.catalogs import sources_option
+from treadle.cli.terminal import print_json, print_table, shorten
+from treadle.cli.toolset import gather
+from treadle.tools import did_you_mean, nearest
+
+
+@click.command(short_help="List the tools and their schemas.")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--skill", "-s", multiple=True, metavar="NAME", help="A built-in skill; repeatable. Default: all.")
+@click.option("--tools", "-t", multiple=True, metavar="MODULE[:NAME]", help="Your tools, as for treadle ask.")
+@sources_option
+@click.option("--schema", is_flag=True, help="Print what the model is told of them: JSON, with the input schemas.")
+@click.option("--json", "as_list", is_flag=True, help="Print a JSON list.")
+def tools(
+    names: tuple[str, ...],
+    skill: tuple[str, ...],
+    tools: tuple[str, ...],
+    sources: str | None,
+    schema: bool,
+    as_list: bool,
+) -> int:
+    """List the tools NAME, or all that an agent would be given with the same options."""
+    found = gather(skill, tools, sources).all_tools
+    known = [tool.name for tool, _ in found]
+    for name in names:
+        if name not in known:
+            raise click.UsageError(
+                f"there is no tool {name!r}{did_you_mean(nearest(name, known))} (there are: {', '.join(known)})"
+            )
+    found = [(tool, owner) for tool, owner in found if not names or tool.name in names]
+    if schema:
+        print_json([tool.spec for tool, _ in found])
+    elif as_list:
+        print_json([
+            {"name": tool.name, "skill": owner, "effect": tool.effect, "needs_approval": bool(tool.needs_approval),
+             "external": tool.external, "description": tool.description}
+            for tool, owner in found
+        ])  # fmt: skip
+    else:
+        rows = [
+            (
+                tool.name,
+                tool.effect,
+                "asks" if tool.needs_approval else "",
+                owner,
+                shorten(_first(tool.description), 100),
+            )
+            for tool, owner in found
+        ]
+        print_table(["tool", "effect", "approval", "skill", "description"], rows)
+    return 0
+
+
+def _first(text: str) -> str:
+    """The first paragraph."""
+    return text.strip().partition("\n\n")[0]

@@ -1,0 +1,115 @@
+"""The options that configure an agent, the same for every command that runs one, and the agent made from them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import wraps
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+from msgspec.structs import replace
+
+from treadle.cli.catalogs import sources_option
+from treadle.kernel.stop import Limits
+
+if TYPE_CHECKING:
+    from treadle.agent import Agent
+    from treadle.cli.choose import Choice
+    from treadle.journal import Journal
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the options say. None, or empty: not given."""
+
+    model: str | None
+    skill: tuple[str, ...]
+    tools: tuple[str, ...]
+    sources: str | None
+    max_steps: int | None
+    max_tool_calls: int | None
+    max_cost: float | None
+    max_tokens: int | None
+    timeout: float | None
+    journal: str | None
+
+    def limits(self, over: Limits) -> Limits:
+        """`over` with what the options say in its place."""
+        given = {
+            "steps": self.max_steps,
+            "tool_calls": self.max_tool_calls,
+            "usd": None if self.max_cost is None else Decimal(str(self.max_cost)),
+            "tokens": self.max_tokens,
+            "seconds": self.timeout,
+        }
+        return replace(over, **{name: value for name, value in given.items() if value is not None})
+
+
+def _finite(ctx: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
+    if value is not None and not isfinite(value):
+        raise click.BadParameter(f"{value} is not a number of that kind; leave the option out for no such limit")
+    return value
+
+
+_COUNT = click.IntRange(min=0)
+_AMOUNT = click.FloatRange(min=0)
+_OPTIONS = (
+    click.option("--model", "-m", metavar="NAME", help="provider:model, offline, or module:object (TREADLE_MODEL)."),
+    click.option("--skill", "-s", multiple=True, metavar="NAME", help="A built-in skill; repeatable. Default: all."),
+    click.option(
+        "--tools", "-t", multiple=True, metavar="MODULE[:NAME]",
+        help="Your tools: module:name or path.py:name, or all of a module; repeatable.",
+    ),
+    sources_option,
+    click.option("--max-steps", type=click.IntRange(min=1), metavar="N", help="Model calls at most. Default: 20."),
+    click.option("--max-tool-calls", type=_COUNT, metavar="N", help="Tool calls at most. Default: 100."),
+    click.option("--max-cost", type=_AMOUNT, callback=_finite, metavar="USD", help="Dollars at most. Default: any."),
+    click.option("--max-tokens", type=_COUNT, metavar="N", help="Tokens at most, in and out. Default: any."),
+    click.option("--timeout", type=_AMOUNT, callback=_finite, metavar="SECONDS", help="Time at most. Default: 300."),
+    click.option("--journal", metavar="FILE", type=click.Path(), help="The journal's SQLite file (TREADLE_JOURNAL)."),
+)  # fmt: skip
+
+
+def agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command the options of an agent, as one argument `options`."""
+
+    @wraps(command)
+    def packed(**given: Any) -> Any:
+        own = {name: given.pop(name) for name in Options.__dataclass_fields__}
+        return command(options=Options(**own), **given)
+
+    decorated: Callable[..., Any] = packed
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated
+
+
+def make_agent(
+    options: Options,
+    choice: "Choice",
+    journal: "Journal | None",
+    *,
+    instructions: str | None = None,
+    on_limit: Literal["answer", "stop"] = "answer",
+) -> "Agent":
+    """The agent that the options describe.
+
+    Raises:
+        Misuse, BadTool, UnknownModel, MissingKey, click.BadParameter: something does not fit; says what and why.
+    """
+    from treadle.agent import Agent
+    from treadle.cli.choose import model_named
+    from treadle.cli.toolset import gather
+
+    toolset = gather(options.skill, options.tools, options.sources)
+    return Agent(
+        model_named(choice.name),
+        instructions=instructions,
+        skills=toolset.skills,
+        tools=toolset.tools,
+        limits=options.limits(Limits()),
+        on_limit=on_limit,
+        journal=journal,
+        name="treadle",
+    )

@@ -1,0 +1,90 @@
+"""Loading what a user has written: a module by its dotted name or path, and an object in it.
+
+Such code runs with the rights of the user who named it. The current folder is searched, as Python itself does for `-m`.
+"""
+
+import importlib
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import click
+
+
+def load(target: str, option: str) -> tuple[ModuleType, str, Any]:
+    """The module that `target` ("module", "module:name", "path.py", "path.py:name") names, the name, and its object.
+
+    Without a name the object is the module itself.
+
+    Args:
+        target: what to load.
+        option: the option that it came from, for errors.
+
+    Raises:
+        click.BadParameter: it cannot be imported, or has no such name; says why.
+    """
+    where, name = (target, "") if target.endswith(".py") else _split(target)
+    module = _imported(where, target, option)
+    if not name:
+        return module, "", module
+    if not hasattr(module, name):
+        from treadle.tools import did_you_mean, nearest
+
+        there = [each for each in vars(module) if not each.startswith("_")]
+        raise _bad(option, f"{where} has no {name!r}{did_you_mean(nearest(name, there))}")
+    return module, name, getattr(module, name)
+
+
+def _split(target: str) -> tuple[str, str]:
+    where, colon, name = target.rpartition(":")
+    return (where, name) if colon else (target, "")
+
+
+def _imported(where: str, target: str, option: str) -> ModuleType:
+    from treadle.tools.errors import describe_exception
+
+    search_here()
+    try:
+        return _from_file(Path(where), option) if where.endswith(".py") else importlib.import_module(where)
+    except click.BadParameter:
+        raise
+    except ModuleNotFoundError as error:
+        if error.name is not None and (where == error.name or where.startswith(f"{error.name}.")):
+            raise _bad(option, f"there is no module {where!r}; give module:name or path.py:name") from error
+        raise _bad(option, f"importing {target} failed: {describe_exception(error)}") from error
+    except (Exception, SystemExit) as error:
+        raise _bad(option, f"importing {target} failed: {describe_exception(error)}") from error
+
+
+def _from_file(path: Path, option: str) -> ModuleType:
+    if not path.is_file():
+        raise _bad(option, f"there is no file {path}")
+    # One name a file, so that two options that name it share one module.
+    name = f"treadle_file_{path.stem}_{abs(hash(path.resolve())):x}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise _bad(option, f"{path} is not a Python file")
+    # Its own folder is searched, so that it can import its neighbours as `python path.py` would.
+    sys.path.insert(0, str(path.resolve().parent))
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def search_here() -> None:
+    """Has Python look for modules in the current folder too, which it does not for an installed command."""
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+
+
+def _bad(option: str, message: str) -> click.BadParameter:
+    return click.BadParameter(message, param_hint=f"'{option}'")

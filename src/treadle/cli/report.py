@@ -1,0 +1,138 @@
+"""The report of a result: as JSON for programs, and as the lines that a person is told beside the answer."""
+
+from typing import Any
+
+from treadle.cli.story import described
+from treadle.cli.terminal import note, shorten
+from treadle.kernel.messages import Usage
+from treadle.kernel.step import CallRecord, Step
+from treadle.kernel.stop import Decision, Limits
+from treadle.result import Pending, RunResult
+
+
+def as_json(result: RunResult, model: str) -> dict[str, Any]:
+    """The result as one JSON object.
+
+    Args:
+        result: the result.
+        model: the name of the model that the run was started with.
+    """
+    return {
+        "run_id": result.run_id,
+        "model": model,
+        "text": result.text,
+        "output": result.output,
+        "finished": result.finished,
+        "stop": {"reason": result.stop.reason, "detail": result.stop.detail, "advice": result.stop.advice},
+        "steps": [_step(step, result.limits) for step in result.steps],
+        "tool_calls": [_call(record) for record in result.tool_calls_made],
+        "usage": _usage(result.usage),
+        "cost": result.cost,
+        "decision": None if result.decision is None else _decision(result.decision, result.limits),
+        "pending": [_pending(one) for one in result.pending],
+        "error": None if result.error is None else {"kind": result.error.kind, "message": str(result.error)},
+        "seconds": round(result.elapsed, 3),
+    }
+
+
+def _step(step: Step, limits: Limits) -> dict[str, Any]:
+    return {
+        "step": step.number,
+        "text": step.text,
+        "finish": step.finish,
+        "model": step.model,
+        "usage": _usage(step.usage),
+        "cost": step.cost,
+        "seconds": round(max(0.0, (step.ended_at or step.replied_at) - step.started_at), 3),
+        "last_call_because": None if step.landing is None else step.landing.reason,
+        "decision": _decision(step.decision, limits),
+        "calls": [record.id for record in step.calls],
+    }
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {name: getattr(usage, name) for name in usage.__struct_fields__}
+
+
+def _decision(decision: Decision, limits: Limits) -> dict[str, Any]:
+    checks = [
+        {"name": row.name, "value": row.value, "bound": row.bound, "met": row.met} for row in decision.checks(limits)
+    ]
+    return {"verdict": decision.verdict, "why": decision.why, "checks": checks}
+
+
+def _call(record: CallRecord) -> dict[str, Any]:
+    return {
+        "id": record.id,
+        "tool": record.name,
+        "arguments": record.arguments,
+        "result": None if record.result is None else record.result.text,
+        "is_error": record.is_error,
+        "status": record.status,
+        "seconds": round(max(0.0, record.ended_at - record.started_at), 3) if record.started_at else None,
+    }
+
+
+def _pending(one: Pending) -> dict[str, Any]:
+    return {"call_id": one.call_id, "tool": one.tool, "arguments": one.arguments, "kind": one.kind}
+
+
+def closing(result: RunResult, *, journaled: bool) -> None:
+    """Tells, on standard error, why a run did not finish, what was found if it said nothing, and what to do next."""
+    if result.finished:
+        return
+    if not result.text:
+        found = [record for record in result.tool_calls_made if record.result is not None and not record.is_error]
+        for record in found:
+            result_text = "" if record.result is None else record.result.text
+            note(f"found: {described(record.call, record.arguments_json)} -> {shorten(result_text, 400)}")
+    note("\n".join([f"{_because(result)}", *_advice(result, journaled)]))
+    for one in result.pending:
+        note(f"  {one.kind}: {one.call_id} {one.tool}({shorten(_written(one.arguments), 160)})")
+    if not journaled:
+        return
+    if any(one.kind == "result" for one in result.pending):
+        note(f"give it with: treadle resume {result.run_id} --result CALL=VALUE")
+    if any(one.kind != "result" for one in result.pending):
+        note(f"decide with: treadle approve {result.run_id}, or treadle deny {result.run_id}")
+    note(f"run {result.run_id}; its story: treadle show {result.run_id} --why")
+
+
+def _because(result: RunResult) -> str:
+    """Why the run did not finish; the error behind it as it is told everywhere else."""
+    reason, detail = result.stop.reason, result.stop.detail
+    if result.error is not None and str(result.error) not in detail:
+        detail = f"{detail}: {result.error}" if detail else str(result.error)
+    why = f"{reason}: {detail.removeprefix(f'{reason}: ')}" if detail else reason
+    return why if reason == "waiting" else f"stopped: {why}"
+
+
+_OPTIONS = {
+    "limits.steps": "--max-steps",
+    "limits.tool_calls": "--max-tool-calls",
+    "limits.seconds": "--timeout",
+    "limits.usd": "--max-cost",
+    "limits.tokens": "--max-tokens",
+}
+
+
+def _advice(result: RunResult, journaled: bool) -> list[str]:
+    """What to try next, in the words of the command line."""
+    match result.stop.reason:
+        case "waiting":
+            return [] if journaled else ["No journal was kept, so that it cannot be gone on with."]
+        case "model_error":
+            return ["When its cause is gone, ask again."]
+        case "cancelled":
+            return []
+        case _:
+            advice = result.stop.advice
+            for name, option in _OPTIONS.items():
+                advice = advice.replace(name, option)
+            return [advice]
+
+
+def _written(value: Any) -> str:
+    import msgspec
+
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -1,0 +1,208 @@
+"""The story of a run: perceive, think, act, and why it went on, line by line as its events happen.
+
+The same view tells a run under way (`ask --trace`) and one from the journal (`show`). Steps are numbered from 0, as in
+the library and in the journal.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from treadle.cli.terminal import shorten
+from treadle.drivers.run import RunEvent, ToolProgress
+from treadle.kernel.events import (
+    ApprovalDecided,
+    ApprovalRequested,
+    Event,
+    MessageAdded,
+    ModelFailed,
+    ModelReplied,
+    NudgeGiven,
+    ResultAwaited,
+    RunFinished,
+    RunPaused,
+    RunResumed,
+    StepPrepared,
+    ToolFinished,
+)
+from treadle.kernel.fold import fold
+from treadle.kernel.messages import ToolCall, text_of
+from treadle.kernel.state import RunState
+from treadle.kernel.step import CallRecord
+from treadle.kernel.stop import Check, Decision, Limits, Stop
+
+ARGUMENTS = 160
+RESULT = 200
+TEXT = 200
+"""How many characters of a call's arguments, a result and a text are shown."""
+
+
+class Story:
+    """Tells a run.
+
+    Args:
+        say: called with each line: its label ("" for a heading or a further line) and its text.
+        texts: whether to tell what the model said in full.
+    """
+
+    def __init__(self, say: Callable[[str, str], None], *, texts: bool = False) -> None:
+        self._say = say
+        self._texts = texts
+
+    def tell(self, events: Iterable[Event]) -> RunState:
+        """Tells all of `events`, and returns the state that they lead to."""
+        state = RunState()
+        for event in events:
+            before, state = state, fold(state, event)
+            self.see(event, before, state)
+        return state
+
+    def see(self, event: RunEvent, before: RunState, after: RunState) -> None:
+        """Tells what `event` adds."""
+        match event:
+            case StepPrepared():
+                self._perceive(event, before, after)
+            case ModelReplied():
+                self._think(event, before)
+            case ModelFailed():
+                again = "" if event.retry_in is None else f"; asking again in {event.retry_in:.1f} s"
+                self._say("think", f"failed: {shorten(event.error.message, TEXT)}{again}")
+            case ToolFinished(call_id=call_id):
+                self._act(_record(after, event.step, call_id), text_of(event.content), event.is_error)
+            case ToolProgress(name=name, update=update):
+                self._say("", f"{name}: {shorten(str(update), TEXT)}")
+            case RunFinished(stop=stop, decision=decision):
+                self._left(before, after)
+                self._verdict(stop, decision, after.limits)
+            case _:
+                self._pauses(event, after)
+
+    def _pauses(self, event: RunEvent, after: RunState) -> None:
+        match event:
+            case ApprovalRequested(step=step, call_id=call_id, why=why):
+                question = "needs a decision" if why == "policy" else "was interrupted; run it again?"
+                self._say("act", f"{described(_record(after, step, call_id).call)} {question} ({call_id})")
+            case ApprovalDecided(approved=approved, reason=reason, arguments=arguments, call_id=call_id):
+                word = "allowed" if approved else "refused"
+                more = f": {reason}" if reason else f", with {shorten(arguments, ARGUMENTS)}" if arguments else ""
+                self._say("act", f"{call_id} was {word}{more}")
+            case ResultAwaited(step=step, call_id=call_id):
+                self._say(
+                    "act", f"{described(_record(after, step, call_id).call)} is answered from outside ({call_id})"
+                )
+            case MessageAdded(message=message):
+                self._say("perceive", f"someone added: {shorten(message.text, TEXT)}")
+            case NudgeGiven(text=text):
+                self._say("perceive", f"treadle told the model: {shorten(text, TEXT)}")
+            case RunPaused(stop=stop):
+                self._say("verdict", f"paused: {_because(stop)}")
+            case RunResumed():
+                self._say("", "taken up again")
+            case _:
+                pass
+
+    def _perceive(self, event: StepPrepared, before: RunState, after: RunState) -> None:
+        if event.step:
+            self._go(event.decision, after.limits)
+        self._say("", f"step {event.step}")
+        if event.landing is not None:
+            self._say("perceive", f"the last call, without tools: {_because(event.landing)}")
+        messages = after.messages if event.messages is None else event.messages
+        tools = after.tools if event.tools is None else event.tools
+        choice = event.tool_choice or after.tool_choice
+        offered = "no tools" if choice == "none" or not tools else f"{count(len(tools), 'tool')} offered"
+        if choice not in ("auto", "none"):
+            offered += f" (tool choice {choice})"
+        self._say("perceive", f"{count(len(messages), 'message')}, about {before.next_tokens:,} tokens; {offered}")
+
+    def _think(self, event: ModelReplied, before: RunState) -> None:
+        calls = event.message.calls
+        parts = []
+        if event.message.text and not self._texts:
+            parts.append(f"says {len(event.message.text):,} characters" if not calls else "says something")
+        if calls:
+            parts.append(f"asks for {count(len(calls), 'tool call')}")
+        started = before.now if before.step is None else before.step.started_at
+        facts = [f"{max(0.0, event.at - started):.2f} s", f"finish {event.finish}"]
+        if event.usage is not None:
+            about = "about " if event.usage.estimated else ""
+            facts.insert(0, f"{about}{event.usage.input_tokens:,} tokens in, {event.usage.output_tokens:,} out")
+        if event.cost:
+            facts.append(f"${event.cost}")
+        self._say("think", f"{event.model} {' and '.join(parts) or 'replies'} ({'; '.join(facts)})")
+        if self._texts:
+            for line in event.message.text.splitlines():
+                self._say("", line)
+
+    def _act(self, record: CallRecord, result: str, is_error: bool) -> None:
+        took = f" ({record.ended_at - record.started_at:.2f} s)" if record.started_at else ""
+        self._say("act", described(record.call, record.arguments_json))
+        self._say("", f"{'error' if is_error else '->'} {shorten(result, RESULT)}{took}")
+
+    def _left(self, before: RunState, after: RunState) -> None:
+        """The calls that were open when the run ended, which have been answered by a note."""
+        if before.step is None or before.step.message is None or not after.steps:
+            return
+        done = {record.id for record in before.step.calls if record.result is not None}
+        for record in after.steps[len(after.steps) - 1].calls:
+            if record.id not in done and record.result is not None:
+                self._act(record, record.result.text, record.is_error)
+
+    def _go(self, decision: Decision, limits: Limits) -> None:
+        word = "go on" if decision.verdict == "go" else "one last call"
+        self._say("verdict", f"{word}: {looked_at(decision.checks(limits))}")
+
+    def _verdict(self, stop: Stop, decision: Decision | None, limits: Limits) -> None:
+        rows = "" if decision is None else looked_at(decision.checks(limits))
+        self._say("verdict", f"stop: {_because(stop)}{f' ({rows})' if rows else ''}")
+
+
+def described(call: ToolCall, arguments: str | None = None) -> str:
+    """A call as it would be written in Python, shortened."""
+    import msgspec
+
+    text = call.arguments if arguments is None else arguments
+    try:
+        given = msgspec.json.decode(text or "{}")
+    except msgspec.DecodeError:
+        given = text
+    if not isinstance(given, dict):
+        return f"{call.name}({shorten(text, ARGUMENTS)})"
+    shown = ", ".join(f"{name}={msgspec.json.encode(value).decode()}" for name, value in given.items())
+    return f"{call.name}({shorten(shown, ARGUMENTS)})"
+
+
+def looked_at(checks: Iterable[Check]) -> str:
+    """What was looked at in a decision, on one line."""
+    return ", ".join(
+        f"{row.name.replace('_', ' ')} {number(row.value)}"
+        + (f" of {number(row.bound)}" if row.bound is not None else "")
+        + (" (met)" if row.met else "")
+        for row in checks
+    )
+
+
+def number(value: float | int | str | None) -> str:
+    """A value of a check, as it is shown."""
+    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def decisions(state: RunState) -> Sequence[tuple[str, Decision]]:
+    """Every decision record of a run, with what it was about: before each step, and at the end."""
+    steps = [*state.steps, *(() if state.step is None else (state.step,))]
+    found = [(f"before step {step.number}", step.decision) for step in steps]
+    if state.decision is not None:
+        found.append(("at the end", state.decision))
+    return found
+
+
+def _record(state: RunState, at: int, call_id: str) -> CallRecord:
+    step = state.step if state.step is not None and state.step.number == at else state.steps[at]
+    return next(record for record in step.calls if record.id == call_id)
+
+
+def _because(stop: Stop) -> str:
+    return f"{stop.reason}: {stop.detail}" if stop.detail else stop.reason
+
+
+def count(many: int, noun: str) -> str:
+    """A number of things, in words."""
+    return f"{many:,} {noun}{'' if many == 1 else 's'}"

@@ -1,0 +1,88 @@
+"""The terminal: text that is safe to print, lines beside the answer, and tables.
+
+Standard output is for what was asked for, standard error for what is said about it. Without a terminal, and with
+NO_COLOR, nothing but plain text is printed.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def clean(text: str) -> str:
+    """`text` without control characters: what a model or a tool says must not be able to steer the terminal."""
+    return _CONTROL.sub("", text)
+
+
+def shorten(text: str, most: int) -> str:
+    """`text` on one line, cut to `most` characters."""
+    line = " ".join(clean(text).split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def note(text: str) -> None:
+    """Prints a line about the answer, on standard error."""
+    click.echo(clean(text), err=True)
+
+
+def console(*, err: bool = False) -> "Console":
+    """A rich console for standard output or standard error.
+
+    Without a terminal it is as wide as its widest line, so that other programs get whole lines.
+    """
+    from rich.console import Console
+
+    stream = sys.stderr if err else sys.stdout
+    plain = bool(os.environ.get("NO_COLOR"))
+    made = Console(file=stream, markup=False, highlight=False, emoji=False, color_system=None if plain else "auto")
+    if not made.is_terminal:
+        made.width = 100_000
+    return made
+
+
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequence[str] = (), whole: Sequence[str] = ()
+) -> None:
+    """Prints a table on standard output.
+
+    Args:
+        columns: their headings.
+        rows: their cells.
+        right: the headings of the columns that are aligned to the right.
+        whole: the headings of the columns that are not wrapped at a narrow terminal, besides the first and those.
+    """
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    out = console()
+    table = Table(box=box.SIMPLE_HEAD if out.is_terminal else None, pad_edge=False, show_edge=False)
+    for column in columns:
+        is_whole = column in (columns[0], *right, *whole)
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold", no_wrap=is_whole)
+    for row in rows:
+        table.add_row(*(Text(clean("" if cell is None else str(cell))) for cell in row))
+    if out.is_terminal:
+        out.print(table)
+        return
+    with out.capture() as capture:
+        out.print(table)
+    for line in capture.get().splitlines():
+        print(line.rstrip())
+
+
+def print_json(value: Any) -> None:
+    """Prints `value` as JSON on standard output; decimals as text, so that no digit is lost."""
+    import msgspec
+
+    data = msgspec.json.Encoder(enc_hook=str, decimal_format="string").encode(value)
+    click.echo(msgspec.json.format(data, indent=2))

@@ -1,0 +1,87 @@
+"""The tools and skills that a command line names: built-in skills, the data analyst, and the user's own."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import click
+
+from treadle.cli.catalogs import missing_package, open_catalog
+from treadle.cli.loading import load
+from treadle.tools import Skill, Tool, did_you_mean, nearest
+
+ANALYST = "analyst"
+"""The name of the data analyst's skill on the command line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Toolset:
+    """Skills, and tools that belong to none."""
+
+    skills: tuple[Skill, ...]
+    tools: tuple[Tool, ...]
+
+    @property
+    def all_tools(self) -> list[tuple[Tool, str]]:
+        """Every tool, with the name of its skill ("" if it has none)."""
+        owned = [(tool, skill.name) for skill in self.skills for tool in skill.tools]
+        return [*owned, *((tool, "") for tool in self.tools)]
+
+
+def gather(skills: Iterable[str], tools: Iterable[str], sources: str | None) -> Toolset:
+    """The tools that the options name; with neither skills nor tools named, every built-in skill.
+
+    Args:
+        skills: the values of --skill.
+        tools: the values of --tools.
+        sources: the value of --sources; given, it brings the analyst along.
+
+    Raises:
+        click.BadParameter: a skill is not known, a tool cannot be loaded, or one cannot be used here.
+    """
+    from treadle.tools.builtin import SKILLS
+
+    own = [tool for target in tools for tool in _loaded(target)]
+    names = list(dict.fromkeys(skills))
+    if not names and not own:
+        names = [*SKILLS, *([ANALYST] if missing_package() is None else [])]
+    if sources and ANALYST not in names:
+        names.append(ANALYST)
+    chosen: list[Skill] = []
+    for name in names:
+        if name == ANALYST:
+            chosen.append(_analyst(sources))
+        elif name in SKILLS:
+            chosen.append(SKILLS[name])
+        else:
+            known = [*SKILLS, ANALYST]
+            raise click.BadParameter(
+                f"there is no skill {name!r}{did_you_mean(nearest(name, known))} (there are: {', '.join(known)})",
+                param_hint="'--skill'",
+            )
+    return Toolset(tuple(chosen), tuple(own))
+
+
+def _analyst(sources: str | None) -> Skill:
+    catalog = open_catalog(sources)
+    from treadle.analyst import analyst_skill
+
+    return analyst_skill(catalog)
+
+
+def _loaded(target: str) -> list[Tool]:
+    module, name, value = load(target, "--tools")
+    if not name:
+        found = list(dict.fromkeys(each for each in vars(module).values() if isinstance(each, Tool)))
+        if not found:
+            raise click.BadParameter(
+                f"{target} has no tools; decorate its functions with @treadle.tool", param_hint="'--tools'"
+            )
+        return found
+    if isinstance(value, Tool):
+        return [value]
+    if isinstance(value, list | tuple) and value and all(isinstance(each, Tool) for each in value):
+        return list(value)
+    raise click.BadParameter(
+        f"{target} is {value!r:.60}, not a tool or a list of tools; decorate the function with @treadle.tool",
+        param_hint="'--tools'",
+    )

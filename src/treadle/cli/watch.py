@@ -1,0 +1,70 @@
+"""Watching a run: the state that its events add up to, and the views that show them as they happen."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Protocol
+
+from treadle.drivers.run import RunEvent
+from treadle.kernel.events import Event, Happened
+from treadle.kernel.fold import fold, fold_all
+from treadle.kernel.state import RunState
+from treadle.result import RunResult, result_of
+
+
+class View(Protocol):
+    """Shows events."""
+
+    def see(self, event: RunEvent, before: RunState, after: RunState) -> None:
+        """Shows one event, with the run's state before and after it."""
+
+
+class Watch:
+    """What a run has come to, event by event, for those who show it and for the result of one that is interrupted.
+
+    Args:
+        views: told of every event, in this order.
+        earlier: the events that happened before, for a run that is taken up again.
+    """
+
+    def __init__(self, views: Iterable[View], earlier: Sequence[Event] = ()) -> None:
+        self._views = tuple(views)
+        self._events: list[Event] = list(earlier)
+        self._state = fold_all(earlier)
+        self._failure: Exception | None = None
+        self._stop: Callable[[], object] = lambda: None
+
+    async def carry(self, start: Callable[[Callable[[RunEvent], None]], Awaitable[RunResult]]) -> RunResult:
+        """Carries a run to its end and returns its result, also when Ctrl-C cancels it.
+
+        Args:
+            start: begins the run, given the function to call with its events.
+
+        Raises:
+            KeyboardInterrupt: it was interrupted before anything happened.
+        """
+        task = asyncio.current_task()
+        if task is not None:
+            self._stop = task.cancel
+        try:
+            return await start(self._see)
+        except asyncio.CancelledError:
+            if self._failure is not None:
+                raise self._failure from None
+            if not self._events:
+                raise KeyboardInterrupt from None
+            return result_of(self._state, None, self._events)
+
+    def _see(self, event: RunEvent) -> None:
+        before = self._state
+        if isinstance(event, Happened):
+            self._state = fold(before, event)
+            self._events.append(event)
+        if self._failure is not None:
+            return
+        try:
+            for view in self._views:
+                view.see(event, before, self._state)
+        except Exception as error:
+            # A run that can no longer be shown (its reader has gone, most often) is not to go on unseen.
+            self._failure = error
+            self._stop()

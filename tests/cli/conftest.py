@@ -1,0 +1,138 @@
+"""The real command in a process of its own, with an empty home, no keys, and no way to a model outside."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SCRIPTED = '''
+import asyncio, time
+from treadle import tool, external_tool
+from treadle.testing import ScriptedModel
+from treadle.models.errors import AuthenticationFailed
+from treadle.models.port import TextDelta
+
+@tool(effect="read")
+def look(what: str) -> str:
+    """Looks at something."""
+    return f"seen {what}"
+
+@tool(needs_approval=True)
+def pay(amount: int) -> str:
+    """Pays an amount."""
+    with open("paid.txt", "a") as file:
+        file.write(f"{amount}\\n")
+    return f"paid {amount}"
+
+@tool(effect="read")
+def slow(seconds: float) -> str:
+    """Takes its time."""
+    with open("begun.txt", "w") as file:
+        file.write("yes")
+    time.sleep(seconds)
+    return "done"
+
+ask_boss = external_tool("ask_boss", "Asks the boss.", {"type": "object", "properties": {}}, wait=True)
+
+def repeats(request):
+    if request.tool_choice == "none":
+        return "so far: seen 0"
+    return "still looking", [("look", {"what": str(request.step)})]
+
+def says(request):
+    return f"{len([m for m in request.messages if m.role == 'user'])}: {request.messages[-1].text}"
+
+def pays(request):
+    last = request.messages[-1]
+    if last.role == "user":
+        return [("pay", {"amount": 40}), ("look", {"what": "bill"})]
+    return "The tool said: " + " / ".join(m.text for m in request.messages if m.role == "tool")
+
+answers = ScriptedModel(["The answer is 42."], chunk=3)
+endless = ScriptedModel(repeats, chunk=4)
+fails = ScriptedModel([("I looked", [("look", {"what": "x"})]), AuthenticationFailed("the key is not valid")])
+paying = ScriptedModel(pays)
+echo = ScriptedModel(says, chunk=2)
+sleepy = ScriptedModel([("Let me see.", [("slow", {"seconds": 60})]), "never"])
+boss = ScriptedModel([[("ask_boss", {})], "The boss agrees."])
+async def halting():
+    yield TextDelta("So far ")
+    yield TextDelta("so good")
+    open("begun.txt", "w").write("yes")
+    await asyncio.sleep(60)
+
+halts = ScriptedModel([lambda request: halting()])
+loud = ScriptedModel(["\\x1b[31mred\\x1b[0m \\x07alarm"])
+not_a_model = 42
+def made():
+    return ScriptedModel(["made by a function"])
+'''
+
+
+@dataclass(frozen=True)
+class Done:
+    code: int
+    out: str
+    err: str
+
+
+class Command:
+    """`treadle`, in a folder of its own."""
+
+    def __init__(self, folder: Path, cache: Path) -> None:
+        self.folder = folder
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "XDG_DATA_HOME": str(folder / "data"),
+            "XDG_CACHE_HOME": str(cache),
+            "TREADLE_FORBID_MODELS": "1",
+            "PYTHONIOENCODING": "utf-8",
+        }
+
+    @property
+    def journal(self) -> Path:
+        return self.folder / "data" / "treadle" / "runs.db"
+
+    def start(self, *arguments: str, **environment: str) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [sys.executable, "-m", "treadle", *arguments],
+            cwd=self.folder,
+            env=self.environment | environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        )
+
+    def __call__(self, *arguments: str, input: str = "", **environment: str) -> Done:
+        with self.start(*arguments, **environment) as process:
+            out, err = process.communicate(input, timeout=60)
+        assert "Traceback" not in err, err
+        assert "\x1b" not in out + err, "escape codes without a terminal"
+        return Done(process.returncode, out, err)
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the sample sources are written once."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def treadle(tmp_path: Path, cache: Path) -> Command:
+    (tmp_path / "script.py").write_text(SCRIPTED, encoding="utf-8")
+    return Command(tmp_path, cache)
+
+
+@pytest.fixture
+def run_id(treadle: Command) -> Callable[[], str]:
+    """The id of the newest run."""
+    import json
+
+    return lambda: json.loads(treadle("runs", "--json", "--limit", "1").out)[0]["run_id"]

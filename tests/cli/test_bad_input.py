@@ -1,0 +1,134 @@
+"""Bad input: a clear message that says what would be right, the right exit code, and nothing lost."""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FINE = ("--model", "script:answers")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["ask", "?", "--model", "antropic:x"], "did you mean 'anthropic'?"),
+        (["ask", "?", "--model", "nonsense"], "does not say who serves it"),
+        (["ask", "?", "--model", "anthropic:claude-sonnet-5-5"], "ANTHROPIC_API_KEY"),
+        (["ask", "?", "--model", "script:answer"], "did you mean 'answers'?"),
+        (["ask", "?", "--model", "script:not_a_model"], "not a model"),
+        (["ask", "?", "--model", "absent.py:model"], "there is no file absent.py"),
+        (["ask", "?", "--skill", "inventry", *FINE], "did you mean 'inventory'?"),
+        (["ask", "?", "--tools", "absent", *FINE], "there is no module 'absent'"),
+        (["ask", "?", "--tools", "absent.py:x", *FINE], "there is no file absent.py"),
+        (["ask", "?", "--tools", "broken", *FINE], "SyntaxError"),
+        (["ask", "?", "--tools", "exits", *FINE], "SystemExit"),
+        (["ask", "?", "--tools", "needs", *FINE], "not_installed_anywhere"),
+        (["ask", "?", "--tools", "json", *FINE], "has no tools"),
+        (["ask", "?", "--tools", "script:not_a_model", *FINE], "not a tool"),
+        (["ask", "?", "--tools", "script:lok", *FINE], "did you mean 'look'?"),
+        (["ask", "?", "--tools", "script:look", "--tools", "twin", *FINE], "two tools named 'look'"),
+        (["ask", "?", "--sources", "absent.yaml", *FINE], "absent.yaml"),
+        (["ask", "", *FINE], "the question is empty"),
+        (["ask", "   ", *FINE], "the question is empty"),
+        (["ask", *FINE], "the question is empty (standard input)"),
+        (["ask", "?", "--file", "script.py", *FINE], "given twice"),
+        (["ask", "--file", "absent.txt", *FINE], "absent.txt"),
+        (["ask", "--file", "binary", *FINE], "not UTF-8"),
+        (["ask", "?", "--max-steps", "0", *FINE], "--max-steps"),
+        (["ask", "?", "--timeout", "nan", *FINE], "--timeout"),
+        (["ask", "?", "--timeout", "inf", *FINE], "--timeout"),
+        (["ask", "?", "--max-cost", "-1", *FINE], "--max-cost"),
+        (["ask", "?", "--on-limit", "raise", *FINE], "--on-limit"),
+        (["chat", "--load", "absent.json", *FINE], "absent.json"),
+        (["chat", "--load", "script.py", *FINE], "holds no saved conversation"),
+        (["aks"], "No such command 'aks'"),
+        (["show", "nothing"], "there is no run 'nothing'"),
+        (["show", "last"], "there is no run 'last'"),
+        (["resume", "last"], "there is no run 'last'"),
+        (["tools", "calculater"], "did you mean 'calculator'?"),
+        (["sources", "fi_reports"], "did you mean 'fi_reporting'?"),
+        (["compare", "fi_reports", "bpc_reporting"], "did you mean 'fi_reporting'?"),
+        (["compare", "fi_reporting", "bpc_reporting", "--by", "compny"], "did you mean 'company'?"),
+        (["compare", "fi_reporting", "bpc_reporting", "--measure", "amonts"], "did you mean"),
+        (["compare", "fi_reporting", "bpc_reporting", "--where", "period"], "not NAME=VALUE"),
+        (["compare", "fi_reporting", "bpc_reporting", "--tolerance", "lots"], "tolerance"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_bad_usage_is_2_and_says_what_would_be_right(treadle: Any, arguments: list[str], says: str) -> None:
+    write = treadle.folder.joinpath
+    write("broken.py").write_text("def (", encoding="utf-8")
+    write("exits.py").write_text("raise SystemExit(0)", encoding="utf-8")
+    write("needs.py").write_text("import not_installed_anywhere", encoding="utf-8")
+    write("twin.py").write_text(
+        "from treadle import tool\n@tool\ndef look(it: int) -> int:\n    'Looks.'\n    return it\n", encoding="utf-8"
+    )
+    write("binary").write_bytes(b"\xff\xfe\x00")
+    done = treadle(*arguments)
+    assert (done.code, done.out) == (2, ""), done.err
+    assert says in " ".join(done.err.split())
+
+
+def _newer(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+        connection.execute("PRAGMA application_id = 0x7472646C")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda path: path.mkdir(), "is a folder"),
+        (lambda path: path.write_bytes(b"SQLite format 3\0" + b"garbage" * 400), "the journal"),
+        (lambda path: path.write_bytes(b"this is a text file, not a journal" * 50), "the journal"),
+        (_newer, "written by a later treadle"),
+    ],
+    ids=["folder", "corrupt", "text", "newer"],
+)
+@pytest.mark.parametrize(
+    "arguments", [["ask", "?", *FINE], ["chat", *FINE], ["runs"], ["show", "last"]], ids=lambda a: a[0]
+)
+def test_a_bad_journal_is_2_and_left_as_it_is(treadle: Any, make: Any, says: str, arguments: list[str]) -> None:
+    path = treadle.folder / "bad.db"
+    make(path)
+    before = None if path.is_dir() else path.read_bytes()
+    done = treadle(*arguments, "--journal", "bad.db", input="hello\n")
+    assert (done.code, done.out) == (2, ""), done.err
+    assert says in done.err
+    assert "bad.db" in done.err
+    assert before is None or path.read_bytes() == before
+
+
+def test_a_fault_in_treadle_is_1_and_shows_its_traceback_only_on_request(treadle: Any) -> None:
+    # A model whose name is no text is past what any check looks at: whatever happens then is treadle's own fault.
+    (treadle.folder / "odd.py").write_text(
+        "class Odd:\n    name = 'odd'\n    def cost(self, usage):\n        raise RuntimeError('out of order')\n"
+        "    async def stream(self, request):\n        from treadle.models.port import ModelReply\n"
+        "        from treadle.kernel.messages import AssistantMessage, Text\n"
+        "        yield ModelReply(AssistantMessage((Text('hi'),)))\nmodel = Odd()\n",
+        encoding="utf-8",
+    )
+    done = treadle("ask", "?", "--model", "odd:model")
+    assert done.code == 1
+    assert "Internal error: RuntimeError: out of order" in done.err
+    with treadle.start("--debug", "ask", "?", "--model", "odd:model") as process:
+        _, err = process.communicate("", timeout=60)
+    assert process.returncode == 1
+    assert "Traceback (most recent call last)" in err
+
+
+def test_what_is_not_installed_is_named_with_its_remedy(treadle: Any) -> None:
+    (treadle.folder / "sitecustomize.py").write_text(
+        "import sys\nsys.modules['duckdb'] = sys.modules['httpx2'] = None\n", encoding="utf-8"
+    )
+    without = {"PYTHONPATH": str(treadle.folder)}
+    for arguments in (["sources"], ["compare", "a", "b"], ["ask", "?", "--skill", "analyst", *FINE]):
+        done = treadle(*arguments, **without)
+        assert (done.code, "pip install 'treadle[analyst]'" in done.err) == (2, True), done.err
+    done = treadle("ask", "?", "--model", "anthropic:x", **without, ANTHROPIC_API_KEY="x")
+    assert (done.code, "pip install 'treadle[http]'" in done.err) == (2, True), done.err
+    assert treadle("ask", "What is 25 * 4 + 10?", **without).code == 0
+    assert "compare_sources" not in treadle("tools", **without).out
+    assert treadle("doctor", **without).code == 0

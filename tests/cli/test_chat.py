@@ -1,0 +1,176 @@
+"""`treadle chat`: a conversation from a pipe and at a terminal, approvals, Ctrl-C, saving and loading."""
+
+import json
+import os
+import select
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TOOLS = ("--tools", "script")
+
+
+def test_lines_from_a_pipe_are_one_conversation(treadle: Any) -> None:
+    done = treadle("chat", "--model", "script:echo", input="one\n\ntwo\n")
+    assert (done.code, done.out) == (0, "1: one\n2: two\n")
+
+
+def test_what_can_be_said_beside_questions(treadle: Any) -> None:
+    said = "/why\n/tools\none\n/why\n/bogus\n/save\n/save talk.json\n/help\n/exit\nnot asked\n"
+    done = treadle("chat", "--model", "script:echo", "--tools", "script:look", input=said)
+    assert done.code == 0
+    assert "nothing has been answered yet" in done.err
+    assert "look [read]: Looks at something." in done.out
+    assert "stop reason: answered" in done.out
+    assert "there is no /bogus" in done.err
+    assert "name a file" in done.err
+    assert "saved to talk.json" in done.out
+    assert "/save FILE" in done.out
+    assert "not asked" not in done.out
+    assert (treadle.folder / "talk.json").exists()
+
+
+def test_a_saved_conversation_goes_on(treadle: Any) -> None:
+    treadle("chat", "--model", "script:echo", "--save", "talk.json", input="one\n")
+    done = treadle("chat", "--model", "script:echo", "--load", "talk.json", "--save", "talk.json", input="two\n")
+    assert done.out == "2: two\n"
+    messages = json.loads((treadle.folder / "talk.json").read_text(encoding="utf-8"))["messages"]
+    assert [message["role"] for message in messages] == ["user", "assistant", "user", "assistant"]
+
+
+def test_a_file_that_cannot_be_saved_to_does_not_end_the_conversation(treadle: Any) -> None:
+    done = treadle("chat", "--model", "script:echo", "--save", "absent/talk.json", input="one\ntwo\n")
+    assert done.out == "1: one\n2: two\n"
+    assert "cannot be saved to absent/talk.json" in done.err
+
+
+@pytest.mark.parametrize(
+    ("decision", "paid", "answer"),
+    [
+        ("y\n", "40\n", "The tool said: paid 40 / seen bill\n"),
+        ("maybe\nyes\n", "40\n", "The tool said: paid 40 / seen bill\n"),
+        ('e {"amount": 7}\n', "7\n", "The tool said: paid 7 / seen bill\n"),
+        ('e\n{"amount": "much"}\ne\n{"amount": 8}\n', "8\n", "The tool said: paid 8 / seen bill\n"),
+        ("n too dear\n", None, "too dear"),
+    ],
+    ids=["yes", "unclear", "edit", "bad edit", "no"],
+)
+def test_a_tool_that_needs_approval_asks(treadle: Any, decision: str, paid: str | None, answer: str) -> None:
+    done = treadle("chat", "--model", "script:paying", *TOOLS, input=f"pay the bill\n{decision}again\n")
+    assert 'pay({"amount":40}) [write] asks for approval.' in done.err
+    assert answer in done.out
+    written = treadle.folder / "paid.txt"
+    assert (written.read_text(encoding="utf-8") if written.exists() else None) == paid
+
+
+def test_approvals_need_no_journal(treadle: Any) -> None:
+    done = treadle("chat", "--model", "script:paying", *TOOLS, "--no-journal", input="pay\ny\n")
+    assert (done.code, done.out) == (0, "The tool said: paid 40 / seen bill\n")
+    assert not treadle.journal.exists()
+
+
+def test_the_end_of_the_input_leaves_a_decision_for_later(treadle: Any) -> None:
+    done = treadle("chat", "--model", "script:paying", *TOOLS, input="pay the bill\n")
+    assert done.code == 4
+    assert "treadle approve" in done.err
+    done = treadle("approve", "last", "--model", "script:paying", *TOOLS)
+    assert (done.code, done.out) == (0, "The tool said: paid 40 / seen bill\n")
+
+
+def test_a_person_can_give_the_result_of_an_external_tool(treadle: Any) -> None:
+    done = treadle("chat", "--model", "script:boss", *TOOLS, input="ask\nfine by me\n")
+    assert (done.code, done.out) == (0, "The boss agrees.\n")
+    assert "fine by me" in treadle("show", "last").out
+
+
+class Terminal:
+    """A chat at a terminal."""
+
+    def __init__(self, treadle: Any, *arguments: str, **environment: str) -> None:
+        pty = pytest.importorskip("pty")
+        self.pid, self.terminal = pty.fork()
+        if self.pid == 0:
+            os.chdir(treadle.folder)
+            command = [sys.executable, "-m", "treadle", *arguments]
+            os.execve(sys.executable, command, {**treadle.environment, "TERM": "xterm-256color", **environment})
+        self.shown = ""
+        self._read = 0
+
+    def until(self, text: str) -> None:
+        """Waits until `text` has been shown, after what was waited for before."""
+        deadline = time.monotonic() + 30
+        while text not in self.shown[self._read :]:
+            ready, _, _ = select.select([self.terminal], [], [], max(0.0, deadline - time.monotonic()))
+            assert ready, f"{text!r} was not shown: {self.shown}"
+            try:
+                self.shown += os.read(self.terminal, 10_000).decode()
+            except OSError:
+                raise AssertionError(f"{text!r} was never shown: {self.shown}") from None
+        self._read = self.shown.index(text, self._read) + len(text)
+
+    def type(self, text: str) -> None:
+        os.write(self.terminal, text.encode())
+
+    def end(self) -> int:
+        while True:
+            try:
+                data = os.read(self.terminal, 10_000)
+            except OSError:
+                break
+            if not data:
+                break
+            self.shown += data.decode()
+        os.close(self.terminal)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")
+class TestAtATerminal:
+    def test_ctrl_c_stops_the_answer_and_keeps_the_conversation(self, treadle: Any) -> None:
+        (treadle.folder / "both.py").write_text(
+            "from script import ScriptedModel, slow\nmodel = ScriptedModel([\n"
+            "    ('Let me see.', [('slow', {'seconds': 60})]),\n"
+            "    lambda request: ' / '.join(m.role for m in request.messages)])\n",
+            encoding="utf-8",
+        )
+        chat = Terminal(treadle, "chat", "--model", "both:model", "--tools", "script:slow")
+        chat.until("you>")
+        chat.type("wait for me\n")
+        begun: Path = treadle.folder / "begun.txt"
+        while not begun.exists():
+            time.sleep(0.02)
+        os.kill(chat.pid, signal.SIGINT)
+        chat.until("stopped: cancelled")
+        chat.until("you>")
+        chat.type("and now\n")
+        chat.until("user / assistant / tool / user")
+        chat.until("you>")
+        os.kill(chat.pid, signal.SIGINT)
+        chat.until("Ctrl-D leaves")
+        chat.type("\x04")
+        assert chat.end() == 0
+
+    def test_approval_at_the_prompt(self, treadle: Any) -> None:
+        chat = Terminal(treadle, "chat", "--model", "script:paying", *TOOLS)
+        chat.until("you>")
+        chat.type("pay\n")
+        chat.until("y(es), n(o)")
+        chat.type("y\n")
+        chat.until("The tool said: paid 40")
+        chat.type("/exit\n")
+        assert chat.end() == 0
+
+    @pytest.mark.parametrize(("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)], ids=["plain", "no"])
+    def test_colours_only_where_they_are_wanted(
+        self, treadle: Any, environment: dict[str, str], coloured: bool
+    ) -> None:
+        run = Terminal(
+            treadle, "ask", "?", "--model", "script:endless", *TOOLS, "--max-steps", "2", "--trace", **environment
+        )
+        assert run.end() == 3
+        assert ("\x1b[" in run.shown) is coloured
+        assert "so far: seen 0" in run.shown
