@@ -165,7 +165,8 @@ def test_tokens_are_never_exceeded():
         limit = request.settings.max_tokens
         text = Text("x" * 10)
         usage = Usage(100 * (request.step + 1), min(40, limit))
-        return ModelReply(AssistantMessage((text, ToolCall(f"c{request.step}", "count", "{}"))), usage, "tool_calls")
+        call = ToolCall(f"c{request.step}", "count", f'{{"n": {request.step}}}')
+        return ModelReply(AssistantMessage((text, call)), usage, "tool_calls")
 
     for tokens in (0, 150, 500, 1000, 2500):
         model = ScriptedModel(reply)
@@ -180,7 +181,8 @@ def test_money_is_never_exceeded_and_replies_are_capped_to_what_is_left():
 
     def reply(request):
         usage = Usage(5 * len(request.messages), request.settings.max_tokens)
-        return ModelReply(AssistantMessage((ToolCall(f"c{request.step}", "count", "{}"),)), usage, "tool_calls")
+        call = ToolCall(f"c{request.step}", "count", f'{{"n": {request.step}}}')
+        return ModelReply(AssistantMessage((call,)), usage, "tool_calls")
 
     for usd in (0, 0.5, 1, 3.21):
         result = Agent(ScriptedModel(reply, price=price), tools=[count], limits=Limits(usd=usd)).run_sync("go")

@@ -1,12 +1,13 @@
 """treadle: the agent loop you can read, stop, resume, replay and trust.
 
-The public names are those of `treadle.api`, loaded when the first of them is used, so that `treadle --help` answers at once.
+The public names are those of `treadle.api`, loaded when the first of them is used, so that `treadle --help` answers at
+once.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from treadle.api import *
+    from treadle.api import *  # noqa: F403  (its __all__ is the list)
 
 __version__ = "0.1.0"
 

@@ -25,6 +25,7 @@ from treadle.drivers.output import output_type
 from treadle.drivers.run import Run, RunEvent, check_tool_choice
 from treadle.journal import Journal
 from treadle.kernel.conditions import StopWhen, condition
+from treadle.kernel.context import storable_text
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event
 from treadle.kernel.fold import fold_all
@@ -201,7 +202,10 @@ class Agent:
         deps: Any = None,
         limits: Limits | None = None,
     ) -> LiveRun:
-        """The run, under way in the background: `async with agent.stream(…) as run: async for event in run: …`."""
+        """The run, under way in the background: `async with agent.stream(…) as run: async for event in run: …`.
+
+        The arguments are those of `run`. With `on_limit="raise"` nothing is raised here; `run.result.require()` does.
+        """
 
         async def begin(on_event: Callable[[RunEvent], None]) -> Run:
             run_id = _run_id()
@@ -239,7 +243,7 @@ class Agent:
         self,
         run: str | RunResult,
         *,
-        approve: Iterable[str] | Mapping[str, Mapping[str, Any]] = (),
+        approve: Iterable[str] | Mapping[str, Mapping[str, Any] | None] = (),
         deny: Iterable[str] | Mapping[str, str] = (),
         results: Mapping[str, Any] | None = None,
         conversation: Conversation | None = None,
@@ -253,17 +257,18 @@ class Agent:
 
         Args:
             run: the run's id in the agent's journal, or the result of the run when it paused.
-            approve: the ids of the calls to allow; as a mapping, with the arguments to use in place of the model's.
+            approve: the ids of the calls to allow; as a mapping, with the arguments to use in place of the model's (None
+                to use those).
             deny: the ids of the calls not to allow; as a mapping, with the reason that the model is shown.
             results: the results of calls that are made outside, by call id.
-            conversation: the conversation that the run belongs to.
+            conversation: the conversation that the run belongs to, as it was when the run paused.
             deps: as in `run`; not kept in the journal.
             limits: in place of the limits that the run was under.
             on_event: as in `run`.
 
         Raises:
             UnknownRun: the journal has no such run.
-            Misuse: a decision names a call that does not wait for it.
+            Misuse: a decision names a call that does not wait for it, or more was said in the conversation meanwhile.
         """
         if limits is not None:
             _check_limits(self._config.model, limits)
@@ -272,7 +277,7 @@ class Agent:
         if state.phase == "finished":
             return result_of(state, None, events)
         if conversation is not None:
-            conversation.begin()
+            conversation.begin(conversation_part(history(state, result_of(state).stop)))
         driven = Run(self._config, deps=deps, on_event=_checked(on_event), state=state, over=_lent(conversation))
         try:
             require_price(self._config.model, limits or state.limits)
@@ -372,8 +377,8 @@ def _asked(input: Input) -> UserMessage | None:
     if isinstance(input, str):
         if not input.strip():
             raise Misuse("the question is empty")
-        return UserMessage(input)
-    if isinstance(input, (list, tuple)) and all(isinstance(part, (Text, Image, File)) for part in input):
+        return UserMessage(storable_text(input))
+    if isinstance(input, (list, tuple)) and input and all(isinstance(part, (Text, Image, File)) for part in input):
         return UserMessage(tuple(input))
     raise Misuse(f"the question is a text, or a list of Text, Image and File parts; it was given {input!r}")
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -23,15 +24,18 @@ FORMAT = 1
 """The version of the saved form."""
 
 
-class _Saved(msgspec.Struct, frozen=True):
+class _Header(msgspec.Struct, frozen=True):
     format: int
+
+
+class _Saved(_Header, frozen=True):
     messages: tuple[Message, ...]
 
 
 class Conversation:
     """A history that runs continue. Pass it to `agent.run(…, conversation=…)`; afterwards it holds what was said.
 
-    One run at a time may use it. A run that fails or is cancelled leaves it valid: every tool call in it has its result.
+    One run at a time may use it. A run that fails or is cancelled leaves it valid: each tool call in it has its result.
     """
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
@@ -45,7 +49,8 @@ class Conversation:
         return tuple(completed(self._messages))
 
     def __len__(self) -> int:
-        return len(self._messages)
+        """How many messages `messages` has."""
+        return len(self.messages)
 
     def add_user(self, content: str | Sequence[Content]) -> None:
         """Adds what a person said: text, or text with images and files."""
@@ -72,6 +77,19 @@ class Conversation:
         content = content if isinstance(content, str) else tuple(content)
         self._messages.append(ToolMessage(call.id, call.name, content, is_error))
 
+    def to_langchain(self) -> list[Any]:
+        """The messages as LangChain's; needs the extra `langchain`."""
+        from treadle.models.langchain import to_langchain
+
+        return to_langchain(self.messages)
+
+    @classmethod
+    def from_langchain(cls, messages: Iterable[Any]) -> "Conversation":
+        """A conversation of LangChain's messages; system messages are left out, as instructions are the agent's."""
+        from treadle.models.langchain import from_langchain
+
+        return cls(from_langchain(messages))
+
     def replace(self, messages: Iterable[Message]) -> None:
         """Puts `messages` in place of all that was said."""
         self._messages = completed(message for message in messages if not isinstance(message, SystemMessage))
@@ -82,11 +100,15 @@ class Conversation:
         target = Path(path)
         data = msgspec.json.format(msgspec.json.encode(_Saved(FORMAT, tuple(self.messages))), indent=1)
         draft = target.with_name(f".{target.name}.{os.getpid()}")
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, target)
+        try:
+            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(draft, target)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Conversation":
@@ -98,22 +120,31 @@ class Conversation:
         """
         data = Path(path).read_bytes()
         try:
+            header = msgspec.json.decode(data, type=_Header)
+            if header.format > FORMAT:
+                raise Misuse(
+                    f"{os.fspath(path)} was saved by a newer treadle (format {header.format}, this reads {FORMAT}): "
+                    "upgrade treadle to read it"
+                )
             saved = msgspec.json.decode(data, type=_Saved)
         except msgspec.DecodeError as error:
             raise Misuse(f"{os.fspath(path)} holds no saved conversation: {error}") from error
-        if saved.format > FORMAT:
-            raise Misuse(
-                f"{os.fspath(path)} was saved by a newer treadle (format {saved.format}; this one reads {FORMAT}): "
-                "upgrade treadle to read it"
-            )
         return cls(saved.messages)
 
-    def begin(self) -> list[Message]:
+    def begin(self, known: Sequence[Message] | None = None) -> list[Message]:
         """The messages for a run to start from; the conversation is its own until `end`.
 
+        Args:
+            known: for a run that is taken up again, what was said in it, of which the conversation must be a beginning.
+
         Raises:
-            Misuse: another run is using it.
+            Misuse: another run is using it, or more was said in it meanwhile.
         """
+        if known is not None and list(known[: len(self)]) != list(self.messages):
+            raise Misuse(
+                "more was said in this conversation since the run paused, and would be lost: resume the run without "
+                "it, or start another run in it"
+            )
         if self._in_use:
             raise Misuse(
                 "this conversation is in use by another run; wait for it, or use a copy: Conversation(c.messages)"

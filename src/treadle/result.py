@@ -51,7 +51,7 @@ class RunResult:
         elapsed: seconds under way, pauses not counted.
         limits: the limits that the run was under.
         decision: the look at limits and conditions that ended the run, if one did.
-        events: the events that this process saw, in order.
+        events: the events of the run, in order; of one taken up again, those read from the journal too.
     """
 
     run_id: str

@@ -16,14 +16,10 @@ from treadle.drivers.run import Run, ToolProgress
 from treadle.drivers.think import seconds_left
 from treadle.kernel.events import ApprovalRequested, Event, ResultAwaited, ToolFinished, ToolStarted
 from treadle.kernel.messages import Json
-from treadle.kernel.step import CallRecord, unexecuted
+from treadle.kernel.step import CallRecord, cut_off
 from treadle.tools import Tool, ToolContext, ToolError
 from treadle.tools.errors import did_you_mean, nearest
 from treadle.tools.output import encode_error
-
-INTERRUPTED = unexecuted(
-    "The process stopped while this call was under way. Its outcome is unknown: it may or may not have taken effect."
-).replace('"executed":false', '"executed":"unknown"')
 
 
 class Admitted(Struct, frozen=True):
@@ -77,7 +73,7 @@ def admit(run: Run, record: CallRecord) -> Admitted | Event:
         return _failed(step, record, _unknown_tool(run, record))
     if record.status == "interrupted" and tool.effect == "write":
         if run.config.on_interrupted == "tell":
-            return ToolFinished(step, record.id, INTERRUPTED, is_error=True)
+            return ToolFinished(step, record.id, cut_off(), is_error=True)
         return ApprovalRequested(step, record.id, "interrupted")
     try:
         arguments = tool.validate(record.arguments_json)

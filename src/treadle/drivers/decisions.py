@@ -26,7 +26,7 @@ class Decisions:
     @classmethod
     def of(
         cls,
-        approve: Iterable[str] | Mapping[str, Mapping[str, Any]],
+        approve: Iterable[str] | Mapping[str, Mapping[str, Any] | None],
         deny: Iterable[str] | Mapping[str, str],
         results: Mapping[str, Any],
     ) -> "Decisions":

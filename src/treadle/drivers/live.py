@@ -8,6 +8,7 @@ from types import TracebackType
 
 from treadle.drivers.drive import drive, end
 from treadle.drivers.run import Run, RunEvent
+from treadle.kernel.context import storable_text
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import MessageAdded
 from treadle.kernel.fold import IllegalEvent
@@ -17,7 +18,7 @@ from treadle.result import RunResult
 
 
 class LiveRun:
-    """A run under way. Iterate over it for its events; leaving the `async with` early cancels it.
+    """A run under way. Iterate over it for its events, each of which is seen once; leaving early cancels the run.
 
     async with agent.stream("…") as run:
         async for event in run:
@@ -86,7 +87,7 @@ class LiveRun:
             Misuse: the run has ended, or is paused.
         """
         try:
-            self._run.feed(MessageAdded(UserMessage(text)))
+            self._run.feed(MessageAdded(UserMessage(storable_text(text))))
         except IllegalEvent as error:
             phase = "is paused: resume it first" if self._run.state.phase == "paused" else "has ended: start another"
             raise Misuse(f"run {self.run_id} takes no message now; it {phase}") from error

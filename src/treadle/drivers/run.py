@@ -29,7 +29,7 @@ from msgspec.structs import replace
 
 from treadle.drivers.budget import capped
 from treadle.drivers.configuration import Configuration, StepSettings, price, require_price
-from treadle.kernel.context import completed, distinct_ids, instructed
+from treadle.kernel.context import completed, distinct_ids, instructed, storable
 from treadle.kernel.decide import Command, PrepareStep, decide
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, ModelReplied, RunStarted, StepPrepared
@@ -120,6 +120,8 @@ class Run:
 
     def feed(self, event: Event | ModelReply) -> None:
         """Adds what has happened. An event without a time is given the present one.
+
+        Nothing is written to the journal before `commit`.
 
         Raises:
             IllegalEvent: the event cannot follow; nothing has changed.
@@ -268,13 +270,13 @@ class Run:
             usage = Usage(self.state.next_tokens, estimate_tokens(reply.message), estimated=True)
         return ModelReplied(
             len(self.state.steps),
-            distinct_ids(reply.message),
+            distinct_ids(storable(reply.message)),
             usage,
             reply.finish,
             reply.finish_detail,
             reply.model or model.name,
             reply.request_id,
-            price(model, usage),
+            price(model, usage) if reply.cost is None else reply.cost,
             at=time.time(),
         )
 

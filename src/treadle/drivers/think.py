@@ -8,9 +8,13 @@ withdrawn.
 import asyncio
 from collections.abc import Callable
 
+from treadle.drivers.configuration import price
 from treadle.drivers.run import Run
+from treadle.kernel.context import storable_text
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import ErrorInfo, ModelFailed
+from treadle.kernel.messages import Usage
+from treadle.kernel.tokens import estimate_text
 from treadle.models.errors import ModelError, ProtocolError
 from treadle.models.port import (
     ModelReply,
@@ -37,7 +41,7 @@ async def think(run: Run, hear: Callable[[ToolCallEvent], None] | None = None) -
         except asyncio.CancelledError:
             if run.partial:
                 info = ErrorInfo("cancelled", "The call was cancelled while the reply was arriving.")
-                run.feed(ModelFailed(len(run.state.steps), info, attempt, "".join(run.partial)))
+                run.feed(_failed(run, info, attempt, None))
             raise
         except Misuse:
             raise
@@ -45,9 +49,7 @@ async def think(run: Run, hear: Callable[[ToolCallEvent], None] | None = None) -
             failure = error if isinstance(error, ModelError) else _unexpected(error)
             wait = run.config.retries.delay(failure, attempt, seconds_left(run))
             run.error = failure
-            run.feed(
-                ModelFailed(len(run.state.steps), error_info(failure), attempt, "".join(run.partial), retry_in=wait)
-            )
+            run.feed(_failed(run, error_info(failure), attempt, wait))
             if wait is None:
                 return
             await run.commit()
@@ -78,6 +80,14 @@ async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None) -> Mode
     if reply is None:
         raise ProtocolError(f"{run.model.name} ended its stream without a ModelReply, which must be the last event")
     return reply
+
+
+def _failed(run: Run, error: ErrorInfo, attempt: int, wait: float | None) -> ModelFailed:
+    """The record of a failed attempt. A provider charges for a reply that broke off, so it is counted by estimate."""
+    text = storable_text("".join(run.partial))
+    usage = Usage(run.state.next_tokens, estimate_text(text), estimated=True) if text else None
+    cost = None if usage is None else price(run.model, usage)
+    return ModelFailed(len(run.state.steps), error, attempt, text, retry_in=wait, usage=usage, cost=cost)
 
 
 def _unexpected(error: Exception) -> ModelError:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from treadle.kernel.events import ModelReplied
 from treadle.kernel.messages import ToolCall
 from treadle.kernel.state import RunState
-from treadle.kernel.step import CallRecord, EarlyCall, Step, unexecuted
+from treadle.kernel.step import CallRecord, EarlyCall, Step, cut_off, unexecuted
 from treadle.kernel.stop import Stop
 
 UNEXECUTED_FINISH = {
@@ -59,11 +59,7 @@ def left_open(record: CallRecord, stop: Stop, at: float) -> CallRecord:
     """`record`, still open when the run stopped, with a result that says so."""
     if record.status == "awaited":
         return record.answered("The run ended with this call.", is_error=False, at=at)
-    if record.status in ("started", "interrupted"):
-        why = f"The run stopped ({stop.reason}) while this call was under way; its outcome is unknown."
-        return record.answered(
-            unexecuted(why).replace('"executed":false', '"executed":"unknown"'), is_error=True, at=at
-        )
-    return record.answered(
-        unexecuted(f"This call was not executed: the run stopped ({stop.reason})."), is_error=True, at=at
-    )
+    if record.status in ("started", "interrupted") or record.executed:
+        return record.answered(cut_off(f" ({stop.reason})"), is_error=True, at=at)
+    why = f"This call was not executed: the run stopped ({stop.reason})."
+    return record.answered(unexecuted(why), is_error=True, at=at)

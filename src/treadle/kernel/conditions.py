@@ -166,7 +166,7 @@ def step_count(count: int) -> Condition:
 
 
 def has_tool_call(name: str) -> Condition:
-    """The last step called the tool `name`."""
+    """The last step asked for the tool `name`, whatever came of the call."""
 
     def look(state: "RunState") -> tuple[bool, str]:
         names = [call.name for call in state.steps[-1].calls]
@@ -176,7 +176,7 @@ def has_tool_call(name: str) -> Condition:
 
 
 def tool_call_count(count: int, name: str | None = None) -> Condition:
-    """`count` tool calls have been made in all, or `count` calls of the tool `name`."""
+    """`count` tool calls have been made within the limits in all, or `count` calls of the tool `name`."""
     title = f"tool_call_count({count})" if name is None else f"tool_call_count({count}, {name!r})"
 
     def look(state: "RunState") -> tuple[bool, int]:
@@ -215,7 +215,7 @@ def tokens_over(tokens: int) -> Condition:
 
 
 def elapsed_over(seconds: float) -> Condition:
-    """The run has been under way for more than `seconds` seconds, pauses not counted."""
+    """The run has been under way for more than `seconds` seconds, pauses not counted; it cancels nothing."""
     return Named(f"elapsed_over({seconds})", lambda state: (state.elapsed > seconds, round(state.elapsed, 3)), seconds)
 
 

@@ -206,22 +206,24 @@ def _can_land(state: RunState) -> bool:
 
 def _model_call(state: RunState) -> Command:
     prepared = state.prepared
+    landing = None if prepared is None else prepared.landing
     if state.failure is not None:
-        landing = None if prepared is None else prepared.landing
-        return Finish(landing or stopped("model_error", f"{state.failure.kind}: {state.failure.message}"))
-    reserve = None if prepared is None else prepared.reserve
-    if reserve is not None:
-        limits, budget = state.limits, state.limits.budget
-        used = state.usage.total_tokens
-        if limits.tokens is not None and used + reserve.tokens > limits.tokens:
-            detail = f"{used} tokens are used and the next call may take {reserve.tokens}, of at most {limits.tokens}."
-            return Finish(stopped("max_tokens", detail))
-        if budget is not None and reserve.usd is not None and (state.cost or 0) + reserve.usd > budget:
-            detail = (
-                f"{state.cost or 0} dollars are spent and the next call may cost {reserve.usd}, of at most {budget}."
-            )
-            return Finish(stopped("max_cost", detail))
-    return CallModel(len(state.steps))
+        stop = landing or stopped("model_error", f"{state.failure.kind}: {state.failure.message}")
+        return Finish(stop, _decision(state, "stop", stop.detail, ()))
+    reserve, limits = None if prepared is None else prepared.reserve, state.limits
+    if reserve is None:
+        return CallModel(len(state.steps))
+    used, spent, budget = state.usage.total_tokens, state.cost or 0, limits.budget
+    reached: tuple[StopReason, str] | None = None
+    if limits.tokens is not None and used + reserve.tokens > limits.tokens:
+        detail = f"{used} tokens are used and the next call may take {reserve.tokens}, of at most {limits.tokens}."
+        reached = "max_tokens", detail
+    elif budget is not None and reserve.usd is not None and spent + reserve.usd > budget:
+        detail = f"{spent} dollars are spent and the next call may cost {reserve.usd}, of at most {budget}."
+        reached = "max_cost", detail
+    if reached is None:
+        return CallModel(len(state.steps))
+    return Finish(landing or stopped(*reached), _decision(state, "stop", reached[1], ()))
 
 
 def _tool_calls(state: RunState) -> Command | None:

@@ -112,7 +112,8 @@ class ModelReplied(Happened, frozen=True, gc=False, tag="model_replied"):
 class ModelFailed(Happened, frozen=True, gc=False, tag="model_failed"):
     """A model call failed. `text` is what had arrived and is withdrawn.
 
-    `retry_in` is the seconds until the call is tried again; None if it is not.
+    `retry_in` is the seconds until the call is tried again; None if it is not. `usage` and `cost` estimate what a reply
+    that broke off has taken all the same; None if nothing had arrived.
     """
 
     step: int
@@ -120,6 +121,8 @@ class ModelFailed(Happened, frozen=True, gc=False, tag="model_failed"):
     attempt: int = 1
     text: str = ""
     retry_in: float | None = None
+    usage: Usage | None = None
+    cost: Decimal | None = None
 
 
 class ToolStarted(Happened, frozen=True, gc=False, tag="tool_started"):

@@ -47,7 +47,7 @@ from treadle.kernel.log import Log
 from treadle.kernel.messages import Message, ToolCall, ToolMessage, UserMessage
 from treadle.kernel.progress import WINDOW
 from treadle.kernel.state import Phase, RunState
-from treadle.kernel.step import CallRecord, CallStatus, EarlyCall, Step, unexecuted
+from treadle.kernel.step import CallRecord, CallStatus, EarlyCall, Step, cut_off, unexecuted
 from treadle.kernel.tokens import estimate_tokens
 
 
@@ -113,7 +113,6 @@ def _step_prepared(state: RunState, event: StepPrepared) -> RunState:
         prepared=event,
         stuck=event.stuck,
         stuck_at=event.step if event.withheld else state.stuck_at,
-        early=(),
         failure=None,
         now=event.at,
         events=state.events + 1,
@@ -139,6 +138,10 @@ def _model_replied(state: RunState, event: ModelReplied) -> RunState:
     said = bool(calls or text.strip())
     if said or (event.finish == "pause" and message.says_something):
         messages = messages.append(message)
+    known, covered = state.known_tokens, state.known_messages
+    if _asked_in_full(state.prepared):
+        known = usage.total_tokens or state.next_tokens + estimate_tokens(message)
+        covered = len(messages)
     step = replace(
         step,
         model=event.model,
@@ -161,8 +164,8 @@ def _model_replied(state: RunState, event: ModelReplied) -> RunState:
         refused=allowed < len(calls),
         usage=state.usage + usage,
         cost=state.cost if event.cost is None else (state.cost or Decimal(0)) + event.cost,
-        known_tokens=usage.total_tokens or state.next_tokens + estimate_tokens(message),
-        known_messages=len(messages),
+        known_tokens=known,
+        known_messages=covered,
         text=text if text.strip() else state.text,
         now=event.at,
         events=state.events + 1,
@@ -171,6 +174,11 @@ def _model_replied(state: RunState, event: ModelReplied) -> RunState:
         return replied
     goes_on = bool(calls or event.finish == "pause" or state.inbox) and event.finish not in UNEXECUTED_FINISH
     return _closed(replied, step, event.at, "ready" if goes_on and step.landing is None else "replied")
+
+
+def _asked_in_full(prepared: StepPrepared | None) -> bool:
+    """Whether the request was the history with all tools, so that its size tells how large the next one is at least."""
+    return prepared is None or (prepared.tools is None and prepared.messages is None and prepared.instructions is None)
 
 
 def _started_early(state: RunState, event: ToolStarted) -> RunState:
@@ -205,6 +213,8 @@ def _model_failed(state: RunState, event: ModelFailed) -> RunState:
         state,
         step=replace(step, failures=step.failures + 1),
         failure=event.error if event.retry_in is None else None,
+        usage=state.usage if event.usage is None else state.usage + event.usage,
+        cost=state.cost if event.cost is None else (state.cost or Decimal(0)) + event.cost,
         text=event.text or state.text,
         now=event.at,
         events=state.events + 1,
@@ -300,8 +310,9 @@ def _approval_decided(state: RunState, event: ApprovalDecided) -> RunState:
     if event.approved:
         record = replace(record, status="approved", edited=event.arguments or record.edited)
     else:
-        why = f"This call was not approved{': ' + event.reason if event.reason else ''}."
-        record = record.answered(unexecuted(why), is_error=True, at=event.at)
+        reason = f": {event.reason}" if event.reason else ""
+        content = cut_off(reason) if record.executed else unexecuted(f"This call was not approved{reason}.")
+        record = record.answered(content, is_error=True, at=event.at)
     return _with_call(state, step, i, record, event.at)
 
 
@@ -341,10 +352,17 @@ def _run_paused(state: RunState, event: RunPaused) -> RunState:
 
 
 def _run_resumed(state: RunState, event: RunResumed) -> RunState:
-    """The time since the last event was a pause, or nobody's: it does not count."""
+    """The time since the last event was a pause, or nobody's: it does not count.
+
+    A step whose model had not replied is prepared anew, under the limits as they are now.
+    """
     phase = state.paused_from if state.phase == "paused" else state.phase
-    step = state.step
-    if step is not None and any(record.status == "started" for record in step.calls):
+    step, messages = state.step, state.messages
+    if phase == "prepared":
+        if state.prepared is not None and state.prepared.note:
+            messages = Log(messages[:-1])
+        phase, step = "ready", None
+    elif step is not None and any(record.status == "started" for record in step.calls):
         calls = tuple(
             replace(record, status="interrupted") if record.status == "started" else record for record in step.calls
         )
@@ -352,7 +370,10 @@ def _run_resumed(state: RunState, event: RunResumed) -> RunState:
     return replace(
         state,
         phase=phase,
+        messages=messages.extend(state.inbox) if step is None else messages,
+        inbox=() if step is None else state.inbox,
         step=step,
+        prepared=None if step is None else state.prepared,
         early=tuple(one for one in state.early if one.result is not None),
         limits=event.limits or state.limits,
         failure=None,
@@ -415,7 +436,7 @@ TRANSITIONS: dict[Phase, dict[type, Transition]] = {
         ToolStarted: Transition(("prepared",), _started_early),
         ToolFinished: Transition(("prepared",), _finished_early),
         MessageAdded: Transition(("prepared",), _message_added),
-        RunResumed: Transition(("prepared",), _run_resumed),
+        RunResumed: Transition(("ready",), _run_resumed),
         **_RUNNING,
     },
     "acting": {
@@ -435,7 +456,7 @@ TRANSITIONS: dict[Phase, dict[type, Transition]] = {
         **_RUNNING,
     },
     "paused": {
-        RunResumed: Transition(("ready", "prepared", "acting", "replied"), _run_resumed),
+        RunResumed: Transition(("ready", "acting", "replied"), _run_resumed),
         RunFinished: Transition(("finished",), _run_finished),
     },
     "finished": {},

@@ -22,7 +22,7 @@ class RunState(Struct, frozen=True, gc=False):
     """Everything that follows from a run's events so far.
 
     Attributes:
-        phase: where the run stands; see the module's rules.
+        phase: where the run stands; see the rules in `fold.py`.
         messages: the history as the next model call will see it, the system message first.
         steps: the steps that are complete; `step` is the one under way.
         early: calls that were started while the reply is still arriving.

@@ -144,3 +144,12 @@ class Step(Struct, frozen=True, gc=False, omit_defaults=True):
 def unexecuted(content: str) -> str:
     """The result of a call that was never made, as the model is shown it."""
     return msgspec.json.encode({"error": True, "message": content, "executed": False}).decode()
+
+
+def cut_off(reason: str = "") -> str:
+    """The result of a call whose outcome nobody knows, as the model is shown it."""
+    content = (
+        f"This call was under way when the run stopped{reason}; its outcome is unknown: it may or may not have taken "
+        "effect."
+    )
+    return msgspec.json.encode({"error": True, "message": content, "executed": "unknown"}).decode()

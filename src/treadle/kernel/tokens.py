@@ -14,7 +14,7 @@ MEDIA_TOKENS = 1600
 
 def estimate_text(text: str) -> int:
     """Tokens in `text`. Outside ASCII a character can be a token or more, so its bytes are counted."""
-    return (len(text) if text.isascii() else len(text.encode()) * 2) // CHARS_PER_TOKEN + 1
+    return (len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")) * 2) // CHARS_PER_TOKEN + 1
 
 
 def estimate_tokens(message: Message) -> int:

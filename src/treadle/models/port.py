@@ -16,6 +16,7 @@ What goes wrong outside is raised as a `treadle.models.ModelError`; a model neve
 """
 
 from collections.abc import AsyncIterator, Sequence
+from decimal import Decimal
 from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
@@ -88,6 +89,7 @@ class ModelReply(Struct, frozen=True, gc=False):
         finish_detail: the provider's own word for it.
         model: the model that answered, as the provider names it; empty if it did not say.
         request_id: the provider's name for this exchange; empty if it has none.
+        cost: what it cost, in dollars, where the model knows better than its `cost(usage)`; else None.
     """
 
     message: AssistantMessage
@@ -96,6 +98,7 @@ class ModelReply(Struct, frozen=True, gc=False):
     finish_detail: str = ""
     model: str = ""
     request_id: str = ""
+    cost: Decimal | None = None
 
 
 ModelEvent = TextDelta | ThinkingDelta | ToolCallStarted | ToolCallDelta | ToolCallCompleted | ModelReply
