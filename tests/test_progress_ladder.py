@@ -57,10 +57,12 @@ def test_a_run_that_finds_another_way_after_the_nudge_goes_on():
     assert result.stop.reason == "answered"
 
 
-def test_where_no_tool_would_be_left_they_are_all_turned_off_for_the_step():
-    model = ScriptedModel(lambda request: "gave up" if request.tool_choice == "none" else [("look", {"key": "a"})])
+def test_where_no_tool_would_be_left_the_run_lands_at_once():
+    model = ScriptedModel(stubborn)
     result = Agent(model, tools=[look]).run_sync("go")
-    assert result.stop.reason == "answered"
+    assert result.stop.reason == "no_progress"
+    assert result.text == "summary"
+    assert len(model.requests) == 6
     assert [spec.name for spec in model.requests[-1].tools] == ["look"]
 
 

@@ -257,8 +257,8 @@ class Agent:
 
         Args:
             run: the run's id in the agent's journal, or the result of the run when it paused.
-            approve: the ids of the calls to allow; as a mapping, with the arguments to use in place of the model's (None
-                to use those).
+            approve: the ids of the calls to allow; as a mapping, with the arguments to use in place of the model's, or
+                None to use those.
             deny: the ids of the calls not to allow; as a mapping, with the reason that the model is shown.
             results: the results of calls that are made outside, by call id.
             conversation: the conversation that the run belongs to, as it was when the run paused.

@@ -7,6 +7,7 @@ import msgspec
 
 from treadle.drivers.configuration import Output
 from treadle.kernel.errors import Misuse
+from treadle.tools.arguments import schema_of
 
 FENCE = re.compile(r"```(?:json)?\s*\n(.*?)\n?```", re.DOTALL)
 
@@ -21,7 +22,7 @@ def output_type(output: Any) -> Output:
 
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(output)
-        schema = adapter.json_schema()
+        schema = schema_of(adapter)
     except (PydanticSchemaGenerationError, PydanticUserError) as error:
         raise Misuse(f"output takes a type that Pydantic can read from JSON; it was given {output!r}") from error
     name = getattr(output, "__name__", str(output))

@@ -121,9 +121,9 @@ def _next_step(state: RunState, stop_when: Condition | None) -> Command:
     match state.stuck:
         case 0:
             return Nudge(finding.message, stuck=True)
-        case 1:
+        case 1 if set(state.tools) - set(withheld := _concerned(state, finding)):
             decision = _decision(state, "go", finding.message, checks)
-            return PrepareStep(made, decision, stuck=2, withheld=_concerned(state, finding))
+            return PrepareStep(made, decision, stuck=2, withheld=withheld)
         case _:
             return _stop_or_land(state, "no_progress", finding.message, True, checks)
 

@@ -7,7 +7,7 @@ is made, not before. Neighbours: `signature.py` reads the function, `explain.py`
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from typing import Annotated, Any, NotRequired, Required, cast
+from typing import Annotated, Any, Literal, NotRequired, Required, cast
 
 from jiter import from_json
 from msgspec import Struct
@@ -214,7 +214,7 @@ def schema_of_result(annotation: Any) -> Json | None:
     from pydantic.errors import PydanticUserError
 
     try:
-        return _shown(TypeAdapter(annotation), "serialization")
+        return schema_of(TypeAdapter(annotation), "serialization")
     except (PydanticUserError, TypeError, ValueError, NameError, AttributeError):
         return None
 
@@ -257,12 +257,12 @@ def _schema_of(adapter: Any, label: str) -> Json:
     from pydantic.errors import PydanticUserError
 
     try:
-        return _shown(adapter, "validation")
+        return schema_of(adapter)
     except PydanticUserError as error:
         raise BadTool(f"{label}: a type has no JSON Schema: {str(error).splitlines()[0]}") from error
 
 
-def _shown(adapter: Any, mode: str) -> Json:
+def schema_of(adapter: Any, mode: Literal["validation", "serialization"] = "validation") -> Json:
     """The adapter's schema without the titles that Pydantic derives from names: they cost tokens and say nothing."""
     from pydantic.json_schema import GenerateJsonSchema
 
