@@ -6,7 +6,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench docs diagram lock clean
+.PHONY: help demo test test-peers check bench docs diagram lock clean
 # One target at a time, so that `make -j check test` prints one thing after the other.
 .NOTPARALLEL:
 
@@ -34,7 +34,7 @@ define ask
 endef
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 demo: ## set everything up and run the main job, with no key
 	$(call ready,)
@@ -44,6 +44,11 @@ demo: ## set everything up and run the main job, with no key
 test: ## set everything up and run the tests
 	$(call ready,test)
 	@$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(ARGS)
+
+test-peers: ## build a server of others, once, and run the loop against it
+	$(call ready,test)
+	@$(BIN)/python scripts/peers.py
+	@TREADLE_PEERS=1 $(BIN)/python -m pytest tests/peers $(ARGS)
 
 check: ## formatting, lint, strict types, import contracts
 	$(call ready,lint)

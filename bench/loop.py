@@ -3,9 +3,9 @@
     python bench/loop.py            # all of it, as a table
     python bench/loop.py steps      # one of: steps, concurrent, imports, deltas
 
-The bare loop is what one writes by hand in 40 lines: a list of messages, a dict of tools, arguments validated by Pydantic.
-It has no limits, no journal, no record and no timeouts. Both are measured in one process, turn about, so that a slow spell
-of the machine falls on both; what counts is the ratio.
+The bare loop is what one writes by hand in 40 lines: a list of messages, a dict of tools, arguments validated by
+Pydantic. It has no limits, no journal, no record and no timeouts. Both are measured in one process, turn about, so that
+a slow spell of the machine falls on both; what counts is the ratio.
 """
 
 import asyncio
@@ -79,15 +79,15 @@ def agent(steps: int, pause: float = 0.0) -> Agent:
 
 
 async def cpu(work, steps: int, repeats: int) -> float:
-    """CPU microseconds a step, the least of `repeats` goes."""
-    best = float("inf")
+    """CPU microseconds a step, the least of `repeats` goes, each of so many runs that it has at least 1,000 steps."""
+    best, runs = float("inf"), max(1, 1000 // steps)
     for _ in range(repeats):
         gc.collect()
         start = time.process_time()
-        text = await work()
+        for _ in range(runs):
+            assert await work() == ANSWER
         best = min(best, time.process_time() - start)
-        assert text == ANSWER
-    return best / steps * 1e6
+    return best / steps / runs * 1e6
 
 
 async def steps() -> None:
@@ -99,12 +99,11 @@ async def steps() -> None:
         async def run(one=one):
             return (await one.run("go")).text
 
-        repeats = max(5, 3000 // count)
-        await cpu(run, count, 3)
+        await cpu(run, count, 1)
         floor, ours = [], []
         for _ in range(3):
-            floor.append(await cpu(lambda count=count: bare(count), count, repeats))
-            ours.append(await cpu(run, count, repeats))
+            floor.append(await cpu(lambda count=count: bare(count), count, 5))
+            ours.append(await cpu(run, count, 5))
         print(f"  {count:5d} {min(floor):9.2f} {min(ours):9.2f} {min(ours) / min(floor):8.1f}x")
     await journaled()
 
@@ -120,7 +119,8 @@ async def journaled(count: int = 200) -> None:
             start, wall = time.process_time(), time.perf_counter()
             await kept.run("go")
             start, wall = time.process_time() - start, time.perf_counter() - wall
-    print(f"  {count:5d} steps in a SQLite journal: {start / count * 1e6:.0f} us CPU, {wall / count * 1e3:.2f} ms wall a step")
+    spent = f"{start / count * 1e6:.0f} us CPU, {wall / count * 1e3:.2f} ms wall a step"
+    print(f"  {count:5d} steps in a SQLite journal: {spent}")
 
 
 def _memory(key: str) -> int:
@@ -130,15 +130,20 @@ def _memory(key: str) -> int:
     return 0
 
 
+def _forget_peak() -> None:
+    Path("/proc/self/clear_refs").write_text("5")
+
+
 async def concurrent(runs: int = 1000, count: int = 10, pause: float = 0.05) -> None:
     """Many runs at once, whose model takes `pause` seconds a call: wall time, CPU and memory."""
     one = agent(count, pause)
     await one.run("go")
-    print(f"\n{runs} runs of {count} steps at once, {pause * 1e3:.0f} ms a model call (ideal {pause * (count + 1):.2f} s)")
+    ideal = f"{pause * 1e3:.0f} ms a model call (ideal {pause * (count + 1):.2f} s)"
+    print(f"\n{runs} runs of {count} steps at once, {ideal}")
     works = {"bare": lambda: bare(count, pause), "treadle": lambda: one.run("go")}
     for name, work in works.items():
         gc.collect()
-        Path("/proc/self/clear_refs").write_text("5")
+        _forget_peak()
         before, start, wall = _memory("VmRSS"), time.process_time(), time.perf_counter()
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(work()) for _ in range(runs)]

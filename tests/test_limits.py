@@ -6,8 +6,8 @@ from decimal import Decimal
 import pytest
 
 from treadle import Agent, Limits, Misuse, Price, RunStopped, tool
-from treadle.models import ModelReply, Overloaded
 from treadle.kernel.messages import AssistantMessage, Text, ToolCall, Usage
+from treadle.models import ModelReply, Overloaded
 from treadle.testing import ScriptedModel
 
 

@@ -10,6 +10,9 @@ from typing import Any, Literal
 import msgspec
 
 from treadle.conversation import Conversation
+from treadle.drivers.approvals import ApprovalRule
+from treadle.drivers.checks import Input, OnEvent, asked_of, check_limits, kind, model_of, one_of, watcher_of
+from treadle.drivers.compact import chosen_policies, reads_results
 from treadle.drivers.configuration import (
     Configuration,
     Instructions,
@@ -22,22 +25,23 @@ from treadle.drivers.decisions import Decisions, decided
 from treadle.drivers.drive import drive
 from treadle.drivers.live import LiveRun
 from treadle.drivers.output import output_type
+from treadle.drivers.reaction import OnToolResult
 from treadle.drivers.run import Run, RunEvent, check_tool_choice
+from treadle.drivers.subrun import Begin, agent_tool, begin_of, handoff_tool
 from treadle.journal import Journal
 from treadle.kernel.conditions import StopWhen, condition
 from treadle.kernel.context import storable_text
 from treadle.kernel.errors import Misuse
-from treadle.kernel.events import Event
+from treadle.kernel.events import Event, MessageAdded
 from treadle.kernel.fold import fold_all
-from treadle.kernel.messages import Content, File, Image, Message, ModelSettings, SystemMessage, Text, UserMessage
+from treadle.kernel.messages import Message, ModelSettings, SystemMessage, UserMessage
+from treadle.kernel.policies import ContextPolicy
 from treadle.kernel.stop import LIMIT_REASONS, Limits, OnLimit
 from treadle.kernel.tokens import estimate_text
 from treadle.models.port import Model
 from treadle.result import RunResult, conversation_part, history, result_of
 from treadle.tools import Skill, SkillRegistry, Tool, tool
-
-Input = str | UserMessage | Sequence[Content] | None
-OnEvent = Callable[[RunEvent], object] | None
+from treadle.tools.read_result import read_result
 
 
 class Agent:
@@ -61,10 +65,20 @@ class Agent:
         retries: how often and how soon a failed model call is tried again.
         watch_progress: whether a run that repeats itself is told so, then has the tools concerned withheld for a step,
             and then ends with `no_progress`.
+        approvals: rules on which calls a person must decide and which are never made: `ask_before(…)`, `deny(…)`,
+            `allow(…)`, beside what each tool says of itself.
+        on_tool_result: called with each call and its result; may return another result, `Retry`, `Alternative` or
+            `AskUser`; None leaves the result as it is.
+        tell_remaining: whether the model is told at each step what is left of the limits; at the end of the request,
+            where it breaks no cached prefix.
         eager: whether a call of a `read` tool may start as soon as its own arguments are complete, while the reply is
-            still arriving.
+            still arriving. Never where a tool asks to run alone.
         on_interrupted: what becomes of a call of a `write` tool that was under way when the process died: "ask" pauses
             for a person, "tell" tells the model that its outcome is unknown.
+        context: what is done when the history grows too long: policies such as `KeepFirstAndRecent()`, in their order.
+            By default, where the model says how large its context window is, old tool results are cleared and then old
+            exchanges left out at 80 % of it, down to 50 %. A request that the provider finds too long is made shorter
+            and sent once more, whatever is given here; only with `[]` is the history never touched.
 
     Raises:
         Misuse: something does not fit; the message says what would.
@@ -87,25 +101,41 @@ class Agent:
         name: str | None = None,
         settings: ModelSettings | None = None,
         retries: Retries | int | None = None,
+        approvals: Iterable[ApprovalRule] = (),
+        on_tool_result: OnToolResult | None = None,
+        tell_remaining: bool = False,
         watch_progress: bool = True,
         eager: bool = True,
         on_interrupted: Literal["ask", "tell"] = "ask",
+        context: ContextPolicy | Iterable[ContextPolicy] | None = None,
     ) -> None:
         if isinstance(tools, (Tool, str)) or isinstance(skills, (Skill, str)):
             raise Misuse("tools and skills take lists: tools=[my_tool], skills=[my_skill]")
-        registry = SkillRegistry(skills=skills, tools=[one if isinstance(one, Tool) else tool(one) for one in tools])
+        chosen = model_of(model)
+        policies = chosen_policies(context, chosen, model_of)
+        reading = [read_result] if context is not None and reads_results(policies or ()) else []
+        given = [one if isinstance(one, Tool) else tool(one) for one in tools]
+        registry = SkillRegistry(skills=skills, tools=[*given, *reading])
         by_name = {one.name: one for one in registry.tools}
         check_tool_choice(tool_choice, by_name, "Agent")
-        _one_of("on_limit", on_limit, ("answer", "stop", "raise"))
-        _one_of("on_interrupted", on_interrupted, ("ask", "tell"))
-        _kind("instructions", instructions, lambda it: isinstance(it, str) or callable(it), "a text or a function")
-        _kind("prepare_step", prepare_step, callable, "a function of a StepContext")
-        _kind("settings", settings, lambda it: isinstance(it, ModelSettings), "ModelSettings(…)")
-        _kind("journal", journal, lambda it: isinstance(it, Journal), "a journal such as SqliteJournal(path)")
+        one_of("on_limit", on_limit, ("answer", "stop", "raise"))
+        one_of("on_interrupted", on_interrupted, ("ask", "tell"))
+        kind("instructions", instructions, lambda it: isinstance(it, str) or callable(it), "a text or a function")
+        kind("prepare_step", prepare_step, callable, "a function of a StepContext")
+        rules = tuple(approvals)
+        for rule in rules:
+            kind("approvals", rule, lambda it: isinstance(it, ApprovalRule), "ask_before(…), deny(…) and allow(…)")
+            for unknown in set(rule.tools) - by_name.keys():
+                raise Misuse(
+                    f"an approval rule names a tool {unknown!r}; this agent has {', '.join(by_name) or 'none'}"
+                )
+        kind("on_tool_result", on_tool_result, callable, "a function of a call and its result")
+        kind("settings", settings, lambda it: isinstance(it, ModelSettings), "ModelSettings(…)")
+        kind("journal", journal, lambda it: isinstance(it, Journal), "a journal such as SqliteJournal(path)")
         specs = tuple(one.spec for one in registry.tools)
         self._registry = registry
         self._config = Configuration(
-            model=_model(model),
+            model=chosen,
             name=name or "agent",
             instructions=instructions,
             tools=by_name,
@@ -119,12 +149,19 @@ class Agent:
             journal=journal,
             retries=Retries(attempts=1 + retries) if isinstance(retries, int) else retries or Retries(),
             on_interrupted=on_interrupted,
+            context=policies,
+            approvals=rules,
+            on_tool_result=on_tool_result,
+            tell_remaining=tell_remaining,
             watch=watch_progress,
-            eager=eager and any(one.effect == "read" and not one.needs_approval for one in registry.tools),
+            eager=eager
+            and not rules
+            and any(one.effect == "read" and not one.needs_approval for one in registry.tools)
+            and not any(one.alone for one in registry.tools),
             specs=specs,
             tool_tokens=sum(estimate_text(msgspec.json.encode(spec).decode()) for spec in specs),
         )
-        _check_limits(self._config.model, self._config.limits)
+        check_limits(self._config.model, self._config.limits)
 
     @property
     def name(self) -> str:
@@ -201,10 +238,13 @@ class Agent:
         conversation: Conversation | None = None,
         deps: Any = None,
         limits: Limits | None = None,
+        partial_arguments: bool = False,
     ) -> LiveRun:
         """The run, under way in the background: `async with agent.stream(…) as run: async for event in run: …`.
 
-        The arguments are those of `run`. With `on_limit="raise"` nothing is raised here; `run.result.require()` does.
+        With `partial_arguments` a `PartialArguments` event says what can be read of a tool call's arguments while they
+        are still arriving. The other arguments are those of `run`. With `on_limit="raise"` nothing is raised here;
+        `run.result.require()` does.
         """
 
         async def begin(on_event: Callable[[RunEvent], None]) -> Run:
@@ -212,7 +252,7 @@ class Agent:
             instructions = await self._instructions(run_id, deps)
             return self._started(run_id, instructions, input, conversation, deps, limits, on_event)
 
-        return LiveRun(begin)
+        return LiveRun(begin, partial_arguments=partial_arguments)
 
     def start(
         self,
@@ -246,6 +286,7 @@ class Agent:
         approve: Iterable[str] | Mapping[str, Mapping[str, Any] | None] = (),
         deny: Iterable[str] | Mapping[str, str] = (),
         results: Mapping[str, Any] | None = None,
+        message: str | None = None,
         conversation: Conversation | None = None,
         deps: Any = None,
         limits: Limits | None = None,
@@ -257,10 +298,11 @@ class Agent:
 
         Args:
             run: the run's id in the agent's journal, or the result of the run when it paused.
-            approve: the ids of the calls to allow; as a mapping, with the arguments to use in place of the model's, or
-                None to use those.
+            approve: the ids of the calls to allow, or the `key`s of what is pending, which hold for its arguments only;
+                as a mapping, with the arguments to use in place of the model's, or None to use those.
             deny: the ids of the calls not to allow; as a mapping, with the reason that the model is shown.
             results: the results of calls that are made outside, by call id.
+            message: something to say to the run; the model is shown it at its next call.
             conversation: the conversation that the run belongs to, as it was when the run paused.
             deps: as in `run`; not kept in the journal.
             limits: in place of the limits that the run was under.
@@ -271,21 +313,60 @@ class Agent:
             Misuse: a decision names a call that does not wait for it, or more was said in the conversation meanwhile.
         """
         if limits is not None:
-            _check_limits(self._config.model, limits)
+            check_limits(self._config.model, limits)
         events = await self._events_of(run)
         state = fold_all(events)
         if state.phase == "finished":
             return result_of(state, None, events)
         if conversation is not None:
             conversation.begin(conversation_part(history(state, result_of(state).stop)))
-        driven = Run(self._config, deps=deps, on_event=_checked(on_event), state=state, over=_lent(conversation))
+        sub_runs = run.sub_runs if isinstance(run, RunResult) else None
+        driven = Run(
+            self._config,
+            deps=deps,
+            on_event=watcher_of(on_event),
+            state=state,
+            over=_lent(conversation),
+            sub_runs=sub_runs,
+        )
         try:
             require_price(self._config.model, limits or state.limits)
             decided(driven, Decisions.of(approve, deny, results or {}), limits)
+            if message is not None:
+                driven.feed(MessageAdded(UserMessage(storable_text(message))))
         except BaseException:
             driven.release()
             raise
         return await self._driven(driven, earlier=events)
+
+    def as_tool(self, name: str | None = None, description: str | None = None, *, needs_approval: bool = False) -> Tool:
+        """This agent as a tool of another: it is given a task, and its answer is the result.
+
+        Its runs draw on the limits of the run that called it (steps, seconds, dollars, tokens), are kept in that run's
+        journal, and are taken up again with it. What they wait for, that run waits for.
+
+        Args:
+            name: the tool's name; by default the agent's.
+            description: what the model is told it is for; by default the agent's instructions, if they are a text.
+            needs_approval: whether a person must agree before it is called.
+        """
+        return agent_tool(self._below(), name or self.name, self._described(description), needs_approval=needs_approval)
+
+    def _described(self, description: str | None) -> str:
+        instructions = self._config.instructions
+        if description is not None:
+            return description
+        return instructions if isinstance(instructions, str) else f"Gives a task to the agent {self.name}."
+
+    def _below(self) -> Begin:
+        """How runs of this agent are made below another run."""
+        return begin_of(self._config, self._system)
+
+    def _system(self, instructions: str | None) -> list[Message]:
+        system = self._registry.instructions(instructions or "")
+        if self._config.output is not None:
+            system = f"{system}\n\n{self._config.output.instructions}".strip()
+        return [SystemMessage(system)] if system else []
 
     async def _events_of(self, run: str | RunResult) -> Sequence[Event]:
         journal = self._config.journal
@@ -316,20 +397,16 @@ class Agent:
         on_event: OnEvent,
     ) -> Run:
         if limits is not None:
-            _check_limits(self._config.model, limits)
-        _kind("instructions", instructions, lambda it: isinstance(it, str), "a text, or a function that returns one")
-        _kind("conversation", conversation, lambda it: isinstance(it, Conversation), "a treadle.Conversation")
-        asked, watcher = _asked(input), _checked(on_event)
+            check_limits(self._config.model, limits)
+        kind("instructions", instructions, lambda it: isinstance(it, str), "a text, or a function that returns one")
+        kind("conversation", conversation, lambda it: isinstance(it, Conversation), "a treadle.Conversation")
+        asked, watcher = asked_of(input), watcher_of(on_event)
         before = [] if conversation is None else conversation.begin()
         run = Run(self._config, deps=deps, on_event=watcher, over=_lent(conversation))
         if asked is None and not (before and isinstance(before[-1], UserMessage)):
             run.release()
             raise Misuse("there is nothing to answer: give run(…) a question, or a conversation that ends with one")
-        system = self._registry.instructions(instructions or "")
-        if self._config.output is not None:
-            system = f"{system}\n\n{self._config.output.instructions}".strip()
-        messages: list[Message] = [SystemMessage(system)] if system else []
-        run.start(run_id, [*messages, *before, *([] if asked is None else [asked])], limits)
+        run.start(run_id, [*self._system(instructions), *before, *([] if asked is None else [asked])], limits)
         return run
 
     async def _driven(self, run: Run, earlier: Sequence[Event] = ()) -> RunResult:
@@ -337,56 +414,22 @@ class Agent:
             await drive(run)
         finally:
             run.release()
-        result = result_of(run.state, run.error, [*earlier, *run.events])
+        result = result_of(run.state, run.error, [*earlier, *run.events], run.sub_runs)
         if run.state.on_limit == "raise" and result.stop.reason in LIMIT_REASONS:
             result.require()
         return result
 
 
-def _model(model: str | Model) -> Model:
-    if isinstance(model, str):
-        from treadle.models.names import model_from_name
+def handoff(agent: Agent, name: str | None = None, description: str | None = None) -> Tool:
+    """A tool that passes the conversation on to `agent`, whose answer is then the answer of the run.
 
-        return model_from_name(model)
-    if not callable(getattr(model, "stream", None)) or not isinstance(getattr(model, "name", None), str):
-        raise Misuse(
-            "model takes a name such as 'anthropic:claude-sonnet-4-5' or 'offline', or an object with a name and "
-            f"stream(request); it was given {model!r}"
-        )
-    return model
-
-
-def _check_limits(model: Model, limits: Limits) -> None:
-    _kind("limits", limits, lambda it: isinstance(it, Limits), "Limits(steps=…, usd=…, …)")
-    require_price(model, limits)
-
-
-def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise Misuse(f"{name} takes one of {', '.join(map(repr, known))}; it was given {value!r}")
-
-
-def _kind(name: str, value: object, fits: Callable[[Any], bool], wanted: str) -> None:
-    if value is not None and not fits(value):
-        raise Misuse(f"{name} takes {wanted}; it was given {value!r}")
-
-
-def _asked(input: Input) -> UserMessage | None:
-    if input is None or isinstance(input, UserMessage):
-        return input
-    if isinstance(input, str):
-        if not input.strip():
-            raise Misuse("the question is empty")
-        return UserMessage(storable_text(input))
-    if isinstance(input, (list, tuple)) and input and all(isinstance(part, (Text, Image, File)) for part in input):
-        return UserMessage(tuple(input))
-    raise Misuse(f"the question is a text, or a list of Text, Image and File parts; it was given {input!r}")
-
-
-def _checked(on_event: OnEvent) -> OnEvent:
-    if on_event is not None and (inspect.iscoroutinefunction(on_event) or not callable(on_event)):
-        raise Misuse("on_event takes a plain function; for an asynchronous one, iterate over agent.stream(…)")
-    return on_event
+    Args:
+        agent: who goes on. It sees what was said so far, under its own instructions.
+        name: the tool's name; by default "transfer_to_" and the agent's.
+        description: what the model is told it is for; by default the agent's instructions, if they are a text.
+    """
+    told = agent._described(description)
+    return handoff_tool(agent._below(), name or f"transfer_to_{agent.name}", f"Hands the conversation on. {told}")
 
 
 def _run_id() -> str:

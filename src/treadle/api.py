@@ -1,10 +1,13 @@
 """The public names. `import treadle` offers them all; this module is loaded when the first of them is used."""
 
-from treadle.agent import Agent
+from treadle.agent import Agent, handoff
 from treadle.conversation import Conversation
+from treadle.drivers.approvals import ApprovalRule, allow, ask_before, deny
 from treadle.drivers.configuration import Retries, RunContext, StepContext, StepSettings
 from treadle.drivers.live import LiveRun
-from treadle.drivers.run import Run, ToolProgress
+from treadle.drivers.partial import PartialArguments
+from treadle.drivers.reaction import Alternative, AskUser, Retry
+from treadle.drivers.run import Run, SubRunEvent, ToolProgress
 from treadle.journal import Journal, MemoryJournal, SqliteJournal
 from treadle.kernel.conditions import (
     Condition,
@@ -24,6 +27,7 @@ from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event
 from treadle.kernel.fold import IllegalEvent, fold
 from treadle.kernel.messages import File, Image, Message, ModelSettings, Text, Usage
+from treadle.kernel.policies import ClearToolResults, ContextPolicy, KeepFirstAndRecent, ShortenResult, Summarise
 from treadle.kernel.state import RunState
 from treadle.kernel.step import CallRecord, Step
 from treadle.kernel.stop import Decision, Limits, Stop
@@ -43,11 +47,14 @@ from treadle.tools import (
 )
 
 __all__ = [
-    "Agent", "BadTool", "CallModel", "CallRecord", "Command", "Condition", "Conversation", "Decision", "Event", "File",
-    "Finish", "IllegalEvent", "Image", "Journal", "Limits", "LiveRun", "MemoryJournal", "Message", "Misuse",
-    "ModelSettings", "Nudge", "Pause", "Pending", "PrepareStep", "Price", "Retries", "Run", "RunContext", "RunResult",
-    "RunState", "RunStopped", "RunTools", "Skill", "SkillRegistry", "SqliteJournal", "Step", "StepContext",
-    "StepSettings", "Stop", "Text", "Tool", "ToolContext", "ToolError", "ToolProgress", "ToolResult", "Usage",
-    "condition", "consecutive_errors", "cost_over", "decide", "elapsed_over", "external_tool", "fold", "has_tool_call",
-    "load_tools", "no_progress", "step_count", "text_contains", "tokens_over", "tool", "tool_call_count",
+    "Agent", "Alternative", "ApprovalRule", "AskUser", "BadTool", "CallModel", "CallRecord", "ClearToolResults",
+    "Command", "Condition", "ContextPolicy", "Conversation", "Decision", "Event", "File", "Finish", "IllegalEvent",
+    "Image", "Journal", "KeepFirstAndRecent", "Limits", "LiveRun", "MemoryJournal", "Message", "Misuse",
+    "ModelSettings", "Nudge", "PartialArguments", "Pause", "Pending", "PrepareStep", "Price", "Retries", "Retry",
+    "Run", "RunContext", "RunResult", "RunState", "RunStopped", "RunTools", "ShortenResult", "Skill", "SkillRegistry",
+    "SqliteJournal", "Step", "StepContext", "StepSettings", "Stop", "SubRunEvent", "Summarise", "Text", "Tool",
+    "ToolContext", "ToolError", "ToolProgress", "ToolResult", "Usage", "allow", "ask_before", "condition",
+    "consecutive_errors", "cost_over", "decide", "deny", "elapsed_over", "external_tool", "fold", "handoff",
+    "has_tool_call", "load_tools", "no_progress", "step_count", "text_contains", "tokens_over", "tool",
+    "tool_call_count",
 ]  # fmt: skip

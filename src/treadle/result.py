@@ -3,13 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from hashlib import sha256
 from typing import Any, Literal
 
+import msgspec
+
+from treadle.journal import Journal
 from treadle.kernel.events import ErrorInfo, Event, RunFinished
 from treadle.kernel.fold import fold
 from treadle.kernel.messages import Message, SystemMessage, Usage
 from treadle.kernel.state import RunState
-from treadle.kernel.step import CallRecord, Step
+from treadle.kernel.step import CallRecord, Step, parsed
 from treadle.kernel.stop import Decision, Limits, Stop, stopped
 from treadle.models.errors import ModelError
 
@@ -24,15 +28,29 @@ class Pending:
         arguments: what the model wants to call it with.
         kind: "approval" (a person must decide), "interrupted" (a crash left its outcome unknown; a person must decide
             whether to run it again) or "result" (its result comes from outside).
+        question: what the person is asked, if there is something particular.
+        run_id: the sub-run that made the call; empty if the run itself did.
     """
 
     call_id: str
     tool: str
     arguments: Any
     kind: Literal["approval", "interrupted", "result"]
+    run_id: str = ""
+    question: str = ""
+
+    @property
+    def key(self) -> str:
+        """The call's id with a fingerprint of its arguments: a decision given under it is refused for any others."""
+        return f"{self.call_id}#{fingerprint(self.arguments_json)}"
+
+    @property
+    def arguments_json(self) -> str:
+        """The JSON text of the arguments."""
+        return self.arguments if isinstance(self.arguments, str) else msgspec.json.encode(self.arguments).decode()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RunResult:
     """What came of a run.
 
@@ -51,6 +69,8 @@ class RunResult:
         elapsed: seconds under way, pauses not counted.
         limits: the limits that the run was under.
         decision: the look at limits and conditions that ended the run, if one did.
+        sub_steps: steps of sub-runs.
+        sub_runs: where the events of its sub-runs are, if the run itself has no journal.
         events: the events of the run, in order; of one taken up again, those read from the journal too.
     """
 
@@ -68,12 +88,19 @@ class RunResult:
     elapsed: float
     limits: Limits
     decision: Decision | None = None
+    sub_steps: int = 0
     events: Sequence[Event] = field(default=(), repr=False)
+    sub_runs: Journal | None = field(default=None, repr=False)
 
     @property
     def finished(self) -> bool:
         """Whether the task was done: answered, a stop condition met, or an external tool called."""
         return self.stop.finished
+
+    def __repr__(self) -> str:
+        """Short: a whole result in a log or a traceback is no help, and asyncio asks for this at every end."""
+        text = self.text if len(self.text) <= 60 else f"{self.text[:57]}..."
+        return f"RunResult({self.run_id!r}, {self.stop.reason!r}, {len(self.steps)} steps, text={text!r})"
 
     def require(self) -> "RunResult":
         """This result, if the run finished.
@@ -95,7 +122,12 @@ class RunStopped(Exception):
         self.result = result
 
 
-def result_of(state: RunState, error: Exception | None = None, events: Sequence[Event] = ()) -> RunResult:
+def result_of(
+    state: RunState,
+    error: Exception | None = None,
+    events: Sequence[Event] = (),
+    sub_runs: Journal | None = None,
+) -> RunResult:
     """The result of a run in `state`; of one that has not ended, as if it had been left now."""
     stop = state.stop or stopped("cancelled", "the run has not ended")
     step = state.step
@@ -119,22 +151,33 @@ def result_of(state: RunState, error: Exception | None = None, events: Sequence[
         elapsed=state.elapsed,
         limits=state.limits,
         decision=state.decision,
+        sub_steps=state.sub_steps,
         events=events,
+        sub_runs=sub_runs,
     )
 
 
 def pending_in(step: Step) -> tuple[Pending, ...]:
-    """The calls of `step` that wait for someone."""
-    return tuple(
-        Pending(
-            record.id,
-            record.name,
-            record.arguments,
-            "result" if record.status == "awaited" else ("interrupted" if record.executed else "approval"),
-        )
-        for record in step.calls
-        if record.status in ("needs_approval", "awaited")
-    )
+    """The calls of `step` that wait for someone; those of its sub-runs under the call that the sub-run works for."""
+    found: list[Pending] = []
+    for record in step.calls:
+        if record.run_id and record.status == "awaited":
+            found.extend(
+                Pending(f"{record.id}/{one.call_id}", one.name, parsed(one.arguments), one.kind, record.run_id)
+                for one in record.waits
+            )
+        elif record.status == "awaited":
+            found.append(Pending(record.id, record.name, record.arguments, "result", question=record.question))
+        elif record.status == "needs_approval":
+            kind: Literal["interrupted", "approval"] = "interrupted" if record.executed else "approval"
+            found.append(Pending(record.id, record.name, record.arguments, kind, question=record.question))
+    return tuple(found)
+
+
+def fingerprint(arguments: str) -> str:
+    """Eight hexadecimal digits of the SHA-256 of arguments, however their JSON is spaced and ordered."""
+    text = msgspec.json.encode(parsed(arguments), order="deterministic")
+    return sha256(text).hexdigest()[:8]
 
 
 def history(state: RunState, stop: Stop) -> list[Message]:

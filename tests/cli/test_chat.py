@@ -100,6 +100,14 @@ class Terminal:
         self.shown = ""
         self._read = 0
 
+    def interrupt_until(self, text: str) -> None:
+        """Presses Ctrl-C until `text` is shown: one that comes just before the prompt begins to read is not noticed."""
+        for _ in range(20):
+            os.kill(self.pid, signal.SIGINT)
+            if select.select([self.terminal], [], [], 0.5)[0]:
+                break
+        self.until(text)
+
     def until(self, text: str) -> None:
         """Waits until `text` has been shown, after what was waited for before."""
         deadline = time.monotonic() + 30
@@ -149,8 +157,7 @@ class TestAtATerminal:
         chat.type("and now\n")
         chat.until("user / assistant / tool / user")
         chat.until("you>")
-        os.kill(chat.pid, signal.SIGINT)
-        chat.until("Ctrl-D leaves")
+        chat.interrupt_until("Ctrl-D leaves")
         chat.type("\x04")
         assert chat.end() == 0
 

@@ -111,7 +111,7 @@ CALL = ToolCall("call_1", "add", '{"a": 1}', item_id="fc_1")
                     "summary": [{"type": "summary_text", "text": "hm"}],
                     "encrypted_content": "enc",
                 },
-                {"role": "assistant", "content": "x"},
+                {"type": "message", "role": "assistant", "content": "x"},
                 {"type": "reasoning", "id": "rs_2", "summary": [], "encrypted_content": "enc2"},
                 {"type": "function_call", "call_id": "call_1", "id": "fc_1", "name": "add", "arguments": '{"a": 1}'},
             ],
@@ -119,7 +119,7 @@ CALL = ToolCall("call_1", "add", '{"a": 1}', item_id="fc_1")
         ),
         pytest.param(
             [said(Text("x"), Thinking("hm", data="enc", id="rs_1"))],
-            [{"role": "assistant", "content": "x"}],
+            [{"type": "message", "role": "assistant", "content": "x"}],
             id="reasoning that led to nothing is left out",
         ),
         pytest.param(
@@ -129,20 +129,20 @@ CALL = ToolCall("call_1", "add", '{"a": 1}', item_id="fc_1")
         ),
         pytest.param(
             [said(Thinking("hm", id="rs_1"), Thinking("hm", signature="s"), Thinking(data="d"), Text("x"))],
-            [{"role": "assistant", "content": "x"}],
+            [{"type": "message", "role": "assistant", "content": "x"}],
             id="reasoning that only the provider's store could know, or another provider, is left out",
         ),
         pytest.param(
             [said(Opaque("openai", {"type": "web_search_call", "id": "ws"}), Opaque("anthropic", {}), Text("x"))],
-            [{"type": "web_search_call", "id": "ws"}, {"role": "assistant", "content": "x"}],
+            [{"type": "web_search_call", "id": "ws"}, {"type": "message", "role": "assistant", "content": "x"}],
             id="the provider's own items go back whole",
         ),
         pytest.param(
             [said(Opaque("openai", {"type": "message", "phase": "commentary"}), Text("x"), CALL, Text("y"))],
             [
-                {"role": "assistant", "content": "x", "phase": "commentary"},
+                {"type": "message", "role": "assistant", "content": "x", "phase": "commentary"},
                 {"type": "function_call", "call_id": "call_1", "id": "fc_1", "name": "add", "arguments": '{"a": 1}'},
-                {"role": "assistant", "content": "y"},
+                {"type": "message", "role": "assistant", "content": "y"},
             ],
             id="a message keeps its label",
         ),
@@ -153,7 +153,7 @@ CALL = ToolCall("call_1", "add", '{"a": 1}', item_id="fc_1")
                     "type": "function_call",
                     "call_id": "a_b_3041a608",
                     "name": "no_such_tool_3ae6d354",
-                    "arguments": "{bad",
+                    "arguments": '{"malformed_arguments":"{bad"}',
                 },
                 {"type": "function_call_output", "call_id": "a_b_3041a608", "output": "?"},
             ],

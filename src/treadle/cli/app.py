@@ -27,6 +27,7 @@ COMMANDS = {
     "models": ("models", "List the providers of models, and which can be used here."),
     "sources": ("sources", "List the data analyst's sources, or describe one."),
     "compare": ("compare", "Compare two sources, without a model."),
+    "memory": ("memory", "Show and edit the notes that agents keep."),
     "doctor": ("doctor", "Check that everything treadle needs is well."),
 }
 """Name of the command: the module in `treadle.cli.commands` that has it, and its line in the help."""

@@ -70,13 +70,27 @@ def decide(person: Person, pending: Iterable[Pending], tools: dict[str, Tool]) -
     decisions = Decisions()
     for one in pending:
         if one.kind == "result":
-            answer = _ask(person, f"{_shown(one, tools)} is answered by you. Its result:", "result>")
+            answer = _answered(person, one, tools)
             if answer is None:
                 return None
             decisions.results[one.call_id] = answer
         elif not _judged(person, one, tools, decisions):
             return None
     return decisions
+
+
+def _answered(person: Person, one: Pending, tools: dict[str, Tool]) -> str | None:
+    """The result that the person gives; a number stands for one of the choices of a question."""
+    arguments = one.arguments if isinstance(one.arguments, dict) else {}
+    question, choices = arguments.get("question"), arguments.get("choices", [])
+    if one.tool != "ask_user" or not isinstance(question, str):
+        return _ask(person, f"{_shown(one, tools)} is answered by you. Its result:", "result>")
+    listed = [f"  {number}. {choice}" for number, choice in enumerate(choices, 1)]
+    said = _ask(person, "\n".join([question, *listed]), "answer>")
+    picked = said.strip() if said is not None else ""
+    if picked.isdecimal() and 0 < int(picked) <= len(choices):
+        return str(choices[int(picked) - 1])
+    return said
 
 
 def _judged(person: Person, one: Pending, tools: dict[str, Tool], decisions: Decisions) -> bool:

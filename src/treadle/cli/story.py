@@ -7,11 +7,13 @@ the library and in the journal.
 from collections.abc import Callable, Iterable, Sequence
 
 from treadle.cli.terminal import shorten
-from treadle.drivers.run import RunEvent, ToolProgress
+from treadle.drivers.run import RunEvent, SubRunEvent, ToolProgress
 from treadle.kernel.events import (
     ApprovalDecided,
     ApprovalRequested,
+    ContextEdited,
     Event,
+    Happened,
     MessageAdded,
     ModelFailed,
     ModelReplied,
@@ -20,6 +22,7 @@ from treadle.kernel.events import (
     RunFinished,
     RunPaused,
     RunResumed,
+    RunStarted,
     StepPrepared,
     ToolFinished,
 )
@@ -46,6 +49,7 @@ class Story:
     def __init__(self, say: Callable[[str, str], None], *, texts: bool = False) -> None:
         self._say = say
         self._texts = texts
+        self._below: dict[str, tuple[Story, RunState]] = {}
 
     def tell(self, events: Iterable[Event]) -> RunState:
         """Tells all of `events`, and returns the state that they lead to."""
@@ -69,11 +73,26 @@ class Story:
                 self._act(_record(after, event.step, call_id), text_of(event.content), event.is_error)
             case ToolProgress(name=name, update=update):
                 self._say("", f"{name}: {shorten(str(update), TEXT)}")
+            case SubRunEvent(run_id=run_id, agent=agent, event=inner):
+                self._see_below(run_id, agent, inner)
             case RunFinished(stop=stop, decision=decision):
                 self._left(before, after)
                 self._verdict(stop, decision, after.limits)
             case _:
                 self._pauses(event, after)
+
+    def _see_below(self, run_id: str, agent: str, event: RunEvent) -> None:
+        """Tells what a sub-run does, under its agent's name."""
+        if run_id not in self._below:
+            told = Story(lambda label, text: self._say("", f"{agent}: {label + '  ' if label else ''}{text}"))
+            self._below[run_id] = (told, RunState())
+        story, before = self._below[run_id]
+        after = before
+        if isinstance(event, Happened) and (before.events or isinstance(event, RunStarted)):
+            after = fold(before, event)
+        if after.events:
+            story.see(event, before, after)
+        self._below[run_id] = (story, after)
 
     def _pauses(self, event: RunEvent, after: RunState) -> None:
         match event:
@@ -88,6 +107,9 @@ class Story:
                 self._say(
                     "act", f"{described(_record(after, step, call_id).call)} is answered from outside ({call_id})"
                 )
+            case ContextEdited(policy=policy, before=tokens, after=left, detail=detail):
+                more = f" ({detail})" if detail else ""
+                self._say("perceive", f"{policy} made room: about {tokens:,} tokens became {left:,}{more}")
             case MessageAdded(message=message):
                 self._say("perceive", f"someone added: {shorten(message.text, TEXT)}")
             case NudgeGiven(text=text):
@@ -195,6 +217,9 @@ def decisions(state: RunState) -> Sequence[tuple[str, Decision]]:
 
 
 def _record(state: RunState, at: int, call_id: str) -> CallRecord:
+    early = [one.record(one.call) for one in state.early if one.call.id == call_id]
+    if early:
+        return early[0]
     step = state.step if state.step is not None and state.step.number == at else state.steps[at]
     return next(record for record in step.calls if record.id == call_id)
 

@@ -12,6 +12,9 @@ from treadle.tools import Skill, Tool, did_you_mean, nearest
 ANALYST = "analyst"
 """The name of the data analyst's skill on the command line."""
 
+MEMORY = "memory"
+"""The name of the memory skill on the command line; only given to an agent that asks for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Toolset:
@@ -50,10 +53,12 @@ def gather(skills: Iterable[str], tools: Iterable[str], sources: str | None) -> 
     for name in names:
         if name == ANALYST:
             chosen.append(_analyst(sources))
+        elif name == MEMORY:
+            chosen.append(_memory())
         elif name in SKILLS:
             chosen.append(SKILLS[name])
         else:
-            known = [*SKILLS, ANALYST]
+            known = [*SKILLS, ANALYST, MEMORY]
             raise click.BadParameter(
                 f"there is no skill {name!r}{did_you_mean(nearest(name, known))} (there are: {', '.join(known)})",
                 param_hint="'--skill'",
@@ -66,6 +71,13 @@ def _analyst(sources: str | None) -> Skill:
     from treadle.analyst import analyst_skill
 
     return analyst_skill(catalog)
+
+
+def _memory() -> Skill:
+    from treadle.cli.commands.memory import OWNER, memory_path
+    from treadle.tools.builtin import memory_skill
+
+    return memory_skill(memory_path(), owner=OWNER)
 
 
 def _loaded(target: str) -> list[Tool]:

@@ -11,11 +11,14 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from treadle.drivers.approvals import verdict
+from treadle.drivers.reaction import AskUser, reacted
 from treadle.drivers.run import Run, ToolProgress
 from treadle.drivers.think import seconds_left
 from treadle.kernel.events import ApprovalRequested, Event, ResultAwaited, ToolFinished, ToolStarted
-from treadle.kernel.messages import Json
+from treadle.kernel.messages import Json, ToolMessage
 from treadle.kernel.step import CallRecord, cut_off
 from treadle.tools import Tool, ToolContext, ToolError
 from treadle.tools.errors import did_you_mean, nearest
@@ -44,10 +47,14 @@ async def act(run: Run, records: Sequence[CallRecord]) -> None:
     if len(admitted) == 1:
         run.feed(await execute(run, admitted[0]))
         return
-    for wave in waves(admitted):
-        async with asyncio.TaskGroup() as group:
-            for one in wave:
-                group.create_task(_finish(run, one))
+    try:
+        for wave in waves(admitted):
+            async with asyncio.TaskGroup() as group:
+                for one in wave:
+                    group.create_task(_finish(run, one))
+    except ExceptionGroup as raised:
+        # Tools raise nothing; this is the agent's own code, and its caller knows no task group.
+        raise raised.exceptions[0] from None
 
 
 async def _finish(run: Run, admitted: Admitted) -> None:
@@ -79,8 +86,13 @@ def admit(run: Run, record: CallRecord) -> Admitted | Event:
         arguments = tool.validate(record.arguments_json)
     except ToolError as error:
         return _failed(step, record, error)
-    if record.status == "asked" and _needs_approval(tool, arguments):
-        return ApprovalRequested(step, record.id)
+    if record.status == "asked":
+        action, reason = verdict(run.config.approvals, tool, arguments)
+        if action == "deny":
+            why = f": {reason}" if reason else ""
+            return _failed(step, record, ToolError(f"This call is not allowed{why}.", executed=False))
+        if action == "ask":
+            return ApprovalRequested(step, record.id, reason=reason)
     if tool.external:
         return ResultAwaited(step, record.id, tool.wait)
     return Admitted(record, tool, arguments)
@@ -102,18 +114,7 @@ def _unknown_tool(run: Run, record: CallRecord) -> ToolError:
     return ToolError(f"There is no tool {record.name!r}{did_you_mean(near)}", **hints)
 
 
-def _needs_approval(tool: Tool, arguments: dict[str, Any]) -> bool:
-    """Whether a person must decide. A function that fails to say is taken for yes."""
-    asks = tool.needs_approval
-    if not callable(asks):
-        return asks
-    try:
-        return bool(asks(arguments))
-    except Exception:
-        return True
-
-
-async def execute(run: Run, admitted: Admitted) -> ToolFinished:
+async def execute(run: Run, admitted: Admitted) -> Event:
     """Runs one call to its result."""
     record, tool = admitted.record, admitted.tool
     context = _context(run, record) if tool.injected else None
@@ -122,7 +123,19 @@ async def execute(run: Run, admitted: Admitted) -> ToolFinished:
     else:
         async with _lock(tool.resource):
             output = await tool.call(admitted.arguments, context)
-    return ToolFinished(len(run.state.steps), record.id, output.content, output.is_error, output.app)
+    recorded = run.outcomes.pop(record.id, None)
+    if recorded is not None:
+        return recorded(output)
+    step = len(run.state.steps)
+    if run.config.on_tool_result is not None:
+        shown = replace(record, result=ToolMessage(record.id, record.name, output.content, output.is_error))
+        reaction = await reacted(
+            run, shown, tool, output, lambda other: _context(run, record) if other.injected else None
+        )
+        if isinstance(reaction, AskUser):
+            return ResultAwaited(step, record.id, wait=True, question=reaction.question)
+        output = reaction
+    return ToolFinished(step, record.id, output.content, output.is_error, output.app)
 
 
 def _failed(step: int, record: CallRecord, error: ToolError) -> ToolFinished:
@@ -140,6 +153,7 @@ def _context(run: Run, record: CallRecord) -> ToolContext:
         deadline=None if left is None else run.state.now + left,
         deps=run.deps,
         progress=lambda update: run.show(ToolProgress(record.id, record.name, update)),
+        shelf=run.state.shelf,
     )
 
 

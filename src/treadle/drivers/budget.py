@@ -53,3 +53,19 @@ def _affordable(model: Model, asked: int, left: Decimal) -> int:
     if more == request:
         return UNBOUNDED if request <= left else 0
     return int((left - request) / (more - request) * 1000)
+
+
+def remaining(state: RunState) -> str:
+    """What is left of a run's limits, in words for the model."""
+    limits, budget, parts = state.limits, state.limits.budget, []
+    if limits.steps is not None:
+        parts.append(f"{limits.steps - len(state.steps) - state.sub_steps} steps, this one included")
+    if limits.tool_calls is not None:
+        parts.append(f"{max(0, limits.tool_calls - state.tool_calls)} tool calls")
+    if limits.seconds is not None:
+        parts.append(f"{max(0.0, limits.seconds - state.elapsed):.0f} seconds")
+    if budget is not None:
+        parts.append(f"{max(Decimal(0), budget - (state.cost or Decimal(0))):.4f} dollars")
+    if limits.tokens is not None:
+        parts.append(f"{max(0, limits.tokens - state.usage.total_tokens)} tokens")
+    return f"(What is left of this task's limits: {', '.join(parts)}.)"

@@ -8,10 +8,13 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from treadle.drivers.approvals import ApprovalRule
+from treadle.drivers.reaction import OnToolResult
 from treadle.journal.port import Journal
 from treadle.kernel.conditions import Condition
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Json, Message, ModelSettings, ToolSpec, Usage
+from treadle.kernel.policies import ContextPolicy
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Limits, OnLimit
@@ -140,8 +143,12 @@ class Configuration:
     on_interrupted: Literal["ask", "tell"] = "ask"
     specs: tuple[ToolSpec, ...] = ()
     tool_tokens: int = 0
+    approvals: tuple[ApprovalRule, ...] = ()
+    on_tool_result: OnToolResult | None = None
+    tell_remaining: bool = False
     eager: bool = True
     watch: bool = True
+    context: tuple[ContextPolicy, ...] | None = None
 
 
 def require_price(model: Model, limits: Limits) -> None:

@@ -14,9 +14,11 @@ from typing import Any, assert_never
 from msgspec.structs import replace
 
 from treadle.drivers.act import act
+from treadle.drivers.compact import compact, make_room, overflowed
 from treadle.drivers.configuration import StepContext, StepSettings
 from treadle.drivers.early import Early
-from treadle.drivers.run import Run
+from treadle.drivers.lending import claim, settle
+from treadle.drivers.run import CURRENT, Run
 from treadle.drivers.think import seconds_left, think
 from treadle.journal import JournalError
 from treadle.kernel.decide import CallModel, Finish, Nudge, Pause, PrepareStep, RunTools
@@ -33,6 +35,7 @@ async def drive(run: Run) -> None:
         asyncio.CancelledError: this task was cancelled; the run is recorded as `cancelled`.
         Exception: the agent's own code (`prepare_step`, a stop condition) raised it; the run can be resumed.
     """
+    current = CURRENT.set(run)
     try:
         async with asyncio.timeout(seconds_left(run)) as deadline:
             await _steps(run)
@@ -49,6 +52,8 @@ async def drive(run: Run) -> None:
     except Exception:
         await run.commit()
         raise
+    finally:
+        CURRENT.reset(current)
     await run.commit()
 
 
@@ -87,7 +92,15 @@ async def _loop(run: Run, early: Early | None) -> None:
                 await perceive(run, command)
                 await run.commit()
             case CallModel():
-                await think(run, None if early is None else early.hear)
+                hear = None if early is None else early.hear
+                await think(run, hear)
+                if overflowed(run) and await make_room(run):
+                    await run.commit()
+                    await think(run, hear)
+                if early is not None:
+                    early.replied()
+                if run.parent is not None:
+                    settle(run)
             case RunTools(records=records):
                 await act(run, records)
             case Nudge() | Pause() as command:
@@ -102,7 +115,12 @@ async def _loop(run: Run, early: Early | None) -> None:
 
 
 async def perceive(run: Run, command: PrepareStep) -> None:
-    """Chooses the step's request: what `prepare_step` says, within what the limits leave."""
+    """Chooses the step's request: what of the history fits, what `prepare_step` says, within what the limits leave."""
+    if run.config.context and await compact(run):
+        again = run.next()
+        if not isinstance(again, PrepareStep):
+            return
+        command = again
     function = run.config.prepare_step
     chosen: StepSettings | None = None
     if function is not None:
@@ -111,7 +129,9 @@ async def perceive(run: Run, command: PrepareStep) -> None:
         chosen = await found if inspect.isawaitable(found) else found
         if chosen is not None and not isinstance(chosen, StepSettings):
             raise Misuse(f"prepare_step returns StepSettings or None; it returned {chosen!r}")
-    run.feed(run.prepare(command, chosen))
+    event = run.prepare(command, chosen)
+    refused = None if run.parent is None else claim(run, event.reserve)
+    run.feed(event if refused is None else RunFinished(refused, command.decision))
 
 
 def finish(run: Run, command: Finish) -> None:

@@ -18,25 +18,44 @@ from treadle.tools import Tool
 class Early:
     """The early calls of a run's step under way; their tasks live in the run's task group."""
 
-    __slots__ = ("_group", "_heard", "_run", "_stopped", "_tasks")
+    __slots__ = ("_calls", "_due", "_group", "_heard", "_run", "_stopped", "_tasks")
 
     def __init__(self, run: Run, group: asyncio.TaskGroup) -> None:
         self._run, self._group = run, group
         self._stopped = False
-        self._heard: dict[str, tuple[str, list[str]]] = {}
+        self._heard: list[ToolCallStarted | ToolCallDelta | ToolCallCompleted] = []
+        self._calls: dict[str, tuple[str, list[str]]] = {}
+        self._due: asyncio.Handle | None = None
         self._tasks: dict[asyncio.Task[None], ToolCall] = {}
 
     def hear(self, event: ToolCallStarted | ToolCallDelta | ToolCallCompleted) -> None:
-        """Takes note of a piece of the reply, and has a call started that it completes."""
-        if isinstance(event, ToolCallStarted):
-            self._heard[event.id] = (event.name, [])
-        elif event.id in self._heard:
-            if isinstance(event, ToolCallDelta):
-                self._heard[event.id][1].append(event.json)
-            else:
-                name, pieces = self._heard.pop(event.id)
-                call = ToolCall(event.id, name, "".join(pieces))
-                asyncio.get_running_loop().call_soon(self._start, call, len(self._run.state.steps))
+        """Takes note of a piece of the reply; looked at once the stream waits, if it has completed a call by then."""
+        self._heard.append(event)
+        if self._due is None and type(event) is ToolCallCompleted:
+            self._due = asyncio.get_running_loop().call_soon(self._catch_up)
+
+    def replied(self) -> None:
+        """The reply is in, or will not come: nothing more of it starts early."""
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+        self._heard.clear()
+        self._calls.clear()
+
+    def _catch_up(self) -> None:
+        self._due = None
+        step = len(self._run.state.steps)
+        for event in self._heard:
+            if isinstance(event, ToolCallStarted):
+                self._calls[event.id] = (event.name, [])
+            elif event.id in self._calls:
+                name, pieces = self._calls[event.id]
+                if isinstance(event, ToolCallDelta):
+                    pieces.append(event.json)
+                else:
+                    del self._calls[event.id]
+                    self._start(ToolCall(event.id, name, "".join(pieces)), step)
+        self._heard.clear()
 
     def _start(self, call: ToolCall, step: int) -> None:
         """Starts `call`, unless the reply is in by now, it was started before, or it is not allowed."""
@@ -60,7 +79,7 @@ class Early:
     async def _finish(self, admitted: Admitted, step: int) -> None:
         event = await execute(self._run, admitted)
         call_id = self._open_id(admitted.record.call, step)
-        if call_id is not None:
+        if call_id is not None and isinstance(event, ToolFinished):
             self._run.feed(ToolFinished(step, call_id, event.content, event.is_error, event.app))
 
     def _open_id(self, call: ToolCall, step: int) -> str | None:

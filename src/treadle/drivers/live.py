@@ -7,6 +7,7 @@ from threading import get_ident
 from types import TracebackType
 
 from treadle.drivers.drive import drive, end
+from treadle.drivers.partial import Partial
 from treadle.drivers.run import Run, RunEvent
 from treadle.kernel.context import storable_text
 from treadle.kernel.errors import Misuse
@@ -14,6 +15,7 @@ from treadle.kernel.events import MessageAdded
 from treadle.kernel.fold import IllegalEvent
 from treadle.kernel.messages import UserMessage
 from treadle.kernel.stop import stopped
+from treadle.models.port import ToolCallCompleted, ToolCallDelta, ToolCallStarted
 from treadle.result import RunResult
 
 
@@ -26,10 +28,13 @@ class LiveRun:
     print(run.result.text)
     """
 
-    def __init__(self, begin: Callable[[Callable[[RunEvent], None]], Awaitable[Run]]) -> None:
+    def __init__(
+        self, begin: Callable[[Callable[[RunEvent], None]], Awaitable[Run]], *, partial_arguments: bool = False
+    ) -> None:
         self._begin = begin
         self._events: deque[RunEvent] = deque()
         self._news = asyncio.Event()
+        self._partial = Partial() if partial_arguments else None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0
         self._group = asyncio.TaskGroup()
@@ -113,6 +118,10 @@ class LiveRun:
 
     def _heard(self, event: RunEvent) -> None:
         self._events.append(event)
+        if self._partial is not None and isinstance(event, (ToolCallStarted, ToolCallDelta, ToolCallCompleted)):
+            readable = self._partial.hear(event)
+            if readable is not None:
+                self._events.append(readable)
         if get_ident() == self._thread:
             self._news.set()
         elif self._loop is not None:

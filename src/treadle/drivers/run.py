@@ -16,32 +16,42 @@ It does no waiting itself. `drive.py` carries its commands out with asyncio; a p
                     await run.call_tool(record)
             case Nudge() | Pause() | Finish():
                 run.feed(command.event())
+        await run.commit()
     print(run.result.text)
 """
 
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.drivers.budget import capped
+from treadle.drivers.budget import capped, remaining
 from treadle.drivers.configuration import Configuration, StepSettings, price, require_price
-from treadle.kernel.context import completed, distinct_ids, instructed, storable
+from treadle.drivers.lending import Amount
+from treadle.drivers.partial import PartialArguments
+from treadle.journal import Journal, MemoryJournal
+from treadle.kernel.context import completed, distinct_ids, have_distinct_ids, instructed, storable
 from treadle.kernel.decide import Command, PrepareStep, decide
 from treadle.kernel.errors import Misuse
-from treadle.kernel.events import Event, ModelReplied, RunStarted, StepPrepared
+from treadle.kernel.events import Event, ModelReplied, Parent, RunStarted, StepPrepared
 from treadle.kernel.fold import fold
-from treadle.kernel.messages import Json, Message, ToolSpec, Usage, UserMessage
+from treadle.kernel.messages import AssistantMessage, Json, Message, ToolSpec, Usage, UserMessage
 from treadle.kernel.state import RunState
 from treadle.kernel.step import CallRecord
+from treadle.kernel.stop import Limits
 from treadle.kernel.tokens import estimate_tokens
 from treadle.models.port import Model, ModelEvent, ModelReply, ModelRequest
 from treadle.result import RunResult, result_of
+from treadle.tools import ToolOutput
 
 log = logging.getLogger("treadle")
+
+CURRENT: "ContextVar[Run | None]" = ContextVar("treadle_run", default=None)
+"""The run that is being driven here, for what is called below it."""
 
 
 class ToolProgress(Struct, frozen=True):
@@ -52,8 +62,17 @@ class ToolProgress(Struct, frozen=True):
     update: str | Json
 
 
-RunEvent = Event | ModelEvent | ToolProgress
-"""What someone who watches a run sees: its journal's events, the model's deltas, and the tools' reports."""
+class SubRunEvent(Struct, frozen=True):
+    """Something happened in a sub-run. Shown to whoever watches the parent; the sub-run's own journal has it."""
+
+    run_id: str
+    call_id: str
+    agent: str
+    event: Any
+
+
+RunEvent = Event | ModelEvent | PartialArguments | ToolProgress | SubRunEvent
+"""What someone who watches a run sees: its journal's events, the model's deltas, the tools' reports, its sub-runs."""
 
 
 class Run:
@@ -64,6 +83,10 @@ class Run:
         config: the agent that it is a run of.
         deps: what tools are given as `deps`.
         partial: the pieces of the reply that is arriving.
+        parent: the run that this one works for.
+        lent: what its sub-runs have claimed of its limits; `claimed`, what it has claimed of its parent's.
+        outcomes: by call id, how the result of a call that a sub-run worked on is to be recorded.
+        passed_down: by call id, the decisions for a sub-run that is taken up again.
         error: the exception behind the state's failure, while this process has it.
     """
 
@@ -75,6 +98,8 @@ class Run:
         on_event: Callable[[RunEvent], object] | None = None,
         state: RunState | None = None,
         over: Callable[["Run"], None] | None = None,
+        parent: "Run | None" = None,
+        sub_runs: Journal | None = None,
     ) -> None:
         self.config = config
         self.deps = deps
@@ -84,6 +109,12 @@ class Run:
         self.pause_wanted = False
         self._on_event = on_event
         self._over = over
+        self.parent = parent
+        self.lent, self.claimed = Amount(), Amount()
+        self.outcomes: dict[str, Callable[[ToolOutput], Event]] = {}
+        self.passed_down: dict[str, Any] = {}
+        self._sub_runs = sub_runs
+        self._call_ids: set[str] | None = None
         self._events: list[Event] = []
         self._saved = 0
         self._earlier = self.state.events
@@ -108,6 +139,20 @@ class Run:
     def events(self) -> Sequence[Event]:
         """The events that this process has added, in order."""
         return self._events
+
+    @property
+    def journal(self) -> Journal:
+        """Where its sub-runs are kept: its own journal; if it has none, one that is kept with its result."""
+        if self.config.journal is not None:
+            return self.config.journal
+        if self._sub_runs is None:
+            self._sub_runs = MemoryJournal()
+        return self._sub_runs
+
+    @property
+    def sub_runs(self) -> Journal | None:
+        """The journal of the sub-runs of a run that has none itself; None if there were no sub-runs."""
+        return self._sub_runs
 
     @property
     def model(self) -> Model:
@@ -162,7 +207,9 @@ class Run:
             self._saved = fed
             await journal.append(self.run_id, self._earlier + saved, self._events[saved:fed])
 
-    def start(self, run_id: str, messages: Sequence[Message], limits: Any = None) -> None:
+    def start(
+        self, run_id: str, messages: Sequence[Message], limits: Limits | None = None, parent: Parent | None = None
+    ) -> None:
         """Feeds the run's first event."""
         config = self.config
         self.feed(
@@ -180,6 +227,7 @@ class Run:
                 config.settings,
                 config.tool_tokens,
                 config.watch,
+                parent,
                 at=time.time(),
             )
         )
@@ -248,6 +296,8 @@ class Run:
         messages: Sequence[Message] = state.messages if prepared.messages is None else prepared.messages
         if prepared.messages is not None and prepared.note:
             messages = [*messages, UserMessage(prepared.note)]
+        if self.config.tell_remaining:
+            messages = [*messages, UserMessage(remaining(state))]
         if prepared.instructions is not None:
             messages = instructed(messages, prepared.instructions)
         return ModelRequest(
@@ -270,7 +320,7 @@ class Run:
             usage = Usage(self.state.next_tokens, estimate_tokens(reply.message), estimated=True)
         return ModelReplied(
             len(self.state.steps),
-            distinct_ids(storable(reply.message)),
+            self._with_new_ids(storable(reply.message)),
             usage,
             reply.finish,
             reply.finish_detail,
@@ -279,6 +329,19 @@ class Run:
             price(model, usage) if reply.cost is None else reply.cost,
             at=time.time(),
         )
+
+    def _with_new_ids(self, message: AssistantMessage) -> AssistantMessage:
+        """`message` with call ids that the run has not had yet: some servers begin to count anew in each reply."""
+        if self._call_ids is None:
+            said = [one for one in self.state.messages if isinstance(one, AssistantMessage)]
+            made = [record.call for step in self.state.steps for record in step.calls]
+            self._call_ids = {call.id for call in (*made, *(call for one in said for call in one.calls))}
+        calls = message.calls
+        if not have_distinct_ids(calls) or any([call.id in self._call_ids for call in calls]):
+            message = distinct_ids(message, self._call_ids)
+            calls = message.calls
+        self._call_ids.update([call.id for call in calls])
+        return message
 
     async def call_tool(self, record: CallRecord) -> None:
         """Validates and runs one tool call, and feeds its result, or that it waits for someone."""
@@ -289,7 +352,7 @@ class Run:
     @property
     def result(self) -> RunResult:
         """What has come of the run so far."""
-        return result_of(self.state, self.error, self._events)
+        return result_of(self.state, self.error, self._events, self._sub_runs)
 
 
 def check_tool_choice(choice: str | None, names: Any, where: str) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from treadle.drivers.configuration import price
 from treadle.drivers.run import Run
 from treadle.kernel.context import storable_text
+from treadle.kernel.decide import CallModel
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import ErrorInfo, ModelFailed
 from treadle.kernel.messages import Usage
@@ -55,6 +56,9 @@ async def think(run: Run, hear: Callable[[ToolCallEvent], None] | None = None) -
             await run.commit()
             await asyncio.sleep(wait)
             attempt += 1
+            if not isinstance(run.next(), CallModel):
+                # What the failed attempt took leaves too little for another.
+                return
         else:
             run.error = None
             run.feed(reply)

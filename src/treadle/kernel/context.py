@@ -1,6 +1,6 @@
 """What a model may be sent: edits of a list of messages that leave every tool call answered exactly once."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from msgspec.structs import replace
 
@@ -69,13 +69,13 @@ def have_distinct_ids(calls: Sequence[ToolCall]) -> bool:
     return len(ids) == len(calls) and "" not in ids
 
 
-def distinct_ids(message: AssistantMessage) -> AssistantMessage:
-    """`message` with every call's id present and different from the others'; some servers repeat or omit them."""
-    calls = message.calls
-    if have_distinct_ids(calls):
-        return message
-    taken = {call.id for call in calls}
-    seen: set[str] = set()
+def distinct_ids(message: AssistantMessage, used: Set[str] = frozenset()) -> AssistantMessage:
+    """`message` with an id for every call that is not in `used` and differs from the others'.
+
+    Some servers leave ids out, repeat them, or begin to count anew in each reply.
+    """
+    taken = {call.id for call in message.calls} | used
+    seen: set[str] = set(used)
     parts: list[AssistantPart] = []
     for i, part in enumerate(message.content):
         if isinstance(part, ToolCall):

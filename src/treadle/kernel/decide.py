@@ -102,6 +102,8 @@ def decide(state: RunState, stop_when: Condition | None = None) -> Command | Non
 
 
 def _next_step(state: RunState, stop_when: Condition | None) -> Command:
+    if state.handed_on:
+        return Finish(stopped("answered", "handed on"), output=state.output)
     checks: tuple[Check, ...] = ()
     if stop_when is not None and state.steps:
         verdict = stop_when.look(state)
@@ -177,7 +179,7 @@ def _decision(state: RunState, verdict: str, why: str, checks: tuple[Check, ...]
 
 def _limit_reached(state: RunState) -> tuple[StopReason, str, bool] | None:
     """The first limit that forbids another step: its reason, in words, and whether a closing reply may be made."""
-    limits, made = state.limits, len(state.steps)
+    limits, made = state.limits, len(state.steps) + state.sub_steps
     if limits.seconds is not None and state.elapsed >= limits.seconds:
         return "deadline", f"the time limit of {limits.seconds:g} s is reached.", False
     budget = limits.budget
@@ -200,7 +202,7 @@ def _kept_for_landing(state: RunState, made: int) -> int:
 
 
 def _can_land(state: RunState) -> bool:
-    limits, made = state.limits, len(state.steps)
+    limits, made = state.limits, len(state.steps) + state.sub_steps
     return state.on_limit == "answer" and made > 0 and (limits.steps is None or made < limits.steps)
 
 

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from treadle.kernel.messages import AssistantMessage, Content, Finish, Message, ModelSettings, Usage, UserMessage
+from treadle.kernel.step import Awaited
 from treadle.kernel.stop import Decision, Limits, OnLimit, Stop
 
 FORMAT = 1
@@ -137,22 +138,37 @@ class ToolStarted(Happened, frozen=True, gc=False, tag="tool_started"):
     arguments: str = ""
 
 
+class Spent(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What a sub-run took: it counts against the limits of the run that it worked for."""
+
+    steps: int = 0
+    usage: Usage = Usage()
+    cost: Decimal | None = None
+
+
 class ToolFinished(Happened, frozen=True, gc=False, tag="tool_finished"):
-    """The one result of a tool call: what the model is shown, and what the application is given."""
+    """The one result of a tool call: what the model is shown, and what the application is given.
+
+    `spent` is what a sub-run took for it; `final` says that the result is the run's answer (the conversation was handed
+    on to another agent).
+    """
 
     step: int
     call_id: str
     content: str | tuple[Content, ...]
     is_error: bool = False
     app: Any = None
+    spent: Spent | None = None
+    final: bool = False
 
 
 class ApprovalRequested(Happened, frozen=True, gc=False, tag="approval_requested"):
-    """A person has to decide on a call: because its tool says so, or because a crash left its outcome unknown."""
+    """A person has to decide on a call: a rule or its tool says so, or a crash left its outcome unknown."""
 
     step: int
     call_id: str
     why: Literal["policy", "interrupted"] = "policy"
+    reason: str = ""
 
 
 class ApprovalDecided(Happened, frozen=True, gc=False, tag="approval_decided"):
@@ -166,17 +182,42 @@ class ApprovalDecided(Happened, frozen=True, gc=False, tag="approval_decided"):
 
 
 class ResultAwaited(Happened, frozen=True, gc=False, tag="result_awaited"):
-    """A tool without a function was called: the run ends with it or, with `wait`, pauses for a result from outside."""
+    """A tool without a function was called: the run ends with it or, with `wait`, pauses for a result from outside.
+
+    Where a sub-run that works on the call waits for someone, `run_id` is that run and `waits` for what. With a
+    `question` a person is asked for the result of a call that did run.
+    """
 
     step: int
     call_id: str
     wait: bool = False
+    run_id: str = ""
+    waits: tuple[Awaited, ...] = ()
+    question: str = ""
 
 
 class MessageAdded(Happened, frozen=True, gc=False, tag="message_added"):
     """Someone steered the run; the message is taken up before the next model call."""
 
     message: UserMessage
+
+
+class ContextEdited(Happened, frozen=True, gc=False, tag="context_edited"):
+    """A context policy put `messages` in the place of those from index `start` up to, not including, `stop`.
+
+    `before` and `after` are the tokens of the request, counted and estimated. `usage` and `cost` are those of a model
+    that was called for it, and `detail` says what else there is to say, such as why there is no summary.
+    """
+
+    policy: str
+    start: int
+    stop: int
+    messages: tuple[Message, ...]
+    before: int = 0
+    after: int = 0
+    detail: str = ""
+    usage: Usage | None = None
+    cost: Decimal | None = None
 
 
 class NudgeGiven(Happened, frozen=True, gc=False, tag="nudge_given"):
@@ -221,6 +262,7 @@ Event = (
     | ApprovalDecided
     | ResultAwaited
     | MessageAdded
+    | ContextEdited
     | NudgeGiven
     | RunPaused
     | RunResumed

@@ -26,9 +26,11 @@ from msgspec.structs import replace
 
 from treadle.kernel.calls import UNEXECUTED_FINISH, left_open, recorded
 from treadle.kernel.context import have_distinct_ids
+from treadle.kernel.edits import edited, learnt
 from treadle.kernel.events import (
     ApprovalDecided,
     ApprovalRequested,
+    ContextEdited,
     Event,
     MessageAdded,
     ModelFailed,
@@ -39,6 +41,7 @@ from treadle.kernel.events import (
     RunPaused,
     RunResumed,
     RunStarted,
+    Spent,
     StepPrepared,
     ToolFinished,
     ToolStarted,
@@ -93,6 +96,7 @@ def _run_started(state: RunState, event: RunStarted) -> RunState:
         known_tokens=event.tool_tokens,
         parent=event.parent,
         messages=Log(event.messages),
+        pinned=Log([message for message in event.messages[-1:] if isinstance(message, UserMessage)]),
         started_at=event.at,
         resumed_at=event.at,
         now=event.at,
@@ -138,10 +142,9 @@ def _model_replied(state: RunState, event: ModelReplied) -> RunState:
     said = bool(calls or text.strip())
     if said or (event.finish == "pause" and message.says_something):
         messages = messages.append(message)
-    known, covered = state.known_tokens, state.known_messages
-    if _asked_in_full(state.prepared):
-        known = usage.total_tokens or state.next_tokens + estimate_tokens(message)
-        covered = len(messages)
+    in_full = _asked_in_full(state.prepared)
+    reported = in_full and usage.input_tokens > 0 and not usage.estimated
+    known = usage.total_tokens if in_full and usage.total_tokens else state.next_tokens + estimate_tokens(message)
     step = replace(
         step,
         model=event.model,
@@ -165,7 +168,9 @@ def _model_replied(state: RunState, event: ModelReplied) -> RunState:
         usage=state.usage + usage,
         cost=state.cost if event.cost is None else (state.cost or Decimal(0)) + event.cost,
         known_tokens=known,
-        known_messages=covered,
+        known_messages=len(messages),
+        reported=reported and not usage.reasoning_tokens,
+        ratios=learnt(state, event) if reported else state.ratios,
         text=text if text.strip() else state.text,
         now=event.at,
         events=state.events + 1,
@@ -294,19 +299,33 @@ def _tool_started(state: RunState, event: ToolStarted) -> RunState:
 def _tool_finished(state: RunState, event: ToolFinished) -> RunState:
     step, i = _on_call(state, event)
     record = step.calls[i].answered(event.content, is_error=event.is_error, at=event.at, app=event.app)
+    if event.spent is not None:
+        state = _with_spent(state, event.spent)
+    if event.final and record.result is not None:
+        state = replace(state, handed_on=True, text=record.result.text, output=event.app)
     return _with_call(state, step, i, record, event.at)
+
+
+def _with_spent(state: RunState, spent: Spent) -> RunState:
+    return replace(
+        state,
+        sub_steps=state.sub_steps + spent.steps,
+        usage=state.usage + spent.usage,
+        cost=state.cost if spent.cost is None else (state.cost or Decimal(0)) + spent.cost,
+    )
 
 
 def _approval_requested(state: RunState, event: ApprovalRequested) -> RunState:
     step, i = _on_call(state, event)
     _expect(step.calls[i], event, "asked", "interrupted")
-    return _with_call(state, step, i, replace(step.calls[i], status="needs_approval"), event.at)
+    return _with_call(state, step, i, replace(step.calls[i], status="needs_approval", question=event.reason), event.at)
 
 
 def _approval_decided(state: RunState, event: ApprovalDecided) -> RunState:
     step, i = _on_call(state, event)
     record = step.calls[i]
-    _expect(record, event, "needs_approval")
+    decidable: tuple[CallStatus, ...] = ("needs_approval", "awaited") if record.run_id else ("needs_approval",)
+    _expect(record, event, *decidable)
     if event.approved:
         record = replace(record, status="approved", edited=event.arguments or record.edited)
     else:
@@ -318,18 +337,34 @@ def _approval_decided(state: RunState, event: ApprovalDecided) -> RunState:
 
 def _result_awaited(state: RunState, event: ResultAwaited) -> RunState:
     step, i = _on_call(state, event)
-    _expect(step.calls[i], event, "asked", "approved")
-    return _with_call(
-        state, step, i, replace(step.calls[i], status="awaited", executed=True, wait=event.wait), event.at
+    before: tuple[CallStatus, ...] = ("started",) if event.run_id or event.question else ("asked", "approved")
+    _expect(step.calls[i], event, *before)
+    record = replace(
+        step.calls[i],
+        status="awaited",
+        executed=True,
+        wait=event.wait,
+        run_id=event.run_id,
+        waits=event.waits,
+        question=event.question,
     )
+    return _with_call(state, step, i, record, event.at)
 
 
 def _message_added(state: RunState, event: MessageAdded) -> RunState:
+    state = replace(state, pinned=state.pinned.append(event.message))
     if state.step is None:
         return replace(
             state, phase="ready", messages=state.messages.append(event.message), now=event.at, events=state.events + 1
         )
     return replace(state, inbox=(*state.inbox, event.message), now=event.at, events=state.events + 1)
+
+
+def _context_edited(state: RunState, event: ContextEdited) -> RunState:
+    try:
+        return edited(state, event)
+    except ValueError as error:
+        raise IllegalEvent(f"ContextEdited by {event.policy} cannot follow: {error} (run {state.run_id})") from error
 
 
 def _nudge_given(state: RunState, event: NudgeGiven) -> RunState:
@@ -425,6 +460,7 @@ TRANSITIONS: dict[Phase, dict[type, Transition]] = {
     "new": {RunStarted: Transition(("ready",), _run_started)},
     "ready": {
         StepPrepared: Transition(("prepared",), _step_prepared),
+        ContextEdited: Transition(("ready",), _context_edited),
         MessageAdded: Transition(("ready",), _message_added),
         NudgeGiven: Transition(("ready",), _nudge_given),
         RunResumed: Transition(("ready",), _run_resumed),
@@ -435,6 +471,7 @@ TRANSITIONS: dict[Phase, dict[type, Transition]] = {
         ModelFailed: Transition(("prepared",), _model_failed),
         ToolStarted: Transition(("prepared",), _started_early),
         ToolFinished: Transition(("prepared",), _finished_early),
+        ContextEdited: Transition(("prepared",), _context_edited),
         MessageAdded: Transition(("prepared",), _message_added),
         RunResumed: Transition(("ready",), _run_resumed),
         **_RUNNING,

@@ -7,10 +7,10 @@ from msgspec import Struct
 
 from treadle.kernel.events import ErrorInfo, Parent, StepPrepared
 from treadle.kernel.log import Log
-from treadle.kernel.messages import Message, ModelSettings, Usage, UserMessage
+from treadle.kernel.messages import Message, ModelSettings, ToolMessage, Usage, UserMessage
 from treadle.kernel.step import EarlyCall, Step
 from treadle.kernel.stop import Decision, Limits, OnLimit, Stop
-from treadle.kernel.tokens import estimate_tokens
+from treadle.kernel.tokens import Ratio, estimate_tokens
 
 if TYPE_CHECKING:
     from treadle.kernel.progress import ObservedCall
@@ -29,11 +29,16 @@ class RunState(Struct, frozen=True, gc=False):
         inbox: what was said to the run while a step was under way.
         tool_calls: tool calls within the limit so far; `call_counts` by tool name; `refused` whether the last step
             asked for more than the limit allows.
+        sub_steps: steps of sub-runs; `handed_on` whether another agent has given the run's answer.
         recent: tools and arguments of the last calls.
         stuck: how far up the ladder against getting nowhere the run is, `stuck_at` after how many steps it got there.
         usage, cost: of all model calls so far; the cost is None as long as no price is known.
         errors: steps in a row in which everything went wrong.
-        known_tokens: tokens of the history as last reported or estimated, which covers its first `known_messages`.
+        known_tokens: tokens of the history as last reported or estimated, which covers its first `known_messages`;
+            `reported` is whether the provider counted them.
+        ratios: what providers reported against what was estimated, by model.
+        pinned: what people asked and said in this run, which no context policy takes away.
+        shelf: the results that a context policy put something shorter in the place of, whole, by `stubs.reference`.
         failure: the last failed attempt at the model call under way, if it is not to be tried again.
         text: the last text that the model said, whole or in part.
         started_at, now: the times of the first and the last event, Unix seconds.
@@ -66,6 +71,8 @@ class RunState(Struct, frozen=True, gc=False):
     tool_calls: int = 0
     call_counts: dict[str, int] = {}
     refused: bool = False
+    sub_steps: int = 0
+    handed_on: bool = False
     recent: tuple[tuple[str, str], ...] = ()
     stuck: int = 0
     stuck_at: int = 0
@@ -74,6 +81,10 @@ class RunState(Struct, frozen=True, gc=False):
     errors: int = 0
     known_tokens: int = 0
     known_messages: int = 0
+    reported: bool = False
+    ratios: dict[str, Ratio] = {}
+    pinned: Log[UserMessage] = Log()
+    shelf: dict[str, ToolMessage] = {}
     failure: ErrorInfo | None = None
     text: str = ""
     started_at: float = 0.0
@@ -111,7 +122,25 @@ class RunState(Struct, frozen=True, gc=False):
     @property
     def next_tokens(self) -> int:
         """What the next request will hold: as reported as far as that goes, then estimated on the high side."""
-        total = self.known_tokens
+        return self._with_rest(max(1.0, self._factor) if self.ratios else 1.0)
+
+    @property
+    def context_tokens(self) -> int:
+        """What the next request will hold, the part that nobody has counted as the model's ratio makes it likely."""
+        return self._with_rest(self._factor if self.ratios else 1.0)
+
+    @property
+    def _factor(self) -> float:
+        """What estimates are multiplied by for the model that answered last."""
+        ratio = self.ratios.get(self.steps[-1].model) if self.steps else None
+        return 1.0 if ratio is None else ratio.factor
+
+    def _with_rest(self, factor: float) -> int:
+        rest = 0
         for message in self.messages.since(self.known_messages):
-            total += estimate_tokens(message)
-        return total
+            rest += estimate_tokens(message)
+        if factor == 1.0:
+            return self.known_tokens + rest
+        if not self.known_messages:
+            return round((self.known_tokens + rest) * factor)
+        return self.known_tokens + round(rest * factor)

@@ -12,7 +12,16 @@ from treadle.kernel.stop import Decision, Stop
 
 CallStatus = Literal["asked", "started", "interrupted", "needs_approval", "approved", "awaited", "done", "refused"]
 """Where a call stands: asked for; handed to its tool; in flight when a process died; waiting for a person's decision;
-decided and to be run; waiting for a result from outside; answered; answered without having been allowed."""
+decided and to be run; waiting for a result from outside; answered; answered, but not allowed."""
+
+
+class Awaited(Struct, frozen=True, gc=False):
+    """A call of a sub-run that waits for someone: its id there, the tool, the JSON of its arguments, what for."""
+
+    call_id: str
+    name: str
+    arguments: str
+    kind: Literal["approval", "interrupted", "result"]
 
 
 class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -25,6 +34,8 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
         app: what the tool gave the application.
         edited: the JSON text of the arguments that a person put in place of the model's.
         wait: for a call of a tool without a function: whether the run pauses for its result.
+        run_id: the sub-run that works on it, if one does and waits for someone; `waits` is for what.
+        question: what the person who decides or answers is asked.
         executed: whether it was handed to a tool, or to whoever answers it from outside.
         started_at: Unix seconds at which it was handed to its tool; 0 if it never was.
         ended_at: Unix seconds at which it was answered; 0 until then.
@@ -36,6 +47,9 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     app: Any = None
     edited: str | None = None
     wait: bool = False
+    run_id: str = ""
+    waits: tuple[Awaited, ...] = ()
+    question: str = ""
     executed: bool = False
     started_at: float = 0.0
     ended_at: float = 0.0
@@ -58,10 +72,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     @property
     def arguments(self) -> Any:
         """The arguments as data; the text itself where it is not JSON."""
-        try:
-            return msgspec.json.decode(self.arguments_json or "{}")
-        except msgspec.DecodeError:
-            return self.arguments_json
+        return parsed(self.arguments_json)
 
     @property
     def is_error(self) -> bool:
@@ -139,6 +150,14 @@ class Step(Struct, frozen=True, gc=False, omit_defaults=True):
         if self.calls:
             return all([call.is_error for call in self.calls])
         return not self.text.strip()
+
+
+def parsed(arguments: str) -> Any:
+    """Arguments as data; the text itself where it is not JSON."""
+    try:
+        return msgspec.json.decode(arguments or "{}")
+    except msgspec.DecodeError:
+        return arguments
 
 
 def unexecuted(content: str) -> str:

@@ -49,16 +49,22 @@ from treadle.models.port import (
 from treadle.models.price import Price
 
 if TYPE_CHECKING:
+    from treadle.models.fallback import FallbackModel
     from treadle.models.http_model import AnthropicModel, OpenAIChatModel, OpenAIResponsesModel
+    from treadle.models.langchain import LangChainModel
     from treadle.models.names import model_from_name
     from treadle.models.offline import OfflineModel
+    from treadle.models.text_tools import TextTools
     from treadle.models.timeouts import Timeouts
 
 _LATER = {
     "AnthropicModel": "http_model",
     "OpenAIChatModel": "http_model",
     "OpenAIResponsesModel": "http_model",
+    "FallbackModel": "fallback",
+    "LangChainModel": "langchain",
     "OfflineModel": "offline",
+    "TextTools": "text_tools",
     "Timeouts": "timeouts",
     "model_from_name": "names",
 }
@@ -75,10 +81,11 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "AnthropicModel", "AssistantMessage", "AuthenticationFailed", "BadRequest", "ConnectionFailed", "ContentFiltered", "ContextOverflow",
-    "File", "Finish", "Image", "Message", "Model", "ModelError", "ModelEvent", "ModelReply", "ModelRequest",
-    "ModelSettings", "ModelTimeout", "OfflineModel", "Opaque", "OpenAIChatModel", "OpenAIResponsesModel", "Overloaded",
-    "Price", "ProtocolError", "RateLimited", "SystemMessage", "Text", "TextDelta", "Thinking", "ThinkingDelta",
-    "Timeouts", "ToolCall", "ToolCallCompleted", "ToolCallDelta", "ToolCallStarted", "ToolMessage", "ToolSpec",
-    "ToolUseFailed", "Usage", "UserMessage", "model_from_name",
+    "AnthropicModel", "AssistantMessage", "AuthenticationFailed", "BadRequest", "ConnectionFailed", "ContentFiltered",
+    "ContextOverflow", "FallbackModel", "File", "Finish", "Image", "LangChainModel", "Message", "Model", "ModelError",
+    "ModelEvent", "ModelReply", "ModelRequest", "ModelSettings", "ModelTimeout", "OfflineModel", "Opaque",
+    "OpenAIChatModel", "OpenAIResponsesModel", "Overloaded", "Price", "ProtocolError", "RateLimited", "SystemMessage",
+    "Text", "TextDelta", "TextTools", "Thinking", "ThinkingDelta", "Timeouts", "ToolCall", "ToolCallCompleted",
+    "ToolCallDelta", "ToolCallStarted", "ToolMessage", "ToolSpec", "ToolUseFailed", "Usage", "UserMessage",
+    "model_from_name",
 ]  # fmt: skip

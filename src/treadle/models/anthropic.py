@@ -76,6 +76,7 @@ class AnthropicCodec:
         self._max_tokens = max_tokens
         self._history = History(self._turn, _same_turn)
         self._breakpoint: Json | None = None
+        self.cache = cache
         if cache is not None:
             self._breakpoint = {"type": "ephemeral"} if cache == "5m" else {"type": "ephemeral", "ttl": cache}
 

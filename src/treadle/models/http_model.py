@@ -19,10 +19,10 @@ from treadle.kernel.messages import ModelSettings, Usage
 from treadle.models.codec import DONE, Codec, Decoder
 from treadle.models.errors import AuthenticationFailed, ConnectionFailed, ModelError, ModelTimeout, ProtocolError
 from treadle.models.failures import redact, request_id
-from treadle.models.known_prices import known_cost
 from treadle.models.permission import require_permission
 from treadle.models.port import ModelEvent, ModelReply, ModelRequest
 from treadle.models.price import Price
+from treadle.models.prices import known_context, known_cost
 from treadle.models.providers import PROVIDERS, Provider
 from treadle.models.timeouts import Timeouts, Watch
 from treadle.models.transport import HttpTransport, Reply, Transport, Whole
@@ -98,7 +98,12 @@ class HttpModel:
         """What `usage` costs in dollars; None if the model's price is not known."""
         if self.price is not None:
             return self.price.of(usage)
-        return known_cost(self._address, self.model, usage)
+        return known_cost(self._address, self.model, usage, hour=getattr(self.codec, "cache", None) == "1h")
+
+    @property
+    def context_window(self) -> int | None:
+        """The most tokens that a request may have, as the table of known models has it; None if it does not."""
+        return known_context(self._address, self.model)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Replies to `request`, the whole reply last. Raises `ModelError` for what went wrong outside."""

@@ -30,13 +30,14 @@ from treadle.kernel.messages import (
     ToolSpec,
     UserMessage,
 )
+from treadle.models.checked import is_object
 from treadle.models.codec import DONE, History
 from treadle.models.errors import BadRequest, ModelError, ProtocolError, ToolUseFailed
 from treadle.models.extra import add_extra
 from treadle.models.failures import codes_of, error_for, error_for_page, redact, text_of_error
 from treadle.models.hosts import Host
 from treadle.models.identifiers import identifier
-from treadle.models.openai_chat_stream import ChatDecoder, is_object
+from treadle.models.openai_chat_stream import ChatDecoder
 from treadle.models.output_schema import openai_strict
 from treadle.models.port import ModelEvent, ModelRequest
 

@@ -22,6 +22,7 @@ from treadle.kernel.messages import (
     ToolCall,
     Usage,
 )
+from treadle.models.checked import is_object
 from treadle.models.codec import DONE
 from treadle.models.errors import ModelError, Overloaded, ProtocolError
 from treadle.models.port import (
@@ -318,11 +319,3 @@ def usage_of(usage: Json) -> Usage:
 
 
 CACHED: Final = ("prompt_cache_hit_tokens", "num_cached_tokens", "cached_tokens")
-
-
-def is_object(text: str) -> bool:
-    """Whether `text` is one whole JSON object."""
-    try:
-        return isinstance(msgspec.json.decode(text), dict)
-    except (msgspec.DecodeError, UnicodeEncodeError):
-        return False

@@ -11,6 +11,8 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, assert_never
 
+import msgspec
+
 from treadle.kernel.messages import (
     AssistantMessage,
     Content,
@@ -28,6 +30,7 @@ from treadle.kernel.messages import (
     ToolSpec,
     UserMessage,
 )
+from treadle.models.checked import is_object
 from treadle.models.codec import History
 from treadle.models.errors import BadRequest, ModelError
 from treadle.models.extra import add_extra
@@ -144,13 +147,13 @@ class ResponsesCodec:
             match part:
                 case Text(text):
                     if text:
-                        items.append({"role": "assistant", "content": text} | phase)
+                        items.append({"type": "message", "role": "assistant", "content": text} | phase)
                     continue
                 case ToolCall():
                     items.append(_call(part))
                 case Thinking():
                     # Without a store, reasoning is known by its encrypted form alone; an id by itself is refused.
-                    if part.id is not None and part.data is not None:
+                    if part.id is not None and part.data:
                         items.append(_reasoning(part.id, part.text, part.data))
                 case Opaque(provider, value):
                     if provider == self.provider and is_phase(value):
@@ -171,7 +174,11 @@ def _call(call: ToolCall) -> Json:
     item: Json = {"type": "function_call", "call_id": identifier(call.id, LONGEST_CALL_ID)}
     if call.item_id is not None:
         item["id"] = call.item_id
-    return item | {"name": identifier(call.name), "arguments": call.arguments or "{}"}
+    arguments = call.arguments or "{}"
+    if not is_object(arguments):
+        # Servers that read the arguments back refuse what is no object.
+        arguments = msgspec.json.encode({"malformed_arguments": arguments}).decode()
+    return item | {"name": identifier(call.name), "arguments": arguments}
 
 
 def _reasoning(item_id: str, text: str, encrypted: str) -> Json:

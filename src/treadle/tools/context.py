@@ -5,12 +5,12 @@ that parameter. Neighbours: `tool.py` hands it over, `function.py` finds the par
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Struct
 
-from treadle.kernel.messages import Json
+from treadle.kernel.messages import Json, ToolMessage
 
 
 class Cancellation:
@@ -39,6 +39,7 @@ class ToolContext(Struct, frozen=True):
         progress: takes what `report` is told.
         attempt: 1 for the first try, 2 for the first retry, and so on.
         cancellation: the flag behind `check_cancelled`.
+        shelf: the results that a context policy shortened or cleared, whole, by the name that the model was given.
     """
 
     run_id: str = ""
@@ -50,6 +51,7 @@ class ToolContext(Struct, frozen=True):
     progress: Callable[[str | Json], None] = _unheard
     attempt: int = 1
     cancellation: Cancellation | None = None
+    shelf: Mapping[str, ToolMessage] = {}
 
     @property
     def idempotency_key(self) -> str:

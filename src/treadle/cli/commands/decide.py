@@ -200,7 +200,8 @@ def _agent(events: list[Event], state: RunState, options: Options, journal: Sqli
     missing = [name for name in wanted if name not in by_name]
     if missing and state.phase != "finished":
         raise click.UsageError(
-            f"run {state.run_id} uses tools that are not here: {', '.join(missing)}. Name them again with --tools"
+            f"run {state.run_id} uses tools that are not here: {', '.join(missing)}. Name them again with --tools or "
+            "--skill"
         )
     tools = [by_name[name] for name in wanted if name in by_name]
     try:

@@ -1,0 +1,154 @@
+"""Builds an independent server to test against, once: llama.cpp's, and a model of made-up weights for it to serve.
+
+    python scripts/peers.py
+
+The source is the one that the `llama-cpp-python` package ships; it is compiled without a web page, TLS or anything
+that is downloaded beside it, which takes ten minutes or so on two cores. All of it stays in .cache/peers: the server,
+the model, and what an interrupted build has compiled so far. It needs cmake, a C++ compiler and a package index;
+without the first two it says so and ends well, and the tests that need the server say that they were skipped.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CACHE = ROOT / ".cache" / "peers"
+LOG = CACHE / "build.log"
+VERSION = "0.3.36"
+GGUF = "0.19.0"
+SERVER = CACHE / f"llama-server-{VERSION}"
+MODEL = CACHE / "model.gguf"
+WRITER = Path(__file__).resolve().parent / "tiny_gguf.py"
+INSIDE = f"llama_cpp_python-{VERSION}/vendor/llama.cpp/"
+LONGEST = {"pip": 900, "cmake": 300, "compile": 7200, "gguf": 120}
+"""Seconds that each part may take."""
+
+OPTIONS = (
+    # Compiling for speed takes much longer than what it saves for so small a model.
+    "-DCMAKE_BUILD_TYPE=Release",
+    "-DCMAKE_C_FLAGS_RELEASE=-O1 -DNDEBUG",
+    "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG",
+    "-DBUILD_SHARED_LIBS=OFF",
+    "-DGGML_NATIVE=OFF",
+    "-DGGML_OPENMP=OFF",
+    "-DGGML_CCACHE=OFF",
+    "-DLLAMA_OPENSSL=OFF",
+    "-DLLAMA_BUILD_SERVER=ON",
+    "-DLLAMA_BUILD_TESTS=OFF",
+    "-DLLAMA_BUILD_EXAMPLES=OFF",
+    "-DLLAMA_BUILD_APP=OFF",
+    # Its web page would be downloaded.
+    "-DLLAMA_BUILD_UI=OFF",
+    "-DLLAMA_USE_PREBUILT_UI=OFF",
+)
+
+
+def main() -> None:
+    """Makes what is missing."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    LOG.write_text("", encoding="utf-8")
+    if not SERVER.exists():
+        if missing := lacking():
+            say(f"no server to test against: {missing} is not installed, and llama.cpp is built with it")
+            return
+        build(fetched())
+    if not MODEL.exists() or MODEL.stat().st_mtime < WRITER.stat().st_mtime:
+        write_model()
+
+
+def lacking() -> str:
+    """The first tool that the build needs and this machine does not have; empty if it has all."""
+    if shutil.which("cmake") is None:
+        return "cmake"
+    compilers = [os.environ.get("CXX", "c++"), "g++", "clang++"]
+    return "" if any(map(shutil.which, compilers)) else "a C++ compiler"
+
+
+def fetched() -> Path:
+    """The source of llama.cpp."""
+    source = CACHE / f"llama.cpp-{VERSION}"
+    if (source / "CMakeLists.txt").exists():
+        return source
+    say(f"fetching the source of llama-cpp-python {VERSION} …")
+    wanted = f"llama-cpp-python=={VERSION}"
+    pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", "llama-cpp-python"]
+    run([*pip, "--dest", str(CACHE), wanted], "pip")
+    archive = CACHE / f"llama_cpp_python-{VERSION}.tar.gz"
+    unpacked = CACHE / "unpacked"
+    shutil.rmtree(unpacked, ignore_errors=True)
+    with tarfile.open(archive) as packed:
+        packed.extractall(unpacked, [one for one in packed if one.name.startswith(INSIDE)], filter="data")
+    # Renamed when it is whole, so that half a source is never taken for one.
+    (unpacked / INSIDE).rename(source)
+    shutil.rmtree(unpacked)
+    archive.unlink()
+    return source
+
+
+def build(source: Path) -> None:
+    """Compiles the server from `source`, and removes all but the server."""
+    tree = CACHE / f"build-{VERSION}"
+    say(f"building llama.cpp's server (once; ten minutes or so, its output is in {LOG}) …")
+    run(["cmake", "-S", str(source), "-B", str(tree), *OPTIONS], "cmake")
+    # Gently, and with no more than two at a time: a compiler of it takes a gigabyte.
+    jobs = str(min(2, os.cpu_count() or 1))
+    gently = ["nice", "-n", "19"] if shutil.which("nice") else []
+    run([*gently, "cmake", "--build", str(tree), "--target", "llama-server", "--parallel", jobs], "compile")
+    (tree / "bin" / "llama-server").rename(SERVER)
+    shutil.rmtree(tree)
+    shutil.rmtree(source)
+
+
+def write_model() -> None:
+    """Writes the model, with the `gguf` package in a place of its own."""
+    say("writing a model of made-up weights …")
+    packages = CACHE / f"gguf-{GGUF}"
+    if not packages.exists():
+        unfinished = CACHE / "gguf-unfinished"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        run([sys.executable, "-m", "pip", "install", "--target", str(unfinished), f"gguf=={GGUF}"], "pip")
+        unfinished.rename(packages)
+    written = MODEL.with_suffix(".unfinished")
+    run([sys.executable, str(WRITER), str(written)], "gguf", PYTHONPATH=str(packages))
+    written.replace(MODEL)
+
+
+def run(command: list[str], part: str, **environment: str) -> None:
+    """Runs a command with its output in the log, and shows the log's end if it fails or takes too long."""
+    with LOG.open("a", encoding="utf-8") as log:
+        # In a session of its own, so that no compiler outlives a build that is given up.
+        process = subprocess.Popen(
+            command,
+            cwd=CACHE,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=os.environ | environment,
+            start_new_session=True,
+        )
+        try:
+            code = process.wait(LONGEST[part])
+            fault = f"failed with code {code}" if code else ""
+        except subprocess.TimeoutExpired:
+            fault = f"took longer than {LONGEST[part]} s; what it has done is kept for the next time"
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+    if fault:
+        end = "\n".join(LOG.read_text(encoding="utf-8", errors="replace").splitlines()[-25:])
+        sys.exit(f"{end}\n\n{' '.join(command[:6])} … {fault}; all of its output is in {LOG}")
+
+
+def say(line: str) -> None:
+    """Tells the person who waits what is being done."""
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

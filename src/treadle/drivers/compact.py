@@ -1,0 +1,306 @@
+"""Compact: applies an agent's context policies to a run, before a step is prepared and after a request was too long.
+
+What is done is fed as `ContextEdited`, so that a replay does not do it again. The policies themselves are pure and in
+`treadle.kernel.policies`; here is what they need from outside: the model behind `Summarise`, within the run's limits.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from typing import Any
+
+from msgspec import Struct
+
+from treadle.drivers.configuration import price
+from treadle.drivers.lending import claim, settle
+from treadle.drivers.run import Run
+from treadle.drivers.think import seconds_left
+from treadle.kernel.context import completed, storable_text
+from treadle.kernel.decide import CallModel
+from treadle.kernel.errors import Misuse
+from treadle.kernel.events import ContextEdited, Reserve, RunFinished
+from treadle.kernel.fold import IllegalEvent
+from treadle.kernel.messages import (
+    AssistantMessage,
+    Message,
+    ModelSettings,
+    SystemMessage,
+    Text,
+    ToolCall,
+    ToolMessage,
+    Usage,
+    UserMessage,
+)
+from treadle.kernel.policies import (
+    DEFAULT,
+    ClearToolResults,
+    ContextPolicy,
+    Dropped,
+    Edit,
+    Facts,
+    ShortenResult,
+    Summarise,
+    by_share,
+    ladder,
+    resolved,
+)
+from treadle.kernel.stubs import READ_RESULT, shortened
+from treadle.kernel.tokens import estimate_tokens
+from treadle.models.errors import ModelError
+from treadle.models.port import Model, ModelReply, ModelRequest
+
+LONGEST_TOLD = 2000
+"""Tokens of a tool result that the model which summarises is shown; longer ones are shown by their head and tail."""
+
+
+async def compact(run: Run) -> bool:
+    """Applies the agent's policies before a step is prepared. Returns whether something was changed."""
+    policies = run.config.context
+    return bool(policies) and await _apply(run, policies or (), None)
+
+
+def overflowed(run: Run) -> bool:
+    """Whether the model call under way has failed because the request was too long."""
+    failure = run.state.failure
+    return run.state.phase == "prepared" and failure is not None and failure.kind == "context_overflow"
+
+
+async def make_room(run: Run) -> bool:
+    """After an overflow: gets the request down to half of what it was, by the agent's policies and then by any means.
+
+    Returns whether something was changed, so that the call may be made again; the failure is cleared then.
+    """
+    policies = run.config.context
+    if policies == ():
+        return False
+    tokens, window = _tokens(run), _window(run)
+    target = (tokens if window is None else min(tokens, window)) // 2
+    changed = await _apply(run, (*(policies or ()), *ladder(target)), target)
+    if not changed or not isinstance(run.next(), CallModel):
+        return False
+    prepared = run.state.prepared
+    refused = None if run.parent is None else claim(run, None if prepared is None else prepared.reserve)
+    if refused is not None:
+        run.feed(RunFinished(refused))
+    return refused is None
+
+
+def chosen_policies(
+    context: ContextPolicy | Iterable[ContextPolicy] | None, model: Model, by_name: Callable[[Any], Model]
+) -> tuple[ContextPolicy, ...] | None:
+    """The policies that an agent has: those it was given, checked, or the default where its model's window is known.
+
+    None if it has none and is left to make room after an overflow; empty if it is to leave the history alone.
+
+    Raises:
+        Misuse: what was given is no policy, or its marks are shares of a window that the model does not name.
+    """
+    window = getattr(model, "context_window", None)
+    if context is None:
+        return None if window is None else DEFAULT
+    several = isinstance(context, Iterable) and not isinstance(context, (str, type))
+    policies: tuple[Any, ...] = tuple(context) if isinstance(context, Iterable) and several else (context,)
+    for policy in policies:
+        if isinstance(policy, type) or not isinstance(policy, ContextPolicy):
+            raise Misuse(
+                "context takes a policy such as KeepFirstAndRecent(high=100_000, low=60_000), a list of them, or [] "
+                f"for none at all; it was given {policy!r}"
+            )
+        if by_share(policy) and window is None:
+            raise Misuse(
+                f"the marks of {type(policy).__name__} are shares of the context window, and {model.name} does not say "
+                "how large that is: give them in tokens, such as high=100_000, low=60_000"
+            )
+    return tuple(resolved(policy, by_name) for policy in policies)
+
+
+def reads_results(policies: Iterable[ContextPolicy]) -> bool:
+    """Whether the policies put stubs in the place of results, so that the model needs `read_result`."""
+    return any(isinstance(policy, (ClearToolResults, ShortenResult)) for policy in policies)
+
+
+def _window(run: Run) -> int | None:
+    return getattr(run.config.model, "context_window", None)
+
+
+def _messages(run: Run) -> Sequence[Message]:
+    """What the policies may edit: what is sent, without the note that the step under way puts at its end."""
+    prepared, messages = run.state.prepared, run.state.messages
+    if prepared is None:
+        return messages
+    if prepared.messages is not None:
+        return prepared.messages
+    return messages[:-1] if prepared.note else messages
+
+
+def _tokens(run: Run) -> int:
+    state = run.state
+    if state.prepared is not None and state.prepared.messages is not None:
+        return state.tool_tokens + sum(estimate_tokens(message) for message in state.prepared.messages)
+    return state.context_tokens
+
+
+async def _apply(run: Run, policies: Sequence[ContextPolicy], target: int | None) -> bool:
+    """Applies `policies` in order, each to what the one before has left."""
+    tokens, changed = _tokens(run), False
+    window, readable = _window(run), READ_RESULT in run.config.tools
+    for policy in policies:
+        state = run.state
+        since = state.known_messages if target is None else 0
+        facts = Facts(window, state.tool_tokens, state.pinned, since, target, readable)
+        if isinstance(policy, Summarise):
+            made = await _summarised(run, policy, tokens, facts)
+        else:
+            made = Made(_messages(run), policy.edit(_messages(run), tokens, facts))
+        if made.edit is None:
+            continue
+        if not isinstance(made.edit, Edit):
+            raise Misuse(f"a context policy returns an Edit or None; {type(policy).__name__} returned {made.edit!r}")
+        if _feed(run, policy, made, made.edit):
+            tokens, changed = made.edit.after, True
+        if run.parent is not None:
+            settle(run)
+    return changed
+
+
+class Made(Struct, frozen=True):
+    """What a policy made of `messages`, and what a model that was called for it took."""
+
+    messages: Sequence[Message]
+    edit: Edit | None
+    detail: str = ""
+    usage: Usage | None = None
+    cost: Decimal | None = None
+
+
+def _feed(run: Run, policy: ContextPolicy, made: Made, edit: Edit) -> bool:
+    """Records an edit as what differs, from the first message that does to the last; False if nothing does."""
+    name = type(policy).__name__
+    before, after = made.messages, completed(edit.messages)
+    start, most = 0, min(len(before), len(after))
+    while start < most and (before[start] is after[start] or before[start] == after[start]):
+        start += 1
+    if start == len(before) == len(after):
+        return False
+    end = 0
+    while end < most - start and (before[-1 - end] is after[-1 - end] or before[-1 - end] == after[-1 - end]):
+        end += 1
+    event = ContextEdited(
+        name,
+        start,
+        len(before) - end,
+        tuple(after[start : len(after) - end]),
+        edit.before,
+        edit.after,
+        made.detail or edit.detail,
+        made.usage,
+        made.cost,
+    )
+    try:
+        run.feed(event)
+    except IllegalEvent as error:
+        raise Misuse(f"what the context policy {name} made of the messages cannot be sent: {error}") from error
+    return True
+
+
+async def _summarised(run: Run, policy: Summarise, tokens: int, facts: Facts) -> Made:
+    """The edit with a summary; without one, and why, where the model did not give it or the limits do not allow it."""
+    messages = list(_messages(run))
+    dropped, without = policy.covers(messages, tokens, facts), policy.edit(messages, tokens, facts)
+    if dropped is None:
+        return Made(messages, None)
+    model: Model = policy.model or run.config.model
+    request = ModelRequest(
+        [SystemMessage(policy.instructions), UserMessage(storable_text(told(dropped.covered)))],
+        settings=ModelSettings(max_tokens=policy.max_tokens),
+        run_id=run.run_id,
+        step=len(run.state.steps),
+    )
+    why = _beyond_limits(run, model, request, policy.max_tokens)
+    if why:
+        return Made(messages, without, f"no summary: {why}")
+    await run.commit()
+    try:
+        reply = await _asked(run, model, request)
+    except Misuse:
+        raise
+    except Exception as error:
+        return Made(messages, without, f"no summary: {_words(error)}")
+    usage = reply.usage or Usage(_request_tokens(request), estimate_tokens(reply.message), estimated=True)
+    cost = price(model, usage) if reply.cost is None else reply.cost
+    edit, detail = _with_summary(policy, dropped, reply, facts), ""
+    if edit is None:
+        edit, detail = without, "no summary: the model gave none that is short enough"
+    return Made(messages, edit, detail, usage, cost)
+
+
+def _with_summary(policy: Summarise, dropped: Dropped, reply: ModelReply, facts: Facts) -> Edit | None:
+    text = storable_text(reply.message.text)
+    if not text.strip() or reply.finish in ("refusal", "content_filter"):
+        return None
+    return policy.summarised(dropped, text, facts)
+
+
+async def _asked(run: Run, model: Model, request: ModelRequest) -> ModelReply:
+    """The model's reply, tried again as often as the agent's `retries` say."""
+    attempt = 1
+    while True:
+        try:
+            reply: ModelReply | None = None
+            async for event in model.stream(request):
+                if isinstance(event, ModelReply):
+                    reply = event
+            if reply is None:
+                raise ModelError(f"{model.name} ended its stream without a ModelReply")
+            return reply
+        except ModelError as error:
+            wait = run.config.retries.delay(error, attempt, seconds_left(run))
+            if wait is None:
+                raise
+            await asyncio.sleep(wait)
+            attempt += 1
+
+
+def _words(error: Exception) -> str:
+    return f"{error.kind}: {error}" if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
+
+
+def _request_tokens(request: ModelRequest) -> int:
+    return sum(estimate_tokens(message) for message in request.messages)
+
+
+def _beyond_limits(run: Run, model: Model, request: ModelRequest, reply: int) -> str:
+    """Why the call's worst case could exceed what is left of tokens or money; empty if it could not.
+
+    A sub-run draws on the runs above it: the worst case is reserved there.
+    """
+    state, limits, asked = run.state, run.state.limits, _request_tokens(request)
+    left = None if limits.tokens is None else limits.tokens - state.usage.total_tokens
+    if left is not None and asked + reply > left:
+        return f"it may take {asked + reply} tokens, and {left} are left of the run's limit"
+    if limits.budget is not None:
+        worst, money = price(model, Usage(asked, reply)), limits.budget - (state.cost or Decimal(0))
+        if worst is None:
+            return f"the price of {model.name} is not known, and the run's money is limited"
+        if worst > money:
+            return f"it may cost {worst} dollars, and {money} are left of the run's limit"
+    refused = None if run.parent is None else claim(run, Reserve(asked + reply, price(model, Usage(asked, reply))))
+    return "" if refused is None else refused.detail
+
+
+def told(messages: Iterable[Message]) -> str:
+    """`messages` as one text, for a model that is to summarise them."""
+    lines: list[str] = []
+    for message in messages:
+        if isinstance(message, AssistantMessage):
+            for part in message.content:
+                if isinstance(part, Text) and part.text.strip():
+                    lines.append(f"ASSISTANT: {part.text.strip()}")
+                elif isinstance(part, ToolCall):
+                    lines.append(f"ASSISTANT calls {part.name} with {part.arguments or '{}'}")
+        elif isinstance(message, ToolMessage):
+            failed = " failed" if message.is_error else ""
+            lines.append(f"TOOL {message.name}{failed}: {shortened(message, LONGEST_TOLD, False).text}")
+        elif isinstance(message, UserMessage):
+            lines.append(f"USER: {message.text}")
+    return "\n\n".join(lines)

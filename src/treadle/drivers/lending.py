@@ -1,0 +1,120 @@
+"""Lending: what the sub-runs of a run may take of its limits, reserved before each model call and settled after.
+
+A run's claim on its parent is what it has used, what its own sub-runs have claimed, and the worst case of the call it
+is about to make. A claim that would break the limit of any run above is refused, so that many sub-runs at once cannot
+together take more than one may. All of it happens between two turns of the event loop: no lock is needed.
+"""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct
+
+from treadle.kernel.events import Reserve
+from treadle.kernel.stop import Limits, Stop, stopped
+
+if TYPE_CHECKING:
+    from treadle.drivers.run import Run
+
+T = TypeVar("T", int, float, Decimal)
+
+
+class Amount(Struct, frozen=True):
+    """Steps, tokens and dollars."""
+
+    steps: int = 0
+    tokens: int = 0
+    usd: Decimal = Decimal(0)
+
+    def __add__(self, other: "Amount") -> "Amount":
+        return Amount(self.steps + other.steps, self.tokens + other.tokens, self.usd + other.usd)
+
+    def __sub__(self, other: "Amount") -> "Amount":
+        return Amount(self.steps - other.steps, self.tokens - other.tokens, self.usd - other.usd)
+
+
+def used(run: "Run") -> Amount:
+    """What the run itself has used, the step under way and settled sub-runs included."""
+    state = run.state
+    under_way = state.step is not None and state.step.message is not None
+    return Amount(len(state.steps) + under_way + state.sub_steps, state.usage.total_tokens, state.cost or Decimal(0))
+
+
+def _steps(run: "Run") -> int | None:
+    """The steps that a run and its sub-runs may take before its closing reply."""
+    steps = run.state.limits.steps
+    return None if steps is None else steps - (run.state.on_limit == "answer")
+
+
+def claim(run: "Run", reserve: Reserve | None) -> Stop | None:
+    """Reserves one more step of `run` from every run above it; the reason if one of them has not enough left."""
+    worst = Amount(1, 0, Decimal(0)) if reserve is None else Amount(1, reserve.tokens, reserve.usd or Decimal(0))
+    wanted = used(run) + run.lent + worst
+    more = wanted - run.claimed
+    for above in _above(run):
+        stop = _exceeded(above, used(above) + above.lent + more)
+        if stop is not None:
+            return stop
+    _set_claim(run, wanted)
+    return None
+
+
+def settle(run: "Run") -> None:
+    """Gives back what a reservation did not need."""
+    _set_claim(run, used(run) + run.lent)
+
+
+def give_back(run: "Run") -> None:
+    """The claim of a sub-run that is over: what it took stands in the parent's own account from here on."""
+    if run.parent is not None:
+        run.parent.lent -= run.claimed
+
+
+def left_of(run: "Run", seconds: float | None, own: Limits) -> Limits | None:
+    """The limits of a sub-run of `run`: its `own`, within what is left; None if no step is left.
+
+    `seconds` are those that the run has left.
+    """
+    limits, taken, steps = run.state.limits, used(run) + run.lent, _steps(run)
+    steps = None if steps is None else steps - taken.steps
+    if steps is not None and steps < 1:
+        return None
+    return Limits(
+        steps=_least(own.steps, steps),
+        tool_calls=own.tool_calls,
+        seconds=_least(own.seconds, seconds),
+        usd=_least(own.budget, None if limits.budget is None else max(Decimal(0), limits.budget - taken.usd)),
+        tokens=_least(own.tokens, None if limits.tokens is None else max(0, limits.tokens - taken.tokens)),
+        consecutive_errors=own.consecutive_errors,
+    )
+
+
+def _least(one: T | None, other: T | None) -> T | None:
+    return other if one is None else one if other is None else min(one, other)
+
+
+def _above(run: "Run") -> Iterator["Run"]:
+    above = run.parent
+    while above is not None:
+        yield above
+        above = above.parent
+
+
+def _set_claim(run: "Run", wanted: Amount) -> None:
+    more = wanted - run.claimed
+    run.claimed = wanted
+    for above in _above(run):
+        above.lent += more
+        above.claimed += more
+
+
+def _exceeded(above: "Run", total: Amount) -> Stop | None:
+    limits, steps, where = above.state.limits, _steps(above), f"by run {above.run_id}, which this run works for"
+    if steps is not None and total.steps > steps:
+        return stopped("max_steps", f"the limit of {limits.steps} steps is used up {where}.")
+    if limits.tokens is not None and total.tokens > limits.tokens:
+        return stopped("max_tokens", f"the limit of {limits.tokens} tokens would be exceeded {where}.")
+    if limits.budget is not None and total.usd > limits.budget:
+        return stopped("max_cost", f"the limit of {limits.budget} dollars would be exceeded {where}.")
+    return None

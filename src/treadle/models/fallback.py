@@ -1,0 +1,252 @@
+"""Fallback: several models as one, of which the first that can answers.
+
+It asks one model after the other and never the same one twice in a call: trying again is the driver's. What it
+remembers is which model failed lately, so that the next call does not begin with it. Neighbours: `treadle.models.port`;
+`treadle.drivers.think`, which tries a failed call again.
+"""
+
+import logging
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from contextlib import aclosing
+from decimal import Decimal
+from typing import Any, Final
+
+from msgspec import Struct, structs
+
+from treadle.kernel.errors import Misuse
+from treadle.kernel.messages import Usage
+from treadle.models import errors
+from treadle.models.errors import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    ContextOverflow,
+    ModelError,
+    ModelTimeout,
+    Overloaded,
+    ProtocolError,
+    RateLimited,
+)
+from treadle.models.port import Model, ModelEvent, ModelReply, ModelRequest
+
+log = logging.getLogger("treadle")
+
+ENDLESS: Final = 1 << 60
+"""More tokens than any model takes."""
+
+MOVES_ON: Final[tuple[type[ModelError], ...]] = (
+    RateLimited,
+    Overloaded,
+    ConnectionFailed,
+    ModelTimeout,
+    ProtocolError,
+    AuthenticationFailed,
+)
+"""The errors that another model may not have; a request that is bad or filtered is most likely so everywhere."""
+
+
+class Failure(Struct, frozen=True):
+    """How a model failed last.
+
+    Attributes:
+        model: the model's name.
+        kind: the class of what it raised.
+        words: what that said.
+        until: when it may be asked again, on the monotonic clock.
+        told: whether the provider itself said how long to wait; it is then not asked before, not even as the last one.
+    """
+
+    model: str
+    kind: type[ModelError]
+    words: str
+    until: float
+    told: bool
+
+
+class FallbackModel:
+    """Asks the first of several models, and the next where one fails.
+
+    A model that failed is passed over for a while, by all runs that use this object, unless the others fail too; one
+    whose provider said how long to wait is not asked before. The whole reply bears the name of the model that answered,
+    which is then in the journal, and what it cost there. Each failure is logged as a warning of the logger "treadle".
+
+    Once a piece of a reply was passed on, the models are not mixed: the error is raised, and whoever tries the call
+    again, as runs do, gets the next model.
+
+    Args:
+        models: the models, the best first.
+        cool_down: seconds for which a model that failed is passed over, if its provider did not say how long.
+        on: the errors after which another model is asked. By default those that are the model's own trouble: limits,
+            overload, connection, time, protocol and key. With `ContextOverflow` among them, any other model is asked;
+            without, only those that are known to have a larger context (`context_window`).
+
+    Raises:
+        Misuse: there are no models, or what is in `on` is not an error of models.
+    """
+
+    def __init__(
+        self, models: Iterable[Model], *, cool_down: float = 60.0, on: Iterable[type[ModelError]] = MOVES_ON
+    ) -> None:
+        self.models: Sequence[Model] = () if isinstance(models, str) else tuple(models)
+        self.cool_down = cool_down
+        self.on = tuple(on)
+        if not self.models or not all(callable(getattr(model, "stream", None)) for model in self.models):
+            raise Misuse("FallbackModel takes a list of models, such as [AnthropicModel(…), OpenAIChatModel(…)]")
+        if not all(isinstance(kind, type) and issubclass(kind, ModelError) for kind in self.on):
+            raise Misuse("FallbackModel(on=…) takes classes of treadle.models.ModelError, such as RateLimited")
+        if not cool_down >= 0:
+            raise Misuse(f"cool_down is a number of seconds, 0 or more; it was given {cool_down!r}")
+        # One entry a model, by its place in the chain.
+        self._failures: dict[int, Failure] = {}
+
+    @property
+    def name(self) -> str:
+        """All its models' names; a reply has the name of the one that answered."""
+        return f"fallback({', '.join(model.name for model in self.models)})"
+
+    def __repr__(self) -> str:
+        return f"FallbackModel([{', '.join(repr(model) for model in self.models)}])"
+
+    @property
+    def max_output_tokens(self) -> int | None:
+        """The longest reply that each of its models may give; None if none says."""
+        return min(self._known("max_output_tokens"), default=None)
+
+    @property
+    def context_window(self) -> int | None:
+        """The longest request that some model of it takes; None if none says."""
+        return max(self._known("context_window"), default=None)
+
+    def cost(self, usage: Usage) -> Decimal | None:
+        """The most that `usage` may cost, in dollars; None if the price of one of its models is not known.
+
+        It is the dearest request and the dearest reply, which may be of two models: so it grows evenly with the length
+        of the reply, and a reply that is held to what is left of a budget cannot exceed it.
+        """
+        request = structs.replace(usage, output_tokens=0, reasoning_tokens=0)
+        requests, replies = [Decimal(0)], [Decimal(0)]
+        for model in self.models:
+            sent, both = _cost(model, request), _cost(model, usage)
+            if sent is None or both is None:
+                return None
+            requests.append(sent)
+            replies.append(both - sent)
+        return max(requests) + max(replies)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Replies to `request`, the whole reply last.
+
+        Raises:
+            ModelError: no model could answer, or one failed in the middle of its reply. If any of the failures is one
+                that passes, the error is of that kind, and `retry_after` is when the first model can be asked again.
+        """
+        order, failed = self._order()
+        last: ModelError | None = None
+        window = 0
+        for place in order:
+            model = self.models[place]
+            if window and not (_number(model, "context_window") or 0) > window:
+                continue
+            begun = False
+            try:
+                async with aclosing(_whole(model, request)) as events:
+                    async for event in events:
+                        begun = True
+                        yield _signed(event, model) if isinstance(event, ModelReply) else event
+            except ModelError as error:
+                if not isinstance(error, (*self.on, ContextOverflow)):
+                    raise
+                failed.append(self._note(place, error))
+                if begun:
+                    error.retry_after = self._wait()
+                    raise
+                if isinstance(error, ContextOverflow) and not isinstance(error, self.on):
+                    window = _number(model, "context_window") or ENDLESS
+                log.warning("%s failed (%s): %s", model.name, error.kind, error)
+                last = error
+            else:
+                self._failures.pop(place, None)
+                return
+        raise _told(failed) from last
+
+    def _known(self, name: str) -> list[int]:
+        return [value for model in self.models if (value := _number(model, name))]
+
+    def _cooling(self) -> dict[int, Failure]:
+        now = time.monotonic()
+        return {place: failure for place, failure in self._failures.items() if failure.until > now}
+
+    def _order(self) -> tuple[list[int], list[Failure]]:
+        """The places of the models to ask, those that cool down last; the failures of those not to be asked."""
+        cooling = self._cooling()
+        ready = [place for place in range(len(self.models)) if place not in cooling]
+        others = [place for place in sorted(cooling) if not cooling[place].told]
+        return ready + others, [failure for failure in cooling.values() if failure.told]
+
+    def _note(self, place: int, error: ModelError) -> Failure:
+        """The failure of a model, remembered unless it was the request that was too long for it."""
+        wait = self.cool_down if error.retry_after is None else error.retry_after
+        failure = Failure(
+            self.models[place].name, type(error), str(error), time.monotonic() + wait, error.retry_after is not None
+        )
+        if not isinstance(error, ContextOverflow):
+            self._failures[place] = failure
+        return failure
+
+    def _wait(self) -> float | None:
+        """Seconds until a model can be asked; None if all cool down, but not all on their provider's word."""
+        cooling = self._cooling()
+        return _soonest(list(cooling.values())) if len(cooling) == len(self.models) else 0.0
+
+
+async def _whole(model: Model, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+    """The model's events up to the whole reply, which must come. Its stream is closed when this one is."""
+    events: Any = model.stream(request)
+    try:
+        async for event in events:
+            yield event
+            if isinstance(event, ModelReply):
+                return
+        raise ProtocolError(f"{model.name} ended its stream without a ModelReply, which must be the last event")
+    finally:
+        close = getattr(events, "aclose", None)
+        if close is not None:
+            await close()
+
+
+def _signed(reply: ModelReply, model: Model) -> ModelReply:
+    """The reply under the name of the model that gave it, with what it cost there."""
+    name = reply.model if isinstance(model, FallbackModel) else model.name
+    cost = _cost(model, reply.usage) if reply.cost is None and reply.usage is not None else reply.cost
+    return structs.replace(reply, model=name, cost=cost)
+
+
+def _cost(model: Model, usage: Usage) -> Decimal | None:
+    cost = getattr(model, "cost", None)
+    found = None if cost is None else cost(usage)
+    return found if found is None or isinstance(found, Decimal) else Decimal(str(found))
+
+
+def _number(model: Model, name: str) -> int | None:
+    value: int | None = getattr(model, name, None)
+    return value
+
+
+def _soonest(failures: Sequence[Failure]) -> float | None:
+    """Seconds until the first of the models may be asked again; None unless each was told to wait."""
+    if not all(failure.told for failure in failures):
+        return None
+    return max(0.0, min(failure.until for failure in failures) - time.monotonic())
+
+
+def _told(failures: Sequence[Failure]) -> ModelError:
+    """The error for a call that no model answered: of the kind that is soonest over, if one of them passes at all."""
+    passing = [failure for failure in failures if failure.kind.retryable]
+    chosen = min(passing, key=lambda failure: (failure.told, failure.until)) if passing else failures[0]
+    # A subclass of somebody's own may take other arguments.
+    kind: type[ModelError] = next(kind for kind in chosen.kind.__mro__ if kind.__module__ == errors.__name__)
+    words = "; ".join(f"{failure.model}: {failure.words}" for failure in failures)
+    return kind(
+        words if len(failures) == 1 else f"none of {len(failures)} models could answer: {words}",
+        retry_after=_soonest(passing) if passing else None,
+    )

@@ -1,0 +1,391 @@
+"""LangChain: any chat model of LangChain as a `Model`, and messages to and from LangChain's.
+
+Needs the extra `langchain` (`pip install "treadle[langchain]"`), which is imported where it is used. Neighbours:
+`treadle.models.langchain_messages`, the conversion; `treadle.models.failures`, which tells errors by status and words.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from treadle.kernel.errors import Misuse
+from treadle.kernel.messages import Finish, Json, ModelSettings, ToolCall, ToolSpec, Usage
+from treadle.models.errors import (
+    AuthenticationFailed,
+    BadRequest,
+    ConnectionFailed,
+    ContextOverflow,
+    ModelError,
+    ModelTimeout,
+    Overloaded,
+    RateLimited,
+)
+from treadle.models.failures import error_for, redact
+from treadle.models.langchain_messages import (
+    assistant_message,
+    calls_of,
+    from_langchain,
+    said,
+    to_langchain,
+)
+from treadle.models.permission import require_permission
+from treadle.models.port import (
+    ModelEvent,
+    ModelReply,
+    ModelRequest,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallCompleted,
+    ToolCallDelta,
+    ToolCallStarted,
+)
+from treadle.models.price import Price
+
+if TYPE_CHECKING:
+    from langchain_core.language_models.chat_models import BaseChatModel
+    from langchain_core.messages import AIMessage
+
+FINISHES: Final[Mapping[str, Finish]] = {
+    "stop": "stop",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "eos": "stop",
+    "complete": "stop",
+    "tool_calls": "tool_calls",
+    "tool_use": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "max_output_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "content_filter": "content_filter",
+    "content_filtered": "content_filter",
+    "safety": "content_filter",
+    "prohibited_content": "content_filter",
+    "blocklist": "content_filter",
+    "recitation": "content_filter",
+    "guardrail_intervened": "content_filter",
+    "refusal": "refusal",
+    "pause_turn": "pause",
+}
+"""What the integrations call the end of a reply, in lower case."""
+
+NO_TOOLS: Final[Mapping[str, Any]] = {"anthropic-chat": {"type": "none"}}
+"""By the kind of chat model: how to offer tools and have none called, where a history with calls must have tools."""
+
+NAMES: Final[Mapping[str, Mapping[str, str]]] = {
+    "chat-ollama": {"max_tokens": "num_predict"},
+    "chat-google-generative-ai": {"max_tokens": "max_output_tokens"},
+    "vertexai": {"max_tokens": "max_output_tokens"},
+}
+"""By the kind of chat model: what it calls a setting, if not as most do."""
+
+KINDS: Final[Mapping[str, type[ModelError]]] = {
+    "ContextOverflowError": ContextOverflow,
+    "ModelRateLimitError": RateLimited,
+    "ModelAuthenticationError": AuthenticationFailed,
+    "ModelPermissionDeniedError": AuthenticationFailed,
+    "ModelInvalidRequestError": BadRequest,
+    "ModelNotFoundError": BadRequest,
+    "ModelTimeoutError": ModelTimeout,
+    "ModelConnectionError": ConnectionFailed,
+    "ModelAPIError": Overloaded,
+    "APITimeoutError": ModelTimeout,
+    "TimeoutException": ModelTimeout,
+    "TimeoutError": ModelTimeout,
+    "APIConnectionError": ConnectionFailed,
+    "TransportError": ConnectionFailed,
+    "ConnectionError": ConnectionFailed,
+}
+"""Errors by the name of a class: LangChain's own, the official clients', httpx's and Python's."""
+
+
+class LangChainModel:
+    """A chat model of LangChain.
+
+    Tools are bound as JSON Schemas and replies are streamed where the chat model can. An `output=` type is asked for by
+    the run in words, not by the provider's own means. Retries belong to the run: give the chat model `max_retries=0`.
+
+    Args:
+        chat_model: a `BaseChatModel`, not one that tools are bound to.
+        name: what it is called in results and journals; by default "langchain:" and the model's name.
+        price: what its tokens cost; without one the cost of a run is unknown.
+        setting_names: what the chat model calls our settings, such as {"max_tokens": "num_predict"}, if not the same.
+
+    Raises:
+        Misuse: it is no chat model.
+    """
+
+    def __init__(
+        self,
+        chat_model: "BaseChatModel",
+        *,
+        name: str | None = None,
+        price: Price | None = None,
+        setting_names: Mapping[str, str] | None = None,
+    ) -> None:
+        try:
+            from langchain_core.language_models.chat_models import BaseChatModel
+        except ImportError as error:
+            raise Misuse('LangChainModel needs langchain-core: pip install "treadle[langchain]"') from error
+        if not isinstance(chat_model, BaseChatModel):
+            raise Misuse(
+                f"LangChainModel takes a chat model, such as ChatOpenAI(…), without tools bound to it; it was given a "
+                f"{type(chat_model).__name__}"
+            )
+        self.chat_model = chat_model
+        self.name = name or f"langchain:{_model_name(chat_model)}"
+        self.price = price
+        self._kind = chat_model._llm_type
+        self._names = {**NAMES.get(self._kind, {}), **(setting_names or {})}
+
+    def __repr__(self) -> str:
+        return f"LangChainModel({type(self.chat_model).__name__}, name={self.name!r})"
+
+    @property
+    def context_window(self) -> int | None:
+        """The longest request, if the chat model's profile has it."""
+        return self._profile("max_input_tokens")
+
+    @property
+    def max_output_tokens(self) -> int | None:
+        """The longest reply, if the chat model's profile has it."""
+        return self._profile("max_output_tokens")
+
+    def cost(self, usage: Usage) -> Decimal | None:
+        """What `usage` costs, if the model was given a price."""
+        return None if self.price is None else self.price.of(usage)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Replies to `request`, the whole reply last.
+
+        Raises:
+            ModelError: what went wrong outside, told by LangChain's own errors, or else by HTTP status and words.
+            Misuse: the chat model cannot take tools, or a setting has no common name among chat models.
+        """
+        require_permission(self.name)
+        options = self._options(request.settings)
+        bound = self._bound(request)
+        reading = Reading()
+        try:
+            chunks: Any = bound.astream(to_langchain(request.messages, sendable=True), **options)
+            async with aclosing(_closable(chunks)) as pieces:
+                async for chunk in pieces:
+                    for event in reading.feed(chunk):
+                        yield event
+            completed, reply = reading.close()
+        except (ModelError, Misuse):
+            raise
+        except Exception as error:
+            raise told(self.name, error) from error
+        for event in completed:
+            yield event
+        yield reply
+
+    def _profile(self, name: str) -> int | None:
+        profile = getattr(self.chat_model, "profile", None)
+        value: int | None = profile.get(name) if isinstance(profile, Mapping) else None
+        return value
+
+    def _bound(self, request: ModelRequest) -> Any:
+        """The chat model with the request's tools bound to it."""
+        choice = request.tool_choice
+        if not request.tools or (choice == "none" and self._kind not in NO_TOOLS):
+            return self.chat_model
+        options: dict[str, Any] = {}
+        if choice == "none":
+            options["tool_choice"] = NO_TOOLS[self._kind]
+        elif choice != "auto":
+            options["tool_choice"] = "any" if choice == "required" else choice
+        if request.settings.parallel_tool_calls is not None:
+            options["parallel_tool_calls"] = request.settings.parallel_tool_calls
+        try:
+            return self.chat_model.bind_tools([_tool(spec) for spec in request.tools], **options)
+        except NotImplementedError as error:
+            raise Misuse(
+                f"{type(self.chat_model).__name__} cannot take tools (it has no bind_tools); wrap it: "
+                "TextTools(LangChainModel(…)) asks for them in words"
+            ) from error
+
+    def _options(self, settings: ModelSettings) -> dict[str, Any]:
+        if settings.thinking is not None:
+            raise Misuse("settings.thinking has no common name among chat models: give it to the chat model itself")
+        options: dict[str, Any] = {}
+        for name in ("max_tokens", "temperature", "top_p", "seed"):
+            if (value := getattr(settings, name)) is not None:
+                options[self._names.get(name, name)] = value
+        if settings.stop is not None:
+            options["stop"] = list(settings.stop)
+        return options | (settings.extra or {})
+
+
+class Reading:
+    """One reply as it is read, chunk by chunk."""
+
+    def __init__(self) -> None:
+        self._contents: list[Any] = []
+        self._extra: dict[str, Any] = {}
+        self._metadata: dict[str, Any] = {}
+        self._usage: Usage | None = None
+        self._id = ""
+        self._calls: list[_Call] = []
+        self._whole: list[ToolCall] = []
+
+    def feed(self, message: "AIMessage") -> list[ModelEvent]:
+        """The events that a chunk, or a whole message, makes."""
+        from langchain_core.messages import AIMessageChunk
+
+        events: list[ModelEvent] = []
+        thought = message.additional_kwargs.get("reasoning_content")
+        if isinstance(thought, str) and thought:
+            self._extra["reasoning_content"] = self._extra.get("reasoning_content", "") + thought
+            events.append(ThinkingDelta(thought))
+        if message.content:
+            self._contents.append(message.content)
+            events += _deltas(message.content)
+        if isinstance(message, AIMessageChunk):
+            for piece in message.tool_call_chunks:
+                events += self._piece(piece)
+        else:
+            self._whole = calls_of(message)
+        self._metadata.update(message.response_metadata)
+        if message.id and not message.id.startswith(("run-", "lc_")):
+            self._id = message.id
+        if message.usage_metadata is not None:
+            usage = _usage(message.usage_metadata)
+            self._usage = usage if self._usage is None else self._usage + usage
+        return events
+
+    def close(self) -> tuple[list[ModelEvent], ModelReply]:
+        """The last events and the whole reply, once there are no more chunks."""
+        from langchain_core.messages import merge_content
+
+        events: list[ModelEvent] = []
+        for call in self._calls:
+            if not call.started:
+                events += call.start()
+            events.append(ToolCallCompleted(call.id))
+        calls = [ToolCall(call.id, call.name, call.arguments) for call in self._calls] or self._whole
+        content = merge_content(*self._contents) if self._contents else ""
+        message = assistant_message(content, self._extra, calls, streamed=True)
+        word = _word(self._metadata)
+        finish = FINISHES.get(word.lower(), "unknown") if word else "stop"
+        if calls and finish in ("stop", "unknown"):
+            finish = "tool_calls"
+        model = self._metadata.get("model_name") or self._metadata.get("model") or ""
+        return events, ModelReply(message, self._usage, finish, word, str(model), self._id)
+
+    def _piece(self, piece: Mapping[str, Any]) -> list[ModelEvent]:
+        """Adds a piece of a call to the call it belongs to: by its index, its id, or else the last."""
+        index, id, name = piece.get("index"), piece.get("id") or "", piece.get("name") or ""
+        call = None
+        for one in reversed(self._calls):
+            # Some servers give every call the index 0, or none; an id that is another one's then tells them apart.
+            if (index is None or one.index == index) and (not id or id == one.given):
+                call = one
+                break
+        if call is None:
+            call = _Call(index, id, id or f"call_{len(self._calls)}", name)
+            self._calls.append(call)
+        elif not call.started:
+            call.name += name
+        text = piece.get("args") or ""
+        call.pieces.append(text)
+        if not call.started and call.name:
+            return call.start()
+        return [ToolCallDelta(call.id, text)] if text and call.started else []
+
+
+class _Call:
+    """A call whose pieces are arriving."""
+
+    __slots__ = ("given", "id", "index", "name", "pieces", "started")
+
+    def __init__(self, index: Any, given: str, id: str, name: str) -> None:
+        self.index, self.given, self.id, self.name = index, given, id, name
+        self.pieces: list[str] = []
+        self.started = False
+
+    @property
+    def arguments(self) -> str:
+        return "".join(self.pieces)
+
+    def start(self) -> list[ModelEvent]:
+        """The call's beginning, with the arguments that have come."""
+        self.started = True
+        events: list[ModelEvent] = [ToolCallStarted(self.id, self.name)]
+        return [*events, ToolCallDelta(self.id, self.arguments)] if self.arguments else events
+
+
+def told(name: str, error: Exception) -> ModelError:
+    """The typed error for what a chat model raised."""
+    words = redact(f"{error}" or type(error).__name__)
+    response = getattr(error, "response", None)
+    status = getattr(error, "status_code", None) or getattr(response, "status_code", None)
+    headers = {str(key).lower(): str(value) for key, value in (getattr(response, "headers", None) or {}).items()}
+    kind = next((KINDS[cls.__name__] for cls in type(error).__mro__ if cls.__name__ in KINDS), None)
+    if isinstance(status, int) and status >= 400 and kind is not ContextOverflow:
+        return error_for(name, words, status=status, headers=headers)
+    if kind is None:
+        return ModelError(f"{name} raised {type(error).__name__}: {words}")
+    return kind(f"{name}: {words}", status=status if isinstance(status, int) else None)
+
+
+async def _closable(chunks: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
+    """The chunks of a stream that is closed with this one."""
+    try:
+        async for chunk in chunks:
+            yield chunk
+    finally:
+        close = getattr(chunks, "aclose", None)
+        if close is not None:
+            await close()
+
+
+def _deltas(content: Any) -> list[ModelEvent]:
+    events: list[ModelEvent] = []
+    for block in [content] if isinstance(content, str) else content:
+        if isinstance(block, str):
+            events.append(TextDelta(block))
+        elif block.get("type") == "text" and block.get("text"):
+            events.append(TextDelta(block["text"]))
+        elif block.get("type") in ("thinking", "reasoning") and (text := getattr(said(block), "text", "")):
+            events.append(ThinkingDelta(text))
+    return events
+
+
+def _tool(spec: ToolSpec) -> Json:
+    """The form of tools that every integration's `bind_tools` takes."""
+    function = {"name": spec.name, "description": spec.description, "parameters": spec.input_schema}
+    return {"type": "function", "function": function}
+
+
+def _usage(usage: Mapping[str, Any]) -> Usage:
+    sent, received = usage.get("input_token_details") or {}, usage.get("output_token_details") or {}
+    return Usage(
+        usage["input_tokens"],
+        usage["output_tokens"],
+        sent.get("cache_read") or 0,
+        sent.get("cache_creation") or 0,
+        received.get("reasoning") or 0,
+    )
+
+
+def _word(metadata: Mapping[str, Any]) -> str:
+    """The integration's own word for why the reply ended."""
+    for name in ("finish_reason", "stop_reason", "stopReason", "done_reason"):
+        if value := metadata.get(name):
+            return str(value)
+    if metadata.get("status") == "incomplete":
+        return str((metadata.get("incomplete_details") or {}).get("reason") or "incomplete")
+    return ""
+
+
+def _model_name(chat_model: "BaseChatModel") -> str:
+    names: Sequence[str] = [str(getattr(chat_model, name, None) or "") for name in ("model_name", "model", "model_id")]
+    return next(filter(None, names), type(chat_model).__name__)
+
+
+__all__ = ["LangChainModel", "from_langchain", "to_langchain"]

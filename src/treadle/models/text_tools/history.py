@@ -1,0 +1,150 @@
+"""History: a run's messages as a model without tools is sent them.
+
+Assistant messages have their calls written out in the format, and the results of one reply become one user message.
+What a message is rendered to depends on it and its neighbours in the history alone, so it is the same bytes in every
+step; and it is the same object, so that a model which keeps what it encoded need not encode it again. Pure but for what
+is kept. Neighbours: the formats; `treadle.models.codec` keeps histories likewise.
+"""
+
+from collections.abc import Sequence
+from itertools import islice
+from operator import is_
+from threading import Lock
+from typing import Final, NamedTuple
+
+import msgspec
+
+from treadle.kernel.messages import (
+    AssistantMessage,
+    AssistantPart,
+    Content,
+    Message,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from treadle.models.text_tools.pieces import INVALID_CALL, THOUGHT, Format
+
+_MOST_RUNS: Final = 64
+
+
+class _Trail(NamedTuple):
+    """What was rendered: the messages, and what the first `settled` of them became."""
+
+    messages: list[Message]
+    settled: int
+    rendered: list[Message]
+
+
+class History:
+    """Renders histories in one format.
+
+    It may be used from several threads: what is kept of a run is taken out while it is worked on.
+    """
+
+    def __init__(self, form: Format) -> None:
+        self._form = form
+        self._trails: dict[str, _Trail] = {}
+        self._lock = Lock()
+
+    def render(self, run_id: str, messages: Sequence[Message]) -> list[Message]:
+        """`messages`, without a tool message or a tool call in them."""
+        with self._lock:
+            trail = self._trails.pop(run_id, None)
+        items = list(messages)
+        start, out = 0, list[Message]()
+        if trail is not None and _begins(items, trail.messages[: trail.settled]):
+            start, out = trail.settled, trail.rendered
+        settled, group = start, list[Message]()
+        last = next((item for item in reversed(items[:start]) if isinstance(item, AssistantMessage)), None)
+        done = list(out)
+        for place, item in enumerate(islice(items, start, None), start):
+            if group and not _joins(group, item):
+                done += self._group(group, last)
+                last = next((one for one in group if isinstance(one, AssistantMessage)), last)
+                settled, group = place, []
+            group.append(item)
+        # The last group may still grow.
+        kept = _Trail(items, settled, done)
+        with self._lock:
+            self._trails[run_id] = kept
+            while len(self._trails) > _MOST_RUNS:
+                del self._trails[next(iter(self._trails))]
+        return [*done, *self._group(group, last)] if group else list(done)
+
+    def _group(self, group: list[Message], last: AssistantMessage | None) -> list[Message]:
+        first = group[0]
+        if isinstance(first, AssistantMessage):
+            return [self._said(first)]
+        if isinstance(first, ToolMessage):
+            return [self._answered(group, last)]
+        return list(group)
+
+    def _said(self, message: AssistantMessage) -> Message:
+        """An assistant message with its calls as text, and all its text in one part."""
+        kept: list[AssistantPart] = []
+        thoughts: list[str] = []
+        texts: list[str] = []
+        calls: list[str] = []
+        for part in message.content:
+            if isinstance(part, Text):
+                texts.append(part.text)
+            elif isinstance(part, ToolCall):
+                calls.append(self._call(part))
+            elif isinstance(part, Thinking) and part.id == THOUGHT:
+                thoughts.append(part.text)
+            else:
+                kept.append(part)
+        text = self._form.said("\n".join(thoughts), "".join(texts), [call for call in calls if call])
+        return AssistantMessage((*kept, Text(text)) if text else tuple(kept))
+
+    def _call(self, call: ToolCall) -> str:
+        fault = _fault(call)
+        return self._form.call(call.name, call.arguments or "{}") if fault is None else fault["text"]
+
+    def _answered(self, group: list[Message], last: AssistantMessage | None) -> Message:
+        """The results of one reply, and what was said right after them, as one user message."""
+        faults = {call.id: fault["fault"] for call in last.calls if (fault := _fault(call))} if last else {}
+        results = [item for item in group if isinstance(item, ToolMessage)]
+        parts: list[Content] = []
+        for number, item in enumerate(results, 1):
+            told = faults.get(item.call_id)
+            if told is not None:
+                # The driver knows only that there is no such tool; what is wrong stands in the call.
+                parts.append(Text(self._form.result("the last reply", number, len(results), f"Error: {told}")))
+                continue
+            parts.append(Text(self._form.result(item.name, number, len(results), item.text)))
+            if isinstance(item.content, tuple):
+                parts += [part for part in item.content if not isinstance(part, Text)]
+        for said in group[len(results) :]:
+            if isinstance(said, UserMessage):
+                parts += [Text(said.content)] if isinstance(said.content, str) else said.content
+        texts = [part.text for part in parts if isinstance(part, Text)]
+        return UserMessage("\n\n".join(texts) if len(texts) == len(parts) else tuple(parts))
+
+
+def _begins(items: list[Message], earlier: list[Message]) -> bool:
+    return len(earlier) <= len(items) and all(map(is_, items, earlier))
+
+
+def _joins(group: list[Message], item: Message) -> bool:
+    """Whether `item` goes into one message with `group`: results do with each other, and with what is said after them.
+
+    Two user messages in a row are refused by the templates of many local models.
+    """
+    if not isinstance(group[0], ToolMessage):
+        return False
+    return isinstance(item, UserMessage) or (isinstance(item, ToolMessage) and isinstance(group[-1], ToolMessage))
+
+
+def _fault(call: ToolCall) -> dict[str, str] | None:
+    """What is wrong with the attempt that `call` stands for, and what was written; None for any other call."""
+    if call.name != INVALID_CALL:
+        return None
+    try:
+        found = msgspec.json.decode(call.arguments, type=dict[str, str])
+    except (ValueError, RecursionError):
+        return None
+    return found if found.keys() == {"fault", "text"} else None

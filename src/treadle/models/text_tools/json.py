@@ -1,0 +1,180 @@
+"""JSON: a call is an object that names the tool and has its arguments, bare or fenced, after prose or alone.
+
+Pure. Neighbours: `attempt.py` says whether an object is a call, `fences.py` knows code that is none.
+"""
+
+import re
+from typing import Final
+
+import msgspec
+
+from treadle.models.text_tools import fences, loose
+from treadle.models.text_tools.attempt import broken, pieces_of
+from treadle.models.text_tools.fences import Tail, comes_first
+from treadle.models.text_tools.pieces import Call, Cut, Fault, Offer, Piece, Prose, Scanner
+
+_LANGUAGES: Final = r"(?:json\w*|tool\w*|function\w*|action|)"
+_FENCED: Final = rf"(?P<fence>(?<!`)`{{3,}}+|(?<!~)~{{3,}}+)[ \t]*{_LANGUAGES}\s*(?=[\[{{])"
+_STARTS: Final = re.compile(
+    rf"(?P<fenced>{_FENCED})|(?P<code>^[ \t]*(?:`{{3,}}|~{{3,}})[^\n`]*\n)|(?P<object>\{{|\[\s*\{{)"
+    r"|(?P<result>^[ \t]*(?:results? of [\w.-]{1,100}[^\n:]{0,30}|tool (?:results?|outputs?|responses?)|observation)"
+    r"[ \t]*:)",
+    re.MULTILINE | re.IGNORECASE,
+)
+_MAY_START: Final = re.compile(
+    r"\[\s*\Z|(?:^[ \t]*)?(?:(?<!`)`{1,2}|(?<!~)~{1,2}|(?:(?<!`)`{3,}+|(?<!~)~{3,}+)[^\n`]*(?:\n\s*)?)\Z|^[ \t]+\Z",
+    re.MULTILINE,
+)
+_MAY_START_AFTER_CALL: Final = re.compile(
+    rf"{_MAY_START.pattern}|^[ \t]*[rto][^\n:]{{0,160}}\Z", re.MULTILINE | re.IGNORECASE
+)
+_GAP: Final = re.compile(r"[\s,;]*")
+_CLOSE: Final = re.compile(r"\s*(?:`{3,}|~{3,})[ \t]*")
+_MAY_CLOSE: Final = re.compile(r"\s*(?:`*|~*)[ \t]*\Z")
+_MOST_UNCLOSED: Final = 50
+
+
+class JsonFormat:
+    """Calls as JSON objects; several calls are several objects."""
+
+    stop: tuple[str, ...] = ()
+
+    def how_to(self, offer: Offer, example: str) -> str:
+        """The instructions on how to call a tool."""
+        several = (
+            " To call several tools at once, write several such objects, each on a line of its own."
+            if offer.parallel
+            else " Call one tool at a time."
+        )
+        return (
+            f"To call a tool, write a JSON object with its name and arguments, and nothing after it:\n\n{example}\n\n"
+            f"The result comes in the next message; never write it yourself.{several} When you need no tool, answer in "
+            "plain words, without such an object."
+        )
+
+    def call(self, name: str, arguments: str) -> str:
+        """A call as text."""
+        return f'{{"name": {msgspec.json.encode(name).decode()}, "arguments": {arguments}}}'
+
+    def said(self, thoughts: str, text: str, calls: list[str]) -> str:
+        """What an assistant message said, as text."""
+        return "\n".join([*([text] if text else []), *calls])
+
+    def result(self, name: str, number: int, count: int, content: str) -> str:
+        """The result of a call, as text."""
+        which = f" (call {number} of {count})" if count > 1 else ""
+        return f"Result of {name}{which}:\n{content}"
+
+    def scanner(self, offer: Offer) -> Scanner:
+        """A scanner for one reply."""
+        return _JsonScanner(offer)
+
+
+class _JsonScanner:
+    __slots__ = ("_called", "_code", "_offer", "_tail", "_unclosed")
+
+    def __init__(self, offer: Offer) -> None:
+        self._offer = offer
+        self._code: re.Pattern[str] | None = None
+        self._called = False
+        self._tail = Tail()
+        self._unclosed = 0
+
+    def read(self, text: str, at: int, final: bool) -> tuple[list[Piece], int]:
+        """See `Scanner`."""
+        pieces: list[Piece] = []
+        while at < len(text):
+            before = at
+            at = self._step(text, at, final, pieces)
+            if at == before or (pieces and isinstance(pieces[-1], Cut)):
+                break
+        return pieces, at
+
+    def _step(self, text: str, at: int, final: bool, pieces: list[Piece]) -> int:
+        """Reads on from `at` as far as is certain, and returns where that is."""
+        if self._code is not None:
+            return self._in_code(self._code, text, at, final, pieces)
+        start = _STARTS.search(text, at)
+        may_start = _MAY_START_AFTER_CALL if self._called else _MAY_START
+        held = len(text) if final else self._tail.start(may_start, text, at)
+        if start is None or (not final and comes_first(held, start)):
+            if held > at:
+                pieces.append(Prose(text[at:held]))
+            return held
+        if start.start() > at:
+            pieces.append(Prose(text[at : start.start()]))
+            return start.start()
+        match start.lastgroup:
+            case "code":
+                fence = fences.OPEN.match(text, at)
+                self._code = fences.closing(fence["fence"]) if fence else None
+                pieces.append(Prose(start.group()))
+                return start.end()
+            case "result":
+                pieces.append(Cut() if self._called else Prose(start.group()))
+                return start.end()
+            case "object":
+                return self._object(text, at, final, pieces)
+            case _:
+                return self._fenced(text, start, final, pieces)
+
+    def _in_code(self, code: re.Pattern[str], text: str, at: int, final: bool, pieces: list[Piece]) -> int:
+        close = code.search(text, at)
+        if close is not None and (final or close.group().endswith("\n")):
+            self._code = None
+            end = close.end()
+        else:
+            end = len(text) if final else fences.line_start(text, at)
+        if end > at:
+            pieces.append(Prose(text[at:end]))
+        return end
+
+    def _object(self, text: str, at: int, final: bool, pieces: list[Piece]) -> int:
+        end = loose.end_of(text, at)
+        if end < 0:
+            return self._never_closed(text, at, at, pieces) if final else at
+        found = pieces_of(text[at:end], self._offer)
+        self._take(found or [Prose(text[at:end])], pieces)
+        return end
+
+    def _fenced(self, text: str, start: re.Match[str], final: bool, pieces: list[Piece]) -> int:
+        """Reads a fence that holds JSON: if there is a call in it, the fence is no part of the answer."""
+        found: list[Piece] = []
+        at, calls = start.end(), False
+        while at < len(text) and text[at] in "{[":
+            end = loose.end_of(text, at)
+            if end < 0:
+                if not final:
+                    return start.start()
+                self._take(found, pieces)
+                return self._never_closed(text, at, at if calls else start.start(), pieces)
+            inside = pieces_of(text[at:end], self._offer)
+            calls = calls or inside is not None
+            found += inside or [Prose(text[at:end])]
+            gap = _GAP.match(text, end)
+            at = end if gap is None else gap.end()
+        if not final and _MAY_CLOSE.match(text, at):
+            return start.start()
+        close = _CLOSE.match(text, at)
+        if not calls:
+            self._code = fences.closing(start["fence"]) if close is None else None
+            end = at if close is None else close.end()
+            pieces.append(Prose(text[start.start() : end]))
+            return end
+        self._take(found, pieces)
+        return at if close is None else close.end()
+
+    def _never_closed(self, text: str, at: int, since: int, pieces: list[Piece]) -> int:
+        """Reads an object that has no end, at the end of the reply."""
+        meant = broken(text[at:], self._offer)
+        if meant is not None:
+            self._take([meant], pieces)
+            return len(text)
+        self._unclosed += 1
+        end = len(text) if self._unclosed > _MOST_UNCLOSED else at + 1
+        pieces.append(Prose(text[since:end]))
+        return end
+
+    def _take(self, found: list[Piece], pieces: list[Piece]) -> None:
+        pieces += found
+        self._called = self._called or any(isinstance(piece, Call | Fault) for piece in found)

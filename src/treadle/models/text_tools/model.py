@@ -1,0 +1,221 @@
+"""Text tools: a model around a model that has no tool calling of its own, and the equal of those that have.
+
+It sends the inner model a request without tools, in which they are described in words, and reads the calls out of
+what the model writes. It does no input or output of its own. Neighbours: `history.py` and `manual.py` write the
+request, `reader.py` and the formats read the reply.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from decimal import Decimal
+from typing import Any, Final, Literal, assert_never, cast
+
+from msgspec.structs import replace
+
+from treadle.kernel.errors import Misuse
+from treadle.kernel.messages import (
+    AssistantMessage,
+    AssistantPart,
+    Finish,
+    Message,
+    ModelSettings,
+    SystemMessage,
+    Text,
+    ToolCall,
+    ToolMessage,
+    Usage,
+    UserMessage,
+)
+from treadle.models.errors import ToolUseFailed
+from treadle.models.port import Model, ModelEvent, ModelReply, ModelRequest, TextDelta
+from treadle.models.text_tools.history import History
+from treadle.models.text_tools.json import JsonFormat
+from treadle.models.text_tools.manual import example, manual
+from treadle.models.text_tools.pieces import INVALID_CALL, Format, Offer
+from treadle.models.text_tools.react import ReactFormat
+from treadle.models.text_tools.reader import Names, Reader
+from treadle.models.text_tools.tags import TagsFormat
+
+FormatName = Literal["json", "react", "tags"]
+
+OFF: Final = "Do not call a tool now: answer in words."
+_MOST_STOPS: Final = 4
+"""The most stop sequences that OpenAI's API takes, and the servers that follow it."""
+
+
+class TextTools:
+    """Gives tools to a model that cannot call them natively, by a protocol in its text.
+
+    The tools are described in the system message, calls and results of the history are written out as text, and the
+    calls in the reply are read out of it. What tried to be a call and is none comes back to the model as an error that
+    says what is wrong and shows what is right; like any error of a tool, it counts towards
+    `Limits.consecutive_errors`, and it is never taken for the answer.
+
+    Args:
+        model: the model, or its name, as `Agent` takes it.
+        format: how calls are written. "json": an object with name and arguments; "react": Thought, Action, Action
+            Input, Observation, Final Answer; "tags": an object between `<tool_call>` tags, which suits the models that
+            were trained on it (Hermes, Qwen).
+
+    Raises:
+        Misuse: there is no such format, or `model` is none.
+    """
+
+    def __init__(self, model: Model | str, format: FormatName = "json") -> None:
+        if isinstance(model, str):
+            from treadle.models.names import model_from_name
+
+            model = model_from_name(model)
+        if not callable(getattr(model, "stream", None)):
+            raise Misuse(f"TextTools takes a model, or the name of one such as 'ollama:llama3'; it was given {model!r}")
+        self.model = model
+        self.format = format
+        self._form = _form(format)
+        self._history = History(self._form)
+
+    @property
+    def name(self) -> str:
+        """The inner model's name."""
+        return self.model.name
+
+    @property
+    def max_output_tokens(self) -> int | None:
+        """The longest reply of the inner model; None if it does not say."""
+        longest: int | None = getattr(self.model, "max_output_tokens", None)
+        return longest
+
+    def cost(self, usage: Usage) -> Decimal | None:
+        """What `usage` costs at the inner model, in dollars; None if it does not know its price."""
+        cost: Any = getattr(self.model, "cost", None)
+        return None if cost is None else cast("Decimal | None", cost(usage))
+
+    def __repr__(self) -> str:
+        return f"TextTools({self.model!r}, format={self.format!r})"
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Replies to `request`, the whole reply last. Raises `ModelError` for what went wrong outside."""
+        if any(tool.name == INVALID_CALL for tool in request.tools):
+            raise Misuse(f"no tool can be called {INVALID_CALL!r} with TextTools, which uses the name; rename it")
+        if not request.tools and not _has_calls(request.messages):
+            async with _closing(self.model.stream(request)) as events:
+                async for event in events:
+                    yield event
+            return
+        offer = _offer(request)
+        reader = Reader(self._form, offer, Names(request.run_id, request.step), example(self._form, offer))
+        whole: ModelReply | None = None
+        try:
+            async with _closing(self.model.stream(self._request(request, offer))) as events:
+                async for event in events:
+                    if isinstance(event, ModelReply):
+                        whole = event
+                    elif isinstance(event, TextDelta):
+                        for made in reader.feed(event.text):
+                            yield made
+                    else:
+                        yield event
+        except ToolUseFailed as failure:
+            # A server that looks for tool calls although it was given no tools, and shows the one that it found.
+            if not failure.failed_text or reader.text:
+                raise
+            whole = ModelReply(AssistantMessage((Text(failure.failed_text),)), request_id=failure.request_id)
+        if whole is None:
+            return
+        text = whole.message.text
+        if not text.startswith(reader.text):
+            reader = Reader(self._form, offer, Names(request.run_id, request.step), example(self._form, offer))
+            reader.feed(text)
+        else:
+            for made in reader.feed(text[len(reader.text) :]):
+                yield made
+        for made in reader.close(complete=whole.finish in ("stop", "tool_calls", "unknown")):
+            yield made
+        yield _reply(whole, reader.parts)
+
+    def _request(self, request: ModelRequest, offer: Offer) -> ModelRequest:
+        """`request` as the inner model is sent it."""
+        messages = self._history.render(request.run_id, request.messages)
+        if request.tools:
+            told = manual(self._form, offer)
+            if messages and isinstance(first := messages[0], SystemMessage):
+                messages[0] = SystemMessage(f"{first.content}\n\n{told}")
+            else:
+                messages.insert(0, SystemMessage(told))
+        if offer.choice == "none":
+            # At the end, so that the rest stays what the provider has in its cache.
+            messages = _with_note(messages, OFF)
+        return replace(
+            request,
+            messages=messages,
+            tools=(),
+            tool_choice="auto",
+            settings=_settings(request.settings, self._form),
+            # A model held to a schema could not call a tool; the answer is checked against it in any case.
+            output_schema=request.output_schema if offer.choice == "none" else None,
+        )
+
+
+def _form(format: str) -> Format:
+    match format:
+        case "json":
+            return JsonFormat()
+        case "react":
+            return ReactFormat()
+        case "tags":
+            return TagsFormat()
+        case _:
+            raise Misuse(f"TextTools has the formats 'json', 'react' and 'tags'; it was given {format!r}")
+
+
+def _closing(events: AsyncIterator[ModelEvent]) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
+    """Closes the inner model's stream when ours is closed, if it can be."""
+    return aclosing(cast(Any, events)) if hasattr(events, "aclose") else nullcontext(events)
+
+
+def _has_calls(messages: Sequence[Message]) -> bool:
+    return any(
+        isinstance(item, ToolMessage) or (isinstance(item, AssistantMessage) and item.calls) for item in messages
+    )
+
+
+def _offer(request: ModelRequest) -> Offer:
+    properties = (request.output_schema or {}).get("properties")
+    return Offer(
+        {tool.name: tool for tool in request.tools},
+        request.tool_choice if request.tools else "none",
+        request.settings.parallel_tool_calls is not False,
+        frozenset(properties) if isinstance(properties, dict) else frozenset(),
+    )
+
+
+def _settings(settings: ModelSettings, form: Format) -> ModelSettings:
+    given = settings.stop or ()
+    room = max(0, _MOST_STOPS - len(given))
+    added = tuple(stop for stop in form.stop if stop not in given)[:room]
+    return replace(settings, stop=(*given, *added) or None, parallel_tool_calls=None)
+
+
+def _with_note(messages: list[Message], note: str) -> list[Message]:
+    last = messages[-1] if messages else None
+    if not isinstance(last, UserMessage):
+        return [*messages, UserMessage(note)]
+    content = last.content
+    noted = f"{content}\n\n{note}" if isinstance(content, str) else (*content, Text(note))
+    return [*messages[:-1], UserMessage(noted)]
+
+
+def _reply(whole: ModelReply, parts: list[AssistantPart]) -> ModelReply:
+    """The inner model's reply with its text read: what it has beside text comes first, unchanged."""
+    kept: list[AssistantPart] = [part for part in whole.message.content if not isinstance(part, Text)]
+    message = AssistantMessage((*kept, *parts))
+    return replace(whole, message=message, finish=_finish(whole.finish, message.calls))
+
+
+def _finish(finish: Finish, calls: tuple[ToolCall, ...]) -> Finish:
+    match finish:
+        case "stop" | "tool_calls" | "unknown":
+            return "tool_calls" if calls else "unknown" if finish == "unknown" else "stop"
+        case "length" | "content_filter" | "refusal" | "pause":
+            return finish
+        case _:
+            assert_never(finish)

@@ -1,0 +1,238 @@
+"""Tags: a call is an element, as the Hermes and Qwen families write it, and in the other forms that models use.
+
+Pure. `<tool_call>{json}</tool_call>`, `<tool name="x">{json}</tool>`, `<function=x>{json}</function>`, and
+`<invoke name="x"><parameter name="a">1</parameter></invoke>` with or without what they are usually wrapped in.
+Neighbours: `attempt.py`, `loose.py`.
+"""
+
+import re
+from typing import Final
+
+import msgspec
+
+from treadle.models.text_tools import fences, loose
+from treadle.models.text_tools.attempt import arguments_from, broken, pieces_of
+from treadle.models.text_tools.fences import Tail, comes_first
+from treadle.models.text_tools.pieces import Call, Cut, Fault, Offer, Piece, Prose, Scanner
+
+_STARTS: Final = re.compile(
+    r"(?P<open>(?<!`)<(?P<element>tool|invoke|function)(?:\s+name\s*=\s*|=)(?P<name>\"[^\">]*\"|'[^'>]*'|[^\"'>\s/]+)\s*(?P<empty>/?)>)"
+    r"|(?P<wrap>(?<!`)<(?P<wrapper>tool_call|function_call)>)|(?P<outer></?(?:tool_calls|function_calls)>)"
+    r"|(?P<close></(?:tool_call|function_call|tool|invoke|function)>)"
+    r"|(?P<result><(?:tool_response|tool_result|tool_results|function_results|observation)[ >])"
+    r"|(?P<fence>^[ \t]*`{3,}[ \t]*(?:xml|html|json|text|tool\w*)?\s*(?=</?(?:tool|function|invoke)))"
+    r"|(?P<code>^[ \t]*(?:`{3,}|~{3,})[^\n`]*(?:\n|\Z))"
+)
+_STARTS_AT: Final = re.compile(_STARTS.pattern, re.MULTILINE | re.IGNORECASE)
+_MAY_START: Final = re.compile(
+    r"`?<[^<>]{0,200}\Z|`\Z|^[ \t]+\Z|^[ \t]*(?:~{1,2}|`{1,2}|`{3,}[^\n`]*(?:\n\s*)?(?:</?\w{0,10})?|~{3,}[^\n`]*)\Z",
+    re.MULTILINE,
+)
+_OPEN_LANGUAGES: Final = frozenset({"", "xml", "html", "json", "text", "tool_call", "tool_calls", "tool_code"})
+_FENCE_END: Final = re.compile(r"[ \t]*(?:`{3,}|~{3,})[ \t]*(?:\n|\Z)")
+_PARAMETER: Final = re.compile(
+    r"<(?:parameter|param|arg)(?:\s+name\s*=\s*|=)[\"']?(?P<name>[^\"'>\s]+)[\"']?[^>]*>"
+    r"(?P<value>.*?)(?=</(?:parameter|param|arg)>|<(?:parameter|param|arg)[\s=]|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
+_SPACE: Final = re.compile(r"\s*(?:`{3,}\w*\s*)?")
+
+
+class TagsFormat:
+    """Calls as elements; several calls are several elements."""
+
+    stop: tuple[str, ...] = ()
+
+    def how_to(self, offer: Offer, example: str) -> str:
+        """The instructions on how to call a tool."""
+        several = (
+            " To call several tools at once, write several such elements."
+            if offer.parallel
+            else " Call one tool at a time."
+        )
+        return (
+            "To call a tool, write its name and arguments as JSON between these tags, and nothing after them:\n\n"
+            f"{example}\n\nThe result comes in the next message, between <tool_response> tags; never write it yourself."
+            f"{several} When you need no tool, answer in plain words, without these tags."
+        )
+
+    def call(self, name: str, arguments: str) -> str:
+        """A call as text."""
+        named = msgspec.json.encode(name).decode()
+        return f'<tool_call>\n{{"name": {named}, "arguments": {arguments}}}\n</tool_call>'
+
+    def said(self, thoughts: str, text: str, calls: list[str]) -> str:
+        """What an assistant message said, as text."""
+        return "\n".join([*([text] if text else []), *calls])
+
+    def result(self, name: str, number: int, count: int, content: str) -> str:
+        """The result of a call, as text."""
+        which = f' call="{number}"' if count > 1 else ""
+        return f'<tool_response name="{name}"{which}>\n{content}\n</tool_response>'
+
+    def scanner(self, offer: Offer) -> Scanner:
+        """A scanner for one reply."""
+        return _TagsScanner(offer)
+
+
+class _TagsScanner:
+    __slots__ = ("_called", "_code", "_fenced", "_offer", "_tail")
+
+    def __init__(self, offer: Offer) -> None:
+        self._offer = offer
+        self._code: re.Pattern[str] | None = None
+        self._called = False
+        self._tail = Tail()
+        self._fenced = False
+
+    def read(self, text: str, at: int, final: bool) -> tuple[list[Piece], int]:
+        """See `Scanner`."""
+        pieces: list[Piece] = []
+        while at < len(text):
+            before = at
+            at = self._step(text, at, final, pieces)
+            if at == before or (pieces and isinstance(pieces[-1], Cut)):
+                break
+        return pieces, at
+
+    def _step(self, text: str, at: int, final: bool, pieces: list[Piece]) -> int:
+        """Reads on from `at` as far as is certain, and returns where that is."""
+        if self._code is not None:
+            return self._in_code(self._code, text, at, final, pieces)
+        start = _STARTS_AT.search(text, at)
+        held = len(text) if final else self._tail.start(_MAY_START, text, at)
+        if start is None or (not final and comes_first(held, start)):
+            if held > at:
+                pieces.append(Prose(text[at:held]))
+            return held
+        if start.start() > at:
+            pieces.append(Prose(text[at : start.start()]))
+            return start.start()
+        match start.lastgroup:
+            case "open":
+                return self._element(text, start, final, pieces)
+            case "wrap":
+                return self._wrapped(text, start, final, pieces)
+            case "result":
+                pieces.append(Cut() if self._called else Prose(start.group()))
+            case "close" | "outer":
+                if not self._called and start.group()[1] == "/":
+                    pieces.append(Prose(start.group()))
+            case "fence":
+                self._fenced = True
+            case _:
+                self._fence(start.group(), pieces)
+        return start.end()
+
+    def _fence(self, line: str, pieces: list[Piece]) -> None:
+        if self._fenced and _FENCE_END.fullmatch(line):
+            self._fenced = False  # it closes the fence around a call, which is no part of the answer either
+            return
+        fence = fences.OPEN.match(line)
+        if fence is not None and fence["language"].lower() not in _OPEN_LANGUAGES:
+            self._code = fences.closing(fence["fence"])
+        pieces.append(Prose(line))
+
+    def _in_code(self, code: re.Pattern[str], text: str, at: int, final: bool, pieces: list[Piece]) -> int:
+        close = code.search(text, at)
+        if close is not None and (final or close.group().endswith("\n")):
+            self._code = None
+            end = close.end()
+        else:
+            end = len(text) if final else fences.line_start(text, at)
+        if end > at:
+            pieces.append(Prose(text[at:end]))
+        return end
+
+    def _take(self, found: list[Piece], pieces: list[Piece]) -> None:
+        pieces += found
+        self._called = self._called or any(isinstance(piece, Call | Fault) for piece in found)
+
+    def _until(self, text: str, at: int, tags: str, final: bool) -> int:
+        """Where the next of `tags` is; without one, the end of the reply, or -1 if that has not come."""
+        match = re.compile(rf"</?(?:{tags})\b", re.IGNORECASE).search(text, at)
+        if match is not None and (final or match.end() < len(text)):
+            return match.start()
+        return len(text) if final else -1
+
+    def _wrapped(self, text: str, start: re.Match[str], final: bool, pieces: list[Piece]) -> int:
+        """A `<tool_call>` and what is in it: JSON, another element, or something else."""
+        space = _SPACE.match(text, start.end())
+        at = start.end() if space is None else space.end()
+        if not final and at + 20 > len(text):
+            return start.start()
+        inner = _STARTS_AT.match(text, at)
+        if inner is not None and inner.lastgroup in ("open", "wrap"):
+            return at
+        if text[at : at + 1] not in ("{", "["):
+            end = self._until(text, at, "tool_call|function_call|tool_response", final)
+            if end < 0:
+                return start.start()
+            written = text[start.start() : end].strip()
+            self._take([Fault(written, "between the tags stands no JSON object that names a tool")], pieces)
+            return end
+        found: list[Piece] = []
+        while at < len(text) and text[at] in "{[":
+            end = loose.end_of(text, at)
+            if end < 0:
+                if not final:
+                    return start.start()
+                end = self._until(text, at, "tool_call|function_call|tool_response", final)
+                meant = broken(text[at:end].strip(), self._offer)
+                found.append(meant or Fault(text[at:end].strip(), "the JSON between the tags has no end"))
+                at = end
+                break
+            json = text[at:end]
+            calls = pieces_of(json, self._offer)
+            found += calls or [Fault(json, "the JSON between the tags does not name a tool and its arguments")]
+            gap = re.compile(r"[\s,;]*").match(text, end)
+            at = end if gap is None else gap.end()
+            if not final and at == len(text):
+                return start.start()
+        self._take(found, pieces)
+        return at
+
+    def _element(self, text: str, start: re.Match[str], final: bool, pieces: list[Piece]) -> int:
+        """An element that names its tool, with JSON or parameters in it."""
+        written = start["name"].strip("\"'")
+        name = self._offer.known(written) or written
+        if start["empty"]:
+            self._take([Call(name, "{}")], pieces)
+            return start.end()
+        space = _SPACE.match(text, start.end())
+        at = start.end() if space is None else space.end()
+        if not final and at == len(text):
+            return start.start()
+        if text[at : at + 1] == "{":
+            end = loose.end_of(text, at)
+            if end < 0 and not final:
+                return start.start()
+            if end > 0:
+                self._take([Call(name, arguments_from(text[at:end], self._offer.tools.get(name)))], pieces)
+                return end
+        end = self._until(text, at, "tool|invoke|function|tool_call|function_calls|tool_calls|tool_response", final)
+        if end < 0:
+            return start.start()
+        self._take([self._named(name, text[at:end], text[start.start() : end])], pieces)
+        return end
+
+    def _named(self, name: str, body: str, written: str) -> Piece:
+        if not name:
+            return Fault(written.strip(), "the element does not name a tool")
+        parameters = list(_PARAMETER.finditer(body))
+        if not parameters:
+            return Call(name, arguments_from(body.strip().rstrip("`").rstrip(), self._offer.tools.get(name)))
+        properties = self._offer.schema(name).get("properties", {})
+        values = {match["name"]: self._value(match["value"], properties.get(match["name"])) for match in parameters}
+        return Call(name, f"{{{', '.join(f'{_text(key)}: {value}' for key, value in values.items())}}}")
+
+    def _value(self, written: str, schema: object) -> str:
+        """The JSON text of a parameter: of its text where a text is wanted, else of the value that it spells."""
+        value = written.removeprefix("\n").removesuffix("\n")
+        kind = schema.get("type") if isinstance(schema, dict) else None
+        json = None if kind == "string" else loose.strict(value)
+        return _text(value) if json is None else json
+
+
+def _text(text: str) -> str:
+    return msgspec.json.encode(text.encode("utf-8", "replace").decode()).decode()

@@ -1,0 +1,94 @@
+"""What is known of a request's tokens, what is learnt about the rest, and what counting costs."""
+
+import itertools
+
+import pytest
+from histories import history
+from rules import same
+from scripted_runs import LIMITS, look, run
+
+from treadle import Agent, Conversation
+from treadle.kernel.events import (
+    ModelReplied,
+    RunStarted,
+    StepPrepared,
+    ToolFinished,
+    decode_event,
+    encode_event,
+)
+from treadle.kernel.fold import fold_all
+from treadle.kernel.messages import AssistantMessage, ToolCall, ToolMessage, Usage
+from treadle.kernel.policies import ClearToolResults, KeepFirstAndRecent, ShortenResult
+from treadle.kernel.stop import Decision
+from treadle.kernel.tokens import estimate_tokens
+from treadle.testing import ScriptedModel
+
+
+@pytest.mark.parametrize("policy", [KeepFirstAndRecent(10**9, 1), ClearToolResults(10**9, 1), ShortenResult(4000)])
+def test_a_step_of_a_long_conversation_looks_at_no_more_than_that_of_a_short_one(policy, monkeypatch):
+    """The messages that are estimated in a step do not grow with the history."""
+    from treadle.kernel import state as state_module
+
+    seen = []
+
+    def counted(message):
+        seen.append(message)
+        return estimate_tokens(message)
+
+    monkeypatch.setattr(state_module, "estimate_tokens", counted)
+
+    def per_step(exchanges):
+        counts = []
+
+        def turn(request):
+            counts.append(len(seen))
+            return "done" if request.step == 20 else [("look", {"n": request.step})]
+
+        said = Conversation(history(exchanges, "a result")[1:])
+        run(Agent(ScriptedModel(turn), tools=[look], limits=LIMITS, context=policy), conversation=said)
+        return [b - a for a, b in itertools.pairwise(counts[1:])]
+
+    short, long = per_step(3), per_step(5000)
+    assert max(long) == max(short)
+    assert sum(long) == sum(short)
+
+
+def stepped(first, second, new="y" * 30_000):
+    """A run of two steps, which reported `first` and `second`, and a result of `new` after each."""
+    return [
+        RunStarted("r", tuple(history(5)), 1, tools=("look",), at=1.0),
+        *(
+            event
+            for step, usage in enumerate((first, second))
+            for event in (
+                StepPrepared(step, Decision("go"), at=2.0),
+                ModelReplied(step, AssistantMessage((ToolCall(f"a{step}", "look", "{}"),)), usage, model="m", at=3.0),
+                ToolFinished(step, f"a{step}", new, at=4.0),
+            )
+        ),
+    ]
+
+
+@pytest.mark.parametrize("ratio", [0.5, 0.9, 1.3, 2.0])
+def test_the_reported_part_is_exact_and_the_rest_is_calibrated_by_what_was_reported(ratio):
+    new = estimate_tokens(ToolMessage("a0", "look", "y" * 30_000))
+    events = stepped(Usage(900, 10), Usage(910 + round(new * ratio), 10))
+    state = fold_all(events)
+    factor = state.ratios["m"].factor
+    assert factor == pytest.approx(ratio, abs=0.03)
+    known = 910 + round(new * ratio) + 10
+    assert state.context_tokens == known + round(new * factor)
+    assert state.next_tokens == known + round(new * max(1.0, factor))
+    same(state, fold_all([decode_event(encode_event(event)) for event in events]))
+
+
+def test_short_messages_teach_little():
+    state = fold_all(stepped(Usage(900, 10), Usage(990, 10), new="ok"))
+    assert 1.0 < state.ratios["m"].factor < 1.5
+
+
+def test_nothing_is_learnt_from_what_was_not_reported_or_thought_in_secret():
+    for first in (Usage(900, 10, estimated=True), Usage(), Usage(900, 900, reasoning_tokens=800)):
+        assert not fold_all(stepped(first, Usage(20_000, 10))).ratios
+    assert not fold_all(stepped(Usage(900, 10), Usage(20_000, 10, estimated=True))).ratios
+    assert not fold_all(stepped(Usage(900, 10), Usage(100, 10))).ratios

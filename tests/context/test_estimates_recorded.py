@@ -1,0 +1,90 @@
+"""How far estimates are off, on recorded traffic: the request as a whole, and the next one after a reported one.
+
+The figures that the documentation gives are printed by `pytest -s`; what is asserted are bounds around them.
+"""
+
+import gzip
+import json
+import statistics
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from histories import tokens_of
+from recorded_histories import anthropic, has_media, openai_chat
+
+from treadle.kernel.events import MessageAdded, ModelReplied, RunStarted, StepPrepared, ToolFinished
+from treadle.kernel.fold import IllegalEvent, fold, fold_all
+from treadle.kernel.messages import AssistantMessage, ToolMessage, UserMessage
+from treadle.kernel.stop import Decision
+
+RECORDINGS = Path(__file__).resolve().parents[3] / "shared" / "recordings"
+READERS = {"anthropic_messages": anthropic, "openai_chat": openai_chat}
+
+
+def rows(name):
+    """The recorded exchanges that succeeded, by file, in order: file, model, messages, tokens of tools, usage."""
+    if not RECORDINGS.is_dir():
+        pytest.skip(f"the recordings are kept outside the repository and are not at {RECORDINGS}")
+    with gzip.open(RECORDINGS / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        for row in map(json.loads, lines):
+            if row["status"] == 200:
+                found = READERS[name](row)
+                if found is not None and not has_media(found[0]):
+                    yield row["file"], f"{row['host']}/{row['request'].get('model')}", *found
+
+
+def quantiles(values):
+    ordered = sorted(values)
+    return [round(ordered[int(len(ordered) * share)], 3) for share in (0.05, 0.5, 0.95)]
+
+
+# Providers add what no request shows: some 400 tokens where there are tools at Anthropic, pages for tools of their own.
+@pytest.mark.parametrize(("name", "least"), [("anthropic_messages", 0.3), ("openai_chat", 1.0)])
+def test_the_estimate_of_a_request_that_nobody_has_counted(name, least):
+    found = [(tokens_of(messages, tools), usage.input_tokens) for _, _, messages, tools, usage in rows(name)]
+    ratios = [estimate / reported for estimate, reported in found if reported]
+    short = [reported - estimate for estimate, reported in found if reported]
+    print(f"\n{name}, estimate / reported at 5, 50, 95 %: {len(ratios)} requests {quantiles(ratios)}")
+    print(f"  reported - estimate {quantiles(short)} tokens")
+    assert len(ratios) > 90
+    assert least < statistics.median(ratios) < 2
+    assert statistics.median(short) < 500
+
+
+def followed(one, other):
+    """The state after request `one` and what came of it, up to request `other`; None if that does not follow on it."""
+    messages, later = one[2], other[2]
+    new = later[len(messages) :]
+    if later[: len(messages)] != messages or not new or not isinstance(new[0], AssistantMessage):
+        return None
+    results = [message for message in new if isinstance(message, ToolMessage)]
+    if not new[0].says_something or [one.call_id for one in results] != [call.id for call in new[0].calls]:
+        return None
+    state = fold_all([RunStarted("r", tuple(messages), 1, tool_tokens=one[3], tools=("t",), at=1.0)])
+    events = [StepPrepared(0, Decision("go"), at=2.0), ModelReplied(0, new[0], one[4], model=one[1], at=3.0)]
+    events += [ToolFinished(0, result.call_id, result.content, at=4.0) for result in results]
+    events += [MessageAdded(message, at=5.0) for message in new if isinstance(message, UserMessage)]
+    try:
+        for event in events:
+            state = fold(state, event)
+    except IllegalEvent:
+        return None
+    return state if list(state.messages) == later else None
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_the_next_request_after_one_that_was_counted(name):
+    known, plain = [], []
+    for one, other in pairwise(rows(name)):
+        if one[:2] != other[:2] or one[3] != other[3] or one[4].reasoning_tokens or not other[4].input_tokens:
+            continue
+        state = followed(one, other)
+        if state is not None:
+            reported = other[4].input_tokens
+            known.append(abs(state.context_tokens - reported) / reported)
+            plain.append(abs(tokens_of(other[2], other[3]) - reported) / reported)
+    print(f"\n{name}, error at 5, 50, 95 %: {len(known)} next {quantiles(known)}, estimated anew {quantiles(plain)}")
+    assert len(known) > 10
+    assert statistics.median(known) < 0.02
+    assert statistics.median(known) < statistics.median(plain) / 2

@@ -1,0 +1,100 @@
+"""Any run under any chain of policies keeps its promises; sub-runs make room within what their parents lend them."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from histories import exchange, marks
+from hypothesis import given
+from hypothesis import strategies as st
+from rules import errors_shown, events_of, limits_kept, one_stop, requests_valid, same, valid
+from toolbox import World
+from worlds import conversation, examples, setups
+
+from treadle import Agent, ClearToolResults, KeepFirstAndRecent, Limits, MemoryJournal, ShortenResult, Summarise, tool
+from treadle.kernel.events import ContextEdited, decode_event, encode_event
+from treadle.kernel.fold import fold_all
+from treadle.models import ContextOverflow, Overloaded
+from treadle.testing import ScriptedModel
+
+low_marks = marks.map(lambda pair: (pair[0] // 8 + 1, min(pair[1] // 8, pair[0] // 8)))
+summary_models = st.sampled_from(["short", "", "busy", "long"]).map(
+    lambda what: ScriptedModel(
+        lambda request: Overloaded("busy") if what == "busy" else "word " * 2000 if what == "long" else what
+    )
+)
+chains = st.lists(
+    st.one_of(
+        low_marks.map(lambda pair: KeepFirstAndRecent(*pair)),
+        low_marks.map(lambda pair: ClearToolResults(*pair, keep=1)),
+        st.just(ShortenResult(100)),
+        st.builds(lambda model, pair: Summarise(model, *pair, max_tokens=40), summary_models, low_marks),
+    ),
+    min_size=1,
+    max_size=3,
+).map(tuple)
+
+
+@examples(150)
+@given(setups(), chains)
+def test_any_run_under_any_chain_keeps_every_promise(setup, chain):
+    player, world, journal, said = setup.player(), World(), MemoryJournal(), conversation()
+    agent = setup.agent(player, journal)
+    agent._config = replace(
+        agent._config, context=chain, on_limit="stop" if setup.on_limit == "raise" else setup.on_limit
+    )
+    before = [*said.messages, *exchange("before", "result " * 300, "other " * 100)]
+    said.replace(before)
+    result = asyncio.run(agent.run("go", conversation=said, deps=world))
+    events = events_of(journal, result.run_id)
+    assert list(result.events) == events
+    requests_valid(player)
+    valid(result.messages)
+    valid(said.messages)
+    one_stop(result, events)
+    limits_kept(result, agent.limits, player, world, setup.reports)
+    errors_shown(events)
+    stored = [decode_event(encode_event(event)) for event in events]
+    same(fold_all(stored), fold_all(events))
+    if result.stop.reason != "waiting":
+        assert list(fold_all(stored).messages) == result.messages
+
+
+@tool(effect="read")
+async def look(n: int) -> str:
+    """Look."""
+    return f"saw {n} " + "x" * 1500
+
+
+def child(window, **more):
+    """An agent whose model looks eight times, and overflows beyond `window` characters of results."""
+
+    def turn(request):
+        if sum(len(one.text) for one in request.messages) > window:
+            return ContextOverflow("too long", status=400)
+        return "found" if request.step == 8 else [("look", {"n": request.step})]
+
+    return Agent(ScriptedModel(turn), name="child", tools=[look], **more)
+
+
+@pytest.mark.parametrize("tokens", [None, 200_000])
+def test_a_sub_run_makes_room_after_an_overflow(tokens):
+    journal = MemoryJournal()
+    sub = child(6000, journal=journal)
+    model = ScriptedModel([[("child", {"task": "look around"})], "all found"])
+    agent = Agent(model, tools=[sub.as_tool()], journal=journal, limits=Limits(steps=40, tokens=tokens))
+    result = asyncio.run(agent.run("go"))
+    assert result.text == "all found"
+    assert "found" in result.steps[0].calls[0].result.text
+    edits = [e for run_id in journal._runs for e in events_of(journal, run_id) if isinstance(e, ContextEdited)]
+    assert edits
+
+
+def test_a_summary_in_a_sub_run_is_not_asked_for_when_its_parent_has_not_enough_left():
+    small = ScriptedModel(lambda request: "so far")
+    sub = child(10**9, context=Summarise(small, 2000, 1000, max_tokens=40_000))
+    model = ScriptedModel([[("child", {"task": "look around"})], "all found"])
+    agent = Agent(model, tools=[sub.as_tool()], limits=Limits(steps=40, tokens=45_000))
+    result = asyncio.run(agent.run("go"))
+    assert not small.requests
+    assert result.usage.total_tokens <= 45_000

@@ -1,0 +1,68 @@
+"""What can be read of a call's arguments while they are arriving."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from treadle import Agent, PartialArguments, tool
+from treadle.drivers.partial import Partial
+from treadle.models import (
+    AssistantMessage,
+    ModelReply,
+    ToolCall,
+    ToolCallCompleted,
+    ToolCallDelta,
+    ToolCallStarted,
+)
+from treadle.testing import ScriptedModel
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_partial_arguments_are_events_of_the_stream(anyio_backend):
+    @tool
+    def write(path: str, text: str) -> str:
+        """Write."""
+        return "written"
+
+    async def reply():
+        yield ToolCallStarted("c", "write")
+        for piece in ('{"pa', 'th": "a.txt", "te', 'xt": "hel', 'lo"}'):
+            yield ToolCallDelta("c", piece)
+        yield ToolCallCompleted("c")
+        yield ModelReply(AssistantMessage((ToolCall("c", "write", '{"path": "a.txt", "text": "hello"}'),)))
+
+    async with Agent(ScriptedModel([reply(), "done"]), tools=[write]).stream("go", partial_arguments=True) as run:
+        seen = [event.arguments async for event in run if isinstance(event, PartialArguments)]
+    assert seen[0] == {}
+    assert {"path": "a.txt", "text": "hel"} in seen
+    assert seen[-1] == {"path": "a.txt", "text": "hello"}
+
+
+@given(st.dictionaries(st.text(), values), st.integers(1, 9))
+def test_the_last_is_the_whole_and_each_is_a_beginning(arguments, size):
+    text = json.dumps(arguments)
+    partial = Partial()
+    partial.hear(ToolCallStarted("c", "x"))
+    pieces = [text[i : i + size] for i in range(0, len(text), size)]
+    seen = [partial.hear(ToolCallDelta("c", piece)) for piece in pieces]
+    last = partial.hear(ToolCallCompleted("c"))
+    assert last is not None
+    assert last.arguments == arguments
+    for one in seen:
+        assert one is None or set(one.arguments) <= set(arguments)
+
+
+def test_malformed_arguments_are_nobodys_error_here():
+    partial = Partial()
+    assert partial.hear(ToolCallDelta("unknown", "x")) is None
+    partial.hear(ToolCallStarted("c", "x"))
+    assert partial.hear(ToolCallDelta("c", "}{")) is None
+    assert partial.hear(ToolCallCompleted("c")) is None

@@ -1,0 +1,207 @@
+"""fold: what a run's state says after its events."""
+
+import json
+
+import pytest
+
+from treadle import Decision, Limits, Usage
+from treadle.kernel.events import (
+    ApprovalDecided,
+    ApprovalRequested,
+    ErrorInfo,
+    MessageAdded,
+    ModelFailed,
+    ModelReplied,
+    NudgeGiven,
+    ResultAwaited,
+    RunFinished,
+    RunPaused,
+    RunResumed,
+    RunStarted,
+    StepPrepared,
+    ToolFinished,
+    ToolStarted,
+)
+from treadle.kernel.fold import IllegalEvent, fold, fold_all
+from treadle.kernel.messages import AssistantMessage, Text, ToolCall, UserMessage
+from treadle.kernel.stop import stopped
+
+A, B = ToolCall("a", "t", "{}"), ToolCall("b", "t", "{}")
+START = RunStarted("r", (UserMessage("q"),), 1, Limits(tool_calls=3), at=100.0)
+
+
+def said(*parts, step=0, at=102.0, **fields):
+    return ModelReplied(step, AssistantMessage(tuple(parts)), at=at, **fields)
+
+
+def prepared(step=0, at=101.0, **fields):
+    return StepPrepared(step, Decision("go"), at=at, **fields)
+
+
+ACTING = [START, prepared(), said(Text("on it"), A, B)]
+
+
+def roles(state):
+    return [message.role for message in state.messages]
+
+
+def test_results_are_in_call_order_whatever_came_first():
+    state = fold_all([*ACTING, ToolFinished(0, "b", "2"), ToolFinished(0, "a", "1")])
+    assert state.phase == "ready"
+    assert [message.text for message in state.messages] == ["q", "on it", "1", "2"]
+    assert state.call_counts == {"t": 2}
+
+
+def test_what_is_said_meanwhile_waits_until_the_results_are_in():
+    aside = MessageAdded(UserMessage("aside"))
+    state = fold_all([*ACTING, aside, ToolFinished(0, "a", "1")])
+    assert state.inbox == (UserMessage("aside"),)
+    assert roles(state) == ["user", "assistant"]
+    state = fold(state, ToolFinished(0, "b", "2"))
+    assert roles(state) == ["user", "assistant", "tool", "tool", "user"]
+    assert state.inbox == ()
+
+
+def test_a_message_during_the_last_reply_makes_another_step():
+    state = fold_all([START, prepared(), MessageAdded(UserMessage("aside")), said(Text("hello"))])
+    assert state.phase == "ready"
+    assert roles(state) == ["user", "assistant", "user"]
+
+
+def test_calls_over_the_limit_are_answered_as_they_are_recorded():
+    calls = [ToolCall(id, "t") for id in "abcde"]
+    state = fold_all([START, prepared(), said(*calls)])
+    assert [record.status for record in state.step.calls] == ["asked"] * 3 + ["refused"] * 2
+    assert state.open_calls == state.tool_calls == 3
+    assert state.refused
+    for id in "abc":
+        state = fold(state, ToolFinished(0, id, "1"))
+    assert [message.is_error for message in list(state.messages)[2:]] == [False] * 3 + [True] * 2
+
+
+@pytest.mark.parametrize("finish", ["length", "content_filter", "refusal"])
+def test_calls_of_a_reply_that_was_cut_off_are_never_open(finish):
+    state = fold_all([START, prepared(), said(A, finish=finish)])
+    assert state.phase == "replied"
+    assert state.tool_calls == 0
+    assert json.loads(state.messages[-1].text)["executed"] is False
+
+
+def test_calls_in_the_closing_reply_are_never_open():
+    state = fold_all([START, prepared(landing=stopped("max_steps"), note="stop"), said(A)])
+    assert state.phase == "replied"
+    assert "Tools are off" in state.messages[-1].text
+
+
+def test_time_counts_only_while_it_is_under_way():
+    state = fold_all([*ACTING, ToolStarted(0, "a", at=105.0)])
+    assert state.elapsed == 5
+    state = fold_all([RunPaused(stopped("waiting"), at=106.0), RunResumed(at=9000.0)], state)
+    assert state.elapsed == 6
+    state = fold(state, ToolFinished(0, "b", "1", at=9002.0))
+    assert state.elapsed == 8
+    state = fold(state, ToolFinished(0, "a", "1", at=50.0))
+    assert state.elapsed == 6
+
+
+def test_a_crash_interrupts_what_was_started_and_nothing_else():
+    state = fold_all([*ACTING, ToolStarted(0, "a"), RunResumed(at=200.0)])
+    assert [record.status for record in state.step.calls] == ["interrupted", "asked"]
+    state = fold_all([ToolStarted(0, "a"), ToolFinished(0, "a", "1")], state)
+    assert state.step.calls[0].status == "done"
+
+
+def test_resuming_may_replace_the_limits():
+    assert fold_all([START, RunResumed(Limits(steps=1))]).limits == Limits(steps=1)
+    assert fold_all([START, RunResumed()]).limits == START.limits
+
+
+@pytest.mark.parametrize("finish", [stopped("cancelled"), stopped("deadline")])
+def test_whatever_is_open_when_it_ends_is_answered(finish):
+    calls = [ToolCall(id, "t") for id in "abc"]
+    events = [START, prepared(), said(*calls), ToolStarted(0, "a"), ResultAwaited(0, "b"), RunFinished(finish)]
+    state = fold_all(events)
+    assert [message.call_id for message in list(state.messages)[2:]] == ["a", "b", "c"]
+    shown = [message.text for message in list(state.messages)[2:]]
+    assert json.loads(shown[0])["executed"] == "unknown"
+    assert shown[1] == "The run ended with this call."
+    assert json.loads(shown[2])["executed"] is False
+    assert finish.reason in shown[0]
+    assert state.step is None
+    assert len(state.steps) == 1
+
+
+def test_ending_before_the_reply_leaves_the_question():
+    state = fold_all([START, prepared(), MessageAdded(UserMessage("aside")), RunFinished(stopped("cancelled"))])
+    assert [message.text for message in state.messages] == ["q", "aside"]
+    assert len(state.steps) == 0
+
+
+def test_a_withdrawn_reply_is_kept_as_the_last_words():
+    failed = ModelFailed(0, ErrorInfo("overloaded", "busy"), text="half an", retry_in=1.0)
+    state = fold_all([START, prepared(), failed])
+    assert (state.text, state.failure, state.phase) == ("half an", None, "prepared")
+    assert roles(state) == ["user"]
+    state = fold(state, said(Text("whole")))
+    assert state.text == "whole"
+    assert state.steps[-1].failures == 1
+
+
+def test_errors_in_a_row_are_counted_and_a_success_starts_again():
+    def step(number, *results):
+        calls = [ToolCall(f"{number}{i}", "t") for i in range(len(results))]
+        yield prepared(number)
+        yield said(*calls, step=number)
+        for i, is_error in enumerate(results):
+            yield ToolFinished(number, f"{number}{i}", "x", is_error)
+
+    state = fold_all([START])
+    counts = []
+    for number, results in enumerate([(True,), (True,), (True, False)]):
+        state = fold_all(step(number, *results), unlimited(state))
+        counts.append(state.errors)
+    assert counts == [1, 2, 0]
+
+
+def unlimited(state):
+    return fold(state, RunResumed(Limits(tool_calls=None)))
+
+
+def test_usage_and_money_add_up_and_an_unknown_price_stays_unknown():
+    from decimal import Decimal
+
+    state = fold_all([START, prepared(), said(Text(""), usage=Usage(10, 1)), NudgeGiven("x")])
+    assert state.cost is None
+    state = fold_all([prepared(1), said(Text("x"), step=1, usage=Usage(20, 2), cost=Decimal("0.1"))], state)
+    assert state.usage == Usage(30, 3)
+    assert state.cost == Decimal("0.1")
+
+
+def test_a_denial_is_the_result():
+    state = fold_all([*ACTING, ApprovalRequested(0, "a"), ApprovalDecided(0, "a", False, "too dear")])
+    record = state.step.calls[0]
+    assert record.is_error
+    assert "too dear" in record.result.text
+    assert not record.executed
+
+
+def test_edited_arguments_count():
+    state = fold_all([*ACTING, ApprovalRequested(0, "a"), ApprovalDecided(0, "a", True, arguments='{"n":2}')])
+    record = state.step.calls[0]
+    assert record.arguments == {"n": 2}
+    assert record.call.arguments == "{}"
+
+
+@pytest.mark.parametrize("ids", [("a", "a"), ("", "a"), ("",)])
+def test_calls_without_an_id_of_their_own_are_illegal(ids):
+    state = fold_all([START, prepared()])
+    with pytest.raises(IllegalEvent, match="ids that differ"):
+        fold(state, said(*(ToolCall(id, "t") for id in ids)))
+
+
+def test_the_estimate_of_the_next_request_covers_what_nobody_counted():
+    state = fold_all([START, prepared(), said(A, usage=Usage(1000, 50))])
+    before = fold(state, ToolFinished(0, "a", ""))
+    after = fold(state, ToolFinished(0, "a", "x" * 3000))
+    assert before.next_tokens >= 1050
+    assert after.next_tokens >= 2050

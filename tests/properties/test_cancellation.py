@@ -1,0 +1,192 @@
+"""A run that is cancelled at any await leaves nothing behind, and a conversation that goes on."""
+
+import asyncio
+import threading
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rules import events_of, one_stop, requests_valid, same, valid
+from toolbox import QUICK, World, hangs
+from worlds import Player, Says, Setup, SlowJournal, conversation, examples, setups
+
+from treadle import Agent, RunStopped, tool
+from treadle.kernel.events import RunFinished, RunPaused, ToolStarted, decode_event, encode_event
+from treadle.kernel.fold import fold_all
+from treadle.testing import ScriptedModel
+
+TOOLS = (*QUICK, hangs)
+NAMES = tuple(one.name for one in TOOLS)
+MOST_TURNS = 150
+
+
+async def ticks(count, task):
+    """Lets the loop go round `count` times, or until `task` is done."""
+    for _ in range(count):
+        if task.done():
+            return
+        await asyncio.sleep(0)
+
+
+async def left_clean(journal, said, setup):
+    """What a cancelled run must leave: no task, a closed journal, a conversation that another run continues.
+
+    A run that had paused before the cancellation came stays paused.
+    """
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    for run_id in list(journal._runs):
+        events = events_of(journal, run_id)
+        assert isinstance(events[-1], (RunFinished, RunPaused))
+        assert sum(isinstance(event, RunFinished) for event in events) == isinstance(events[-1], RunFinished)
+        state = fold_all([decode_event(encode_event(event)) for event in events])
+        same(state, fold_all(events))
+        if state.phase == "finished":
+            valid(list(state.messages))
+    valid(said.messages)
+    player = Player((Says("", (("x", "look", "{}"),), "tool_calls"), Says("done")))
+    result = await Agent(player, tools=QUICK).run("and again", conversation=said, deps=World())
+    assert result.stop.reason == "answered"
+    requests_valid(player)
+
+
+async def cancelled_after(turns, again, setup):
+    """Whether the run ended by itself before it had been cancelled."""
+    player, journal, said = setup.player(), SlowJournal(), conversation()
+    agent = setup.agent(player, journal, TOOLS)
+    task = asyncio.get_running_loop().create_task(agent.run("go", conversation=said, deps=World()))
+    await ticks(turns, task)
+    over = task.done()
+    task.cancel()
+    if again is not None:
+        await ticks(again, task)
+        task.cancel()
+    with suppress(asyncio.CancelledError, RunStopped):
+        await task
+        assert over
+    requests_valid(player)
+    if over and task.result().stop.reason == "waiting":
+        return True
+    await left_clean(journal, said, setup)
+    return over
+
+
+@examples(40, shrink=False)
+@given(setups(NAMES, max_size=3), st.sampled_from([None, 1, 2, 3]))
+def test_cancelled_at_every_await(setup, again):
+    async def every():
+        for turns in range(MOST_TURNS):
+            try:
+                if await cancelled_after(turns, again, setup):
+                    return
+            except RunStopped:
+                return
+
+    asyncio.run(every())
+
+
+@examples(25, shrink=False)
+@given(setups(NAMES, max_size=3), st.booleans())
+def test_a_live_run_cancelled_or_left_at_every_await(setup, leave):
+    async def after(turns):
+        player, journal, said = setup.player(), SlowJournal(), conversation()
+        agent = setup.agent(player, journal, TOOLS)
+        async with agent.stream("go", conversation=said, deps=World()) as run:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            before = run.result
+            if not leave:
+                cancelled = await run.cancel()
+                assert cancelled == run.result or cancelled.stop == run.result.stop
+        requests_valid(player)
+        result = run.result
+        valid(result.messages)
+        valid(before.messages)
+        events = events_of(journal, run.run_id)
+        assert list(result.events) == events
+        one_stop(result, events)
+        if result.stop.reason != "waiting":
+            await left_clean(journal, said, setup)
+        return before.stop == result.stop and before.stop.detail != "the run has not ended"
+
+    async def every():
+        for turns in range(MOST_TURNS):
+            if await after(turns):
+                return
+
+    asyncio.run(every())
+
+
+def test_a_thread_that_was_given_up_ends_and_its_result_is_dropped():
+    begun, go_on, ended = threading.Event(), threading.Event(), threading.Event()
+
+    @tool
+    def blocks() -> str:
+        """Block."""
+        begun.set()
+        go_on.wait(20)
+        ended.set()
+        return "late"
+
+    async def run():
+        agent = Agent(ScriptedModel([[("blocks", {})]]), tools=[blocks])
+        async with agent.stream("go") as live:
+            assert await asyncio.to_thread(begun.wait, 20)
+            result = await live.cancel()
+        assert result.stop.reason == "cancelled"
+        assert "unknown" in result.messages[-1].text
+        go_on.set()
+        assert await asyncio.to_thread(ended.wait, 20)
+        assert live.result.messages == result.messages
+
+    asyncio.run(run())
+
+
+def test_a_cancelled_callers_pause_is_cancelled():
+    agent = Agent(ScriptedModel([[("hangs", {})]]), tools=[hangs])
+
+    async def run():
+        async with agent.stream("go", deps=World()) as live:
+            async for event in live:
+                if isinstance(event, ToolStarted):
+                    break
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.02):
+                    await live.pause()
+
+    asyncio.run(run())
+
+
+def test_a_live_run_cancelled_before_its_first_turn_is_recorded_and_frees_the_conversation():
+    setup = Setup((Says("hello"),))
+
+    async def run():
+        player, journal, said = setup.player(), SlowJournal(), conversation()
+        agent = setup.agent(player, journal)
+        async with agent.stream("go", conversation=said) as live:
+            result = await live.cancel()
+        assert result.stop.reason == "cancelled"
+        assert isinstance(events_of(journal, live.run_id)[-1], RunFinished)
+        await left_clean(journal, said, setup)
+
+    asyncio.run(run())
+
+
+def test_several_runs_cancelled_together():
+    async def run():
+        journal, runs = SlowJournal(), []
+        agent = Setup((Says("", (("a", "hangs", "{}"), ("b", "look", "{}"))),)).agent(
+            Player((Says("", (("a", "hangs", "{}"), ("b", "look", "{}")), "tool_calls"),)), journal, TOOLS
+        )
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05), asyncio.TaskGroup() as group:
+                runs += [group.create_task(agent.run(f"q {i}", deps=World())) for i in range(20)]
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        assert len(journal._runs) == 20
+        for run_id in journal._runs:
+            events = events_of(journal, run_id)
+            assert isinstance(events[-1], RunFinished)
+            assert events[-1].stop.reason == "cancelled"
+            valid(list(fold_all(events).messages))
+
+    asyncio.run(run())
