@@ -11,11 +11,16 @@ imported when the first question is asked.
 """
 
 from treadle.analyst.catalog import Catalog, Dimension, Measure, Source, TextFormat, Tolerance
+from treadle.analyst.check import Checked, check
 from treadle.analyst.compare import CompareRequest, compare
 from treadle.analyst.comparison import Comparison, Difference, Finding, Part, Summary
 from treadle.analyst.errors import AnalystError
+from treadle.analyst.export import Export
+from treadle.analyst.export_page import page
+from treadle.analyst.figures import Figure, check_figures, figures_from_results
 from treadle.analyst.filters import Filter
 from treadle.analyst.formats import Format, parse_format
+from treadle.analyst.propose import Proposal, declaration, propose
 from treadle.analyst.query import QueryRequest, QueryResult, query
 from treadle.analyst.sample import sample_catalog
 from treadle.analyst.session import Bounds, Cancelled, Interrupt
@@ -26,16 +31,20 @@ __all__ = [
     "Bounds",
     "Cancelled",
     "Catalog",
+    "Checked",
     "Comparison",
     "CompareRequest",
     "Difference",
     "Dimension",
+    "Export",
+    "Figure",
     "Filter",
     "Finding",
     "Format",
     "Interrupt",
     "Measure",
     "Part",
+    "Proposal",
     "QueryRequest",
     "QueryResult",
     "Source",
@@ -43,9 +52,15 @@ __all__ = [
     "TextFormat",
     "Tolerance",
     "analyst_skill",
+    "check_figures",
+    "check",
     "compare",
+    "declaration",
     "describe",
+    "figures_from_results",
+    "page",
     "parse_format",
+    "propose",
     "query",
     "sample_catalog",
 ]

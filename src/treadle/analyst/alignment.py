@@ -1,9 +1,11 @@
 """Alignment: the table `aligned` of a comparison, a row a key with both figures, their difference and their class.
 
 Both sides are read in one statement (UNION ALL by name, then one GROUP BY), which aligns keys NULL-safely in one pass.
+Where the groups of one pass do not fit into memory, each pass takes the keys of one hash partition only.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -11,10 +13,11 @@ from msgspec import Struct
 from treadle.analyst.amounts import aggregates, common_scale, figure, noise
 from treadle.analyst.catalog import Measure, Tolerance
 from treadle.analyst.classify import Thresholds, status, thresholds
+from treadle.analyst.errors import NotEnoughMemory
 from treadle.analyst.keys import Key
 from treadle.analyst.rows import Side, Statement, build, places_of
-from treadle.analyst.session import Parameters, Session
-from treadle.analyst.terms import literal, named
+from treadle.analyst.session import Parameters, Row, Session
+from treadle.analyst.terms import call, literal, named
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -28,42 +31,98 @@ class Pair(Struct, frozen=True):
     scale: int
     places: int
     limits: Thresholds
+    noisy: bool
+
+
+# How many passes are tried, one after the other, while the groups of each are too many for memory.
+_PASSES = (1, 4, 16, 64)
 
 
 def align(session: Session, sides: Sequence[Side], asked: Tolerance) -> list[Pair]:
-    """Creates table `aligned`: a row a key, with both figures, the difference and the class of each measure."""
+    """Creates table `aligned`: a row a key, with both figures, the difference and the class of each measure.
+
+    Raises:
+        NotEnoughMemory: the groups do not fit into memory and on disk, in however many passes.
+    """
     from sqlglot import exp
 
     pairs: list[Pair] = []
-
-    def make() -> Statement:
-        parameters = Parameters()
-        pairs[:] = _pairs(sides, asked)
-        union = exp.Union(this=sides[0].select(parameters), expression=sides[1].select(parameters), distinct=False)
-        union.set("by_name", True)
-        keys = [f"k{at}" for at in range(len(sides[0].keys))]
-        parts = {"na": exp.Count(this=exp.column("na")), "nb": exp.Count(this=exp.column("nb"))} | _parts(sides)
-        groups = exp.select(*keys, *(named(value, name) for name, value in parts.items()))
-        groups = groups.from_(union.subquery("sides", copy=False), copy=False)
-        groups = groups.group_by(*keys) if keys else groups
-        extras = [name for name in parts if "_" in name]
-        plain = [named(exp.column(side.name(pair.at)), f"{side.name(pair.at)}_raw") for side in sides for pair in pairs]
-        statement = _classed(exp.select(*keys, "na", "nb", *extras, *plain), groups, sides, pairs)
-        doubts = [
-            (f"{side.name(at)}_bad", side, at)
-            for side in sides
-            for at in range(len(side.measures))
-            if f"{side.name(at)}_bad" in extras
-        ]
-        return (
-            exp.Create(this=exp.to_table("aligned"), kind="TABLE", expression=statement),
-            parameters,
-            "aligned",
-            doubts,
-        )
-
-    build(session, make)
+    allowed = _PASSES if sides[0].keys else (1,)
+    for passes in allowed:
+        session.tell("adding up both sides" + (f" in {passes} passes" if passes > 1 else ""))
+        try:
+            build(session, partial(_aligning, sides, asked, pairs, passes))
+        except NotEnoughMemory:
+            if passes == allowed[-1] or session.spill_is_full:
+                raise
+            session.run(exp.Drop(tables=[exp.to_table("aligned")], kind="TABLE", exists=True))
+        else:
+            break
     return pairs
+
+
+def _aligning(sides: Sequence[Side], asked: Tolerance, pairs: list[Pair], passes: int) -> Statement:
+    """The statements that create table `aligned`, one a pass; fills `pairs`."""
+    from sqlglot import exp
+
+    parameters = Parameters()
+    pairs[:] = _pairs(sides, asked)
+    union = exp.Union(this=sides[0].select(parameters), expression=sides[1].select(parameters), distinct=False)
+    union.set("by_name", True)
+    keys = [f"k{at}" for at in range(len(sides[0].keys))]
+    parts = {f"n{side.letter}": side.counted(exp.column(f"n{side.letter}")) for side in sides} | _parts(sides)
+    groups = exp.select(*keys, *(named(value, name) for name, value in parts.items()))
+    groups = groups.from_(union.subquery("sides", copy=False), copy=False)
+    groups = groups.group_by(*keys) if keys else groups
+    extras = [name for name in parts if "_" in name]
+    extras += [f"{side.name(pair.at)}_raw" for side in sides for pair in pairs if _averages(pair)]
+    raw = [
+        named(exp.column(name.removesuffix("_raw")), name) if name.endswith("_raw") else exp.column(name)
+        for name in extras
+    ]
+    statements: list[exp.Expr] = []
+    for number in range(passes):
+        part = groups.where(_in_partition(keys, number, passes)) if passes > 1 else groups
+        rows = _classed(exp.select(*keys, "na", "nb", *raw), part, sides, pairs)
+        table = exp.to_table("aligned")
+        statements.append(
+            exp.Insert(this=table, expression=rows)
+            if statements
+            else exp.Create(this=table, kind="TABLE", expression=rows)
+        )
+    bad = [(f"{side.name(at)}_bad", side, at) for side in sides for at in range(len(side.measures))]
+    return statements, parameters, "aligned", [doubt for doubt in bad if doubt[0] in extras]
+
+
+def _in_partition(keys: Sequence[str], number: int, passes: int) -> "exp.Expr":
+    """Whether a row's keys, NULL included, belong to partition `number` of `passes`."""
+    from sqlglot import exp
+
+    # The engine groups by the low and high bits of the same hash: the middle ones leave each pass evenly spread.
+    bits = call("hash", *(exp.column(key) for key in keys))
+    shifted = exp.IntDiv(this=bits, expression=literal(1 << 20))
+    return exp.EQ(this=exp.Mod(this=exp.paren(shifted), expression=literal(passes)), expression=literal(number))
+
+
+def in_passes(session: Session, statement: "exp.Select", column: str) -> list[Row]:
+    """Returns the rows of a statement that groups by `column`: of one pass, or of each of several if memory is short.
+
+    What holds over all rows together, such as an order or a limit, then holds for each pass alone.
+    """
+    for passes in _PASSES:
+        try:
+            if passes == 1:
+                return session.run(statement)
+            parts = [statement.where(_in_partition([column], number, passes)) for number in range(passes)]
+            return [row for part in parts for row in session.run(part)]
+        except NotEnoughMemory:
+            if passes == _PASSES[-1] or session.spill_is_full:
+                raise
+    return []
+
+
+def _averages(pair: Pair) -> bool:
+    return any(measure.aggregation == "avg" for measure in pair.measures)
 
 
 def _pairs(sides: Sequence[Side], asked: Tolerance) -> list[Pair]:
@@ -76,7 +135,8 @@ def _pairs(sides: Sequence[Side], asked: Tolerance) -> list[Pair]:
         declared = (measures[0].tolerance, measures[1].tolerance, a.source.tolerance, b.source.tolerance)
         limits = thresholds(asked, *declared, decimals=min(decimals, default=None))
         scales = [common_scale(measure, side.amount(at)) for measure, side in zip(measures, sides, strict=True)]
-        pairs.append(Pair(at, measures, max(*scales, limits.places), places, limits))
+        noisy = any(side.amount(at).floating and measures[0].aggregation != "count" for side in sides)
+        pairs.append(Pair(at, measures, max(*scales, limits.places), places, limits, noisy))
     return pairs
 
 
@@ -89,7 +149,7 @@ def _parts(sides: Sequence[Side]) -> "dict[str, exp.Expr]":
 
 
 def _classed(carried: "exp.Select", groups: "exp.Select", sides: Sequence[Side], pairs: Sequence[Pair]) -> "exp.Select":
-    """Adds figures a, b, noise z, difference d and class s of each measure to what is carried along from `groups`."""
+    """Adds figures a, b, noise z (of floating ones), difference d and class s of each measure to what is carried."""
     from sqlglot import exp
 
     valued = carried.from_(groups.subquery("groups", copy=False), copy=False).where("na + nb > 0")
@@ -99,12 +159,13 @@ def _classed(carried: "exp.Select", groups: "exp.Select", sides: Sequence[Side],
             name, amount = side.name(pair.at), side.amount(pair.at)
             valued = valued.select(named(figure(measure, amount, name, pair.scale), name))
             sizes.append(noise(measure, amount, name, pair.scale))
-        valued = valued.select(named(exp.Add(this=sizes[0], expression=sizes[1]), f"z{pair.at}"))
+        if pair.noisy:
+            valued = valued.select(named(exp.Add(this=sizes[0], expression=sizes[1]), f"z{pair.at}"))
     differing = exp.select("*").from_(valued.subquery("valued", copy=False), copy=False)
     for pair in pairs:
         a, b = (exp.Coalesce(this=exp.column(f"{letter}{pair.at}"), expressions=[literal(0)]) for letter in "ab")
         differing = differing.select(named(exp.Sub(this=a, expression=b), f"d{pair.at}"))
-    classes = [named(status(pair.limits, pair.at, pair.scale), f"s{pair.at}") for pair in pairs]
+    classes = [named(status(pair.limits, pair.at, pair.scale, pair.noisy), f"s{pair.at}") for pair in pairs]
     return exp.select("*", *classes).from_(differing.subquery("differing", copy=False), copy=False)
 
 
@@ -117,7 +178,7 @@ def whole(sides: Sequence[Side], pair: Pair) -> "exp.Select":
     for side, measure in zip(sides, pair.measures, strict=True):
         name = side.name(at)
         for part, value in aggregates(measure, side.amount(at), name).items():
-            column = exp.column(f"{part}_raw" if part == name else part)
+            column = exp.column(f"{part}_raw" if part == name and _averages(pair) else part)
             outer[part] = type(value)(this=column) if isinstance(value, (exp.Min, exp.Max)) else exp.Sum(this=column)
     groups = exp.select(*(named(value, name) for name, value in outer.items())).from_("aligned")
     classed = _classed(exp.select("na", "nb"), groups, sides, [pair])

@@ -11,6 +11,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from treadle.analyst.catalog import Measure, Source, TextFormat
 from treadle.analyst.errors import AnalystError
@@ -19,6 +20,8 @@ from treadle.analyst.terms import call, cast, is_null, literal, matches, quoted,
 
 if TYPE_CHECKING:
     from sqlglot import exp
+
+    from treadle.analyst.pushdown import Partial
 
 EXACT = Context(prec=120, rounding=ROUND_HALF_UP)
 
@@ -45,7 +48,10 @@ class Amount(Struct, frozen=True):
         floating: whether the source holds it as a floating-point number.
         text: its text, where it is read from text.
         bad: true where `text` is no number or does not fit `scale`; None where that cannot be.
-        not_a_number: true where the source holds NaN; None where that cannot be.
+        not_a_number: true where the source holds NaN, or how many of its rows do; None where that cannot be.
+        grouped: whether a row stands for several of the source: its value is their sum, least, greatest or number.
+        count: of how many values it is made, where it stands for several.
+        size: the sum of their absolute values, where they are floating-point numbers.
     """
 
     value: "exp.Expr"
@@ -54,6 +60,9 @@ class Amount(Struct, frozen=True):
     text: "exp.Expr | None" = None
     bad: "exp.Expr | None" = None
     not_a_number: "exp.Expr | None" = None
+    grouped: bool = False
+    count: "exp.Expr | None" = None
+    size: "exp.Expr | None" = None
 
 
 def decimals_of(value: Decimal) -> int:
@@ -83,6 +92,8 @@ def amount_of(source: Source, measure: Measure, table: Table, scale: Scale | Non
         AnalystError: the column holds something that cannot be added up.
     """
 
+    if measure.name in table.partials:
+        return _of_groups(measure, table.partials[measure.name], scale)
     if measure.source_column == "*":
         return Amount(literal(1), 0)
     column = quoted(measure.source_column)
@@ -135,11 +146,14 @@ def aggregates(measure: Measure, amount: Amount, name: str) -> dict[str, "exp.Ex
         case "max":
             found[name] = exp.Max(this=column)
         case "count":
-            found[name] = exp.Count(this=column)
+            counted = exp.Coalesce(this=exp.Sum(this=column), expressions=[literal(0)])
+            found[name] = counted if amount.grouped else exp.Count(this=column)
     if measure.aggregation == "avg" or amount.floating:
-        found[f"{name}_n"] = exp.Count(this=column.copy())
+        counts = exp.Coalesce(this=exp.Sum(this=exp.column(f"{name}_n")), expressions=[literal(0)])
+        found[f"{name}_n"] = counts if amount.grouped else exp.Count(this=column.copy())
     if amount.floating:
-        found[f"{name}_size"] = exp.Sum(this=cast(exp.Abs(this=column.copy()), "DOUBLE"))
+        size = exp.column(f"{name}_size") if amount.grouped else cast(exp.Abs(this=column.copy()), "DOUBLE")
+        found[f"{name}_size"] = exp.Sum(this=size)
     if amount.bad is not None:
         found[f"{name}_bad"] = exp.Sum(this=exp.column(f"{name}_bad"))
     if amount.not_a_number is not None:
@@ -245,6 +259,34 @@ def _number(text: str) -> Decimal | None:
         return None
     plain = number.is_finite() and text.isascii() and "_" not in text
     return EXACT.normalize(number) if plain else None
+
+
+def _of_groups(measure: Measure, partial: "Partial", scale: Scale | None) -> Amount:
+    """The amount of a row that a database has made of several."""
+    from sqlglot import exp
+
+    value = exp.column(partial.value)
+    if measure.aggregation == "count" or measure.source_column == "*":
+        return Amount(cast(value, "HUGEINT"), 0, grouped=True)
+    found: Amount
+    if partial.column.kind == "floating":
+        found = _floating(value, measure, "VARCHAR")
+    else:
+        places = partial.column.scale if partial.exact else None
+        found = _from_text(value, measure, TextFormat(), scale or (None if places is None else Scale(places, True)))
+    count = cast(exp.column(partial.count), "HUGEINT") if partial.count else None
+    size: exp.Expr | None = cast(exp.column(partial.size), "DOUBLE") if partial.size else None
+    if size is not None and count is not None and not partial.exact:
+        # Added up as floating-point numbers, each addition may be off by half a unit in the last place of the sum.
+        half = exp.Add(this=literal(1), expression=exp.Mul(this=count.copy(), expression=literal(0.5)))
+        size = exp.Mul(this=size, expression=exp.paren(half))
+    return replace(
+        found,
+        grouped=True,
+        count=count,
+        size=size,
+        not_a_number=cast(exp.column(partial.nan), "BIGINT") if partial.nan else None,
+    )
 
 
 def _floating(column: "exp.Expr", measure: Measure, kind: str) -> Amount:

@@ -5,7 +5,8 @@ Plain frozen data, checked when it is made. It may be written in Python or loade
 only in `Catalog.load` and `Catalog.files`.
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal, get_args
@@ -16,8 +17,10 @@ from treadle.analyst.errors import AnalystError, unknown
 from treadle.analyst.filters import Filter
 from treadle.analyst.formats import Format
 
-Kind = Literal["csv", "parquet", "json", "duckdb", "sqlite"]
+Kind = Literal["csv", "parquet", "json", "duckdb", "sqlite", "postgres", "sqlalchemy", "frame"]
 KINDS: tuple[str, ...] = get_args(Kind)
+DATABASES = ("postgres", "sqlalchemy")
+_WITH_TABLE = ("duckdb", "sqlite", *DATABASES)
 KeyType = Literal["string", "integer", "decimal", "date", "timestamp", "boolean"]
 KEY_TYPES: tuple[str, ...] = get_args(KeyType)
 Aggregation = Literal["sum", "min", "max", "avg", "count"]
@@ -144,7 +147,10 @@ class Source(Struct, frozen=True, omit_defaults=True, kw_only=True):
         name: what people and models call it.
         kind: what holds the data.
         path: the file, relative to the catalogue's folder; for CSV, Parquet and JSON a pattern such as "fi/*.csv" too.
-        table: the table or view, for DuckDB and SQLite files.
+            Empty for databases and frames.
+        table: the table or view, for DuckDB and SQLite files and databases; `schema.table` where it is in a schema.
+        dsn_env: the environment variable that says where a database is: a connection string for PostgreSQL (left out,
+            libpq's own variables such as PGHOST hold), a URL for SQLAlchemy.
         description: what it is, for people and models.
         dimensions: the columns by which rows are told apart.
         measures: the figures.
@@ -155,8 +161,9 @@ class Source(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     name: str
     kind: Kind
-    path: str
+    path: str = ""
     table: str = ""
+    dsn_env: str = ""
     description: str = ""
     dimensions: tuple[Dimension, ...] = ()
     measures: tuple[Measure, ...] = ()
@@ -174,14 +181,28 @@ class Source(Struct, frozen=True, omit_defaults=True, kw_only=True):
                 if name in taken:
                     raise ValueError(f"source {self.name!r}: {name!r} names both {taken[name]!r} and {member.name!r}")
                 taken[name] = member.name
-        if (self.kind in ("duckdb", "sqlite")) != bool(self.table):
-            rule = "needs a table" if not self.table else "takes no table; its rows are the file's"
-            raise ValueError(f"source {self.name!r}: kind {self.kind} {rule}")
+        self._check_place()
         for measure in self.measures:
             if measure.currency:
                 self.dimension(measure.currency, "currency")
         for condition in self.default_filters:
             self.dimension(condition.dimension, "default_filters")
+
+    def _check_place(self) -> None:
+        """Raises ValueError unless it is said where the data are, in the way of its kind."""
+        told = f"source {self.name!r}: kind {self.kind}"
+        if (self.kind in _WITH_TABLE) != bool(self.table):
+            raise ValueError(f"{told} {'takes no table; its rows are all' if self.table else 'needs a table'}")
+        if (self.kind in DATABASES or self.kind == "frame") == bool(self.path):
+            raise ValueError(f"{told} {'is in no file, and takes no path' if self.path else 'needs a path'}")
+        if self.dsn_env and self.kind not in DATABASES:
+            raise ValueError(f"{told} is in no database, and takes no dsn_env")
+        if self.kind == "sqlalchemy" and not self.dsn_env:
+            raise ValueError(f"{told} needs dsn_env, the name of the environment variable that holds its URL")
+        if self.dsn_env and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", self.dsn_env):
+            raise ValueError(
+                f"{told}: dsn_env must be the name of an environment variable, not the connection string itself"
+            )
 
     def find_dimension(self, name: str) -> Dimension | None:
         """Returns the dimension that answers to `name`, in any case, or None."""
@@ -209,9 +230,16 @@ class Catalog:
         sources: the sources; their names must differ.
         folder: what relative paths start from, and a folder that files may live in. Default: the current one.
         roots: further folders that files may live in.
+        frames: the data of sources of kind "frame", by the source's name.
     """
 
-    def __init__(self, sources: Iterable[Source], folder: str | Path = ".", roots: Iterable[str | Path] = ()) -> None:
+    def __init__(
+        self,
+        sources: Iterable[Source],
+        folder: str | Path = ".",
+        roots: Iterable[str | Path] = (),
+        frames: Mapping[str, object] | None = None,
+    ) -> None:
         self.folder = Path(folder).resolve()
         self.roots = (self.folder, *((self.folder / root).resolve() for root in roots))
         self.sources: dict[str, Source] = {}
@@ -219,6 +247,11 @@ class Catalog:
             if any(name.casefold() == source.name.casefold() for name in self.sources):
                 raise ValueError(f"there are two sources called {source.name!r}")
             self.sources[source.name] = source
+        self.frames = dict(frames or {})
+        held = {source.name for source in self.sources.values() if source.kind == "frame"}
+        if held != set(self.frames):
+            odd = sorted(held ^ set(self.frames))
+            raise ValueError(f"frames and sources of kind 'frame' must have the same names; these have no like: {odd}")
 
     def __repr__(self) -> str:
         return f"Catalog({', '.join(self.sources)})"
@@ -238,6 +271,34 @@ class Catalog:
 
         return read_catalog(Path(path), tuple(roots))
 
+    @classmethod
+    def of(
+        cls,
+        frames: Mapping[str, object],
+        sources: Iterable[Source] = (),
+        folder: str | Path = ".",
+        roots: Iterable[str | Path] = (),
+    ) -> "Catalog":
+        """Returns a catalogue of frames in memory: Arrow tables, pandas or Polars frames, or what else has
+        `__arrow_c_stream__`.
+
+        Args:
+            frames: the data, by the name of the source.
+            sources: what is declared of them (kind "frame"), and further sources. The dimensions and measures of a
+                frame that is not declared are proposed from its columns.
+            folder: see Catalog.
+            roots: see Catalog.
+
+        Raises:
+            AnalystError: a frame is none, or cannot be held exactly.
+        """
+        from treadle.analyst.propose import propose_frame
+
+        declared = list(sources)
+        known = {source.name for source in declared}
+        proposed = [propose_frame(name, frame) for name, frame in frames.items() if name not in known]
+        return cls([*declared, *proposed], folder, roots, frames)
+
     def source(self, name: str, argument: str = "source") -> Source:
         """Returns the source called `name`, in any case. Raises AnalystError, with the nearest, if there is none."""
         found = next((s for s in self.sources.values() if s.name.casefold() == name.strip().casefold()), None)
@@ -251,6 +312,8 @@ class Catalog:
         Raises:
             AnalystError: there is no such file, or one lies outside the folders of the catalogue.
         """
+        if not source.path:
+            return []
         pattern = Path(source.path)
         if any(sign in source.path for sign in "*?[") and not (self.folder / pattern).exists():
             anchor = Path(pattern.anchor) if pattern.is_absolute() else self.folder

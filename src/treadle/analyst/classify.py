@@ -13,7 +13,7 @@ made in Python, in decimals.
 
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from msgspec import Struct, convert
 
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 Status = Literal["match", "minor_diff", "major_diff", "missing_in_a", "missing_in_b"]
+
+
+# One byte a row in the engine, where text would take sixteen.
+_ENUM = f"ENUM({', '.join(map(repr, get_args(Status)))})"
 
 
 class Thresholds(Struct, frozen=True):
@@ -53,44 +57,84 @@ def thresholds(asked: Tolerance, *declared: Tolerance | None, decimals: int | No
     return convert(found.over(usual), Thresholds, from_attributes=True)
 
 
-def status(limits: Thresholds, at: int, scale: int) -> "exp.Expr":
-    """Returns the class of a row with columns na, nb (rows on each side), a, d (A, A - B) and z (noise) of measure
-    `at`.
+def status(limits: Thresholds, at: int, scale: int, noisy: bool) -> "exp.Expr":
+    """Returns the class of a row with columns na, nb (rows on each side), a and d (A, A - B) of measure `at`.
 
     Args:
         limits: the thresholds.
         at: the number of the measure.
         scale: the decimals of `a` and `d`.
+        noisy: whether the figures may be off by column z, because they are floating-point numbers.
     """
+    from sqlglot import exp
+
+    within, material, small = _tests(limits, at, scale)
+    difference = exp.Abs(this=exp.column(f"d{at}"))
+    if noisy:
+        noise = exp.LTE(this=cast(difference.copy(), "DOUBLE"), expression=exp.column(f"z{at}"))
+        within = exp.paren(exp.or_(within, noise))
+    outcomes = [
+        (_none("nb"), "missing_in_b"),
+        (_none("na"), "missing_in_a"),
+        (within, "match"),
+        (material, "major_diff"),
+        (small, "minor_diff"),
+    ]
+    found = exp.Case(
+        ifs=[exp.If(this=condition, true=literal(name)) for condition, name in outcomes],
+        default=literal("major_diff"),
+    )
+    return cast(found, _ENUM)
+
+
+def crossed(limits: Thresholds, at: int, scale: int) -> "exp.Expr":
+    """Returns which thresholds a classed row's difference crossed, in a word or two.
+
+    `none`, `noise` (floating-point figures can be off by as much), `missing`, `absolute` (and stays below the others),
+    `materiality`, `relative`, or `materiality and relative`.
+    """
+    from sqlglot import exp
+
+    within, material, small = _tests(limits, at, scale)
+    matching = exp.EQ(this=exp.column(f"s{at}"), expression=literal("match"))
+    outcomes = [
+        (exp.or_(_none("na"), _none("nb")), "missing"),
+        (within, "none"),
+        (matching, "noise"),
+        (exp.and_(material, exp.Not(this=small)), "materiality and relative"),
+        (material.copy(), "materiality"),
+        (exp.Not(this=small.copy()), "relative"),
+    ]
+    return exp.Case(
+        ifs=[exp.If(this=condition, true=literal(name)) for condition, name in outcomes], default=literal("absolute")
+    )
+
+
+def _tests(limits: Thresholds, at: int, scale: int) -> "tuple[exp.Expr, exp.Expr, exp.Expr]":
+    """Whether a difference is within the tolerance, is material, and is a small share of A."""
     from sqlglot import exp
 
     def decimal(value: Decimal) -> exp.Expr:
         return cast(literal(f"{value:f}"), f"DECIMAL(38, {scale})")
 
-    def none(column: str) -> exp.Expr:
-        return exp.EQ(this=exp.column(column), expression=literal(0))
-
     share = Fraction(limits.relative)
     difference = exp.Abs(this=exp.column(f"d{at}"))
     base = exp.Abs(this=exp.Coalesce(this=exp.column(f"a{at}"), expressions=[literal(0)]))
-    within = exp.LTE(this=difference, expression=decimal(limits.absolute))
-    noise = exp.LTE(this=cast(difference.copy(), "DOUBLE"), expression=exp.column(f"z{at}"))
-    material = exp.GTE(this=difference.copy(), expression=decimal(limits.materiality))
     small = exp.LT(
         this=exp.Mul(this=difference.copy(), expression=_whole(share.denominator)),
         expression=exp.Mul(this=base, expression=_whole(share.numerator)),
     )
-    outcomes = [
-        (none("nb"), "missing_in_b"),
-        (none("na"), "missing_in_a"),
-        (exp.paren(exp.or_(within, noise)), "match"),
-        (material, "major_diff"),
-        (small, "minor_diff"),
-    ]
-    return exp.Case(
-        ifs=[exp.If(this=condition, true=literal(name)) for condition, name in outcomes],
-        default=literal("major_diff"),
+    return (
+        exp.LTE(this=difference, expression=decimal(limits.absolute)),
+        exp.GTE(this=difference.copy(), expression=decimal(limits.materiality)),
+        small,
     )
+
+
+def _none(column: str) -> "exp.Expr":
+    from sqlglot import exp
+
+    return exp.EQ(this=exp.column(column), expression=literal(0))
 
 
 def reason(

@@ -4,22 +4,27 @@
 `alignment` (one row a key), `classify` (the rule), `diagnose` (what is probably wrong), `interpret` (the sentence).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import Self, get_args
 
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from treadle.analyst.alignment import Aligned, Pair, align, whole
+from treadle.analyst.alignment import Aligned, Pair, align, in_passes, whole
 from treadle.analyst.amounts import EXACT, trimmed
 from treadle.analyst.catalog import Catalog, Measure, Source, Tolerance
 from treadle.analyst.classify import Status, reason
 from treadle.analyst.comparison import Comparison, Difference, Part, Summary
 from treadle.analyst.diagnose import comparison_findings, currencies
 from treadle.analyst.errors import AnalystError
+from treadle.analyst.export import Drafts, Export
+from treadle.analyst.export_rows import write
 from treadle.analyst.filters import Filters
 from treadle.analyst.interpret import interpret
 from treadle.analyst.keys import Key, chosen_measures, conditions_of, shared_key
+from treadle.analyst.remote import load
 from treadle.analyst.rows import Side, settle
 from treadle.analyst.session import Bounds, Interrupt, Session
 from treadle.analyst.terms import literal, named
@@ -62,7 +67,13 @@ class CompareRequest(BaseModel):
 
 
 def compare(
-    catalog: Catalog, request: CompareRequest, *, bounds: Bounds | None = None, interrupt: Interrupt | None = None
+    catalog: Catalog,
+    request: CompareRequest,
+    *,
+    bounds: Bounds | None = None,
+    interrupt: Interrupt | None = None,
+    exports: Sequence[str | Path | Export] = (),
+    tell: Callable[[str], None] | None = None,
 ) -> Comparison:
     """Compares two sources.
 
@@ -71,15 +82,23 @@ def compare(
         request: what to compare.
         bounds: memory, threads and time that it may use.
         interrupt: stops it from another thread.
+        exports: files to write; their names end in .json, .csv, .parquet (every key, also beyond `request.keep`) or
+            .html (a page). An existing file is replaced when all are complete, and left alone if anything fails.
+        tell: is told, in a few words, what is being done.
 
     Raises:
-        AnalystError: a name or value is not valid, or the data cannot be read or computed exactly.
+        AnalystError: a name or value is not valid, a file cannot be written, or the data cannot be read or computed
+            exactly.
     """
     a, b = catalog.source(request.source_a, "source_a"), catalog.source(request.source_b, "source_b")
     pairs = _measures(a, b, request.measures)
     keys = _keys(a, b, request)
     sources = list({source.name: source for source in (a, b)}.values())
-    with Session(catalog, sources, bounds, interrupt) as session:
+    files = [file for source in sources for file in catalog.files(source)]
+    with (
+        Drafts([Export.of(export) for export in exports], files) as drafts,
+        Session(catalog, sources, bounds, interrupt, tell) as session,
+    ):
         sides = [
             Side(
                 letter,
@@ -92,14 +111,17 @@ def compare(
             for index, (letter, source) in enumerate((("a", a), ("b", b)))
         ]
         for side in sides:
+            session.tell(f"reading {side.source.name}")
             side.open(session)
         keys = settle(sides, keys)
-        found = align(session, sides, request.limits)
-        results = [_result(session, sides, keys, pair, request) for pair in found]
-    first, *more = results
-    return Comparison(
-        **{name: getattr(first, name) for name in first.__struct_fields__ if name != "more"}, more=tuple(more)
-    )
+        load(session, sides)
+        aligned = align(session, sides, request.limits)
+        session.tell("looking at the differences")
+        first, *more = [_result(session, sides, keys, pair, request) for pair in aligned]
+        found = replace(first, more=tuple(more))
+        for export, draft in drafts.each():
+            write(session, export, draft, found, keys, aligned)
+    return found
 
 
 def _measures(a: Source, b: Source, names: Sequence[str] | None) -> list[tuple[Measure, Measure]]:
@@ -283,6 +305,9 @@ def _by_dimension(session: Session, column: str, pair: Pair, summary: Summary) -
         exp.Ordered(this=exp.column("differing"), desc=True),
         exp.Ordered(this=exp.column(column), desc=False, nulls_first=False),
     )
+    found = in_passes(session, statement.limit(_PARTS), column)
+    # The order of several passes together; a value that is None comes last, as in each.
+    found.sort(key=lambda row: (row[3].copy_negate(), -row[4], row[0] is None, row[0] if row[0] is not None else 0))
     return [
         Part(
             value=value,
@@ -293,7 +318,7 @@ def _by_dimension(session: Session, column: str, pair: Pair, summary: Summary) -
             rows=rows,
             share=_percentage(Decimal(total), summary.total_absolute_diff) or 0.0,
         )
-        for value, a, b, total, count, rows in session.run(statement.limit(_PARTS))
+        for value, a, b, total, count, rows in found[:_PARTS]
     ]
 
 

@@ -138,16 +138,17 @@ def _sources(field: Field) -> list[Source]:
 def _source(name: str, field: Field) -> Source:
     readers: dict[str, Reader] = {
         "description": Field.text,
-        "kind": _one_of(KINDS),
+        "kind": _one_of(tuple(kind for kind in KINDS if kind != "frame")),
         "path": _filled,
         "table": _filled,
+        "dsn_env": _filled,
         "dimensions": lambda at: tuple(_dimension(key, value) for key, value in at.entries().items()),
         "measures": lambda at: tuple(_measure(key, value) for key, value in at.entries().items()),
         "default_filters": lambda at: tuple(_filter(item) for item in at.items()),
         "tolerance": _tolerance,
         "text": _text_format,
     }
-    return field.build(Source, name=name, **field.known(readers, required=("kind", "path", "measures")))
+    return field.build(Source, name=name, **field.known(readers, required=("kind", "measures")))
 
 
 def _dimension(name: str, field: Field) -> Dimension:

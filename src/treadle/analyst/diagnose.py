@@ -12,8 +12,10 @@ from treadle.analyst.alignment import Aligned
 from treadle.analyst.catalog import Measure
 from treadle.analyst.comparison import Finding, Summary
 from treadle.analyst.duplicates import duplicates
+from treadle.analyst.errors import NotEnoughMemory
 from treadle.analyst.formats import Format, parse_format
 from treadle.analyst.keys import Key
+from treadle.analyst.remote import unfiltered
 from treadle.analyst.rows import Side
 from treadle.analyst.session import Parameters, Session
 from treadle.analyst.terms import call, cast, literal, named
@@ -39,11 +41,18 @@ def comparison_findings(
     """
     found = list(_empty_sides(session, aligned))
     if summary.differences and not found:
-        found += _spellings(session, aligned, summary)
-        found += _granularity(session, aligned)
-        found += _absent_values(session, aligned)
-        found += _patterns(session, aligned)
-        found += duplicates(session, aligned)
+        checks = {
+            "spellings": _spellings(session, aligned, summary),
+            "granularity": _granularity(session, aligned),
+            "values that one side lacks": _absent_values(session, aligned),
+            "factors and flipped signs": _patterns(session, aligned),
+            "duplicates": duplicates(session, aligned),
+        }
+        for what, check in checks.items():
+            try:
+                found += check
+            except NotEnoughMemory:
+                found.append(Finding("not_examined", f"there was not enough memory to look for {what}"))
     for side, values in zip(aligned.sides, used, strict=True):
         found += _floating(session, side, aligned.at, "aligned")
         found += _mixed(side, side.measures[aligned.at], values)
@@ -77,14 +86,13 @@ def _floating(session: Session, side: Side, at: int, table: str) -> Iterator[Fin
     from sqlglot import exp
 
     measure, amount = side.measures[at], side.amount(at)
-    if not amount.floating:
-        return
     where = f"{measure.name} of {side.source.name}"
-    yield Finding(
-        "approximate",
-        f"{where} is approximate: its column holds floating-point numbers; differences that these "
-        f"can be off by count as matches",
-    )
+    if amount.floating:
+        yield Finding(
+            "approximate",
+            f"{where} is approximate: its column holds floating-point numbers; differences that these "
+            f"can be off by count as matches",
+        )
     if amount.not_a_number is not None:
         count = session.run(
             exp.select(
@@ -122,12 +130,12 @@ def _empty_sides(session: Session, aligned: Aligned) -> Iterator[Finding]:
             if condition.op not in ("=", "in", "between", "like"):
                 continue
             alone = Side(side.letter, side.index, side.source, [], [], [(key, condition)])
-            alone.table = side.table
+            alone.table = unfiltered(session, side, key)
             parameters = Parameters()
             if session.run(alone.filtered(exp.select(literal(1)), parameters).limit(1), parameters):
                 continue
             value = named(side.value_of(key), "v")
-            every = exp.select(value).distinct().from_(side.table.relation.copy()).order_by("v").limit(_MOST_SHOWN + 1)
+            every = exp.select(value).distinct().from_(alone.table.relation.copy()).order_by("v").limit(_MOST_SHOWN + 1)
             values = [str(row[0]) for row in session.run(every)]
             yield Finding(
                 "filter_without_rows",

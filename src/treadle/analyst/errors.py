@@ -18,6 +18,10 @@ class AnalystError(ToolError):
     """
 
 
+class NotEnoughMemory(AnalystError):
+    """The question needs more memory, or more room for what is spilled to disk, than it may use."""
+
+
 def unknown(what: str, argument: str, given: str, available: Iterable[str], where: str = "") -> AnalystError:
     """Returns the error for a name that does not exist, with the nearest that does.
 

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 STEPS = ("trim", "upper", "lower", "nfc", "blank_as_null", "alpha(n)", "fiscal_period")
 
-_BLANKS = " \t\r\n\u00a0\u2007\u202f\ufeff"
+BLANKS = " \t\r\n\u00a0\u2007\u202f\ufeff"
 
 # A fiscal period's spellings, as DuckDB's regular expressions, and what YYYYPP is made of in each. SAP BW writes
 # 2024001 (0FISCPER: year and a period of three digits), Group Reporting 001.2024, BPC 2024.01; a calendar day stands
 # for its month.
-_PERIODS = (
+PERIODS = (
     (r"(\d{4})0(\d{2})", r"\1\2"),
     (r"(\d{4})[-./ ]0?(\d{2})", r"\1\2"),
     (r"0?(\d{2})[-./ ](\d{4})", r"\2\1"),
@@ -83,7 +83,7 @@ def _apply(step: str, text: "exp.Expr", alpha: int) -> "exp.Expr":
 
     match step:
         case "trim":
-            return call("trim", text, literal(_BLANKS))
+            return call("trim", text, literal(BLANKS))
         case "upper" | "lower":
             return call(step, text)
         case "nfc":
@@ -98,7 +98,7 @@ def _apply(step: str, text: "exp.Expr", alpha: int) -> "exp.Expr":
         case _:
             trimmed = _apply("trim", text, 0)
             found = trimmed
-            for pattern, parts in reversed(_PERIODS):
+            for pattern, parts in reversed(PERIODS):
                 spelled = call("regexp_replace", trimmed, literal(f"^{pattern}$"), literal(parts))
                 found = when(matches(trimmed, pattern), spelled, found)
             return found

@@ -17,6 +17,7 @@ from treadle.analyst.diagnose import data_findings
 from treadle.analyst.errors import unknown
 from treadle.analyst.filters import Filters
 from treadle.analyst.keys import Key, chosen_measures, conditions_of, shared_key
+from treadle.analyst.remote import load
 from treadle.analyst.rows import Side, Statement, build, places_of, settle
 from treadle.analyst.session import Bounds, Interrupt, Parameters, Session
 from treadle.analyst.terms import call, literal, named
@@ -100,6 +101,7 @@ def query(
         side = Side("a", 0, source, keys, measures, conditions_of(source, 0, [source], request.filters))
         side.open(session)
         settle([side], keys)
+        load(session, [side])
         total = _aggregate(session, side)
         places = [places_of(measure, side, at) for at, measure in enumerate(measures)]
         rows = _rows(session, side, order, request.limit or MOST_ROWS)
@@ -145,7 +147,7 @@ def _figures(side: Side) -> "Statement":
     parameters = Parameters()
     amounts = [side.amount(at) for at in range(len(side.measures))]
     keys = [f"k{at}" for at in range(len(side.keys))]
-    parts: dict[str, exp.Expr] = {"n": exp.Count(this=exp.Star())}
+    parts: dict[str, exp.Expr] = {"n": side.counted()}
     for at, (measure, amount) in enumerate(zip(side.measures, amounts, strict=True)):
         parts |= aggregates(measure, amount, side.name(at))
     total: exp.Expr = literal(1)
@@ -164,7 +166,7 @@ def _figures(side: Side) -> "Statement":
     extras = [name for name in parts if name.endswith(("_bad", "_nan"))]
     doubts = [(f"{side.name(at)}_bad", side, at) for at in range(len(amounts)) if f"{side.name(at)}_bad" in extras]
     statement = exp.Create(this=exp.to_table("figures"), kind="TABLE", expression=finished.select(*extras))
-    return statement, parameters, "figures", doubts
+    return [statement], parameters, "figures", doubts
 
 
 def _rows(session: Session, side: Side, order: Sequence[tuple[str, bool]], limit: int) -> list[tuple[Any, ...]]:

@@ -33,8 +33,8 @@ _ENGINE_TYPES: dict[str, str] = {
 Doubts = list[tuple[str, "Side", int]]
 """Columns that count what could not be read, each with the side and measure that it is of."""
 
-Statement = tuple["exp.Expr", Parameters, str, Doubts]
-"""A statement that creates a table, its values, the table's name and what may be doubtful in it."""
+Statement = tuple["Sequence[exp.Expr]", Parameters, str, Doubts]
+"""Statements that create and fill a table, their values, the table's name and what may be doubtful in it."""
 
 
 class Side:
@@ -63,6 +63,7 @@ class Side:
         self.scales: dict[int, Scale] = {}
         self._amounts: dict[int, Amount] = {}
         self.table: Table
+        self.pushed: Sequence[Filter] = ()
 
     def open(self, session: Session) -> None:
         """Makes the source readable."""
@@ -74,6 +75,20 @@ class Side:
     def settle(self, keys: Sequence[Key], conditions: Sequence[tuple[Key, Filter]]) -> None:
         """Takes the keys once their types are known."""
         self.keys, self.conditions = list(keys), list(conditions)
+
+    def take(self, table: Table, pushed: Sequence[Filter]) -> None:
+        """Takes the rows that a database has made, and which filters it has applied to them."""
+        self.table, self.pushed = table, pushed
+        self._amounts.clear()
+
+    def counted(self, mark: "exp.Column | None" = None) -> "exp.Expr":
+        """Returns how many rows of the source there are, in rows of which those of this side have a `mark`."""
+        from sqlglot import exp
+
+        if not self.table.weight:
+            return exp.Count(this=mark or exp.Star())
+        marked = mark or exp.column(f"n{self.letter}")
+        return cast(exp.Coalesce(this=exp.Sum(this=marked), expressions=[literal(0)]), "BIGINT")
 
     def name(self, at: int) -> str:
         """The column of measure number `at`."""
@@ -104,7 +119,8 @@ class Side:
         from sqlglot import exp
 
         columns = [named(self.value_of(key), f"k{at}") for at, key in enumerate(self.keys)]
-        columns.append(named(literal(1), f"n{self.letter}"))
+        weight: exp.Expr = exp.column(self.table.weight) if self.table.weight else literal(1)
+        columns.append(named(weight, f"n{self.letter}"))
         for at in range(len(self.measures)):
             amount = self.amount(at)
             columns.append(named(amount.value.copy(), self.name(at)))
@@ -112,12 +128,20 @@ class Side:
                 columns.append(named(cast(amount.bad.copy(), "INT"), f"{self.name(at)}_bad"))
             if amount.not_a_number is not None:
                 columns.append(named(cast(amount.not_a_number.copy(), "INT"), f"{self.name(at)}_nan"))
+            if amount.count is not None:
+                columns.append(named(amount.count.copy(), f"{self.name(at)}_n"))
+            if amount.size is not None:
+                columns.append(named(amount.size.copy(), f"{self.name(at)}_size"))
         return self.filtered(exp.select(*columns), parameters)
 
     def filtered(self, select: "exp.Select", parameters: Parameters) -> "exp.Select":
         """Returns `select` from this side's table where its filters hold."""
         select = select.from_(self.table.relation.copy())
-        conditions = [self._condition(key, condition, parameters) for key, condition in self.conditions]
+        conditions = [
+            self._condition(key, condition, parameters)
+            for key, condition in self.conditions
+            if condition not in self.pushed
+        ]
         return select.where(*conditions) if conditions else select
 
     def rescale(self, session: Session, at: int) -> None:
@@ -185,8 +209,8 @@ class Side:
     def _bound(self, key: Key, value: Scalar, parameters: Parameters) -> "exp.Expr":
 
         if key.type == "string":
-            return key.format.apply(cast(parameters.add(_text_of(value)), "VARCHAR"))
-        return cast(parameters.add(_typed(key, value)), _ENGINE_TYPES[key.type])
+            return key.format.apply(cast(parameters.add(text_of(value)), "VARCHAR"))
+        return cast(parameters.add(typed_value(key, value)), _ENGINE_TYPES[key.type])
 
 
 def typed_keys(sides: Sequence[Side], keys: Sequence[Key]) -> list[Key]:
@@ -236,8 +260,9 @@ def build(session: Session, make: Callable[[], Statement]) -> None:
     from sqlglot import exp
 
     for _ in range(2):
-        statement, parameters, name, doubts = make()
-        session.run(statement, parameters)
+        statements, parameters, name, doubts = make()
+        for statement in statements:
+            session.run(statement, parameters)
         if not doubts:
             return
         columns = [
@@ -269,15 +294,16 @@ def _as_text(column: "exp.Expr", kind: str) -> "exp.Expr":
     return text
 
 
-def _text_of(value: Scalar) -> str:
+def text_of(value: Scalar) -> str:
+    """The text of a filter's value."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _typed(key: Key, value: Scalar) -> object:
-    """The value as the key's type. Raises AnalystError if it is none."""
-    text = _text_of(value).strip()
+def typed_value(key: Key, value: Scalar) -> object:
+    """A filter's value as the key's type. Raises AnalystError if it is none."""
+    text = text_of(value).strip()
     try:
         match key.type:
             case "integer":

@@ -9,6 +9,7 @@ read.
 
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -17,12 +18,14 @@ from typing import TYPE_CHECKING, Any, Self
 from msgspec import Struct
 
 from treadle.analyst.catalog import Catalog, Source
-from treadle.analyst.errors import AnalystError
+from treadle.analyst.errors import AnalystError, NotEnoughMemory
 from treadle.analyst.terms import cast, literal
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
     from sqlglot import exp
+
+    from treadle.analyst.remote import Database
 
 Row = tuple[Any, ...]
 _BATCH = 10_000
@@ -104,6 +107,7 @@ class Session:
         sources: what may be read.
         bounds: what it may use.
         interrupt: stops it from outside.
+        tell: is told, in a few words, what is being done; may be called from another thread than the caller's.
 
     Raises:
         AnalystError: a file is missing or lies outside the catalogue's folders.
@@ -115,7 +119,10 @@ class Session:
         sources: Sequence[Source],
         bounds: Bounds | None = None,
         interrupt: Interrupt | None = None,
+        tell: Callable[[str], None] | None = None,
     ) -> None:
+        self.tell = tell or (lambda doing: None)
+        self.spill_is_full = False
         self.bounds = bounds or Bounds()
         self.interrupt = interrupt or Interrupt()
         self.files = {source.name: catalog.files(source) for source in sources}
@@ -125,6 +132,9 @@ class Session:
             self.files[source.name][0]: f"db{at}" for at, source in enumerate(sources) if source.kind == "duckdb"
         }
         self._staged = 0
+        self._stops: list[Callable[[], None]] = []
+        self.frames = catalog.frames
+        self.connections: dict[tuple[str, str], Database] = {}
 
     def __enter__(self) -> Self:
         import duckdb
@@ -139,6 +149,7 @@ class Session:
             raise
         self._stop = self._connection.interrupt
         self.interrupt.on_set(self._stop)
+        self._deadline = time.monotonic() + self.bounds.seconds
         self._timer = threading.Timer(self.bounds.seconds, self._time_out)
         self._timer.daemon = True
         self._timer.start()
@@ -150,8 +161,12 @@ class Session:
         self._timer.cancel()
         self._timer.join()
         self.interrupt.forget(self._stop)
-        self._connection.close()
-        self._folder.cleanup()
+        try:
+            for database in self.connections.values():
+                database.close()
+        finally:
+            self._connection.close()
+            self._folder.cleanup()
         if kind is None and self._stamp() != self._stamps:
             raise AnalystError("a file changed while it was read, so that the figures may mix old and new; ask again")
 
@@ -159,6 +174,25 @@ class Session:
     def folder(self) -> Path:
         """Where temporary files of this session may be put."""
         return Path(self._folder.name)
+
+    @property
+    def seconds_left(self) -> float:
+        """How long this session may still take."""
+        return self._deadline - time.monotonic()
+
+    def on_stop(self, stop: Callable[[], None]) -> None:
+        """Has `stop` called, from another thread, when the session is cancelled or its time is over."""
+        self._stops.append(stop)
+        self.interrupt.on_set(stop)
+
+    def forget(self, stop: Callable[[], None]) -> None:
+        """Undoes `on_stop`."""
+        self._stops.remove(stop)
+        self.interrupt.forget(stop)
+
+    def register(self, name: str, rows: object) -> None:
+        """Makes an Arrow table readable as `name`."""
+        self._connection.register(name, rows)
 
     def plain(self, file: Path) -> Path:
         """A path to the file that the engine does not take for a pattern."""
@@ -254,8 +288,15 @@ class Session:
             self.check()
             raise Cancelled("cancelled") from error
         except duckdb.OutOfMemoryException as error:
-            raise AnalystError(
-                f"this needs more memory than {self.bounds.memory}; ask for fewer dimensions or narrow it with filters"
+            raise self._no_memory(str(error)) from error
+        except duckdb.IOException as error:
+            if "Could not write" not in str(error):
+                raise AnalystError(f"the engine could not read the data: {_first_line(error)}") from error
+            # It writes nowhere but to its own folder.
+            self.spill_is_full = True
+            raise NotEnoughMemory(
+                f"the disk that holds {self.folder} cannot take more ({_first_line(error).rpartition(': ')[2]}); free "
+                f"some of it, set TMPDIR to a folder on a larger one, or narrow the question with filters"
             ) from error
         except duckdb.OutOfRangeException as error:
             raise AnalystError(
@@ -266,9 +307,22 @@ class Session:
         except duckdb.Error as error:
             raise AnalystError(f"the engine could not read the data: {_first_line(error)}") from error
 
+    def _no_memory(self, message: str) -> NotEnoughMemory:
+        if "max_temp_directory_size" not in message:
+            return NotEnoughMemory(
+                f"this needs more memory than {self.bounds.memory}; ask for fewer dimensions or narrow it with filters"
+            )
+        self.spill_is_full = True
+        return NotEnoughMemory(
+            f"this needs more memory than {self.bounds.memory}, and more than {self.bounds.spill} to spill to disk; "
+            f"ask for fewer dimensions or narrow it with filters"
+        )
+
     def _time_out(self) -> None:
         self._late = True
         self._connection.interrupt()
+        for stop in list(self._stops):
+            stop()
 
     def _stamp(self) -> list[tuple[Path, int, int]]:
         stamps = []

@@ -25,6 +25,9 @@ from treadle.tools.errors import nearest
 if TYPE_CHECKING:
     from sqlglot import exp
 
+    from treadle.analyst.pushdown import Partial
+    from treadle.analyst.remote import Remote
+
 _NATIVE_ENCODINGS = {"utf-8": "utf-8", "utf-16": "utf-16", "iso8859-1": "latin-1"}
 
 
@@ -49,12 +52,18 @@ class Table(Struct, frozen=True):
         columns: the engine's type of each column, by name.
         floating: columns of text whose values were floating-point numbers in the source.
         whole: whether all columns of the source are there, not only those that were wanted.
+        weight: the column that says how many rows of the source a row stands for; empty where that is one.
+        partials: for rows that stand for several, the columns that hold what is known of each measure, by its name.
+        remote: the database that the rows come from, where they are in one.
     """
 
     relation: "exp.Expr"
     columns: dict[str, str]
     floating: frozenset[str] = frozenset()
     whole: bool = True
+    weight: str = ""
+    partials: "Mapping[str, Partial]" = {}
+    remote: "Remote | None" = None
 
 
 class Reader(Protocol):
@@ -178,12 +187,34 @@ def read_json(session: Session, source: Source, demand: Demand) -> Table:
     return _staged(name, found, floating, list(seen))
 
 
+def read_frame(session: Session, source: Source, demand: Demand) -> Table:
+    """A frame that the application put into the catalogue."""
+    from sqlglot import exp
+
+    from treadle.analyst.frames import arrow_table
+
+    name = f"frame{list(session.frames).index(source.name)}"
+    session.register(name, arrow_table(source.name, session.frames[source.name]))
+    table = exp.to_table(name)
+    return Table(table, _described(session, table))
+
+
+def read_remote(session: Session, source: Source, demand: Demand) -> Table:
+    """A table or view of a database that makes the groups itself."""
+    from treadle.analyst.remote import open_remote
+
+    return open_remote(session, source, demand)
+
+
 READERS: dict[str, Reader] = {
     "csv": read_csv,
     "parquet": read_parquet,
     "duckdb": read_duckdb,
     "sqlite": read_sqlite,
     "json": read_json,
+    "frame": read_frame,
+    "postgres": read_remote,
+    "sqlalchemy": read_remote,
 }
 
 

@@ -7,7 +7,7 @@ NO_COLOR, nothing but plain text is printed.
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -50,7 +50,12 @@ def console(*, err: bool = False) -> "Console":
 
 
 def print_table(
-    columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequence[str] = (), whole: Sequence[str] = ()
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    right: Sequence[str] = (),
+    whole: Sequence[str] = (),
+    styles: Mapping[str, str] | None = None,
 ) -> None:
     """Prints a table on standard output.
 
@@ -59,8 +64,10 @@ def print_table(
         rows: their cells.
         right: the headings of the columns that are aligned to the right.
         whole: the headings of the columns that are not wrapped at a narrow terminal, besides the first and those.
+        styles: how cells that hold just such a word are shown, where colours are.
     """
     from rich import box
+    from rich.measure import Measurement
     from rich.table import Table
     from rich.text import Text
 
@@ -70,9 +77,13 @@ def print_table(
         is_whole = column in (columns[0], *right, *whole)
         table.add_column(column, justify="right" if column in right else "left", overflow="fold", no_wrap=is_whole)
     for row in rows:
-        table.add_row(*(Text(clean("" if cell is None else str(cell))) for cell in row))
+        texts = [clean("" if cell is None else str(cell)) for cell in row]
+        table.add_row(*(Text(text, style=(styles or {}).get(text, "")) for text in texts))
     if out.is_terminal:
-        out.print(table)
+        # A column that must stay whole is wrapped by the terminal itself rather than cut: no digit may be lost.
+        free = out.options.update(max_width=100_000)
+        out.width = max(out.width, Measurement.get(out, free, table).minimum)
+        out.print(table, soft_wrap=True)
         return
     with out.capture() as capture:
         out.print(table)

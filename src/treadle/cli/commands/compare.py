@@ -1,16 +1,22 @@
 """`treadle compare`: two sources side by side, by the engine, without a model."""
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from treadle.cli.catalogs import open_catalog, sources_option
-from treadle.cli.terminal import clean, print_json, print_table
+from treadle.cli.differences import print_comparison
+from treadle.cli.terminal import note, print_json
+from treadle.cli.working import working
 
 if TYPE_CHECKING:
-    from treadle.analyst import Comparison
+    from treadle.analyst import Export
+    from treadle.analyst.export import ExportFormat
 
+# What --json is without a file; no file can have this name.
+_STDOUT = "\0"
 _WHERE = re.compile(r"\s*(?P<dimension>[^=!<>]+?)\s*(?P<op>!=|<=|>=|=|<|>)\s*(?P<value>.*)", re.DOTALL)
 
 
@@ -34,12 +40,29 @@ _WHERE = re.compile(r"\s*(?P<dimension>[^=!<>]+?)\s*(?P<op>!=|<=|>=|=|<|>)\s*(?P
     "--top", type=click.IntRange(0, 10_000), default=20, show_default=True, help="Differences to list at most."
 )
 @sources_option
-@click.option("--json", "as_object", is_flag=True, help="Print a JSON object, amounts as text.")
+@click.option(
+    "--json", "json_file", is_flag=False, flag_value=_STDOUT, metavar="[FILE]",
+    help="Print the result as a JSON object, amounts as text; or write it to FILE, with every key.",
+)  # fmt: skip
+@click.option("--csv", "csv_file", type=click.Path(), metavar="FILE", help="Write every key to a CSV file.")
+@click.option(
+    "--parquet",
+    "parquet_file",
+    type=click.Path(),
+    metavar="FILE",
+    help="Write every key to a Parquet file, exact decimals.",
+)
+@click.option(
+    "--html", "html_file", type=click.Path(), metavar="FILE", help="Write a page with a chart, which opens offline."
+)
 def compare(
     a: str, b: str, by: str | None, measure: tuple[str, ...], where: tuple[str, ...], tolerance: str | None, top: int,
-    sources: str | None, as_object: bool,
+    sources: str | None, json_file: str | None, csv_file: str | None, parquet_file: str | None, html_file: str | None,
 ) -> int:  # fmt: skip
-    """Compare the sources A and B, of which A is the base of percentages."""
+    """Compare the sources A and B, of which A is the base of percentages.
+
+    Files are written when all is well, and replace older ones of the same kind.
+    """
     catalog = open_catalog(sources)
     from pydantic import ValidationError
 
@@ -60,13 +83,27 @@ def compare(
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise click.UsageError(f"{place}: {first['msg']}") from error
-    found = compared(catalog, request)
-    if as_object:
+    printing = json_file == _STDOUT
+    exports = _exports(json=None if printing else json_file, csv=csv_file, html=html_file, parquet=parquet_file)
+    found = working(lambda interrupt, tell: compared(catalog, request, interrupt=interrupt, exports=exports, tell=tell))
+    for export in exports:
+        note(f"written: {export.path}")
+    if printing:
         print_json(found.to_dict())
         return 0
     for one in (found, *found.more):
-        _print(one)
+        print_comparison(one)
     return 0
+
+
+def _exports(*, json: str | None, csv: str | None, html: str | None, parquet: str | None) -> "list[Export]":
+    from treadle.analyst import Export
+
+    files: list[tuple[ExportFormat, str | None]] = [("json", json), ("csv", csv), ("html", html), ("parquet", parquet)]
+    for name, file in files:
+        if file is not None and not file.strip():
+            raise click.BadParameter("the name of the file is empty", param_hint=f"'--{name}'")
+    return [Export(name, Path(file)) for name, file in files if file is not None]
 
 
 def _condition(item: str) -> dict[str, Any]:
@@ -78,40 +115,3 @@ def _condition(item: str) -> dict[str, Any]:
         values = [part.strip() for part in value.split(",")]
         return {"dimension": dimension, "op": "in" if op == "=" else "not in", "value": values}
     return {"dimension": dimension, "op": op, "value": value.strip()}
-
-
-def _print(found: "Comparison") -> None:
-    total = found.summary
-    click.echo(clean(f"{found.measure}: {found.source_a} (A) against {found.source_b} (B)"))
-    if found.filters:
-        click.echo(clean(f"where {' and '.join(found.filters)}"))
-    click.echo()
-    rows: list[list[object]] = []
-    if found.dimensions:
-        rows = [
-            [*(one.key.get(name) for name in found.dimensions), _amount(one.source_a_value),
-             _amount(one.source_b_value), _amount(one.diff), _percent(one.percentage_diff), one.status]
-            for one in found.top_differences
-        ]  # fmt: skip
-    label = ["total", *("" for _ in found.dimensions[1:])] if found.dimensions else []
-    totals = [total.total_source_a, total.total_source_b, total.total_diff]
-    rows.append([*label, *map(_amount, totals), _percent(total.total_percentage_diff), total.total_status])
-    figures = ["A", "B", "A - B", "%"]
-    print_table([*found.dimensions, *figures, "status"], rows, right=figures, whole=[*found.dimensions, "status"])
-    click.echo()
-    if len(found.top_differences) < total.differences:
-        click.echo(
-            f"The {len(found.top_differences)} largest of {total.differences:,} differences; the total is over all."
-        )
-    click.echo(clean(found.interpretation))
-    for warning in found.warnings:
-        click.echo(clean(f"Warning: {warning.message}"))
-    click.echo()
-
-
-def _amount(value: object) -> str:
-    return "" if value is None else f"{value:,f}"
-
-
-def _percent(value: float | None) -> str:
-    return "" if value is None else f"{value:,.2f}"

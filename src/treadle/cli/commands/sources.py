@@ -1,16 +1,36 @@
-"""`treadle sources`: what the data analyst can be asked about."""
+"""`treadle sources`: what the data analyst can be asked about; proposes and checks declarations of it."""
+
+from pathlib import Path
 
 import click
 
-from treadle.cli.catalogs import open_catalog, sources_option
-from treadle.cli.terminal import clean, print_json, print_table
+from treadle.cli.catalogs import missing_package, open_catalog, sources_option
+from treadle.cli.terminal import clean, note, print_json, print_table
 
 
-@click.command(short_help="List the data analyst's sources, or describe one.")
+class _Group(click.Group):
+    """Lists or describes sources unless `init` or `check` is asked for."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Puts the command that lists before what is no command."""
+        if not args or (args[0] not in self.commands and args[0] not in ("--help", "-h")):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_Group, short_help="List the data analyst's sources, or describe one.")
+def sources() -> None:
+    """List the data analyst's sources (`treadle sources`), or describe one (`treadle sources NAME`).
+
+    `treadle sources init FILES…` proposes a sources.yaml from data, `treadle sources check` tries every source.
+    """
+
+
+@sources.command("list", short_help="List the sources, or describe the source NAME.")
 @click.argument("name", required=False)
 @sources_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def sources(name: str | None, sources: str | None, as_json: bool) -> int:
+def list_sources(name: str | None, sources: str | None, as_json: bool) -> int:
     """List the sources, or describe the source NAME: its dimensions, its measures and where its data are."""
     catalog = open_catalog(sources)
     from treadle.analyst import describe
@@ -31,6 +51,8 @@ def sources(name: str | None, sources: str | None, as_json: bool) -> int:
     click.echo(clean(f"{source.name}: {source.description}".rstrip(": ")))
     for file in catalog.files(source):
         click.echo(f"{source.kind}: {file}{f', table {source.table}' if source.table else ''}")
+    if not source.path:
+        click.echo(f"{source.kind}: table {source.table}, where {source.dsn_env or 'the PG* variables'} says")
     for condition in source.default_filters:
         click.echo(clean(f"by default: {condition}"))
     click.echo()
@@ -38,3 +60,57 @@ def sources(name: str | None, sources: str | None, as_json: bool) -> int:
     members += [("measure", item.name, ", ".join(item.synonyms), item.description) for item in source.measures]
     print_table(["", "name", "also called", "description"], members)
     return 0
+
+
+@sources.command("init", short_help="Propose a sources.yaml from data.")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--output", "-o", type=click.Path(path_type=Path), help="Write it to this file, which must not exist.")
+def init(files: tuple[Path, ...], output: Path | None) -> int:
+    """Look at FILES (CSV, Parquet, JSON, DuckDB, SQLite) and print a sources.yaml for them.
+
+    It says of each column what it was taken for, and why: look through it before you rely on it.
+    """
+    if missing := missing_package():
+        raise click.UsageError(f"the data analyst needs {missing}: pip install 'treadle[analyst]'")
+    if output is not None and output.exists():
+        raise click.UsageError(f"{output} exists already; name another file, or remove it first")
+    from treadle.analyst import declaration, propose
+
+    folder = Path.cwd() if output is None else output.parent
+    text = declaration([(file, proposal) for file in files for proposal in propose(file)], folder)
+    if output is None:
+        click.echo(text, nl=False)
+        return 0
+    try:
+        with output.open("x", encoding="utf-8") as out:
+            out.write(text)
+    except OSError as error:
+        raise click.UsageError(f"{output} cannot be written: {error.strerror}") from error
+    note(f"wrote {output}; look through it, then: treadle sources check --sources {output}")
+    return 0
+
+
+@sources.command("check", short_help="Try every source and say what is wrong.")
+@click.argument("names", nargs=-1)
+@sources_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def check(names: tuple[str, ...], sources: str | None, as_json: bool) -> int:
+    """Connect to every source, or to those that are NAMED, and say what is wrong. Exit code 1 if anything is."""
+    catalog = open_catalog(sources)
+    from msgspec import to_builtins
+
+    from treadle.analyst import check as check_source
+
+    chosen = [catalog.source(name) for name in names] or list(catalog.sources.values())
+    found = [check_source(catalog, source) for source in chosen]
+    if as_json:
+        print_json(to_builtins(found))
+    else:
+        for one in found:
+            rows = "" if one.rows is None else f", {one.rows:,} rows"
+            click.echo(clean(f"{one.source}: {'wrong' if one.problems else 'good'}{rows}"))
+            for text in one.problems:
+                click.echo(clean(f"  wrong: {text}"))
+            for text in one.warnings:
+                click.echo(clean(f"  note: {text}"))
+    return 1 if any(one.problems for one in found) else 0

@@ -1,0 +1,96 @@
+"""Check: whether each source can be read as it is declared, and all that is wrong with it."""
+
+from msgspec import Struct
+
+from treadle.analyst.catalog import Catalog, Source
+from treadle.analyst.errors import AnalystError
+from treadle.analyst.query import QueryRequest, query
+from treadle.analyst.session import Bounds, Cancelled, Interrupt, Session
+from treadle.analyst.tables import Demand, open_table
+
+Asked = list[tuple[list[str], str | None]]
+"""What is asked of a source, one after the other: dimensions to group by, and a measure."""
+
+
+class Checked(Struct, frozen=True):
+    """What was found of a source.
+
+    Attributes:
+        source: its name.
+        rows: how many rows pass its default filters; None if that could not be found out.
+        problems: what is wrong; nothing where all is well.
+        warnings: what is right but should be known.
+    """
+
+    source: str
+    rows: int | None
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def check(
+    catalog: Catalog, source: Source, *, bounds: Bounds | None = None, interrupt: Interrupt | None = None
+) -> Checked:
+    """Connects to a source, looks for its columns, and adds all its measures up once.
+
+    Args:
+        catalog: where the source is.
+        source: what to check.
+        bounds: what it may use.
+        interrupt: stops it from another thread.
+
+    Raises:
+        Cancelled: the interrupt was set.
+    """
+    problems: list[str] = []
+    members = [(item.name, Demand((item,), ())) for item in source.dimensions]
+    members += [(item.name, Demand((), (item,))) for item in source.measures]
+    try:
+        with Session(catalog, [source], bounds, interrupt) as session:
+            open_table(session, source, Demand((), ()))
+            missing = set()
+            for name, demand in members:
+                try:
+                    open_table(session, source, demand)
+                except Cancelled:
+                    raise
+                except AnalystError as error:
+                    missing.add(name)
+                    problems.append(f"{name}: {error}")
+    except Cancelled:
+        raise
+    except AnalystError as error:
+        return Checked(source.name, None, (str(error),))
+    asked: Asked = [([], measure.name) for measure in source.measures if measure.name not in missing]
+    asked += [([item.name], None) for item in source.dimensions if item.type and item.name not in missing]
+    rows, warnings = _figures(catalog, source, asked, problems, bounds, interrupt)
+    if rows == 0:
+        held = f" that passes {' and '.join(map(str, source.default_filters))}" if source.default_filters else ""
+        warnings.append(f"it has no row{held}")
+    return Checked(source.name, rows, tuple(problems), tuple(dict.fromkeys(warnings)))
+
+
+def _figures(
+    catalog: Catalog,
+    source: Source,
+    asked: Asked,
+    problems: list[str],
+    bounds: Bounds | None,
+    interrupt: Interrupt | None,
+) -> tuple[int | None, list[str]]:
+    rows: int | None = None
+    warnings: list[str] = []
+    for dimensions, measure in asked:
+        request = QueryRequest(
+            source=source.name, dimensions=dimensions, measures=[] if measure is None else [measure], limit=1
+        )
+        try:
+            found = query(catalog, request, bounds=bounds, interrupt=interrupt)
+        except Cancelled:
+            raise
+        except AnalystError as error:
+            problems.append(f"{measure or dimensions[0]}: {error}")
+        else:
+            rows = found.source_rows
+            warnings += found.warnings
+    return rows, warnings

@@ -1,0 +1,176 @@
+"""The page of a comparison: one HTML file with everything in it, to be opened offline, printed or sent.
+
+Nothing is fetched and no script runs (the page forbids both to itself); every value is escaped and kept to its own
+writing direction. It follows the reader's light or dark setting. Its neighbour `export_chart` draws.
+"""
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from html import escape
+
+from treadle.analyst.classify import money, percent
+from treadle.analyst.comparison import Comparison, Part
+from treadle.analyst.export_chart import CLASSES, classes_chart, differences_chart
+
+_STYLE = """
+:root { color-scheme: light dark; --paper: #fff; --ink: #1c2024; --faint: #60646c; --line: #d9d9e0; --stripe: #f6f6f9;
+  --match: #2b8a3e; --minor: #b35c00; --major: #c92a2a; --missing: #5f3dc4; --bar: #3b6fb6; }
+@media (prefers-color-scheme: dark) { :root { --paper: #15171a; --ink: #edeef0; --faint: #a6abb3; --line: #3a3f45;
+  --stripe: #1d2024; --match: #69db7c; --minor: #ffa94d; --major: #ff8787; --missing: #b197fc; --bar: #74a9e8; } }
+* { box-sizing: border-box }
+body { margin: 0 auto; padding: 1.5rem; max-width: 72rem; background: var(--paper); color: var(--ink);
+  font: 16px/1.5 system-ui, sans-serif }
+h1 { font-size: 1.5rem; margin: 0 } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem }
+p { max-width: 60rem } .faint { color: var(--faint) }
+.warnings { border-left: 4px solid var(--minor); padding: .1rem 0 .1rem 1rem; margin: 1rem 0 }
+.scroll { overflow-x: auto } .scroll:focus { outline: 2px solid var(--bar) }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
+caption { text-align: left; color: var(--faint); padding: .25rem 0 }
+th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top }
+thead th { border-bottom: 2px solid var(--faint) } tbody tr:nth-child(even) { background: var(--stripe) }
+tbody th { font-weight: normal } tfoot th, tfoot td { font-weight: 600; border-top: 2px solid var(--faint) }
+.n { text-align: right; white-space: nowrap } .match { color: var(--match) } .minor_diff { color: var(--minor) }
+.major_diff { color: var(--major) } .missing_in_a, .missing_in_b { color: var(--missing) }
+svg { display: block; max-width: 100%; height: auto } svg text { fill: var(--ink); font: 13px system-ui, sans-serif }
+@media print { body { max-width: none; padding: 0 } .scroll { overflow: visible } }
+"""
+
+# Characters that a page may not hold, or that could not be seen in it.
+_UNSEEN = {code: "\ufffd" for code in (*range(9), 11, 12, *range(14, 32), *range(127, 160), 0xFFFE, 0xFFFF)}
+_UNSEEN |= dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
+
+
+def page(found: Comparison) -> str:
+    """Returns the comparison as one self-contained HTML page: its differences, as a table and as a chart."""
+    title = f"{found.source_a} against {found.source_b}"
+    sections = "".join(_measure(one, number) for number, one in enumerate((found, *found.more)))
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{shown(title)}</title>\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<style>{_STYLE}</style>\n</head>\n'
+        f"<body>\n<main>\n<h1>{_isolated(title)}</h1>\n{_conditions(found)}{sections}</main>\n</body>\n</html>\n"
+    )
+
+
+def shown(value: object) -> str:
+    """A value as text that is safe in HTML and SVG, in content and in quoted attributes."""
+    return escape("(none)" if value is None else str(value).translate(_UNSEEN))
+
+
+def _isolated(value: object) -> str:
+    return f"<bdi>{shown(value)}</bdi>"
+
+
+def _conditions(found: Comparison) -> str:
+    said = [("where", found.filters), (f"by default in {found.source_a}", found.filters_a),
+            (f"by default in {found.source_b}", found.filters_b)]  # fmt: skip
+    parts = [f"{shown(label)} {_isolated(' and '.join(held))}" for label, held in said if held]
+    return f'<p class="faint">{"; ".join(parts) or "all rows"}</p>\n'
+
+
+def _measure(found: Comparison, number: int) -> str:
+    heading = shown(f"{found.measure} ({found.unit})" if found.unit else found.measure)
+    warnings = "".join(f"<li>{shown(item.message)}</li>" for item in found.warnings)
+    if warnings:
+        warnings = f'<div class="warnings" role="note" aria-label="Warnings"><ul>{warnings}</ul></div>\n'
+    limits = found.tolerance
+    rule = (
+        f"Figures match within {money(limits.absolute, found.unit)}. A difference is minor below "
+        f"{money(limits.materiality, found.unit)} and below {percent(limits.relative * 100)} of A, else major."
+    )
+    return (
+        f'<section aria-labelledby="m{number}">\n<h2 id="m{number}">{heading}</h2>\n'
+        f"<p>{shown(found.interpretation)}</p>\n{warnings}"
+        f"{classes_chart(found.summary, number, shown)}{_classes(found)}"
+        f"{differences_chart(found, number, shown)}{_differences(found)}{_parts(found)}"
+        f'<p class="faint">{shown(rule)}</p>\n</section>\n'
+    )
+
+
+def _classes(found: Comparison) -> str:
+    total = found.summary
+    rows = [
+        [f'<span class="{name}">{shown(label)}</span>', f"{count:,}", _share(count, total.total_rows)]
+        for name, label, count in ((name, label, getattr(total, field)) for name, field, label in CLASSES)
+    ]
+    foot = ["all", f"{total.total_rows:,}", ""]
+    return _table("Keys by class", ["class", "keys", "% of keys"], rows, foot, figures=2)
+
+
+def _differences(found: Comparison) -> str:
+    total, count = found.summary, len(found.top_differences)
+    heads = [*found.dimensions, f"A: {found.source_a}", f"B: {found.source_b}", "A − B", "% of A"]
+    rows = []
+    for one in found.top_differences:
+        figures = [_amount(one.source_a_value), _amount(one.source_b_value), _amount(one.diff)]
+        label = one.status.replace("_", " ")
+        rows.append(
+            [*(_isolated(one.key.get(name)) for name in found.dimensions), *figures, _percentage(one.percentage_diff),
+             f'<span class="{one.status}">{shown(label)}</span>', shown(one.reason)]
+        )  # fmt: skip
+    totals = [_amount(total.total_source_a), _amount(total.total_source_b), _amount(total.total_diff)]
+    state = (total.total_status or "").replace("_", " ")
+    foot = ["total", *([""] * (len(found.dimensions) - 1)), *totals, _percentage(total.total_percentage_diff), state,
+            shown(total.total_reason)]  # fmt: skip
+    if not found.dimensions:
+        heads, rows = ["", *heads], [["all", *row] for row in rows]
+    caption = f"The {count:,} largest of {total.differences:,} differences; the total is over all keys"
+    return _table(caption, [*heads, "status", "why"], rows, foot, figures=4, words=2)
+
+
+def _parts(found: Comparison) -> str:
+    return "".join(_part(name, parts) for name, parts in found.by_dimension.items() if parts)
+
+
+def _part(name: str, parts: Sequence[Part]) -> str:
+    rows = [
+        [_isolated(part.value), _amount(part.source_a_value), _amount(part.source_b_value),
+         _amount(part.absolute_diff), f"{part.share:,.2f}", f"{part.differences:,}", f"{part.rows:,}"]
+        for part in parts
+    ]  # fmt: skip
+    heads = [name, "A", "B", "|A − B|", "% of all differences", "keys that differ", "keys"]
+    return _table(f"Where the differences are, by {name}", heads, rows, [], figures=6)
+
+
+def _table(
+    caption: str,
+    heads: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    foot: Sequence[str],
+    *,
+    figures: int,
+    words: int = 0,
+) -> str:
+    """A table whose cells are HTML already; before its last `words` columns stand `figures` columns of numbers."""
+    first = len(heads) - figures - words
+    numeric = range(first, first + figures)
+
+    def cell(at: int, text: str, tag: str = "td", scope: str = "") -> str:
+        kind = ' class="n"' if at in numeric else ""
+        return f"<{tag}{scope}{kind}>{text}</{tag}>"
+
+    def row(cells: Sequence[str]) -> str:
+        rest = [cell(at, text) for at, text in enumerate(cells) if at]
+        named = cell(0, cells[0], "th", ' scope="row"')
+        return f"<tr>{named}{''.join(rest)}</tr>"
+
+    head = "".join(cell(at, shown(text), "th", ' scope="col"') for at, text in enumerate(heads))
+    body = "\n".join(row(cells) for cells in rows)
+    end = f"<tfoot>{row(foot)}</tfoot>" if foot else ""
+    return (
+        f'<div class="scroll" role="region" aria-label="{shown(caption)}" tabindex="0"><table>'
+        f"<caption>{shown(caption)}</caption><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody>{end}</table></div>\n"
+    )
+
+
+def _amount(value: Decimal | None) -> str:
+    return "" if value is None else f"{value:,f}".replace("-", "−")
+
+
+def _percentage(value: float | None) -> str:
+    return "" if value is None else f"{value:,.2f}"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part * 100 / whole:,.2f}" if whole else ""

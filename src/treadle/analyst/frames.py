@@ -1,0 +1,35 @@
+"""Frames: data that the application already holds, as Arrow tables.
+
+pandas and Polars are never imported here: what they make is recognised by its own methods. Needs pyarrow, which is
+imported when the first frame is read.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from treadle.analyst.errors import AnalystError
+
+
+def arrow_table(name: str, frame: object) -> Any:
+    """Returns the frame as an Arrow table, decimals exact.
+
+    Raises:
+        AnalystError: it is no frame, or has a column of several types.
+    """
+    if not hasattr(frame, "__arrow_c_stream__"):
+        collect = " (call .collect() on it)" if hasattr(frame, "collect") else ""
+        raise AnalystError(
+            f"source {name!r} is a {type(frame).__name__}{collect}; give an Arrow table, or a pandas or Polars frame",
+            argument="source",
+            given=name,
+        )
+    try:
+        pyarrow = import_module("pyarrow")
+    except ImportError as error:
+        raise AnalystError(f"source {name!r} is a frame, which needs pyarrow: pip install 'treadle[frames]'") from error
+    if isinstance(frame, pyarrow.RecordBatchReader):
+        raise AnalystError(f"source {name!r} can be read only once; give what .read_all() returns", given=name)
+    try:
+        return pyarrow.table(frame)
+    except (pyarrow.ArrowException, ValueError, TypeError) as error:
+        raise AnalystError(f"source {name!r}: the frame cannot be held exactly: {error}", given=name) from error

@@ -1,0 +1,237 @@
+"""Remote sources: their groups, made by the database that holds them, as rows of a session.
+
+A database is connected to once a session, read-only and for no longer than the session may take. Its sources are read
+together where it can do so in one statement. What comes back are groups, staged as text with every digit; from there on
+they are rows like any other, each standing for as many as it was made of. Neighbours: `pushdown` (the statement),
+`narrowing` (its filters), `postgres` and `sqlalchemy_source` (the connections).
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from treadle.analyst.catalog import Source
+from treadle.analyst.errors import AnalystError
+from treadle.analyst.filters import Filter
+from treadle.analyst.keys import Key
+from treadle.analyst.narrowing import narrowing
+from treadle.analyst.pushdown import Column, Dialect, Groups, Partial, grouped
+from treadle.analyst.session import Parameters, Session
+from treadle.analyst.tables import Demand, Table
+from treadle.analyst.terms import cast, literal, named
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from treadle.analyst.rows import Side
+
+Texts = Sequence[str | None]
+
+
+class Database(Protocol):
+    """A connection to a database; one thread at a time."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """How it is spoken to."""
+
+    def columns(self, source: Source) -> dict[str, Column]:
+        """Returns the columns of the source's table. Raises AnalystError if there is no such table."""
+
+    def rows(
+        self,
+        sources: Sequence[Source],
+        groups: Sequence[Groups],
+        parameters: Parameters,
+        floating: set[tuple[int, str]],
+    ) -> Iterator[Texts]:
+        """Yields the rows of all aggregates, the number of each's aggregate first.
+
+        Args:
+            sources: what each aggregate is of.
+            groups: the aggregates.
+            parameters: their values.
+            floating: takes the number and column of what turned out to be floating-point numbers.
+
+        Raises:
+            AnalystError: the database could not do it, took too long, or went away.
+        """
+
+    def close(self) -> None:
+        """Ends the connection."""
+
+
+class Remote(Struct, frozen=True):
+    """Where the groups of a table come from."""
+
+    database: Database
+    source: Source
+    columns: dict[str, Column]
+
+
+def open_remote(session: Session, source: Source, demand: Demand) -> Table:
+    """Connects to a source's database; its groups come with `load`, when it is known what is asked of them."""
+    from sqlglot import exp
+
+    database = session.connections.get(address_of(source))
+    if database is None:
+        database = _CONNECT[source.kind](session, source)
+        session.connections[address_of(source)] = database
+    columns = database.columns(source)
+    types = {name: column.engine_type for name, column in columns.items()}
+    return Table(exp.null(), types, whole=False, remote=Remote(database, source, columns))
+
+
+def load(session: Session, sides: Sequence["Side"]) -> None:
+    """Fetches the groups of those sides that are remote, in one statement a database where it can do that.
+
+    Args:
+        session: takes the groups.
+        sides: open, their keys and conditions settled.
+    """
+    found: dict[int, list[tuple[Side, Remote]]] = {}
+    for side in sides:
+        if (remote := side.table.remote) is not None:
+            found.setdefault(id(remote.database), []).append((side, remote))
+    for together in found.values():
+        session.tell(f"asking the database of {' and '.join(side.source.name for side, _ in together)}")
+        parameters = Parameters()
+        wanted = [_Wanted.of(side, remote, parameters) for side, remote in together]
+        for (side, _), each, table in zip(together, wanted, _staged(session, wanted, parameters), strict=True):
+            side.take(table, each.pushed)
+
+
+def unfiltered(session: Session, side: "Side", key: Key) -> Table:
+    """Returns the rows of a side whatever its filters, as far as the values of `key` go."""
+    remote = side.table.remote
+    if remote is None:
+        return side.table
+    dimension = key.members[side.index]
+    groups = grouped(remote.database.dialect, remote.source, remote.columns, [dimension], [])
+    return next(_staged(session, [_Wanted(remote, groups, ())], Parameters()))
+
+
+class _Wanted(Struct, frozen=True):
+    """What is asked of a database for one side, and the filters that it decides."""
+
+    remote: Remote
+    groups: Groups
+    pushed: tuple[Filter, ...]
+
+    @classmethod
+    def of(cls, side: "Side", remote: Remote, parameters: Parameters) -> "_Wanted":
+        dialect = remote.database.dialect
+        conditions: list[exp.Expr] = []
+        pushed: list[Filter] = []
+        dimensions = [key.members[side.index] for key in side.keys]
+        dimensions += [side.source.dimension(item.currency) for item in side.measures if item.currency]
+        for key, condition in side.conditions:
+            member = key.members[side.index]
+            name = member.source_column
+            found = narrowing(dialect, key, name, remote.columns[name], condition, parameters)
+            if found is not None:
+                conditions.append(found.condition)
+            if found is not None and found.exact:
+                pushed.append(condition)
+            else:
+                dimensions.append(member)
+        distinct = list({item.source_column: item for item in dimensions}.values())
+        groups = grouped(dialect, side.source, remote.columns, distinct, side.measures, conditions)
+        return cls(remote, groups, tuple(pushed))
+
+
+def _staged(session: Session, wanted: Sequence[_Wanted], parameters: Parameters) -> Iterator[Table]:
+    """The groups of each, once they are all in the session."""
+    database = wanted[0].remote.database
+    floating: set[tuple[int, str]] = set()
+    groups = [each.groups for each in wanted]
+    width = max(len(each.names) for each in groups)
+    weights = {str(at): each.names.index("w") + 1 for at, each in enumerate(groups)}
+    rows = database.rows([each.remote.source for each in wanted], groups, parameters, floating)
+    # A total over no rows at all comes back as one row, which stands for none.
+    kept = (row for row in rows if row[weights[row[0] or ""]] != "0")
+    table = session.stage(["part", *(f"t{at}" for at in range(width))], kept)
+    for at, each in enumerate(wanted):
+        yield _table(table, at, each, {name for part, name in floating if part == at})
+
+
+def _table(staged: str, part: int, wanted: _Wanted, floating: set[str]) -> Table:
+    from sqlglot import exp
+
+    remote, groups = wanted.remote, wanted.groups
+    prefix = "_"
+    while any(item.source_column.startswith(prefix) for item in groups.dimensions):
+        prefix += "_"
+    chosen: list[exp.Expr] = []
+    types: dict[str, str] = {}
+    for at, name in enumerate(groups.names):
+        value: exp.Expr = exp.column(f"t{at}")
+        if at < len(groups.dimensions):
+            column = groups.dimensions[at].source_column
+            types[column] = remote.columns[column].engine_type
+            value = exp.Alias(this=cast(value, types[column]), alias=exp.to_identifier(column, quoted=True))
+        else:
+            value = named(cast(value, "HUGEINT") if name == "w" else value, prefix + name)
+        chosen.append(value)
+    rows = exp.select(*chosen).from_(staged)
+    rows = rows.where(exp.EQ(this=exp.column("part"), expression=literal(str(part))))
+    return Table(
+        rows.subquery("groups_of_it"),
+        types,
+        whole=False,
+        weight=f"{prefix}w",
+        partials={name: _prefixed(partial, prefix, floating) for name, partial in groups.partials.items()},
+        remote=remote,
+    )
+
+
+def _prefixed(partial: Partial, prefix: str, floating: set[str]) -> Partial:
+    names = {
+        field: prefix + getattr(partial, field)
+        for field in ("value", "count", "size", "nan", "guard")
+        if getattr(partial, field)
+    }
+    column = Column("floating") if partial.value in floating else partial.column
+    return replace(partial, column=column, **names)
+
+
+def address_of(source: Source) -> tuple[str, str]:
+    """What makes two sources of one database: the kind and where it is. Not to be shown: it may hold a password."""
+    import os
+
+    return source.kind, os.environ.get(source.dsn_env, "") if source.dsn_env else ""
+
+
+def connection_string(source: Source) -> str:
+    """The value of the environment variable that says where the source is. Raises AnalystError if it is not set."""
+    import os
+
+    if not source.dsn_env:
+        return ""
+    value = os.environ.get(source.dsn_env, "")
+    if not value:
+        raise AnalystError(
+            f"source {source.name!r}: the environment variable {source.dsn_env}, which says where its database is, is "
+            f"not set",
+            argument="source",
+            given=source.name,
+            variable=source.dsn_env,
+        )
+    return value
+
+
+def _postgres(session: Session, source: Source) -> Database:
+    from treadle.analyst.postgres import connect
+
+    return connect(session, source)
+
+
+def _sqlalchemy(session: Session, source: Source) -> Database:
+    from treadle.analyst.sqlalchemy_source import connect
+
+    return connect(session, source)
+
+
+_CONNECT: Mapping[str, Callable[[Session, Source], Database]] = {"postgres": _postgres, "sqlalchemy": _sqlalchemy}

@@ -1,0 +1,223 @@
+"""Every other database: a connection through SQLAlchemy, for whatever engine it has a driver for.
+
+The statement is the one of `pushdown`, in the words that SQLGlot has for the database; names are quoted, values are
+bound. How a database is kept from being written to differs, so that no other statement than that SELECT, and what
+SQLAlchemy asks to describe the table, is ever sent; give it a user that may only read. Where it is comes from an
+environment variable that holds a SQLAlchemy URL, nothing of which is ever put into an error.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import date, datetime, time
+from decimal import Decimal
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from treadle.analyst.catalog import Source
+from treadle.analyst.errors import AnalystError
+from treadle.analyst.pushdown import Column, ColumnKind, Dialect, Groups
+from treadle.analyst.remote import Texts, connection_string
+from treadle.analyst.session import Parameters, Session
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+_BATCH = 1000
+
+# What SQLGlot calls the databases that SQLAlchemy calls otherwise; SAP HANA and all others get standard SQL.
+_DIALECTS = {"postgresql": "postgres", "mssql": "tsql", "mariadb": "mysql", "awsathena": "athena"}
+_SPOKEN = (
+    "athena", "bigquery", "clickhouse", "databricks", "doris", "duckdb", "exasol", "hive", "mysql", "oracle", "presto",
+    "redshift", "snowflake", "spark", "sqlite", "starrocks", "teradata", "trino",
+)  # fmt: skip
+
+
+def connect(session: Session, source: Source) -> "Alchemy":
+    """Connects to the database of a source.
+
+    Raises:
+        AnalystError: SQLAlchemy or the database's driver is missing, the variable is not set or holds no URL, or the
+            database cannot be reached.
+    """
+    try:
+        from sqlalchemy import create_engine
+        from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+        from sqlalchemy.pool import NullPool
+    except ImportError as error:
+        raise AnalystError(
+            f"source {source.name!r} is read through SQLAlchemy: pip install 'treadle[sqlalchemy]' and the driver of "
+            f"its database"
+        ) from error
+    where = f"source {source.name!r}: "
+    session.check()
+    try:
+        engine = create_engine(connection_string(source), poolclass=NullPool, hide_parameters=True)
+        return Alchemy(session, engine, engine.connect())
+    except ImportError as error:
+        raise AnalystError(f"{where}the driver of its database is not installed: {error.name}") from None
+    except NoSuchModuleError:
+        raise AnalystError(f"{where}no driver for the database that {source.dsn_env} names is installed") from None
+    except ArgumentError:
+        raise AnalystError(f"{where}{source.dsn_env} does not hold a SQLAlchemy URL") from None
+    except SQLAlchemyError as error:
+        told = type(getattr(error, "orig", None) or error).__name__
+        raise AnalystError(f"{where}the database that {source.dsn_env} names cannot be reached ({told})") from None
+
+
+class Alchemy:
+    """An open connection; see `treadle.analyst.remote.Database`."""
+
+    def __init__(self, session: Session, engine: "Engine", connection: "Connection") -> None:
+        self._session, self._engine, self._connection = session, engine, connection
+        name = engine.dialect.name
+        self.dialect = Dialect(_DIALECTS.get(name, name if name in _SPOKEN else ""))
+        session.on_stop(self._cancel)
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._session.forget(self._cancel)
+        from sqlalchemy.exc import SQLAlchemyError
+
+        # A connection that is lost already cannot be closed; whoever was reading from it has been told.
+        with suppress(SQLAlchemyError):
+            self._connection.close()
+        self._engine.dispose()
+
+    def columns(self, source: Source) -> dict[str, Column]:
+        """The columns of a table or view."""
+        from sqlalchemy import inspect
+        from sqlalchemy.exc import NoSuchTableError, SQLAlchemyError
+
+        schema, _, table = source.table.rpartition(".")
+        try:
+            found = inspect(self._connection).get_columns(table, schema or None)
+        except NoSuchTableError:
+            found = []
+        except SQLAlchemyError as error:
+            raise self._told(error, source) from None
+        if not found:
+            raise AnalystError(
+                f"source {source.name!r}: its database has no table {source.table!r}; write it as schema.table, in the "
+                f"case that the database has it in",
+                argument="source",
+                given=source.table,
+            )
+        return {str(column["name"]): _column(column["type"]) for column in found}
+
+    def rows(
+        self,
+        sources: Sequence[Source],
+        groups: Sequence[Groups],
+        parameters: Parameters,
+        floating: set[tuple[int, str]],
+    ) -> Iterator[Texts]:
+        """The groups of each source, one statement after the other."""
+        from sqlalchemy import text
+        from sqlalchemy.exc import SQLAlchemyError
+
+        self._session.check()
+        width = max(len(each.names) for each in groups)
+        for at, (source, each) in enumerate(zip(sources, groups, strict=True)):
+            sql, names = statement_text(each, self.dialect)
+            bound = text(sql).bindparams(**{name: parameters.values[name] for name in names})
+            filler = [None] * (width - len(each.names))
+            try:
+                for row in self._connection.execution_options(stream_results=True, max_row_buffer=_BATCH).execute(
+                    bound
+                ):
+                    yield [str(at), *_texts(row, source, each, at, floating), *filler]
+            except SQLAlchemyError as error:
+                raise self._told(error, source) from None
+
+    def _cancel(self) -> None:
+        """Stops the statement by the driver's own means, if it has any; else it ends by itself."""
+        driver: Any = self._connection.connection.dbapi_connection
+        for name in ("cancel_safe", "interrupt", "cancel"):
+            stop = getattr(driver, name, None)
+            if callable(stop):
+                # Called from another thread while the driver works: what it says of that cannot change the outcome.
+                with suppress(Exception):
+                    stop()
+                return
+
+    def _told(self, error: Exception, source: Source) -> AnalystError:
+        """What went wrong. Drivers put hosts and users into their words: the kind of failure is told, no more."""
+        self._session.check()
+        told = type(getattr(error, "orig", None) or error).__name__
+        return AnalystError(
+            f"source {source.name!r}: its database could not do it ({told}); look into the database's own log for why"
+        )
+
+
+def statement_text(groups: Groups, dialect: Dialect) -> tuple[str, list[str]]:
+    """Returns the statement in the words of a database for SQLAlchemy's `text`, and the names of its parameters."""
+    from sqlglot import exp
+
+    statement = groups.statement.copy()
+    for name in statement.find_all(exp.Identifier):
+        name.set("this", name.this.replace(":", "\\:"))
+    names: list[str] = []
+    for placeholder in list(statement.find_all(exp.Placeholder)):
+        names.append(str(placeholder.this))
+        placeholder.replace(exp.Var(this=f":{placeholder.this}"))
+    return statement.sql(dialect=dialect.name), names
+
+
+def _column(kind: Any) -> Column:
+    """A column by SQLAlchemy's type."""
+    from sqlalchemy import types
+
+    known: list[tuple[type, ColumnKind]] = [
+        (types.Boolean, "boolean"),
+        (types.Integer, "integer"),
+        (types.Float, "floating"),
+        (types.Numeric, "decimal"),
+        (types.DateTime, "timestamp"),
+        (types.Date, "date"),
+        (types.Enum, "text"),
+        (types.String, "text"),
+    ]
+    found: ColumnKind = next((mine for theirs, mine in known if isinstance(kind, theirs)), "other")
+    if found == "timestamp" and kind.timezone:
+        found = "zoned"
+    scale = kind.scale if found == "decimal" else 0 if found == "integer" else None
+    return Column(found, scale, str(kind).lower() if found != "other" else type(kind).__name__.lower())
+
+
+def _texts(
+    row: Sequence[Any], source: Source, groups: Groups, at: int, floating: set[tuple[int, str]]
+) -> Iterator[str | None]:
+    guards = {partial.guard for partial in groups.partials.values()} - {""}
+    for name, value in zip(groups.names, row, strict=True):
+        if isinstance(value, float) and not name.startswith("d"):
+            floating.add((at, name))
+            if not isfinite(value):
+                raise AnalystError(f"source {source.name!r} holds NaN or infinity, which cannot be added up")
+        if name in guards and value:
+            raise AnalystError(
+                f"source {source.name!r}: {value} rows hold text where an amount should be, which this database adds "
+                f"up as another number; declare it as 'kind: sqlite', which reads text exactly"
+            )
+        yield _text(value, source)
+
+
+def _text(value: Any, source: Source) -> str | None:
+    match value:
+        case None | str():
+            return value
+        case bool():
+            return str(value).lower()
+        case Decimal():
+            return format(value, "f")
+        case int():
+            return str(value)
+        case float():
+            return repr(value)
+        case datetime():
+            return value.isoformat(" ")
+        case date() | time():
+            return value.isoformat()
+        case bytes() | bytearray() | memoryview():
+            raise AnalystError(f"source {source.name!r}: a dimension holds binary data")
+        case _:
+            return str(value)

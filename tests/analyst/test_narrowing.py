@@ -1,0 +1,87 @@
+"""What is pushed down lets pass at least every row that the filter lets pass."""
+
+from typing import Any
+
+import duckdb
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from treadle.analyst import Dimension, Filter, Source, parse_format
+from treadle.analyst.keys import Key
+from treadle.analyst.narrowing import narrowing
+from treadle.analyst.pushdown import Column, Dialect
+from treadle.analyst.session import Parameters
+
+PERIODS = st.builds(
+    lambda year, part, form: form.format(y=year, p=part),
+    st.integers(2018, 2031),
+    st.integers(1, 16),
+    st.sampled_from(["{y}{p:02}", "{y}{p:03}", "{y}.{p:02}", "{p:02}/{y}", "{p:03}.{y}", "{y}-{p:02}-28"]),
+)
+TEXTS = st.text(alphabet="0019A a%_\\[!^\u00a0\t", max_size=5) | PERIODS | st.sampled_from(["0001", "1", "0", ""])
+FORMATS = ["", "trim", "alpha(4)", "fiscal_period", "trim, fiscal_period", "blank_as_null", "blank_as_null, alpha(4)"]
+COLUMN = Dimension(name="x")
+SOURCE = Source(name="s", kind="csv", path="s.csv", dimensions=(COLUMN,))
+
+
+@pytest.fixture(scope="module")
+def engine() -> Any:
+    with duckdb.connect(":memory:") as connection:
+        yield connection
+
+
+def passes(engine: Any, condition: Any, parameters: Parameters, held: str) -> bool:
+    """Whether a row with the text `held` in column x passes."""
+    from sqlglot import exp
+
+    rows = exp.select(exp.alias_(exp.cast(parameters.add(held), "VARCHAR"), "x")).subquery("t")
+    statement = exp.select("1").from_(rows).where(condition.copy())
+    return bool(engine.execute(statement.sql(dialect="duckdb"), parameters.values).fetchall())
+
+
+def wanted(engine: Any, condition: Filter, key: Key, held: str) -> bool:
+    """Whether treadle's own filter lets the row pass."""
+    from sqlglot import exp
+
+    from treadle.analyst.rows import Side
+    from treadle.analyst.tables import Table
+
+    side = Side("a", 0, SOURCE, [], [], [(key, condition)])
+    parameters = Parameters()
+    rows = exp.select(exp.alias_(exp.cast(parameters.add(held), "VARCHAR"), "x")).subquery("t")
+    side.table = Table(rows, {"x": "VARCHAR"})
+    statement = side.filtered(exp.select("1"), parameters)
+    return bool(engine.execute(statement.sql(dialect="duckdb"), parameters.values).fetchall())
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(held=TEXTS, values=st.lists(TEXTS, min_size=2, max_size=2), form=st.sampled_from(FORMATS), data=st.data())
+def test_no_row_is_lost(engine: Any, held: str, values: list[str], form: str, data: Any) -> None:
+    if data.draw(st.booleans()):
+        values[0] = data.draw(st.sampled_from([held, f" {held}", held.strip().lstrip("0"), f"0{held}", held[:4]]))
+    op = data.draw(st.sampled_from(["=", "in", "between", "is null", "is not null", "like", "!=", "<"]))
+    value: Any = {"in": values, "between": sorted(values), "is null": None, "is not null": None}.get(op, values[0])
+    condition = Filter(dimension="x", op=op, value=value)
+    key = Key("x", (COLUMN,), "string", parse_format(form))
+    parameters = Parameters()
+    found = narrowing(Dialect(""), key, "x", Column("text"), condition, parameters)
+    if found is None:
+        return
+    pushed, own = passes(engine, found.condition, parameters, held), wanted(engine, condition, key, held)
+    assert pushed or not own
+    if found.exact:
+        assert pushed == own
+
+
+@pytest.mark.parametrize("form", ["", "alpha(10)", "fiscal_period"])
+@given(number=st.integers(-10, 10**7) | st.sampled_from([202401, 2024001, 202416]), value=st.text("0124.-", max_size=9))
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_whole_number_is_lost(engine: Any, number: int, value: str, form: str) -> None:
+    for asked in (value, str(number), f"000{number}", "2024.01"):
+        condition = Filter(dimension="x", value=asked)
+        key = Key("x", (COLUMN,), "string", parse_format(form))
+        parameters = Parameters()
+        found = narrowing(Dialect("trino"), key, "x", Column("integer", 0), condition, parameters)
+        if found is not None and wanted(engine, condition, key, str(number)):
+            assert number in parameters.values.values()

@@ -1,0 +1,120 @@
+"""Proposals: what each column is taken for, and that what is proposed can be read and asked at once."""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from treadle.analyst import AnalystError, Bounds, Catalog, QueryRequest, check, declaration, propose, query
+from treadle.analyst.columns import guess
+
+QUICK = Bounds(threads=1, seconds=60)
+
+GUESSES = [
+    # name, type, values, role, format, type, decimals
+    ("BUKRS", "VARCHAR", ["0000001001", "0000001002"], "dimension", "alpha(10)", None, None),
+    ("HKONT", "VARCHAR", ["0000710300", "REVENUE"], "dimension", "alpha(10)", None, None),
+    ("period", "VARCHAR", ["2024001", "2024002"], "dimension", "fiscal_period", None, None),
+    ("period", "BIGINT", ["202401", "202416"], "dimension", "fiscal_period", None, None),
+    ("period", "VARCHAR", ["001.2024"], "dimension", "fiscal_period", None, None),
+    ("total", "VARCHAR", ["202401", "202402"], "measure", "", None, 0),
+    ("day", "VARCHAR", ["2024-01-31"], "dimension", "", "date", None),
+    ("year", "BIGINT", ["2023", "2024"], "dimension", "", None, None),
+    ("WAERS", "VARCHAR", ["EUR", "USD"], "dimension", "", None, None),
+    ("DMBTR", "VARCHAR", ["1.50", "-2"], "measure", "", None, 2),
+    ("x", "VARCHAR", ["1.505", "2", None, ""], "measure", "", None, 3),
+    ("x", "VARCHAR", ["1.5", "n/a"], "dimension", "", None, None),
+    ("x", "VARCHAR", ["-5", "7"], "measure", "", None, 0),
+    ("x", "DECIMAL(18,4)", ["1.0000"], "measure", "", None, 4),
+    ("x", "DOUBLE", ["1.5"], "measure", "", None, None),
+    ("account", "BIGINT", ["710300", "800100"], "dimension", "", None, None),
+    ("flag", "BIGINT", ["1", "2"] * 50, "dimension", "", None, None),
+    ("pieces", "BIGINT", [str(at) for at in range(1, 200)], "measure", "", None, 0),
+    ("name", "VARCHAR", ["a ", "b"], "dimension", "trim", None, None),
+    ("empty", "VARCHAR", [None, " "], "dimension", "", None, None),
+    ("open", "BOOLEAN", ["true"], "dimension", "", None, None),
+]
+
+
+@pytest.mark.parametrize("case", GUESSES, ids=lambda case: f"{case[0]}-{case[2][0]}")
+def test_what_a_column_is_taken_for(case: tuple[Any, ...]) -> None:
+    name, kind, values, role, form, type_, decimals = case
+    found = guess(name, kind, values)
+    assert (found.role, found.format, found.type, found.decimals) == (role, form, type_, decimals)
+    assert found.reason
+
+
+LEDGER = """\
+BUKRS;PERIOD;DMBTR;WAERS;Sachkonto Nr.;on
+0000001001;2024001;1.250,00;EUR;7103;x: y
+0000001001;2024002;99,50-;EUR;8002;#
+"""
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16"])
+def test_a_ledger_is_proposed_and_can_be_asked(tmp_path: Path, encoding: str) -> None:
+    file = tmp_path / "FI Belege.csv"
+    file.write_bytes(LEDGER.replace("x: y", "Zoë").encode(encoding))
+    text = declaration([(file, found) for found in propose(file, QUICK)], tmp_path)
+    (tmp_path / "sources.yaml").write_text(text, encoding="utf-8")
+    catalog = Catalog.load(tmp_path / "sources.yaml")
+    (source,) = catalog.sources.values()
+    assert "# numbers filled up with zeros to 10 characters, such as 0000001001: SAP's ALPHA" in text
+    assert [(item.name, str(item.format)) for item in source.dimensions] == [
+        ("bukrs", "alpha(10)"), ("period", "fiscal_period"), ("waers", ""), ("sachkonto_nr", ""), ("on", ""),
+    ]  # fmt: skip
+    assert [(item.name, item.decimals, item.currency) for item in source.measures] == [("dmbtr", 2, "waers")]
+    found = query(catalog, QueryRequest(source="fi_belege", filters={"bukrs": 1001}), bounds=QUICK)
+    assert found.totals == {"dmbtr": Decimal("1150.50")}
+    assert check(catalog, source, bounds=QUICK).problems == ()
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "json", "sqlite", "duckdb"])
+def test_every_kind_of_file(make: Any, tmp_path: Path, kind: str) -> None:
+    made = make("held", [("a", Decimal("1.25")), ("b", Decimal("2.50"))], kind=kind)
+    (found,) = propose(tmp_path / made.path, QUICK)
+    assert found.source.kind == kind
+    assert [item.name for item in found.source.dimensions] == ["company"]
+    assert [(item.name, item.decimals) for item in found.source.measures] == [("amount", 2)]
+    assert query(Catalog([found.source], tmp_path), QueryRequest(source="held")).totals == {"amount": Decimal("3.75")}
+
+
+def test_a_file_without_a_figure_is_counted(make: Any, tmp_path: Path) -> None:
+    make("held", [("a", "x")])
+    (found,) = propose(tmp_path / "held.csv", QUICK)
+    assert [(item.name, item.aggregation) for item in found.source.measures] == [("rows", "count")]
+    text = declaration([(tmp_path / "held.csv", found)], tmp_path / "elsewhere")
+    (tmp_path / "s.yaml").write_text(text)
+    assert query(Catalog.load(tmp_path / "s.yaml"), QueryRequest(source="held")).totals == {"rows": 1}
+
+
+@pytest.mark.parametrize("name", ["x.xlsx", "nothing.csv", "README"])
+def test_what_cannot_be_proposed_is_told(tmp_path: Path, name: str) -> None:
+    (tmp_path / "README").write_text("x")
+    (tmp_path / "x.xlsx").write_text("x")
+    with pytest.raises(AnalystError, match=r"ending is not that|does not exist"):
+        propose(tmp_path / name)
+
+
+def test_check_tells_all_that_is_wrong(make: Any, tmp_path: Path) -> None:
+    from msgspec.structs import replace
+
+    from treadle.analyst import Dimension, Filter, Measure
+
+    source = make("s", [("x", "1.00"), ("y", "one")])
+    odd = replace(
+        source,
+        dimensions=(Dimension(name="compny"), Dimension(name="day", column="company", type="date")),
+        measures=(*source.measures, Measure(name="amont")),
+    )
+    found = check(Catalog([odd], tmp_path), odd, bounds=QUICK)
+    told = "\n".join(found.problems)
+    assert "compny: source 's' has no column 'compny' in its data; did you mean 'company'?" in told
+    assert "amont: " in told
+    assert "text that is no number" in told
+    assert "day: a value is not what its column is declared to be" in told
+    none = replace(make("t", [("x", "1.00")]), default_filters=(Filter(dimension="company", value="z"),))
+    assert check(Catalog([none], tmp_path), none, bounds=QUICK).warnings == ("it has no row that passes company = z",)
+    gone = replace(source, path="gone.csv")
+    assert "does not exist" in check(Catalog([gone], tmp_path), gone).problems[0]

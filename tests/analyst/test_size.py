@@ -1,0 +1,108 @@
+"""More groups than fit into memory: passes give the same figures, and a full disk is told as such."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from treadle.analyst import (
+    AnalystError,
+    Bounds,
+    Catalog,
+    CompareRequest,
+    Comparison,
+    Dimension,
+    Measure,
+    Source,
+    compare,
+)
+
+GROUPS = 150_000
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
+    folder = tmp_path_factory.mktemp("large")
+    for name, amount in (("a", "i % 1000"), ("b", "i % 1000 + CASE WHEN i % 30000 = 0 THEN 7000 ELSE 0 END")):
+        with duckdb.connect() as connection:
+            key = f"CASE WHEN i % {GROUPS} = 5 THEN NULL ELSE printf('%032d', i % {GROUPS}) END"
+            connection.execute(
+                f"COPY (SELECT {key} AS k, ({amount})::DECIMAL(18, 2) AS amount FROM range({GROUPS + 1000}) AS t(i)) "
+                f"TO '{folder / name}.parquet' (FORMAT parquet)"
+            )
+    return Catalog(
+        [
+            Source(
+                name=name,
+                kind="parquet",
+                path=f"{name}.parquet",
+                dimensions=(Dimension(name="k"),),
+                measures=(Measure(name="amount"), Measure(name="mean", column="amount", aggregation="avg")),
+            )
+            for name in "ab"
+        ],
+        folder,
+    )
+
+
+def compared(catalog: Catalog, bounds: Bounds, **options: Any) -> Comparison:
+    request = CompareRequest(source_a="a", source_b="b", dimensions=["k"], keep=50)
+    return compare(catalog, request, bounds=bounds, **options)
+
+
+def replaced(found: Comparison) -> list[dict[str, Any]]:
+    """What was found, without the warnings: there may be too little memory for one of their questions."""
+    data = found.to_dict(rows=True)
+    assert all("not enough memory" in one["message"] for one in data.pop("warnings") if one["kind"] == "not_examined")
+    return [data, *({**more, "warnings": None} for more in data.pop("more"))]
+
+
+def test_passes_find_the_same(large: Catalog) -> None:
+    told: list[str] = []
+    tight = compared(large, Bounds(memory="20MB", threads=1), tell=told.append)
+    assert any("passes" in one for one in told)
+    free = compared(large, Bounds(threads=1))
+    assert replaced(tight) == replaced(free)
+    assert free.summary.total_rows == GROUPS
+    assert free.summary.major_differences == 5
+
+
+def test_a_limit_on_spilling_is_told(large: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(AnalystError, match="20MB, and more than 1MB to spill to disk"):
+        compared(large, Bounds(memory="20MB", spill="1MB", threads=1))
+    assert list(tmp_path.iterdir()) == []
+
+
+FULL = """
+import resource, signal, sys
+from pathlib import Path
+from treadle.analyst import *
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
+sources = [Source(name=name, kind="parquet", path=f"{name}.parquet", dimensions=(Dimension(name="k"),),
+                  measures=(Measure(name="amount"),)) for name in "ab"]
+request = CompareRequest(source_a="a", source_b="b", dimensions=["k"], keep=0)
+try:
+    compare(Catalog(sources, sys.argv[1]), request, bounds=Bounds(memory="20MB", threads=1))
+except AnalystError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no limit on the size of files")
+def test_a_disk_that_takes_no_more_is_told(large: Catalog, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(large.folder)],
+        env={"TMPDIR": str(tmp_path), "PATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.startswith(f"the disk that holds {tmp_path}"), done.stdout + done.stderr
+    assert "set TMPDIR" in done.stdout
+    assert list(tmp_path.iterdir()) == []

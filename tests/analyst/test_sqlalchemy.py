@@ -1,0 +1,207 @@
+"""Other databases: the same aggregate, really run on SQLite through SQLAlchemy, and its text for others."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from treadle.analyst import (
+    AnalystError,
+    Bounds,
+    Catalog,
+    CompareRequest,
+    Dimension,
+    Filter,
+    Measure,
+    QueryRequest,
+    Source,
+    compare,
+    parse_format,
+    query,
+)  # fmt: skip
+from treadle.analyst.keys import Key
+from treadle.analyst.narrowing import narrowing
+from treadle.analyst.pushdown import Column, Dialect, grouped
+from treadle.analyst.session import Parameters
+from treadle.analyst.sqlalchemy_source import statement_text
+
+D = Decimal
+QUICK = Bounds(threads=1, seconds=60)
+URL = "TREADLE_TEST_URL"
+
+LEDGER = Source(
+    name="ledger", kind="sqlalchemy", table="fin.ACDOCA", dsn_env=URL,
+    dimensions=(
+        Dimension(name="company", column="RBUKRS", format=parse_format("alpha(10)")),
+        Dimension(name="day", column="BUDAT"),
+    ),
+    measures=(
+        Measure(name="amount", column="HSL"), Measure(name="mean", column="HSL", aggregation="avg", synonyms=("avg",)),
+        Measure(name="rows", column="*", aggregation="count"),
+    ),
+)  # fmt: skip
+COLUMNS = {"RBUKRS": Column("text"), "BUDAT": Column("date"), "HSL": Column("decimal", 2)}
+
+TEXTS = {
+    "trino": 'SELECT "RBUKRS" AS d0, COUNT(*) AS w, SUM("HSL") AS m0, COUNT("HSL") AS m0_count, SUM(ABS("HSL")) AS '
+    'm0_size, SUM("HSL") AS m1, COUNT("HSL") AS m1_count, SUM(ABS("HSL")) AS m1_size, COUNT(*) AS m2 FROM '
+    '"fin"."ACDOCA" WHERE ("RBUKRS" LIKE :p0) AND "BUDAT" BETWEEN :p1 AND :p2 GROUP BY "RBUKRS"',
+}
+TEXTS["snowflake"] = TEXTS["trino"]
+TEXTS[""] = TEXTS["trino"]  # SAP HANA, and what else speaks standard SQL
+TEXTS["oracle"] = TEXTS["trino"]
+TEXTS["bigquery"] = TEXTS["trino"].replace('"', "`")
+TEXTS["spark"] = TEXTS["databricks"] = TEXTS["bigquery"]
+TEXTS["mysql"] = TEXTS["bigquery"].replace(
+    "GROUP BY `RBUKRS`", "GROUP BY (`RBUKRS`) COLLATE utf8mb4_bin"
+).replace("SELECT `RBUKRS` AS", "SELECT (`RBUKRS`) COLLATE utf8mb4_bin AS")  # fmt: skip
+
+
+@pytest.mark.parametrize("dialect", TEXTS)
+def test_the_aggregate_in_the_words_of_each_database(dialect: str) -> None:
+    spoken, parameters = Dialect(dialect), Parameters()
+    asked = [
+        (
+            Key("company", LEDGER.dimensions[:1], "string", parse_format("alpha(10)")),
+            Filter(dimension="company", value="1001"),
+        ),
+        (
+            Key("day", LEDGER.dimensions[1:], "date"),
+            Filter(dimension="day", op="between", value=["2024-01-01", "2024-01-31"]),
+        ),
+    ]
+    found = [
+        narrowing(spoken, key, key.members[0].column, COLUMNS[key.members[0].column], condition, parameters)
+        for key, condition in asked
+    ]
+    conditions = [each.condition for each in found if each is not None]
+    groups = grouped(spoken, LEDGER, COLUMNS, LEDGER.dimensions[:1], LEDGER.measures, conditions)
+    sql, names = statement_text(groups, spoken)
+    assert sql == TEXTS[dialect]
+    assert sorted(names) == ["p0", "p1", "p2"]
+    assert parameters.values["p0"] == "%1001%"
+
+
+@pytest.fixture
+def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Source]:
+    pytest.importorskip("sqlalchemy")
+    file = tmp_path / "held.db"
+    monkeypatch.setenv(URL, f"sqlite:///{file}")
+
+    def made(name: str, rows: Any, *, types: tuple[str, ...] = ("TEXT", "INTEGER"), **measure: Any) -> Source:
+        columns = ["company", *(f"c{at}" for at in range(len(types) - 2)), "amount"]
+        with closing(sqlite3.connect(file)) as database:
+            listed = ", ".join(f'"{column}" {kind}' for column, kind in zip(columns, types, strict=True))
+            database.execute(f'CREATE TABLE "{name}" ({listed})')
+            database.executemany(f'INSERT INTO "{name}" VALUES ({", ".join("?" * len(types))})', rows)
+            database.commit()
+        return Source(
+            name=name, kind="sqlalchemy", table=name, dsn_env=URL,
+            dimensions=tuple(Dimension(name=column) for column in columns[:-1]),
+            measures=(Measure(name="amount", **measure),),
+        )  # fmt: skip
+
+    return made
+
+
+ROWS = [("a", 1), ("A", 2), (None, 4), ("", 8), ("10", 16), ("a", None)]
+
+
+@pytest.mark.parametrize(
+    ("op", "value", "expected"),
+    [("=", "a", 1), ("!=", "a", 30), ("in", ["a", None], 5), ("in", [], 0), ("not in", ["a"], 30), (">", "A", 1),
+     ("like", "1%", 16), ("is null", None, 4), ("is not null", None, 27), ("=", 10, 16), ("=", "' OR 1=1 --", 0)],
+)  # fmt: skip
+def test_filters(held: Any, op: str, value: Any, expected: int) -> None:
+    source = held("t", ROWS, types=("TEXT COLLATE NOCASE", "INTEGER"))
+    condition = {"dimension": "company", "op": op, "value": value}
+    found = query(Catalog([source]), QueryRequest(source="t", filters=[condition]), bounds=QUICK)
+    assert (found.totals["amount"] or 0) == expected
+
+
+def test_keys_that_the_database_would_merge_stay_apart(held: Any) -> None:
+    source = held("t", ROWS, types=("TEXT COLLATE NOCASE", "INTEGER"))
+    found = query(Catalog([source]), QueryRequest(source="t", dimensions=["company"]), bounds=QUICK)
+    assert {row["company"]: row["amount"] for row in found.rows} == {"a": 1, "A": 2, None: 4, "": 8, "10": 16}
+    assert found.source_rows == 6
+
+
+def test_floats_are_called_approximate_and_text_is_refused(held: Any) -> None:
+    floats = held("floats", [("a", 0.1), ("a", 0.2)], types=("TEXT", "DECIMAL(18,2)"))
+    found = query(Catalog([floats]), QueryRequest(source="floats"), bounds=QUICK)
+    assert abs(found.totals["amount"] - D("0.3")) < D("1e-9")
+    assert "approximate" in found.warnings[0]
+    text = held("texts", [("a", "0.1x")], types=("TEXT", "DECIMAL(18,2)"))
+    with pytest.raises(AnalystError, match="1 rows hold text where an amount should be"):
+        query(Catalog([text]), QueryRequest(source="texts"), bounds=QUICK)
+    big = held("big", [("a", 2**63 - 1), ("a", 1)])
+    with pytest.raises(AnalystError, match="could not do it"):
+        query(Catalog([big]), QueryRequest(source="big"), bounds=QUICK)
+
+
+def test_the_same_as_a_file(held: Any, make: Any, tmp_path: Path) -> None:
+    rows, others = [("1", 10), ("2", 20), (None, 5)], [("1", 10), ("2", 21), ("3", 1)]
+    files = [make("a", rows, kind="sqlite", decimals=None), make("b", others, kind="sqlite", decimals=None)]
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.csv").unlink(missing_ok=True)
+    bases = [held("a", rows), held("b", others)]
+    found = []
+    for a, b in (files, bases, (files[0], bases[1])):
+        told = compare(Catalog([a, b], tmp_path), CompareRequest(source_a="a", source_b="b"), bounds=QUICK)
+        found.append([(row.key, row.status, row.diff, row.rows_a, row.rows_b) for row in told.rows])
+    assert found[1:] == [found[0]] * 2
+
+
+def test_names_that_are_special_to_the_driver(held: Any, tmp_path: Path) -> None:
+    name = 'x:y "q" %s'
+    with closing(sqlite3.connect(tmp_path / "held.db")) as database:
+        database.execute('CREATE TABLE odd ("x:y ""q"" %s" TEXT, v INTEGER)')
+        database.execute("INSERT INTO odd VALUES ('k:1', 7)")
+        database.commit()
+    source = Source(name="odd", kind="sqlalchemy", table="odd", dsn_env=URL,
+                    dimensions=(Dimension(name="k", column=name),), measures=(Measure(name="v"),))  # fmt: skip
+    found = query(Catalog([source]), QueryRequest(source="odd", dimensions=["k"], filters={"k": "k:1"}), bounds=QUICK)
+    assert found.rows == [{"k": "k:1", "v": 7}]
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("nonsense hunter2", "does not hold a SQLAlchemy URL"),
+        ("hana://bob:hunter2@x/y", "no driver for the database"),
+        ("sqlite:////nowhere/hunter2/x.db", "cannot be reached"),
+        ("", "is not set"),
+    ],
+)
+def test_errors_tell_no_secret(held: Any, monkeypatch: pytest.MonkeyPatch, url: str, message: str) -> None:
+    source = held("t", ROWS)
+    monkeypatch.setenv(URL, url)
+    with pytest.raises(AnalystError, match=message) as caught:
+        query(Catalog([source]), QueryRequest(source="t"), bounds=QUICK)
+    assert "hunter2" not in str(caught.value) + str(caught.value.hints)
+
+
+def test_what_is_not_there_is_told(held: Any) -> None:
+    source = held("t", ROWS)
+    with pytest.raises(AnalystError, match="has no table 'nowhere'"):
+        query(Catalog([replace(source, table="nowhere")]), QueryRequest(source="t"))
+    odd = replace(source, dimensions=(Dimension(name="compny"),))
+    with pytest.raises(AnalystError, match="has no column 'compny' in its data; did you mean 'company'"):
+        query(Catalog([odd]), QueryRequest(source="t", dimensions=["compny"]))
+
+
+def test_a_statement_is_stopped_when_its_time_is_over(held: Any, tmp_path: Path) -> None:
+    source = held("t", ROWS)
+    endless = (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT 'a' AS company, i AS amount FROM n"
+    )
+    with closing(sqlite3.connect(tmp_path / "held.db")) as database:
+        database.execute(f"CREATE VIEW endless AS {endless}")
+    source = replace(source, table="endless", measures=(Measure(name="n", column="*", aggregation="count"),))
+    with pytest.raises(AnalystError, match="longer than 1 seconds"):
+        query(Catalog([source]), QueryRequest(source="t"), bounds=Bounds(threads=1, seconds=1))

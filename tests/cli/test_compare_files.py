@@ -1,0 +1,144 @@
+"""`treadle compare` writes files, draws bars, shows what it does at a terminal, and can be stopped."""
+
+import csv
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+MAIN = ("compare", "fi_reporting", "consolidation_mart", "--by", "company,period", "--measure", "amount")
+
+
+def test_files_are_written_beside_the_table(treadle: Any) -> None:
+    done = treadle(*MAIN, "--json", "o.json", "--csv", "o.csv", "--html", "o.html", "--parquet", "o.parquet")
+    assert done.code == 0
+    assert "major_diff" in done.out
+    assert done.err.splitlines() == [f"written: o.{name}" for name in ("json", "csv", "html", "parquet")]
+    whole = json.loads((treadle.folder / "o.json").read_text("utf-8"))
+    assert len(whole["rows"]) == whole["summary"]["total_rows"] == 60
+    with (treadle.folder / "o.csv").open(encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines))
+    assert (rows[0]["company"], rows[0]["period"], rows[0]["diff"]) == ("1001", "202401", "8000.00")
+    assert (treadle.folder / "o.html").read_text("utf-8").startswith("<!doctype html>")
+    found = duckdb.sql(f"SELECT sum(diff) FROM '{treadle.folder}/o.parquet'").fetchall()
+    assert str(found[0][0]) == whole["summary"]["total_diff"]
+
+
+def test_json_without_a_file_is_printed(treadle: Any) -> None:
+    done = treadle(*MAIN, "--csv", "o.csv", "--json")
+    assert json.loads(done.out)["summary"]["total_rows"] == 60
+    assert (treadle.folder / "o.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--csv", "."], "it is a folder"),
+        (["--html", "none/o.html"], "there is no folder"),
+        (["--parquet", "script.py"], "does not end in .parquet"),
+        (["--csv", ""], "the name of the file is empty"),
+        (["--csv", "o.csv", "--json", "o.csv"], "written twice"),
+        (["--csv", "/proc/o.csv"], "cannot be written"),
+    ],
+)
+def test_a_file_that_cannot_be_written(treadle: Any, options: list[str], said: str) -> None:
+    before = sorted(treadle.folder.iterdir())
+    done = treadle(*MAIN, *options)
+    assert done.code == 2
+    assert said in done.err
+    assert done.out == ""
+    assert sorted(treadle.folder.iterdir()) == before
+
+
+def test_a_json_option_that_swallows_a_source_harms_nothing(treadle: Any) -> None:
+    (treadle.folder / "fi_reporting").write_text("mine")
+    assert treadle("compare", "--json", "fi_reporting", "consolidation_mart").code == 2
+    assert (treadle.folder / "fi_reporting").read_text() == "mine"
+
+
+def test_bars_show_where_the_differences_are(treadle: Any) -> None:
+    out = treadle(*MAIN).out
+    assert "██████▎     62.7 %" in out
+    plain = treadle(*MAIN, PYTHONIOENCODING="ascii").out
+    assert "######      62.7 %" in plain
+    assert "?" not in plain
+
+
+def test_no_digit_is_cut_at_a_narrow_terminal(treadle: Any) -> None:
+    for columns in ("200", "80", "30"):
+        shown = at_terminal(treadle, [*MAIN], COLUMNS=columns, NO_COLOR="1")
+        assert "67,562,771.36" in shown
+        assert ("62.7 %" in shown.split("where")[0]) is (columns == "200")
+        assert "\x1b[3" not in shown
+
+
+def at_terminal(treadle: Any, arguments: list[str], **environment: str) -> str:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "treadle", *arguments]
+    with subprocess.Popen(
+        command, cwd=treadle.folder, env=treadle.environment | environment | {"TERM": "xterm"}, stdout=theirs
+    ):
+        os.close(theirs)
+        return read_until(ours, None)
+
+
+def read_until(descriptor: int, word: str | None) -> str:
+    """What is printed until a word is, or to the end."""
+    text, end = "", time.monotonic() + 60
+    while time.monotonic() < end:
+        try:
+            piece = os.read(descriptor, 4096)
+        except OSError:
+            break
+        if not piece:
+            break
+        text += piece.decode("utf-8", "replace")
+        if word is not None and word in text:
+            break
+    if word is None:
+        os.close(descriptor)
+    return text
+
+
+ENDLESS = """
+sources:
+  a: {kind: duckdb, path: endless.duckdb, table: t, dimensions: {k: {}}, measures: {amount: {}}}
+  b: {kind: duckdb, path: endless.duckdb, table: t, dimensions: {k: {}}, measures: {amount: {}}}
+"""
+
+
+def test_what_is_done_is_shown_and_ctrl_c_stops_it(treadle: Any, tmp_path: Path) -> None:
+    with duckdb.connect(str(treadle.folder / "endless.duckdb")) as database:
+        database.execute(
+            "CREATE VIEW t AS SELECT '1' AS k, (a.range * b.range % 7)::BIGINT AS amount "
+            "FROM range(100000000) AS a, range(100000) AS b"
+        )
+    (treadle.folder / "sources.yaml").write_text(ENDLESS)
+    spill = tmp_path / "spill"
+    spill.mkdir()
+    before = sorted(treadle.folder.iterdir())
+    ours, theirs = pty.openpty()
+    environment = treadle.environment | {"TERM": "xterm", "TMPDIR": str(spill), "COLUMNS": "100"}
+    command = [sys.executable, "-m", "treadle", "compare", "a", "b", "--sources", "sources.yaml", "--csv", "o.csv"]
+    with subprocess.Popen(
+        command, cwd=treadle.folder, env=environment, stdout=subprocess.PIPE, stderr=theirs, start_new_session=True
+    ) as process:
+        os.close(theirs)
+        shown = read_until(ours, "adding up both sides")
+        assert "Ctrl-C stops" in shown
+        process.send_signal(signal.SIGINT)
+        rest = read_until(ours, None)
+        assert process.wait(30) == 130
+        assert process.stdout is not None
+        assert process.stdout.read() == b""
+    assert "interrupted" in rest
+    assert list(spill.iterdir()) == []
+    assert sorted(treadle.folder.iterdir()) == before

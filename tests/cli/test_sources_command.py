@@ -1,0 +1,55 @@
+"""`treadle sources init` and `treadle sources check`, beside the listing that was there before."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CSV = "company,period,amount\n0000001001,2024001,10.50\n0000001002,2024001,-3.25\n"
+
+
+@pytest.fixture
+def ledger(treadle: Any) -> Path:
+    file = Path(treadle.folder) / "ledger.csv"
+    file.write_text(CSV)
+    return file
+
+
+def test_init_prints_and_writes_what_check_finds_good(treadle: Any, ledger: Path) -> None:
+    printed = treadle("sources", "init", "ledger.csv")
+    assert (printed.code, "format: alpha(10)" in printed.out) == (0, True)
+    written = treadle("sources", "init", "ledger.csv", "-o", "sources.yaml")
+    assert (written.code, written.out) == (0, "")
+    assert (ledger.parent / "sources.yaml").read_text() == printed.out
+    again = treadle("sources", "init", "ledger.csv", "-o", "sources.yaml")
+    assert (again.code, "exists already" in again.err) == (2, True)
+    checked = treadle("sources", "check", "--sources", "sources.yaml")
+    assert (checked.code, checked.out) == (0, "ledger: good, 2 rows\n")
+    listed = treadle("sources", "--sources", "sources.yaml", "ledger")
+    assert (listed.code, "company" in listed.out) == (0, True)
+
+
+def test_check_says_what_is_wrong(treadle: Any, ledger: Path) -> None:
+    (ledger.parent / "s.yaml").write_text(
+        "sources:\n  ledger: {kind: csv, path: ledger.csv, measures: {amount: {column: amuont}}}\n"
+        "  mart: {kind: postgres, table: t, dsn_env: NO_SUCH_VARIABLE, measures: {amount: }}\n"
+    )
+    found = treadle("sources", "check", "--sources", "s.yaml")
+    assert found.code == 1
+    assert "ledger: wrong" in found.out
+    assert "did you mean 'amount'?" in found.out
+    assert "mart: wrong" in found.out
+    told = json.loads(treadle("sources", "check", "ledger", "--sources", "s.yaml", "--json").out)
+    assert [one["source"] for one in told] == ["ledger"]
+
+
+def test_a_connection_string_in_the_file_is_refused(treadle: Any, ledger: Path) -> None:
+    (ledger.parent / "s.yaml").write_text(
+        "sources:\n  mart:\n    kind: postgres\n    table: t\n    dsn_env: postgresql://bob:hunter2@h/x\n"
+        "    measures: {amount: }\n"
+    )
+    found = treadle("sources", "check", "--sources", "s.yaml")
+    assert found.code != 0
+    assert "must be the name of an environment variable" in found.err
+    assert "hunter2" not in found.err + found.out
