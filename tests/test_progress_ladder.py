@@ -2,8 +2,10 @@
 
 import pytest
 
-from treadle import Agent, Limits, no_progress, tool
-from treadle.kernel.events import NudgeGiven
+from treadle import Agent, Decision, Limits, Nudge, PrepareStep, decide, no_progress, tool
+from treadle.kernel.events import ModelReplied, NudgeGiven, RunStarted, StepPrepared, ToolFinished, ToolStarted
+from treadle.kernel.fold import fold_all
+from treadle.kernel.messages import AssistantMessage, ToolCall, UserMessage
 from treadle.testing import ScriptedModel
 
 
@@ -82,6 +84,26 @@ def test_a_polling_tool_is_not_taken_for_a_loop():
     model = ScriptedModel(lambda request: "done" if request.step == 30 else [("status", {})])
     result = Agent(model, tools=[status], limits=Limits(steps=50)).run_sync("go")
     assert result.stop.reason == "answered"
+
+
+def test_a_polling_tool_whose_answer_does_not_change_is_watched_by_time():
+    def polled(seconds, answer):
+        events = [RunStarted("r", (UserMessage("go"),), 1, tools=("status",), polling=("status",), at=1.0)]
+        for i, now in enumerate((1.0, 1.0 + seconds)):
+            call = AssistantMessage((ToolCall(f"c{i}", "status", "{}"),))
+            events += [
+                StepPrepared(i, Decision("go"), at=now),
+                ModelReplied(i, call, at=now),
+                ToolStarted(i, f"c{i}", at=now),
+                ToolFinished(i, f"c{i}", answer(i), at=now),
+            ]
+        return decide(fold_all(events))
+
+    assert isinstance(polled(100, lambda i: "pending"), PrepareStep)
+    assert isinstance(polled(130, lambda i: f"{i} %"), PrepareStep)
+    told = polled(130, lambda i: "pending")
+    assert isinstance(told, Nudge)
+    assert told.text == "You have asked status for 130 seconds, and its answer has not changed."
 
 
 def test_the_watch_can_be_turned_off():

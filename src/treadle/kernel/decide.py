@@ -15,6 +15,9 @@ from treadle.kernel.state import RunState
 from treadle.kernel.step import CallRecord
 from treadle.kernel.stop import Check, Decision, Stop, StopReason, stopped
 
+POLLING_PATIENCE = 120.0
+"""Seconds for which a polling tool may give the same answer before that counts as getting nowhere."""
+
 EMPTY_REPLY = "Your last reply was empty. Call a tool, or answer."
 
 
@@ -150,6 +153,11 @@ def _getting_nowhere(state: RunState) -> Finding | None:
     made = len(state.steps)
     if not state.watch or not made or state.stuck_at == made or not state.steps[-1].calls:
         return None
+    if state.polled is not None and state.now - state.polled_since > POLLING_PATIENCE:
+        name, waited = state.polled[0], state.now - state.polled_since
+        return Finding(
+            "polling", (), f"You have asked {name} for {waited:.0f} seconds, and its answer has not changed."
+        )
     last = state.steps[-1].calls[-1]
     seen = state.recent[-1] in state.recent[:-1]
     if not (seen or last.is_error or (last.result is not None and reads_as_error(last.result.text))):
@@ -159,6 +167,8 @@ def _getting_nowhere(state: RunState) -> Finding | None:
 
 def _concerned(state: RunState, finding: Finding) -> tuple[str, ...]:
     """The names of the tools whose calls make up what was found."""
+    if finding.kind == "polling" and state.polled is not None:
+        return (state.polled[0],)
     calls = state.observed(WINDOW)
     return tuple(dict.fromkeys(calls[i].name for i in finding.calls if calls[i].name in state.tools))
 

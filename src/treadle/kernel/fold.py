@@ -267,13 +267,19 @@ def _closed(state: RunState, step: Step, at: float, phase: Phase, **changes: Any
     errors = 0 if step.calls else state.errors
     if step.failed and not _goes_on_by_itself(step):
         errors = state.errors + 1
-    recent = state.recent
+    recent, polled, since = state.recent, None, 0.0
+    if state.polling and step.calls and step.calls[-1].name in state.polling:
+        last = step.calls[-1]
+        polled = (last.name, last.arguments_json, "" if last.result is None else last.result.text)
+        since = state.polled_since if polled == state.polled else step.started_at
     if step.calls:
         recent = (*recent, *[(record.call.name, record.arguments_json) for record in step.calls])[-WINDOW:]
     return replace(
         state,
         phase=phase,
         recent=recent,
+        polled=polled,
+        polled_since=since,
         messages=state.messages.extend([*results, *state.inbox]),
         inbox=(),
         steps=state.steps.append(replace(step, ended_at=at)),

@@ -27,7 +27,7 @@ from typing import Final, Literal, assert_never
 import msgspec
 from msgspec import Struct
 
-FindingKind = Literal["repeat", "cycle", "errors", "unknown_tool", "nothing_new"]
+FindingKind = Literal["repeat", "cycle", "errors", "unknown_tool", "nothing_new", "polling"]
 
 
 WINDOW: Final = 12
@@ -325,5 +325,7 @@ def _message(kind: FindingKind, count: int, names: Sequence[str]) -> str:
                 f"Your last {count} calls ({tools}) brought nothing new: each gave an error or what it had given "
                 "before. Decide from what you have, or take another way."
             )
+        case "polling":
+            return f"You have called {tools} again and again, and the answer has not changed."
         case _:
             assert_never(kind)

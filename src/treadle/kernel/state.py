@@ -31,6 +31,8 @@ class RunState(Struct, frozen=True, gc=False):
             asked for more than the limit allows.
         sub_steps: steps of sub-runs; `handed_on` whether another agent has given the run's answer.
         recent: tools and arguments of the last calls.
+        polled: the last call of a polling tool, with its arguments and result, if the last step ended with one, and
+            `polled_since`, since when the answer has been the same.
         stuck: how far up the ladder against getting nowhere the run is, `stuck_at` after how many steps it got there.
         usage, cost: of all model calls so far; the cost is None as long as no price is known.
         errors: steps in a row in which everything went wrong.
@@ -74,6 +76,8 @@ class RunState(Struct, frozen=True, gc=False):
     sub_steps: int = 0
     handed_on: bool = False
     recent: tuple[tuple[str, str], ...] = ()
+    polled: tuple[str, str, str] | None = None
+    polled_since: float = 0.0
     stuck: int = 0
     stuck_at: int = 0
     usage: Usage = Usage()
