@@ -71,14 +71,13 @@ async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None) -> Mode
     show = run.show if run.watched else None
     partial = run.partial
     async for event in run.model.stream(run.request()):
-        kind = type(event)
-        if kind is TextDelta:
-            partial.append(event.text)  # type: ignore[union-attr]
-        elif kind is ModelReply:
-            reply = event  # type: ignore[assignment]
+        if isinstance(event, TextDelta):
+            partial.append(event.text)
+        elif isinstance(event, ModelReply):
+            reply = event
             continue
-        elif hear is not None and kind is not ThinkingDelta:
-            hear(event)  # type: ignore[arg-type]
+        elif hear is not None and not isinstance(event, ThinkingDelta):
+            hear(event)
         if show is not None:
             show(event)
     if reply is None:

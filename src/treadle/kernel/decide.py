@@ -5,6 +5,8 @@ for done (stop conditions), then the hard limits. With `on_limit="answer"` the l
 for a closing reply without tools. What is decided stands in the command, and through its event in the journal.
 """
 
+from typing import Literal
+
 from msgspec import Struct
 
 from treadle.kernel.conditions import Condition
@@ -173,9 +175,9 @@ def _concerned(state: RunState, finding: Finding) -> tuple[str, ...]:
     return tuple(dict.fromkeys(calls[i].name for i in finding.calls if calls[i].name in state.tools))
 
 
-def _decision(state: RunState, verdict: str, why: str, checks: tuple[Check, ...]) -> Decision:
+def _decision(state: RunState, verdict: Literal["go", "land", "stop"], why: str, checks: tuple[Check, ...]) -> Decision:
     return Decision(
-        verdict,  # type: ignore[arg-type]
+        verdict,
         why,
         len(state.steps),
         state.tool_calls,
