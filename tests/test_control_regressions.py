@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from treadle import Agent, Conversation, Limits, tool
+from treadle import Agent, Conversation, Limits, external_tool, tool
 from treadle.models import Overloaded, TextDelta
 from treadle.testing import ScriptedModel
 
@@ -61,3 +61,13 @@ def test_a_landing_does_not_lose_partial_output():
     assert result.text == "So far I know "
     assert result.steps[0].text == "first thoughts"
     assert isinstance(result.error, Overloaded)
+
+
+def test_a_paused_run_is_told_something_as_it_is_taken_up():
+    ask = external_tool("ask", "Ask somebody.", wait=True)
+    model = ScriptedModel([[("ask", {})], "done"])
+    agent = Agent(model, tools=[ask])
+    waiting = agent.run_sync("go")
+    result = asyncio.run(agent.resume(waiting, results={"call_0_0": "yes"}, message="And be quick."))
+    assert result.finished
+    assert [message.text for message in model.requests[1].messages][-2:] == ["yes", "And be quick."]

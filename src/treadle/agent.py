@@ -11,7 +11,7 @@ import msgspec
 
 from treadle.conversation import Conversation
 from treadle.drivers.approvals import ApprovalRule
-from treadle.drivers.checks import Input, OnEvent, asked_of, check_limits, kind, model_of, one_of, watcher_of
+from treadle.drivers.checks import Input, OnEvent, asked_of, check_limits, kind, model_of, one_of, rules_of, watcher_of
 from treadle.drivers.compact import chosen_policies, reads_results
 from treadle.drivers.configuration import (
     Configuration,
@@ -23,6 +23,7 @@ from treadle.drivers.configuration import (
 )
 from treadle.drivers.decisions import Decisions, decided
 from treadle.drivers.drive import drive
+from treadle.drivers.early import any_may_start_early
 from treadle.drivers.live import LiveRun
 from treadle.drivers.output import output_type
 from treadle.drivers.reaction import OnToolResult
@@ -122,13 +123,7 @@ class Agent:
         one_of("on_interrupted", on_interrupted, ("ask", "tell"))
         kind("instructions", instructions, lambda it: isinstance(it, str) or callable(it), "a text or a function")
         kind("prepare_step", prepare_step, callable, "a function of a StepContext")
-        rules = tuple(approvals)
-        for rule in rules:
-            kind("approvals", rule, lambda it: isinstance(it, ApprovalRule), "ask_before(…), deny(…) and allow(…)")
-            for unknown in set(rule.tools) - by_name.keys():
-                raise Misuse(
-                    f"an approval rule names a tool {unknown!r}; this agent has {', '.join(by_name) or 'none'}"
-                )
+        rules = rules_of(approvals, by_name)
         kind("on_tool_result", on_tool_result, callable, "a function of a call and its result")
         kind("settings", settings, lambda it: isinstance(it, ModelSettings), "ModelSettings(…)")
         kind("journal", journal, lambda it: isinstance(it, Journal), "a journal such as SqliteJournal(path)")
@@ -154,10 +149,7 @@ class Agent:
             on_tool_result=on_tool_result,
             tell_remaining=tell_remaining,
             watch=watch_progress,
-            eager=eager
-            and not rules
-            and any(one.effect == "read" and not one.needs_approval for one in registry.tools)
-            and not any(one.alone for one in registry.tools),
+            eager=eager and not rules and any_may_start_early(registry.tools),
             specs=specs,
             tool_tokens=sum(estimate_text(msgspec.json.encode(spec).decode()) for spec in specs),
         )

@@ -227,12 +227,16 @@ async def test_a_watcher_in_another_thread_is_woken(
     assert seen == [started(), note("a"), finished]
 
 
-async def test_a_watcher_that_leaves_is_forgotten(journal: Journal, started: Started) -> None:
+async def test_a_watcher_that_leaves_is_forgotten(journal: Journal, started: Started, note: Note) -> None:
     await journal.append("r", 0, [started()])
     watcher = journal.watch("r")
     await anext(watcher)
+    other = journal.watch("r")
+    await anext(other)
     await watcher.aclose()  # type: ignore[attr-defined]
-    await journal.append("r", 1, [])
+    await journal.append("r", 1, [note("a")])
+    assert await anext(other) == note("a")
+    await other.aclose()  # type: ignore[attr-defined]
 
 
 async def test_after_close_every_call_says_so(journal: Journal, started: Started) -> None:

@@ -1,9 +1,10 @@
 """Checks: what cannot be right is refused at once, by a `Misuse` that says what would be."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
+from treadle.drivers.approvals import ApprovalRule
 from treadle.drivers.configuration import require_price
 from treadle.drivers.run import RunEvent
 from treadle.kernel.context import storable_text
@@ -66,3 +67,13 @@ def watcher_of(on_event: OnEvent) -> OnEvent:
     if on_event is not None and (inspect.iscoroutinefunction(on_event) or not callable(on_event)):
         raise Misuse("on_event takes a plain function; for an asynchronous one, iterate over agent.stream(…)")
     return on_event
+
+
+def rules_of(approvals: Iterable[ApprovalRule], names: Collection[str]) -> tuple[ApprovalRule, ...]:
+    """The rules on approvals of an agent whose tools have these names."""
+    rules = tuple(approvals)
+    for rule in rules:
+        kind("approvals", rule, lambda it: isinstance(it, ApprovalRule), "ask_before(…), deny(…) and allow(…)")
+        for unknown in set(rule.tools).difference(names):
+            raise Misuse(f"an approval rule names a tool {unknown!r}; this agent has {', '.join(names) or 'none'}")
+    return rules

@@ -5,6 +5,7 @@ started stands in the journal, so that a reply which breaks off and is asked for
 """
 
 import asyncio
+from collections.abc import Collection
 
 from treadle.drivers.act import Admitted, admit, execute
 from treadle.drivers.run import Run
@@ -113,14 +114,22 @@ class Early:
             task.cancel()
 
 
+def any_may_start_early(tools: Collection[Tool]) -> bool:
+    """Whether an agent with these tools has any for it; none may start beside a tool that asks to run alone."""
+    return any(_is_free(tool) for tool in tools) and not any(tool.alone for tool in tools)
+
+
 def may_start_early(run: Run, name: str) -> bool:
     """Whether a call of the tool `name` may start before its reply has ended: it only reads, and asks for nothing."""
     prepared = run.state.prepared
     tool: Tool | None = run.config.tools.get(name)
     if tool is None or prepared is None or prepared.landing is not None:
         return False
-    free = tool.effect == "read" and not (tool.needs_approval or tool.external or tool.alone or tool.resource)
-    return free and (prepared.tool_choice or run.state.tool_choice) != "none"
+    return _is_free(tool) and (prepared.tool_choice or run.state.tool_choice) != "none"
+
+
+def _is_free(tool: Tool) -> bool:
+    return tool.effect == "read" and not (tool.needs_approval or tool.external or tool.alone or tool.resource)
 
 
 def _same(one: ToolCall, other: ToolCall) -> bool:

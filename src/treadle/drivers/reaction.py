@@ -9,6 +9,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import Struct
 
 from treadle.kernel.errors import Misuse
@@ -92,8 +93,6 @@ async def _called(
     arguments: Mapping[str, Any] | None,
     context: Callable[[Tool], ToolContext | None],
 ) -> ToolOutput:
-    import msgspec
-
     text = record.arguments_json if arguments is None else msgspec.json.encode(arguments).decode()
     try:
         return await tool.call(tool.validate(text), context(tool))
