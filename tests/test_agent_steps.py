@@ -1,9 +1,8 @@
-"""What may be chosen for a step, and the type that an answer must have."""
+"""What may be chosen for a step."""
 
 import json
 
 import pytest
-from pydantic import BaseModel
 
 from treadle import (
     Agent,
@@ -147,43 +146,3 @@ def test_a_step_with_another_model_does_not_escape_a_limit_on_money():
     with pytest.raises(Misuse, match="price of unpriced"):
         agent.run_sync("go")
     assert unpriced.requests == []
-
-
-# Structured output
-
-
-class Answer(BaseModel):
-    value: int
-
-
-def test_output_is_validated_and_asked_for():
-    model = ScriptedModel(['{"value": 42}'])
-    result = Agent(model, instructions="Be exact.", output=Answer).run_sync("go")
-    assert result.output == Answer(value=42)
-    assert "JSON Schema" in model.requests[0].messages[0].text
-    assert model.requests[0].output_schema["properties"].keys() == {"value"}
-
-
-def test_output_in_a_fenced_block():
-    assert Agent(ScriptedModel(['Here:\n```json\n{"value": 1}\n```']), output=Answer).run_sync("go").output == Answer(
-        value=1
-    )
-
-
-def test_a_wrong_output_is_explained_to_the_model():
-    model = ScriptedModel(["forty-two", '{"value": "many"}', '{"value": 42}'])
-    result = Agent(model, output=Answer).run_sync("go")
-    assert result.output == Answer(value=42)
-    assert "value: Input should be a valid integer" in model.requests[2].messages[-1].text
-
-
-def test_a_model_that_never_gets_the_output_right_is_stopped():
-    result = Agent(model := ScriptedModel(lambda request: "no"), output=Answer).run_sync("go")
-    assert result.stop.reason == "consecutive_errors"
-    assert result.output is None
-    assert result.text == "no"
-    assert len(model.requests) == 4
-
-
-def test_output_of_a_plain_type():
-    assert Agent(ScriptedModel(["[1, 2]"]), output=list[int]).run_sync("go").output == [1, 2]

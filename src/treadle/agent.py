@@ -39,7 +39,7 @@ from treadle.kernel.messages import Message, ModelSettings, SystemMessage, UserM
 from treadle.kernel.policies import ContextPolicy
 from treadle.kernel.stop import LIMIT_REASONS, Limits, OnLimit
 from treadle.kernel.tokens import estimate_text
-from treadle.models.port import Model
+from treadle.models.port import Model, OutputMode, output_mode_of
 from treadle.result import RunResult, conversation_part, history, result_of
 from treadle.tools import Skill, SkillRegistry, Tool, tool
 from treadle.tools.read_result import read_result
@@ -60,6 +60,9 @@ class Agent:
         on_limit: at a limit: "answer" makes one last call without tools that writes up what was found, "stop" returns
             what there is, "raise" raises `RunStopped` with it.
         output: the type that the answer must have; `result.output` is then a value of it.
+        output_mode: how the model is asked for it: "native" (its provider holds it to a schema), "tool" (a final tool
+            whose arguments are the answer) or "prompted" (the instructions say it). By default what the model says of
+            itself, with the tools that the agent has.
         journal: where the events of runs are kept; None keeps them with the result only.
         name: what the agent is called in journals.
         settings: how the model is to generate.
@@ -98,6 +101,7 @@ class Agent:
         tool_choice: str = "auto",
         on_limit: OnLimit = "answer",
         output: Any = None,
+        output_mode: OutputMode | None = None,
         journal: Journal | None = None,
         name: str | None = None,
         settings: ModelSettings | None = None,
@@ -127,7 +131,14 @@ class Agent:
         kind("on_tool_result", on_tool_result, callable, "a function of a call and its result")
         kind("settings", settings, lambda it: isinstance(it, ModelSettings), "ModelSettings(…)")
         kind("journal", journal, lambda it: isinstance(it, Journal), "a journal such as SqliteJournal(path)")
+        typed = None
+        if output is not None:
+            mode = output_mode_of(chosen, bool(by_name)) if output_mode is None else output_mode
+            one_of("output_mode", mode, ("native", "tool", "prompted"))
+            typed = output_type(output, mode, by_name)
         specs = tuple(one.spec for one in registry.tools)
+        if typed is not None and typed.tool is not None:
+            specs = (*specs, typed.tool)
         self._registry = registry
         self._config = Configuration(
             model=chosen,
@@ -140,7 +151,7 @@ class Agent:
             tool_choice=tool_choice,
             settings=settings or ModelSettings(),
             on_limit=on_limit,
-            output=None if output is None else output_type(output),
+            output=typed,
             journal=journal,
             retries=Retries(attempts=1 + retries) if isinstance(retries, int) else retries or Retries(),
             on_interrupted=on_interrupted,

@@ -176,7 +176,7 @@ async def test_structured_output_validates(
         # Of this dialect's own field for it the server knows nothing; in Messages it has no field at all.
         settings = ModelSettings(max_tokens=4000, extra={"json_schema": TypeAdapter(Trip).json_schema()})
     model = speaking(dialect, llama_server(), streaming=streaming)
-    agent = Agent(model, output=Trip, settings=settings, retries=PATIENT)
+    agent = Agent(model, output=Trip, output_mode="native", settings=settings, retries=PATIENT)
     found = []
     for number in range(RUNS):
         result = await agent.run(f"Question {number}: where shall I go?")

@@ -13,13 +13,13 @@ from treadle.drivers.reaction import OnToolResult
 from treadle.journal.port import Journal
 from treadle.kernel.conditions import Condition
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import Json, Message, ModelSettings, ToolSpec, Usage
+from treadle.kernel.messages import AssistantMessage, Json, Message, ModelSettings, ToolSpec, Usage
 from treadle.kernel.policies import ContextPolicy
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Limits, OnLimit
 from treadle.models.errors import ModelError
-from treadle.models.port import Model
+from treadle.models.port import Model, OutputMode
 from treadle.tools import Tool
 
 
@@ -112,15 +112,19 @@ class Output:
 
     Attributes:
         name: the type's name.
-        schema: its JSON Schema.
-        read: makes a value of it from what the model wrote; raises ValueError with what is wrong.
+        mode: how the model is asked for it.
+        schema: the JSON Schema that the reply's text must satisfy; None if the answer comes as a call of `tool`.
+        read: makes a value of it from a reply; raises ValueError with what is wrong.
         instructions: what the model is told about it.
+        tool: the final tool, with mode "tool".
     """
 
     name: str
-    schema: Json
-    read: Callable[[str], Any]
+    mode: OutputMode
+    schema: Json | None
+    read: Callable[[AssistantMessage], Any]
     instructions: str
+    tool: ToolSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from treadle.journal import JournalError
 from treadle.kernel.decide import CallModel, Finish, Nudge, Pause, PrepareStep, RunTools
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import NudgeGiven, RunFinished, RunPaused
+from treadle.kernel.messages import AssistantMessage
 from treadle.kernel.stop import Stop, stopped
 
 
@@ -140,7 +141,7 @@ def finish(run: Run, command: Finish) -> None:
     event = command.event()
     if output is not None and command.stop.reason != "external_tool" and run.state.phase == "replied":
         try:
-            event = replace(event, output=output.read(run.state.steps[-1].text))
+            event = replace(event, output=output.read(run.state.steps[-1].message or AssistantMessage()))
         except ValueError as error:
             if command.stop.reason == "answered":
                 run.feed(NudgeGiven(f"That is not a valid {output.name}. {error}", fault=True))

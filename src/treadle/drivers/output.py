@@ -1,47 +1,122 @@
-"""The type that an answer must have: its JSON Schema for the model, and the reading of what the model wrote."""
+"""The type that an answer must have: how the model is asked for it, and the reading of what it said.
+
+There are three ways, in the order in which they are taken: `native`, where the provider holds its replies to a JSON
+Schema; `tool`, a final tool whose arguments are the answer; `prompted`, where the instructions say it. The final tool
+is never run: `handed_in` makes its call the text of the reply, so that all that follows is the same for the three.
+"""
 
 import re
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
 
 from treadle.drivers.configuration import Output
 from treadle.kernel.errors import Misuse
+from treadle.kernel.messages import AssistantMessage, AssistantPart, Finish, Json, Text, ToolCall, ToolSpec
+from treadle.models.port import OutputMode
 from treadle.tools.arguments import schema_of
 
 FENCE = re.compile(r"```(?:json)?\s*\n(.*?)\n?```", re.DOTALL)
 
+WRAPPED = "result"
+"""The property that holds an answer that is no object, where only objects can be asked for."""
 
-def output_type(output: Any) -> Output:
+
+def output_type(output: Any, mode: OutputMode = "prompted", taken: Collection[str] = ()) -> Output:
     """The `Output` for a Pydantic model, a dataclass, a TypedDict, or any other type that Pydantic knows.
+
+    Args:
+        output: the type.
+        mode: how the model is to be asked for it.
+        taken: names of tools, which the final tool must not have.
 
     Raises:
         Misuse: it is not such a type.
     """
-    from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
+    from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
 
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(output)
         schema = schema_of(adapter)
     except (PydanticSchemaGenerationError, PydanticUserError) as error:
         raise Misuse(f"output takes a type that Pydantic can read from JSON; it was given {output!r}") from error
+    wrapped = mode != "prompted" and schema.get("type") != "object"
+    if wrapped:
+        schema = _in_an_object(schema)
     name = getattr(output, "__name__", str(output))
-
-    def read(text: str) -> Any:
+    tool = ToolSpec(_free("final_answer", taken), f"Gives the answer ({name}) and ends the task.", schema)
+    if mode == "tool":
+        wanted = f"Call {tool.name} with arguments that satisfy its schema."
+        instructions = (
+            f"When you have the answer, give it by calling {tool.name}, and in no other way; also where the other "
+            "tools are turned off."
+        )
+    else:
         wanted = "Reply with JSON alone that satisfies the schema in your instructions."
-        try:
-            return adapter.validate_json(json_in(text))
-        except ValidationError as error:
-            faults = "; ".join(
-                f"{'.'.join(map(str, fault['loc'])) or 'the whole'}: {fault['msg']}" for fault in error.errors()[:5]
-            )
-            raise ValueError(f"{faults}. {wanted}") from error
+        instructions = (
+            "When you have the answer, reply with JSON alone, without any other text, that satisfies this JSON "
+            f"Schema:\n{msgspec.json.encode(schema).decode()}"
+        )
 
-    instructions = (
-        "When you have the answer, reply with JSON alone, without any other text, that satisfies this JSON Schema:\n"
-        + msgspec.json.encode(schema).decode()
-    )
-    return Output(name, schema, read, instructions)
+    def read(message: AssistantMessage) -> Any:
+        return _validated(adapter, _answer(message, mode), wrapped, wanted)
+
+    return Output(name, mode, schema if mode != "tool" else None, read, instructions, tool if mode == "tool" else None)
+
+
+def handed_in(message: AssistantMessage, finish: Finish, tool: str) -> tuple[AssistantMessage, Finish]:
+    """A reply with each call of the final `tool` as the text that it stands for, and why the reply ended then."""
+    if not any(call.name == tool for call in message.calls):
+        return message, finish
+    parts: list[AssistantPart] = [
+        Text(part.arguments) if isinstance(part, ToolCall) and part.name == tool else part for part in message.content
+    ]
+    said = AssistantMessage(tuple(parts))
+    return said, "stop" if finish == "tool_calls" and not said.calls else finish
+
+
+def _in_an_object(schema: Json) -> Json:
+    """The schema of an object that holds a value of `schema`; its definitions stay where references look for them."""
+    inner = {key: value for key, value in schema.items() if key != "$defs"}
+    definitions = {"$defs": schema["$defs"]} if "$defs" in schema else {}
+    properties = {"properties": {WRAPPED: inner}, "required": [WRAPPED], "additionalProperties": False}
+    return {"type": "object", **properties, **definitions}
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _answer(message: AssistantMessage, mode: OutputMode) -> str:
+    """The text that should be the answer: the whole of it; of a reply that called the final tool, the last part."""
+    texts = [part.text for part in message.content if isinstance(part, Text)]
+    return texts[-1] if mode == "tool" and texts else "".join(texts)
+
+
+def _validated(adapter: Any, text: str, wrapped: bool, wanted: str) -> Any:
+    """The value in `text`. Raises ValueError, in words for the model, if there is none."""
+    from pydantic import ValidationError
+
+    found = json_in(text)
+    try:
+        return adapter.validate_json(_unwrapped(found) if wrapped else found)
+    except ValidationError as error:
+        faults = "; ".join(
+            f"{'.'.join(map(str, fault['loc'])) or 'the whole'}: {fault['msg']}" for fault in error.errors()[:5]
+        )
+        raise ValueError(f"{faults}. {wanted}") from error
+
+
+def _unwrapped(text: str) -> str | bytes:
+    """The JSON inside the object that was asked for; `text` itself where there is no such object."""
+    try:
+        value = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return text
+    return bytes(value[WRAPPED]) if value.keys() == {WRAPPED} else text
 
 
 def json_in(text: str) -> str:

@@ -32,6 +32,7 @@ from msgspec.structs import replace
 from treadle.drivers.budget import capped, remaining
 from treadle.drivers.configuration import Configuration, StepSettings, price, require_price
 from treadle.drivers.lending import Amount
+from treadle.drivers.output import handed_in
 from treadle.drivers.partial import PartialArguments
 from treadle.journal import Journal, MemoryJournal
 from treadle.kernel.context import completed, distinct_ids, have_distinct_ids, instructed, storable
@@ -300,10 +301,15 @@ class Run:
             messages = [*messages, UserMessage(remaining(state))]
         if prepared.instructions is not None:
             messages = instructed(messages, prepared.instructions)
+        tools = config.specs if prepared.tools is None else self._offered(prepared.tools)
+        choice = prepared.tool_choice or state.tool_choice
+        if choice == "none" and config.output is not None and config.output.tool is not None:
+            # A closing reply gives its answer by the final tool too; some models refuse to be held to one tool.
+            tools, choice = (config.output.tool,), "auto"
         return ModelRequest(
             messages,
-            config.specs if prepared.tools is None else self._offered(prepared.tools),
-            prepared.tool_choice or state.tool_choice,
+            tools,
+            choice,
             prepared.settings or state.settings,
             None if config.output is None else config.output.schema,
             state.run_id,
@@ -311,18 +317,22 @@ class Run:
         )
 
     def _offered(self, names: Sequence[str]) -> tuple[ToolSpec, ...]:
-        return tuple(spec for spec in self.config.specs if spec.name in names)
+        final = None if self.config.output is None else self.config.output.tool
+        return tuple(spec for spec in self.config.specs if spec.name in names or spec is final)
 
     def replied(self, reply: ModelReply) -> ModelReplied:
         """The event that records `reply`."""
-        model, usage = self.model, reply.usage
+        model, usage, output = self.model, reply.usage, self.config.output
         if usage is None:
             usage = Usage(self.state.next_tokens, estimate_tokens(reply.message), estimated=True)
+        message, finish = storable(reply.message), reply.finish
+        if output is not None and output.tool is not None:
+            message, finish = handed_in(message, finish, output.tool.name)
         return ModelReplied(
             len(self.state.steps),
-            self._with_new_ids(storable(reply.message)),
+            self._with_new_ids(message),
             usage,
-            reply.finish,
+            finish,
             reply.finish_detail,
             reply.model or model.name,
             reply.request_id,

@@ -27,7 +27,7 @@ from treadle.models.errors import (
     ProtocolError,
     RateLimited,
 )
-from treadle.models.port import Model, ModelEvent, ModelReply, ModelRequest
+from treadle.models.port import Model, ModelEvent, ModelReply, ModelRequest, OutputMode, output_mode_of
 
 log = logging.getLogger("treadle")
 
@@ -132,6 +132,12 @@ class FallbackModel:
             requests.append(sent)
             replies.append(both - sent)
         return max(requests) + max(replies)
+
+    def output_mode(self, tools: bool) -> OutputMode:
+        """What each of its models can do: natively if all can, else by a tool if all can, else in words."""
+        modes = {output_mode_of(model, tools) for model in self.models}
+        weakest: OutputMode = "prompted" if "prompted" in modes else "tool" if "tool" in modes else "native"
+        return weakest
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Replies to `request`, the whole reply last.

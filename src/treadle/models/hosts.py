@@ -1,4 +1,4 @@
-"""Hosts: in what the servers of Chat Completions differ.
+"""Hosts: in what servers that speak the same dialect differ, those of Chat Completions most.
 
 Pure data. Most servers take OpenAI's fields; what is here is where one of them would refuse a request, or leave a
 setting unheard, if it were asked as OpenAI is. Neighbour: `treadle.models.openai_chat`, which reads it.
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 
 class Host(Struct, frozen=True):
-    """How one host wants Chat Completions.
+    """How one host wants to be asked.
 
     Attributes:
         max_tokens: the field that bounds the reply.
@@ -18,7 +18,9 @@ class Host(Struct, frozen=True):
         thinking: how an effort to think is asked for: OpenAI's `reasoning_effort`, OpenRouter's `reasoning` object,
             or a `thinking` object that only switches it on or off.
         stream_usage: whether usage in a stream must be asked for (a host that sends it anyway may refuse the question).
-        json_schema: whether `response_format` takes a JSON Schema; if not, it is asked for JSON.
+        json_schema: whether a reply can be held to a JSON Schema; if not, it is asked for JSON.
+        schema_with_tools: whether a reply that is held to a schema may still call tools. Open servers hold all that the
+            model writes to the schema, so that it never calls one (vLLM, Ollama), or refuse the request.
         echo: whether the model's reasoning is sent back in the field that it came in.
         short_ids: whether the ids of tool calls must be nine letters or digits.
         file_urls: whether a file may be sent by its address.
@@ -29,12 +31,14 @@ class Host(Struct, frozen=True):
     thinking: Literal["reasoning_effort", "reasoning", "thinking"] = "reasoning_effort"
     stream_usage: bool = True
     json_schema: bool = True
+    schema_with_tools: bool = False
     echo: bool = True
     short_ids: bool = False
     file_urls: bool = False
 
 
-OPENAI: Final = Host(max_tokens="max_completion_tokens", echo=False)
+OPENAI: Final = Host(max_tokens="max_completion_tokens", echo=False, schema_with_tools=True)
+ANTHROPIC: Final = Host(schema_with_tools=True)
 MISTRAL: Final = Host(seed="random_seed", stream_usage=False, short_ids=True, file_urls=True)
 DEEPSEEK: Final = Host(thinking="thinking", json_schema=False)
 OPENROUTER: Final = Host(thinking="reasoning", file_urls=True)
@@ -44,6 +48,7 @@ GROQ: Final = Host(max_tokens="max_completion_tokens")
 HOSTS: Final[tuple[tuple[str, Host], ...]] = (
     ("openai.com", OPENAI),
     ("azure.com", OPENAI),
+    ("anthropic.com", ANTHROPIC),
     ("mistral.ai", MISTRAL),
     ("deepseek.com", DEEPSEEK),
     ("openrouter.ai", OPENROUTER),

@@ -20,7 +20,7 @@ from treadle.models.codec import DONE, Codec, Decoder
 from treadle.models.errors import AuthenticationFailed, ConnectionFailed, ModelError, ModelTimeout, ProtocolError
 from treadle.models.failures import redact, request_id
 from treadle.models.permission import require_permission
-from treadle.models.port import ModelEvent, ModelReply, ModelRequest
+from treadle.models.port import ModelEvent, ModelReply, ModelRequest, OutputMode
 from treadle.models.price import Price
 from treadle.models.prices import known_context, known_cost
 from treadle.models.providers import PROVIDERS, Provider
@@ -104,6 +104,15 @@ class HttpModel:
     def context_window(self) -> int | None:
         """The most tokens that a request may have, as the table of known models has it; None if it does not."""
         return known_context(self._address, self.model)
+
+    def output_mode(self, tools: bool) -> OutputMode:
+        """Natively where the host holds replies to a schema, also beside tools if there are any; else by a tool."""
+        from treadle.models.hosts import ANTHROPIC, host_of
+
+        host = host_of(urlsplit(self._address).hostname or "")
+        if self.provider.dialect == "anthropic" and host is not ANTHROPIC:
+            return "tool"
+        return "native" if host.json_schema and (host.schema_with_tools or not tools) else "tool"
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Replies to `request`, the whole reply last. Raises `ModelError` for what went wrong outside."""

@@ -61,11 +61,6 @@ class ChatCodec:
         self.host = host or Host()
         self._history = History(self._group, joins=_same_step)
 
-    @property
-    def native_output(self) -> bool:
-        """Whether the provider holds replies to a JSON Schema."""
-        return self.host.json_schema
-
     def encode(self, request: ModelRequest, model: str, stream: bool) -> Json:
         """The request body, the history in it as it was encoded before."""
         body: Json = {"model": model, "stream": stream}

@@ -13,15 +13,22 @@ arguments of tool calls may come in as many pieces as the model likes, or not at
             yield ModelReply(AssistantMessage((Text(text),)), usage=Usage(1, 1), finish="stop")
 
 What goes wrong outside is raised as a `treadle.models.ModelError`; a model never retries by itself.
+
+It may have more to say of itself, each only if it knows: `cost(usage)`, in dollars; `context_window` and
+`max_output_tokens`; `output_mode(tools)`, how it is best asked for an answer of a type with tools beside it or without
+(by default "prompted").
 """
 
 from collections.abc import AsyncIterator, Sequence
 from decimal import Decimal
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
 from treadle.kernel.messages import AssistantMessage, Finish, Json, Message, ModelSettings, ToolSpec, Usage
+
+OutputMode = Literal["native", "tool", "prompted"]
+"""How a model is asked for an answer of a type: its provider holds it to a schema, a final tool, or in words alone."""
 
 
 class ModelRequest(Struct, frozen=True, gc=False):
@@ -114,3 +121,10 @@ class Model(Protocol):
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Replies to `request`, the whole reply last. Raises `ModelError` for what went wrong outside."""
+
+
+def output_mode_of(model: Model, tools: bool) -> OutputMode:
+    """How `model` is best asked for an answer of a type, with tools beside it or without: as it says, if it does."""
+    ask = getattr(model, "output_mode", None)
+    mode: OutputMode = "prompted" if ask is None else ask(tools)
+    return mode

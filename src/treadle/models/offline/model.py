@@ -21,6 +21,7 @@ from treadle.models.port import (
     ModelEvent,
     ModelReply,
     ModelRequest,
+    OutputMode,
     TextDelta,
     ToolCallCompleted,
     ToolCallDelta,
@@ -49,6 +50,10 @@ class OfflineModel:
     def cost(self, usage: Usage) -> Decimal:
         """Nothing, in dollars."""
         return Decimal(0)
+
+    def output_mode(self, tools: bool) -> OutputMode:
+        """It fills in the schema that it is given."""
+        return "native"
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Replies to `request`: with tool calls, or with text in pieces of a word; the whole reply comes last."""

@@ -1,0 +1,115 @@
+"""An answer of a type, asked of real servers on a socket: by schema where that leaves tools usable, else by a tool."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from treadle import Agent, tool
+from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIChatModel, OpenAIResponsesModel
+
+pytestmark = pytest.mark.anyio
+Serve = Callable[..., Any]
+
+
+class Total(BaseModel):
+    amount: int
+
+
+@tool(effect="read")
+def look(place: str) -> str:
+    """Looks somewhere."""
+    return f"{place}: 42"
+
+
+def reply_of(dialect: str, call: tuple[str, dict[str, Any]] | str) -> dict[str, Any]:
+    """A whole reply of the dialect: a call, or text."""
+    arguments = "" if isinstance(call, str) else json.dumps(call[1])
+    if dialect == "chat":
+        message: dict[str, Any] = {"role": "assistant", "content": call if isinstance(call, str) else None}
+        if not isinstance(call, str):
+            message["tool_calls"] = [
+                {"id": "c1", "type": "function", "function": {"name": call[0], "arguments": arguments}}
+            ]
+        return {"model": "m", "choices": [{"message": message, "finish_reason": "stop"}]}
+    if dialect == "responses":
+        item = (
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": call}]}
+            if isinstance(call, str)
+            else {"type": "function_call", "call_id": "c1", "name": call[0], "arguments": arguments}
+        )
+        return {"id": "r", "status": "completed", "model": "m", "output": [item]}
+    block = (
+        {"type": "text", "text": call}
+        if isinstance(call, str)
+        else {"type": "tool_use", "id": "c1", "name": call[0], "input": call[1]}
+    )
+    reason = "end_turn" if isinstance(call, str) else "tool_use"
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    return {
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "content": [block],
+        "stop_reason": reason,
+        "usage": usage,
+    }
+
+
+MODELS: dict[str, type[HttpModel]] = {
+    "chat": OpenAIChatModel,
+    "responses": OpenAIResponsesModel,
+    "anthropic": AnthropicModel,
+}
+
+
+@pytest.mark.parametrize("dialect", MODELS)
+async def test_beside_tools_a_server_of_anybodys_is_given_a_final_tool(dialect: str, serve: Serve) -> None:
+    turns = [("look", {"place": "here"}), ("final_answer", {"amount": 42})]
+    server = serve(
+        lambda peer: peer.answer(
+            "200 OK", {"content-type": "application/json"}, json.dumps(reply_of(dialect, turns[peer.number])).encode()
+        )
+    )
+    model = MODELS[dialect]("m", base_url=server.url, api_key="test-key-0123", streaming=False)
+    result = await Agent(model, tools=[look], output=Total).run("How much?")
+    assert result.output == Total(amount=42)
+    bodies = [json.loads(peer.body) for peer in server.requests]
+    assert len(bodies) == 2
+    for body in bodies:
+        assert not {"response_format", "text", "output_config"} & body.keys()
+        assert "final_answer" in json.dumps(body["tools"])
+
+
+@pytest.mark.parametrize(("dialect", "field"), [("chat", "response_format"), ("responses", "text")])
+async def test_without_tools_it_is_given_the_schema(dialect: str, field: str, serve: Serve) -> None:
+    server = serve(
+        lambda peer: peer.answer(
+            "200 OK", {"content-type": "application/json"}, json.dumps(reply_of(dialect, '{"amount": 42}')).encode()
+        )
+    )
+    model = MODELS[dialect]("m", base_url=server.url, api_key="test-key-0123", streaming=False)
+    assert (await Agent(model, output=Total).run("How much?")).output == Total(amount=42)
+    body = json.loads(server.requests[0].body)
+    assert field in body
+    assert "tools" not in body
+
+
+@pytest.mark.parametrize("dialect", MODELS)
+async def test_a_wrong_final_call_is_told_in_a_history_that_the_server_takes(dialect: str, serve: Serve) -> None:
+    """Regression: a call of the final tool is no tool call of the history, so nothing must answer it."""
+    turns = [("final_answer", {"amount": "much"}), ("final_answer", {"amount": 42})]
+    server = serve(
+        lambda peer: peer.answer(
+            "200 OK", {"content-type": "application/json"}, json.dumps(reply_of(dialect, turns[peer.number])).encode()
+        )
+    )
+    model = MODELS[dialect]("m", base_url=server.url, api_key="test-key-0123", streaming=False)
+    result = await Agent(model, output=Total, output_mode="tool").run("How much?")
+    assert result.output == Total(amount=42)
+    body = json.loads(server.requests[1].body)
+    sent = json.dumps(body.get("messages") or body["input"])
+    assert [word for word in ("tool_use", "tool_calls", "function_call") if word in sent] == []
+    assert "valid integer" in sent

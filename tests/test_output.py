@@ -1,0 +1,239 @@
+"""The type that an answer must have: in words, by the provider's schema, and by a final tool."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import pytest
+from pydantic import BaseModel
+
+from treadle import Agent, Limits, Misuse, Usage, tool
+from treadle.kernel.messages import AssistantMessage, Text, ToolCall
+from treadle.models import ModelReply
+from treadle.models.fallback import FallbackModel
+from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIChatModel, OpenAIResponsesModel
+from treadle.models.port import OutputMode, output_mode_of
+from treadle.testing import ReplayModel, ScriptedModel
+
+
+@tool(effect="read")
+def look(place: str) -> str:
+    """Looks somewhere."""
+    return f"{place}: 42"
+
+
+class Answer(BaseModel):
+    value: int
+
+
+def test_output_is_validated_and_asked_for():
+    model = ScriptedModel(['{"value": 42}'])
+    result = Agent(model, instructions="Be exact.", output=Answer).run_sync("go")
+    assert result.output == Answer(value=42)
+    assert "JSON Schema" in model.requests[0].messages[0].text
+    assert model.requests[0].output_schema["properties"].keys() == {"value"}
+
+
+def test_output_in_a_fenced_block():
+    assert Agent(ScriptedModel(['Here:\n```json\n{"value": 1}\n```']), output=Answer).run_sync("go").output == Answer(
+        value=1
+    )
+
+
+def test_a_wrong_output_is_explained_to_the_model():
+    model = ScriptedModel(["forty-two", '{"value": "many"}', '{"value": 42}'])
+    result = Agent(model, output=Answer).run_sync("go")
+    assert result.output == Answer(value=42)
+    assert "value: Input should be a valid integer" in model.requests[2].messages[-1].text
+
+
+def test_a_model_that_never_gets_the_output_right_is_stopped():
+    result = Agent(model := ScriptedModel(lambda request: "no"), output=Answer).run_sync("go")
+    assert result.stop.reason == "consecutive_errors"
+    assert result.output is None
+    assert result.text == "no"
+    assert len(model.requests) == 4
+
+
+def test_output_of_a_plain_type():
+    assert Agent(ScriptedModel(["[1, 2]"]), output=list[int]).run_sync("go").output == [1, 2]
+
+
+# By a final tool
+
+
+def by_tool(turns, output=Answer, **options):
+    model = ScriptedModel(turns)
+    return Agent(model, output=output, output_mode="tool", **options).run_sync("go"), model
+
+
+def test_a_final_tool_takes_the_answer():
+    result, model = by_tool([[("look", {"place": "here"})], [("final_answer", {"value": 42})]], tools=[look])
+    assert (result.output, result.stop.reason, result.text) == (Answer(value=42), "answered", '{"value":42}')
+    assert [call.name for step in result.steps for call in step.calls] == ["look"]
+    offered = model.requests[0].tools
+    assert [spec.name for spec in offered] == ["look", "final_answer"]
+    assert offered[1].input_schema["properties"].keys() == {"value"}
+    assert model.requests[0].output_schema is None
+    assert "final_answer" in model.requests[0].messages[0].text
+    assert "JSON Schema" not in model.requests[0].messages[0].text
+
+
+def test_text_that_is_the_answer_is_taken_too():
+    result, model = by_tool(['{"value": 42}'])
+    assert result.output == Answer(value=42)
+    assert [spec.name for spec in model.requests[0].tools] == ["final_answer"]
+
+
+def test_text_before_the_final_tool_is_kept_and_is_not_the_answer():
+    said = AssistantMessage((Text("Here it is: {"), ToolCall("c1", "final_answer", '{"value": 42}')))
+    result, _ = by_tool([ModelReply(said, Usage(1, 1), "tool_calls")])
+    assert result.output == Answer(value=42)
+    assert result.text == 'Here it is: {{"value": 42}'
+
+
+def test_wrong_arguments_of_the_final_tool_are_explained_to_the_model():
+    result, model = by_tool([[("final_answer", {"value": "many"})], [("final_answer", {"value": 42})]])
+    assert result.output == Answer(value=42)
+    told = model.requests[1].messages[-1].text
+    assert "value: Input should be a valid integer" in told
+    assert "Call final_answer" in told
+
+
+def test_a_model_that_never_calls_the_final_tool_is_stopped():
+    result, model = by_tool(lambda request: "I would rather talk.")
+    assert (result.stop.reason, result.output) == ("consecutive_errors", None)
+    assert len(model.requests) == 4
+
+
+def test_calls_beside_the_final_tool_are_made_and_the_answer_is_asked_for_again():
+    turns = [[("look", {"place": "here"}), ("final_answer", {"value": 1})], [("final_answer", {"value": 42})]]
+    result, _ = by_tool(turns, tools=[look])
+    assert result.output == Answer(value=42)
+    assert [call.result.text for step in result.steps for call in step.calls] == ["here: 42"]
+
+
+def test_at_a_limit_the_answer_still_comes_by_the_final_tool():
+    turns = [[("look", {"place": "a"})], [("look", {"place": "b"})], [("final_answer", {"value": 7})]]
+    result, model = by_tool(turns, tools=[look], limits=Limits(steps=3))
+    assert (result.output, result.stop.reason, result.finished) == (Answer(value=7), "max_steps", False)
+    assert [spec.name for spec in model.requests[2].tools] == ["final_answer"]
+    assert model.requests[2].tool_choice == "auto"
+
+
+def test_a_tool_of_the_same_name_keeps_it():
+    @tool(effect="read")
+    def final_answer(value: int) -> str:
+        """Looks like the end."""
+        return "not the end"
+
+    turns = [[("final_answer", {"value": 1})], [("final_answer_", {"value": 42})]]
+    result, _ = by_tool(turns, tools=[final_answer])
+    assert result.output == Answer(value=42)
+    assert [call.result.text for step in result.steps for call in step.calls] == ["not the end"]
+
+
+def test_a_reply_cut_off_in_the_final_tool_is_no_answer():
+    said = AssistantMessage((ToolCall("c1", "final_answer", '{"value": 4'),))
+    result, _ = by_tool([ModelReply(said, Usage(1, 1), "length")])
+    assert (result.stop.reason, result.output) == ("length", None)
+
+
+def test_the_journal_of_a_final_tool_is_replayed():
+    result, _ = by_tool([[("look", {"place": "here"})], [("final_answer", {"value": 42})]], tools=[look])
+    again = Agent(ReplayModel(result.events), tools=[look], output=Answer, output_mode="tool").run_sync("go")
+    assert again.output == Answer(value=42)
+
+
+class Node(BaseModel):
+    name: str
+    below: "list[Node]" = []
+
+
+@dataclass
+class Point:
+    x: int
+    y: int
+
+
+@pytest.mark.parametrize("mode", ["native", "tool"])
+@pytest.mark.parametrize(
+    ("kind", "json", "value"),
+    [
+        (list[int], "[1, 2]", [1, 2]),
+        (Literal["yes", "no"], '"no"', "no"),
+        (int | None, "null", None),
+        (float, "1.5", 1.5),
+        (list[Point], '[{"x": 1, "y": 2}]', [Point(1, 2)]),
+        (Node | None, '{"name": "a", "below": [{"name": "b"}]}', Node(name="a", below=[Node(name="b")])),
+    ],
+)
+def test_what_is_no_object_is_asked_for_in_one(mode: OutputMode, kind, json, value):
+    model = ScriptedModel([f'{{"result": {json}}}', json])
+    agent = Agent(model, output=kind, output_mode=mode)
+    assert agent.run_sync("go").output == value
+    assert agent.run_sync("go").output == value
+    request = model.requests[0]
+    schema = request.output_schema if mode == "native" else request.tools[0].input_schema
+    assert (schema["type"], schema["required"]) == ("object", ["result"])
+
+
+def test_an_object_with_a_field_of_that_name_is_not_unwrapped():
+    class Outcome(BaseModel):
+        result: int
+
+    for mode in ("native", "tool", "prompted"):
+        agent = Agent(ScriptedModel(['{"result": 3}']), output=Outcome, output_mode=mode)
+        assert agent.run_sync("go").output == Outcome(result=3)
+
+
+# Which way is taken
+
+
+class Knows(ScriptedModel):
+    def __init__(self, mode: OutputMode):
+        super().__init__(lambda request: "{}")
+        self.mode = mode
+
+    def output_mode(self, tools: bool) -> OutputMode:
+        return self.mode
+
+
+def chat(url: str) -> HttpModel:
+    return OpenAIChatModel("m", base_url=url, api_key="test-key-0123")
+
+
+@pytest.mark.parametrize(
+    ("model", "alone", "with_tools"),
+    [
+        (chat("https://api.openai.com/v1"), "native", "native"),
+        (chat("https://x.openai.azure.com/v1"), "native", "native"),
+        (chat("https://api.groq.com/openai/v1"), "native", "tool"),
+        (chat("http://127.0.0.1:8080/v1"), "native", "tool"),
+        (chat("https://api.deepseek.com/v1"), "tool", "tool"),
+        (OpenAIResponsesModel("m", api_key="test-key-0123"), "native", "native"),
+        (OpenAIResponsesModel("m", api_key="test-key-0123", base_url="http://127.0.0.1:8080/v1"), "native", "tool"),
+        (AnthropicModel("m", api_key="test-key-0123"), "native", "native"),
+        (AnthropicModel("m", api_key="test-key-0123", base_url="http://127.0.0.1:8080"), "tool", "tool"),
+        (ScriptedModel([]), "prompted", "prompted"),
+        (FallbackModel([Knows("native"), Knows("native")]), "native", "native"),
+        (FallbackModel([Knows("native"), Knows("tool")]), "tool", "tool"),
+        (FallbackModel([Knows("tool"), ScriptedModel([])]), "prompted", "prompted"),
+    ],
+)
+def test_a_schema_is_native_only_where_the_model_can_still_call_tools(model, alone, with_tools):
+    assert (output_mode_of(model, False), output_mode_of(model, True)) == (alone, with_tools)
+
+
+def test_the_agent_does_as_the_model_says_unless_it_is_told_otherwise():
+    for mode in ("native", "tool", "prompted"):
+        model = Knows(mode)
+        Agent(model, output=Answer, limits=Limits(steps=1)).run_sync("go")
+        assert bool(model.requests[0].tools) == (mode == "tool")
+        model = Knows(mode)
+        Agent(model, output=Answer, output_mode="prompted", limits=Limits(steps=1)).run_sync("go")
+        assert not model.requests[0].tools
+
+
+def test_a_mode_that_does_not_exist_is_refused():
+    with pytest.raises(Misuse, match="output_mode"):
+        Agent(ScriptedModel([]), output=Answer, output_mode="json")
