@@ -1,7 +1,6 @@
 """FallbackModel: who is asked, who is passed over and for how long, what is raised, and what the journal says."""
 
 import asyncio
-import logging
 from contextlib import aclosing
 from decimal import Decimal
 from typing import Any
@@ -319,10 +318,27 @@ def test_what_is_known_of_the_chain_is_the_least_reply_and_the_largest_request()
     assert (FallbackModel([c]).max_output_tokens, FallbackModel([c]).context_window) == (None, None)
 
 
-async def test_each_failure_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, "treadle"):
-        await ask(FallbackModel([fails(AuthenticationFailed("wrong key")), says("hi")]))
-    assert [record.getMessage() for record in caplog.records] == ["a failed (authentication_failed): wrong key"]
+async def test_each_failure_stands_in_the_journal() -> None:
+    model = FallbackModel([fails(AuthenticationFailed("wrong key")), fails(Overloaded("busy"), "c"), says("hi")])
+    run = await Agent(model).run("go")
+    failed = [event for event in run.events if isinstance(event, ModelFailed)]
+    assert [(event.model, event.error.kind, event.error.message, event.retry_in) for event in failed] == [
+        ("a", "authentication_failed", "wrong key", 0.0),
+        ("c", "overloaded", "busy", 0.0),
+    ]
+    assert (run.text, run.steps[0].model, run.steps[0].failures) == ("hi", "b", 2)
+
+
+async def test_a_call_that_no_model_answers_is_recorded_as_the_chains_and_each_model_but_the_last_by_itself() -> None:
+    model = FallbackModel([fails(BadRequest("no")), says("hi")], on=[BadRequest])
+    inner = FallbackModel([fails(Overloaded("busy"), "x"), fails(Overloaded("full"), "y")])
+    run = await Agent(FallbackModel([inner, model]), retries=0).run("go")
+    failed = [event.model for event in run.events if isinstance(event, ModelFailed)]
+    assert failed == ["x", "fallback(x, y)", "a"]
+    run = await Agent(inner, retries=0).run("go")
+    last = [event for event in run.events if isinstance(event, ModelFailed)][-1]
+    assert (last.model, last.retry_in, run.stop.reason) == ("fallback(x, y)", None, "model_error")
+    assert "x: busy; y: full" in last.error.message
 
 
 @pytest.mark.parametrize(

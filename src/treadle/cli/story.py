@@ -67,8 +67,7 @@ class Story:
             case ModelReplied():
                 self._think(event, before)
             case ModelFailed():
-                again = "" if event.retry_in is None else f"; asking again in {event.retry_in:.1f} s"
-                self._say("think", f"failed: {shorten(event.error.message, TEXT)}{again}")
+                self._failed(event, before)
             case ToolFinished(call_id=call_id):
                 self._act(_record(after, event.step, call_id), text_of(event.content), event.is_error)
             case ToolProgress(name=name, update=update):
@@ -80,6 +79,14 @@ class Story:
                 self._verdict(stop, decision, after.limits)
             case _:
                 self._pauses(event, after)
+
+    def _failed(self, event: ModelFailed, before: RunState) -> None:
+        asked = before.model if before.prepared is None else before.prepared.model or before.model
+        one_of_several = event.model not in ("", asked)
+        who, again = (f"{event.model} ", "; asking another model") if one_of_several else ("", "")
+        if event.retry_in is not None and not one_of_several:
+            again = f"; asking again in {event.retry_in:.1f} s"
+        self._say("think", f"{who}failed: {shorten(event.error.message, TEXT)}{again}")
 
     def _see_below(self, run_id: str, agent: str, event: RunEvent) -> None:
         """Tells what a sub-run does, under its agent's name."""

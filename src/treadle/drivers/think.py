@@ -18,6 +18,7 @@ from treadle.kernel.messages import Usage
 from treadle.kernel.tokens import estimate_text
 from treadle.models.errors import ModelError, ProtocolError
 from treadle.models.port import (
+    AttemptFailed,
     ModelReply,
     TextDelta,
     ThinkingDelta,
@@ -38,7 +39,7 @@ async def think(run: Run, hear: Callable[[ToolCallEvent], None] | None = None) -
     while True:
         run.partial = []
         try:
-            reply = await _reply(run, hear)
+            reply = await _reply(run, hear, attempt)
         except asyncio.CancelledError:
             if run.partial:
                 info = ErrorInfo("cancelled", "The call was cancelled while the reply was arriving.")
@@ -65,7 +66,7 @@ async def think(run: Run, hear: Callable[[ToolCallEvent], None] | None = None) -
             return
 
 
-async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None) -> ModelReply:
+async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt: int) -> ModelReply:
     """The whole reply; its pieces are shown as they come."""
     reply: ModelReply | None = None
     show = run.show if run.watched else None
@@ -75,6 +76,9 @@ async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None) -> Mode
             partial.append(event.text)
         elif isinstance(event, ModelReply):
             reply = event
+            continue
+        elif isinstance(event, AttemptFailed):
+            run.feed(_passed_over(run, event, attempt))
             continue
         elif hear is not None and not isinstance(event, ThinkingDelta):
             hear(event)
@@ -90,7 +94,12 @@ def _failed(run: Run, error: ErrorInfo, attempt: int, wait: float | None) -> Mod
     text = storable_text("".join(run.partial))
     usage = Usage(run.state.next_tokens, estimate_text(text), estimated=True) if text else None
     cost = None if usage is None else price(run.model, usage)
-    return ModelFailed(len(run.state.steps), error, attempt, text, retry_in=wait, usage=usage, cost=cost)
+    return ModelFailed(len(run.state.steps), error, attempt, text, wait, usage, cost, run.model.name)
+
+
+def _passed_over(run: Run, event: AttemptFailed, attempt: int) -> ModelFailed:
+    """The record of a model among several that could not answer, and for which another is asked at once."""
+    return ModelFailed(len(run.state.steps), error_info(event.error), attempt, retry_in=0.0, model=event.model)
 
 
 def _unexpected(error: Exception) -> ModelError:

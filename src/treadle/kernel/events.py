@@ -111,7 +111,7 @@ class ModelReplied(Happened, frozen=True, gc=False, tag="model_replied"):
 
 
 class ModelFailed(Happened, frozen=True, gc=False, tag="model_failed"):
-    """A model call failed. `text` is what had arrived and is withdrawn.
+    """A model call failed: that of `model`. `text` is what had arrived and is withdrawn.
 
     `retry_in` is the seconds until the call is tried again; None if it is not. `usage` and `cost` estimate what a reply
     that broke off has taken all the same; None if nothing had arrived.
@@ -124,6 +124,7 @@ class ModelFailed(Happened, frozen=True, gc=False, tag="model_failed"):
     retry_in: float | None = None
     usage: Usage | None = None
     cost: Decimal | None = None
+    model: str = ""
 
 
 class ToolStarted(Happened, frozen=True, gc=False, tag="tool_started"):

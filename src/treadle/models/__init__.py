@@ -36,6 +36,7 @@ from treadle.models.errors import (
     ToolUseFailed,
 )
 from treadle.models.port import (
+    AttemptFailed,
     Model,
     ModelEvent,
     ModelReply,
@@ -81,11 +82,11 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "AnthropicModel", "AssistantMessage", "AuthenticationFailed", "BadRequest", "ConnectionFailed", "ContentFiltered",
-    "ContextOverflow", "FallbackModel", "File", "Finish", "Image", "LangChainModel", "Message", "Model", "ModelError",
-    "ModelEvent", "ModelReply", "ModelRequest", "ModelSettings", "ModelTimeout", "OfflineModel", "Opaque",
-    "OpenAIChatModel", "OpenAIResponsesModel", "Overloaded", "Price", "ProtocolError", "RateLimited", "SystemMessage",
-    "Text", "TextDelta", "TextTools", "Thinking", "ThinkingDelta", "Timeouts", "ToolCall", "ToolCallCompleted",
-    "ToolCallDelta", "ToolCallStarted", "ToolMessage", "ToolSpec", "ToolUseFailed", "Usage", "UserMessage",
-    "model_from_name",
+    "AnthropicModel", "AssistantMessage", "AttemptFailed", "AuthenticationFailed", "BadRequest", "ConnectionFailed",
+    "ContentFiltered", "ContextOverflow", "FallbackModel", "File", "Finish", "Image", "LangChainModel", "Message",
+    "Model", "ModelError", "ModelEvent", "ModelReply", "ModelRequest", "ModelSettings", "ModelTimeout",
+    "OfflineModel", "Opaque", "OpenAIChatModel", "OpenAIResponsesModel", "Overloaded", "Price", "ProtocolError",
+    "RateLimited", "SystemMessage", "Text", "TextDelta", "TextTools", "Thinking", "ThinkingDelta", "Timeouts",
+    "ToolCall", "ToolCallCompleted", "ToolCallDelta", "ToolCallStarted", "ToolMessage", "ToolSpec", "ToolUseFailed",
+    "Usage", "UserMessage", "model_from_name",
 ]  # fmt: skip

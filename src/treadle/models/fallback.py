@@ -5,7 +5,6 @@ remembers is which model failed lately, so that the next call does not begin wit
 `treadle.drivers.think`, which tries a failed call again.
 """
 
-import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import aclosing
@@ -27,9 +26,7 @@ from treadle.models.errors import (
     ProtocolError,
     RateLimited,
 )
-from treadle.models.port import Model, ModelEvent, ModelReply, ModelRequest, OutputMode, output_mode_of
-
-log = logging.getLogger("treadle")
+from treadle.models.port import AttemptFailed, Model, ModelEvent, ModelReply, ModelRequest, OutputMode, output_mode_of
 
 ENDLESS: Final = 1 << 60
 """More tokens than any model takes."""
@@ -68,7 +65,7 @@ class FallbackModel:
 
     A model that failed is passed over for a while, by all runs that use this object, unless the others fail too; one
     whose provider said how long to wait is not asked before. The whole reply bears the name of the model that answered,
-    which is then in the journal, and what it cost there. Each failure is logged as a warning of the logger "treadle".
+    which is then in the journal, and what it cost there; the failures before it stand there too (`AttemptFailed`).
 
     Once a piece of a reply was passed on, the models are not mixed: the error is raised, and whoever tries the call
     again, as runs do, gets the next model.
@@ -147,17 +144,19 @@ class FallbackModel:
                 that passes, the error is of that kind, and `retry_after` is when the first model can be asked again.
         """
         order, failed = self._order()
-        last: ModelError | None = None
+        last: AttemptFailed | None = None
         window = 0
         for place in order:
             model = self.models[place]
             if window and not (_number(model, "context_window") or 0) > window:
                 continue
+            if last is not None:
+                yield last
             begun = False
             try:
                 async with aclosing(_whole(model, request)) as events:
                     async for event in events:
-                        begun = True
+                        begun = begun or not isinstance(event, AttemptFailed)
                         yield _signed(event, model) if isinstance(event, ModelReply) else event
             except ModelError as error:
                 if not isinstance(error, (*self.on, ContextOverflow)):
@@ -168,12 +167,11 @@ class FallbackModel:
                     raise
                 if isinstance(error, ContextOverflow) and not isinstance(error, self.on):
                     window = _number(model, "context_window") or ENDLESS
-                log.warning("%s failed (%s): %s", model.name, error.kind, error)
-                last = error
+                last = AttemptFailed(model.name, error)
             else:
                 self._failures.pop(place, None)
                 return
-        raise _told(failed) from last
+        raise _told(failed) from None if last is None else last.error
 
     def _known(self, name: str) -> list[int]:
         return [value for model in self.models if (value := _number(model, name))]

@@ -26,6 +26,7 @@ from typing import Literal, Protocol, runtime_checkable
 from msgspec import Struct
 
 from treadle.kernel.messages import AssistantMessage, Finish, Json, Message, ModelSettings, ToolSpec, Usage
+from treadle.models.errors import ModelError
 
 OutputMode = Literal["native", "tool", "prompted"]
 """How a model is asked for an answer of a type: its provider holds it to a schema, a final tool, or in words alone."""
@@ -86,6 +87,16 @@ class ToolCallCompleted(Struct, frozen=True, gc=False):
     id: str
 
 
+class AttemptFailed(Struct, frozen=True, gc=False):
+    """A model that stands for several: `model`, one of them, could not answer, and another is asked.
+
+    Nothing of a reply has come before it; a run records it as `ModelFailed`.
+    """
+
+    model: str
+    error: ModelError
+
+
 class ModelReply(Struct, frozen=True, gc=False):
     """The whole reply, always the last event.
 
@@ -108,7 +119,9 @@ class ModelReply(Struct, frozen=True, gc=False):
     cost: Decimal | None = None
 
 
-ModelEvent = TextDelta | ThinkingDelta | ToolCallStarted | ToolCallDelta | ToolCallCompleted | ModelReply
+ModelEvent = (
+    TextDelta | ThinkingDelta | ToolCallStarted | ToolCallDelta | ToolCallCompleted | AttemptFailed | ModelReply
+)
 
 
 @runtime_checkable
