@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from treadle import Agent, Limits, tool
+from treadle.context.policies import ClearToolResults, KeepFirstAndRecent, ShortenResult, Summarise
 from treadle.kernel.events import ContextEdited
-from treadle.kernel.policies import ClearToolResults, KeepFirstAndRecent, ShortenResult, Summarise
 from treadle.models import ModelRequest
 from treadle.testing import ScriptedModel
 

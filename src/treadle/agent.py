@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from treadle.context.policies import ContextPolicy
 from treadle.conversation import Conversation
 from treadle.drivers.approvals import ApprovalRule
 from treadle.drivers.checks import Input, OnEvent, asked_of, check_limits, kind, model_of, one_of, rules_of, watcher_of
@@ -36,7 +37,6 @@ from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, MessageAdded
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import Message, ModelSettings, SystemMessage, UserMessage
-from treadle.kernel.policies import ContextPolicy
 from treadle.kernel.stop import LIMIT_REASONS, Limits, OnLimit
 from treadle.kernel.tokens import estimate_text
 from treadle.models.port import Model, OutputMode, output_mode_of

@@ -1,6 +1,7 @@
 """The public names. `import treadle` offers them all; this module is loaded when the first of them is used."""
 
 from treadle.agent import Agent, handoff
+from treadle.context.policies import ClearToolResults, ContextPolicy, KeepFirstAndRecent, ShortenResult, Summarise
 from treadle.conversation import Conversation
 from treadle.drivers.approvals import ApprovalRule, allow, ask_before, deny
 from treadle.drivers.configuration import Retries, RunContext, StepContext, StepSettings
@@ -27,7 +28,6 @@ from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event
 from treadle.kernel.fold import IllegalEvent, fold
 from treadle.kernel.messages import File, Image, Message, ModelSettings, Text, Usage
-from treadle.kernel.policies import ClearToolResults, ContextPolicy, KeepFirstAndRecent, ShortenResult, Summarise
 from treadle.kernel.state import RunState
 from treadle.kernel.step import CallRecord, Step
 from treadle.kernel.stop import Decision, Limits, Stop

@@ -2,6 +2,7 @@
 
 from hypothesis import strategies as st
 
+from treadle.context.policies import ClearToolResults, KeepFirstAndRecent, ShortenResult, Summarise
 from treadle.kernel.messages import (
     AssistantMessage,
     Image,
@@ -14,7 +15,6 @@ from treadle.kernel.messages import (
     ToolMessage,
     UserMessage,
 )
-from treadle.kernel.policies import ClearToolResults, KeepFirstAndRecent, ShortenResult, Summarise
 from treadle.kernel.tokens import estimate_tokens
 
 

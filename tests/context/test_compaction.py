@@ -9,11 +9,11 @@ from rules import valid
 from scripted_runs import LIMITS, checked, edits, look, looks, refolded, run
 
 from treadle import Agent, Conversation, Limits, MemoryJournal, Misuse, Price
+from treadle.context.policies import ClearToolResults, Edit, KeepFirstAndRecent, ShortenResult, Summarise
 from treadle.kernel.events import (
     ModelReplied,
 )
 from treadle.kernel.messages import ToolMessage, Usage, UserMessage
-from treadle.kernel.policies import ClearToolResults, Edit, KeepFirstAndRecent, ShortenResult, Summarise
 from treadle.kernel.stubs import notice
 from treadle.models import Overloaded
 from treadle.testing import ScriptedModel

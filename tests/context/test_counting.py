@@ -8,6 +8,7 @@ from rules import same
 from scripted_runs import LIMITS, look, run
 
 from treadle import Agent, Conversation
+from treadle.context.policies import ClearToolResults, KeepFirstAndRecent, ShortenResult
 from treadle.kernel.events import (
     ModelReplied,
     RunStarted,
@@ -18,7 +19,6 @@ from treadle.kernel.events import (
 )
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import AssistantMessage, ToolCall, ToolMessage, Usage
-from treadle.kernel.policies import ClearToolResults, KeepFirstAndRecent, ShortenResult
 from treadle.kernel.stop import Decision
 from treadle.kernel.tokens import estimate_tokens
 from treadle.testing import ScriptedModel

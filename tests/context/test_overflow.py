@@ -6,10 +6,10 @@ from rules import valid
 from scripted_runs import LIMITS, checked, edits, look, looks, refolded, run
 
 from treadle import Agent, Limits, StepSettings
+from treadle.context.policies import ClearToolResults, KeepFirstAndRecent
 from treadle.kernel.events import (
     ModelFailed,
 )
-from treadle.kernel.policies import ClearToolResults, KeepFirstAndRecent
 from treadle.kernel.stubs import is_stub
 from treadle.models import ContextOverflow
 from treadle.testing import ScriptedModel

@@ -11,10 +11,10 @@ from rules import valid
 from worlds import examples
 
 from treadle import Misuse
+from treadle.context.policies import ClearToolResults, Facts, KeepFirstAndRecent, ShortenResult, Summarise
+from treadle.context.trimming import last_exchange
 from treadle.kernel.messages import AssistantMessage, Image, SystemMessage, Text, ToolMessage, UserMessage
-from treadle.kernel.policies import ClearToolResults, Facts, KeepFirstAndRecent, ShortenResult, Summarise
 from treadle.kernel.stubs import is_stub, notice, reference
-from treadle.kernel.trimming import last_exchange
 
 FACTS = st.builds(Facts, fixed=st.sampled_from([0, 500]), target=st.sampled_from([None, None, 0, 900]))
 

@@ -1,7 +1,7 @@
 """Compact: applies an agent's context policies to a run, before a step is prepared and after a request was too long.
 
 What is done is fed as `ContextEdited`, so that a replay does not do it again. The policies themselves are pure and in
-`treadle.kernel.policies`; here is what they need from outside: the model behind `Summarise`, within the run's limits.
+`treadle.context.policies`; here is what they need from outside: the model behind `Summarise`, within the run's limits.
 """
 
 import asyncio
@@ -11,6 +11,19 @@ from typing import Any
 
 from msgspec import Struct
 
+from treadle.context.policies import (
+    DEFAULT,
+    ClearToolResults,
+    ContextPolicy,
+    Dropped,
+    Edit,
+    Facts,
+    ShortenResult,
+    Summarise,
+    by_share,
+    ladder,
+    resolved,
+)
 from treadle.drivers.configuration import price
 from treadle.drivers.lending import claim, settle
 from treadle.drivers.run import Run
@@ -30,19 +43,6 @@ from treadle.kernel.messages import (
     ToolMessage,
     Usage,
     UserMessage,
-)
-from treadle.kernel.policies import (
-    DEFAULT,
-    ClearToolResults,
-    ContextPolicy,
-    Dropped,
-    Edit,
-    Facts,
-    ShortenResult,
-    Summarise,
-    by_share,
-    ladder,
-    resolved,
 )
 from treadle.kernel.stubs import READ_RESULT, shortened
 from treadle.kernel.tokens import estimate_tokens

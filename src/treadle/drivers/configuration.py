@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from treadle.context.policies import ContextPolicy
 from treadle.drivers.approvals import ApprovalRule
 from treadle.drivers.reaction import OnToolResult
 from treadle.journal.port import Journal
 from treadle.kernel.conditions import Condition
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import AssistantMessage, Json, Message, ModelSettings, ToolSpec, Usage
-from treadle.kernel.policies import ContextPolicy
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Limits, OnLimit

@@ -18,11 +18,11 @@ from typing import Any, Protocol, runtime_checkable
 from msgspec import Struct
 from msgspec.structs import replace
 
+from treadle.context.trimming import Weighed, expendable, last_exchange
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Message, ToolMessage, UserMessage
 from treadle.kernel.stubs import READ_RESULT, is_stub, left_out, notice, shortened, stub, summary
 from treadle.kernel.tokens import estimate_tokens
-from treadle.kernel.trimming import Weighed, expendable, last_exchange
 
 Mark = int | float
 """Tokens if it is a whole number, else a share of the model's context window, above 0 and at most 1."""
