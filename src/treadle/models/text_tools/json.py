@@ -10,8 +10,8 @@ import msgspec
 
 from treadle.models.text_tools import fences, loose
 from treadle.models.text_tools.attempt import broken, pieces_of
-from treadle.models.text_tools.fences import Tail, comes_first
-from treadle.models.text_tools.pieces import Call, Cut, Fault, Offer, Piece, Prose, Scanner
+from treadle.models.text_tools.pieces import Cut, Offer, Piece, Prose, Scanner
+from treadle.models.text_tools.scan import Scan
 
 _LANGUAGES: Final = r"(?:json\w*|tool\w*|function\w*|action|)"
 _FENCED: Final = rf"(?P<fence>(?<!`)`{{3,}}+|(?<!~)~{{3,}}+)[ \t]*{_LANGUAGES}\s*(?=[\[{{])"
@@ -70,71 +70,42 @@ class JsonFormat:
         return _JsonScanner(offer)
 
 
-class _JsonScanner:
-    __slots__ = ("_called", "_code", "_offer", "_tail", "_unclosed")
+class _JsonScanner(Scan):
+    __slots__ = ("_unclosed",)
+
+    starts = _STARTS
 
     def __init__(self, offer: Offer) -> None:
-        self._offer = offer
-        self._code: re.Pattern[str] | None = None
-        self._called = False
-        self._tail = Tail()
+        super().__init__(offer)
         self._unclosed = 0
 
-    def read(self, text: str, at: int, final: bool) -> tuple[list[Piece], int]:
-        """See `Scanner`."""
-        pieces: list[Piece] = []
-        while at < len(text):
-            before = at
-            at = self._step(text, at, final, pieces)
-            if at == before or (pieces and isinstance(pieces[-1], Cut)):
-                break
-        return pieces, at
+    @property
+    def may_start(self) -> re.Pattern[str]:
+        """See `Scan`."""
+        return _MAY_START_AFTER_CALL if self.called else _MAY_START
 
-    def _step(self, text: str, at: int, final: bool, pieces: list[Piece]) -> int:
-        """Reads on from `at` as far as is certain, and returns where that is."""
-        if self._code is not None:
-            return self._in_code(self._code, text, at, final, pieces)
-        start = _STARTS.search(text, at)
-        may_start = _MAY_START_AFTER_CALL if self._called else _MAY_START
-        held = len(text) if final else self._tail.start(may_start, text, at)
-        if start is None or (not final and comes_first(held, start)):
-            if held > at:
-                pieces.append(Prose(text[at:held]))
-            return held
-        if start.start() > at:
-            pieces.append(Prose(text[at : start.start()]))
-            return start.start()
+    def started(self, start: re.Match[str], text: str, final: bool, pieces: list[Piece]) -> int:
+        """See `Scan`."""
         match start.lastgroup:
             case "code":
-                fence = fences.OPEN.match(text, at)
-                self._code = fences.closing(fence["fence"]) if fence else None
+                fence = fences.OPEN.match(text, start.start())
+                self.code = fences.closing(fence["fence"]) if fence else None
                 pieces.append(Prose(start.group()))
                 return start.end()
             case "result":
-                pieces.append(Cut() if self._called else Prose(start.group()))
+                pieces.append(Cut() if self.called else Prose(start.group()))
                 return start.end()
             case "object":
-                return self._object(text, at, final, pieces)
+                return self._object(text, start.start(), final, pieces)
             case _:
                 return self._fenced(text, start, final, pieces)
-
-    def _in_code(self, code: re.Pattern[str], text: str, at: int, final: bool, pieces: list[Piece]) -> int:
-        close = code.search(text, at)
-        if close is not None and (final or close.group().endswith("\n")):
-            self._code = None
-            end = close.end()
-        else:
-            end = len(text) if final else fences.line_start(text, at)
-        if end > at:
-            pieces.append(Prose(text[at:end]))
-        return end
 
     def _object(self, text: str, at: int, final: bool, pieces: list[Piece]) -> int:
         end = loose.end_of(text, at)
         if end < 0:
             return self._never_closed(text, at, at, pieces) if final else at
-        found = pieces_of(text[at:end], self._offer)
-        self._take(found or [Prose(text[at:end])], pieces)
+        found = pieces_of(text[at:end], self.offer)
+        self.take(found or [Prose(text[at:end])], pieces)
         return end
 
     def _fenced(self, text: str, start: re.Match[str], final: bool, pieces: list[Piece]) -> int:
@@ -146,9 +117,9 @@ class _JsonScanner:
             if end < 0:
                 if not final:
                     return start.start()
-                self._take(found, pieces)
+                self.take(found, pieces)
                 return self._never_closed(text, at, at if calls else start.start(), pieces)
-            inside = pieces_of(text[at:end], self._offer)
+            inside = pieces_of(text[at:end], self.offer)
             calls = calls or inside is not None
             found += inside or [Prose(text[at:end])]
             gap = _GAP.match(text, end)
@@ -157,24 +128,20 @@ class _JsonScanner:
             return start.start()
         close = _CLOSE.match(text, at)
         if not calls:
-            self._code = fences.closing(start["fence"]) if close is None else None
+            self.code = fences.closing(start["fence"]) if close is None else None
             end = at if close is None else close.end()
             pieces.append(Prose(text[start.start() : end]))
             return end
-        self._take(found, pieces)
+        self.take(found, pieces)
         return at if close is None else close.end()
 
     def _never_closed(self, text: str, at: int, since: int, pieces: list[Piece]) -> int:
         """Reads an object that has no end, at the end of the reply."""
-        meant = broken(text[at:], self._offer)
+        meant = broken(text[at:], self.offer)
         if meant is not None:
-            self._take([meant], pieces)
+            self.take([meant], pieces)
             return len(text)
         self._unclosed += 1
         end = len(text) if self._unclosed > _MOST_UNCLOSED else at + 1
         pieces.append(Prose(text[since:end]))
         return end
-
-    def _take(self, found: list[Piece], pieces: list[Piece]) -> None:
-        pieces += found
-        self._called = self._called or any(isinstance(piece, Call | Fault) for piece in found)

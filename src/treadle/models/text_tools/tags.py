@@ -12,8 +12,8 @@ import msgspec
 
 from treadle.models.text_tools import fences, loose
 from treadle.models.text_tools.attempt import arguments_from, broken, pieces_of
-from treadle.models.text_tools.fences import Tail, comes_first
 from treadle.models.text_tools.pieces import Call, Cut, Fault, Offer, Piece, Prose, Scanner
+from treadle.models.text_tools.scan import Scan
 
 _STARTS: Final = re.compile(
     r"(?P<open>(?<!`)<(?P<element>tool|invoke|function)(?:\s+name\s*=\s*|=)(?P<name>\"[^\">]*\"|'[^'>]*'|[^\"'>\s/]+)\s*(?P<empty>/?)>)"
@@ -75,48 +75,27 @@ class TagsFormat:
         return _TagsScanner(offer)
 
 
-class _TagsScanner:
-    __slots__ = ("_called", "_code", "_fenced", "_offer", "_tail")
+class _TagsScanner(Scan):
+    __slots__ = ("_fenced",)
+
+    starts = _STARTS_AT
+    may_start = _MAY_START
 
     def __init__(self, offer: Offer) -> None:
-        self._offer = offer
-        self._code: re.Pattern[str] | None = None
-        self._called = False
-        self._tail = Tail()
+        super().__init__(offer)
         self._fenced = False
 
-    def read(self, text: str, at: int, final: bool) -> tuple[list[Piece], int]:
-        """See `Scanner`."""
-        pieces: list[Piece] = []
-        while at < len(text):
-            before = at
-            at = self._step(text, at, final, pieces)
-            if at == before or (pieces and isinstance(pieces[-1], Cut)):
-                break
-        return pieces, at
-
-    def _step(self, text: str, at: int, final: bool, pieces: list[Piece]) -> int:
-        """Reads on from `at` as far as is certain, and returns where that is."""
-        if self._code is not None:
-            return self._in_code(self._code, text, at, final, pieces)
-        start = _STARTS_AT.search(text, at)
-        held = len(text) if final else self._tail.start(_MAY_START, text, at)
-        if start is None or (not final and comes_first(held, start)):
-            if held > at:
-                pieces.append(Prose(text[at:held]))
-            return held
-        if start.start() > at:
-            pieces.append(Prose(text[at : start.start()]))
-            return start.start()
+    def started(self, start: re.Match[str], text: str, final: bool, pieces: list[Piece]) -> int:
+        """See `Scan`."""
         match start.lastgroup:
             case "open":
                 return self._element(text, start, final, pieces)
             case "wrap":
                 return self._wrapped(text, start, final, pieces)
             case "result":
-                pieces.append(Cut() if self._called else Prose(start.group()))
+                pieces.append(Cut() if self.called else Prose(start.group()))
             case "close" | "outer":
-                if not self._called and start.group()[1] == "/":
+                if not self.called and start.group()[1] == "/":
                     pieces.append(Prose(start.group()))
             case "fence":
                 self._fenced = True
@@ -130,23 +109,8 @@ class _TagsScanner:
             return
         fence = fences.OPEN.match(line)
         if fence is not None and fence["language"].lower() not in _OPEN_LANGUAGES:
-            self._code = fences.closing(fence["fence"])
+            self.code = fences.closing(fence["fence"])
         pieces.append(Prose(line))
-
-    def _in_code(self, code: re.Pattern[str], text: str, at: int, final: bool, pieces: list[Piece]) -> int:
-        close = code.search(text, at)
-        if close is not None and (final or close.group().endswith("\n")):
-            self._code = None
-            end = close.end()
-        else:
-            end = len(text) if final else fences.line_start(text, at)
-        if end > at:
-            pieces.append(Prose(text[at:end]))
-        return end
-
-    def _take(self, found: list[Piece], pieces: list[Piece]) -> None:
-        pieces += found
-        self._called = self._called or any(isinstance(piece, Call | Fault) for piece in found)
 
     def _until(self, text: str, at: int, tags: str, final: bool) -> int:
         """Where the next of `tags` is; without one, the end of the reply, or -1 if that has not come."""
@@ -169,7 +133,7 @@ class _TagsScanner:
             if end < 0:
                 return start.start()
             written = text[start.start() : end].strip()
-            self._take([Fault(written, "between the tags stands no JSON object that names a tool")], pieces)
+            self.take([Fault(written, "between the tags stands no JSON object that names a tool")], pieces)
             return end
         found: list[Piece] = []
         while at < len(text) and text[at] in "{[":
@@ -178,26 +142,26 @@ class _TagsScanner:
                 if not final:
                     return start.start()
                 end = self._until(text, at, "tool_call|function_call|tool_response", final)
-                meant = broken(text[at:end].strip(), self._offer)
+                meant = broken(text[at:end].strip(), self.offer)
                 found.append(meant or Fault(text[at:end].strip(), "the JSON between the tags has no end"))
                 at = end
                 break
             json = text[at:end]
-            calls = pieces_of(json, self._offer)
+            calls = pieces_of(json, self.offer)
             found += calls or [Fault(json, "the JSON between the tags does not name a tool and its arguments")]
             gap = re.compile(r"[\s,;]*").match(text, end)
             at = end if gap is None else gap.end()
             if not final and at == len(text):
                 return start.start()
-        self._take(found, pieces)
+        self.take(found, pieces)
         return at
 
     def _element(self, text: str, start: re.Match[str], final: bool, pieces: list[Piece]) -> int:
         """An element that names its tool, with JSON or parameters in it."""
         written = start["name"].strip("\"'")
-        name = self._offer.known(written) or written
+        name = self.offer.known(written) or written
         if start["empty"]:
-            self._take([Call(name, "{}")], pieces)
+            self.take([Call(name, "{}")], pieces)
             return start.end()
         space = _SPACE.match(text, start.end())
         at = start.end() if space is None else space.end()
@@ -208,12 +172,12 @@ class _TagsScanner:
             if end < 0 and not final:
                 return start.start()
             if end > 0:
-                self._take([Call(name, arguments_from(text[at:end], self._offer.tools.get(name)))], pieces)
+                self.take([Call(name, arguments_from(text[at:end], self.offer.tools.get(name)))], pieces)
                 return end
         end = self._until(text, at, "tool|invoke|function|tool_call|function_calls|tool_calls|tool_response", final)
         if end < 0:
             return start.start()
-        self._take([self._named(name, text[at:end], text[start.start() : end])], pieces)
+        self.take([self._named(name, text[at:end], text[start.start() : end])], pieces)
         return end
 
     def _named(self, name: str, body: str, written: str) -> Piece:
@@ -221,8 +185,8 @@ class _TagsScanner:
             return Fault(written.strip(), "the element does not name a tool")
         parameters = list(_PARAMETER.finditer(body))
         if not parameters:
-            return Call(name, arguments_from(body.strip().rstrip("`").rstrip(), self._offer.tools.get(name)))
-        properties = self._offer.schema(name).get("properties", {})
+            return Call(name, arguments_from(body.strip().rstrip("`").rstrip(), self.offer.tools.get(name)))
+        properties = self.offer.schema(name).get("properties", {})
         values = {match["name"]: self._value(match["value"], properties.get(match["name"])) for match in parameters}
         return Call(name, f"{{{', '.join(f'{_text(key)}: {value}' for key, value in values.items())}}}")
 
