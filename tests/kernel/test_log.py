@@ -22,6 +22,10 @@ def test_every_log_stays_what_it_was_whatever_is_made_of_it(operations):
         else:
             logs.append(logs[i].append(what))
             expected.append([*expected[i], what])
+    for log in logs:
+        for other in logs:
+            if log.lineage is other.lineage and len(log) <= len(other):
+                assert list(log) == list(other)[: len(log)]
     for log, items in zip(logs, expected, strict=True):
         assert list(log) == items
         assert len(log) == len(items)
@@ -33,11 +37,12 @@ def test_every_log_stays_what_it_was_whatever_is_made_of_it(operations):
 
 
 def test_appending_to_the_newest_copies_nothing():
-    log = Log()
-    first = log._items
+    first = log = Log()
     for i in range(100):
         log = log.append(i)
-    assert log._items is first
+    assert log._items is first._items
+    assert log.lineage is first.lineage
+    assert first.append(1).lineage is not first.lineage
 
 
 def test_two_that_grow_from_one_do_not_see_each_other():

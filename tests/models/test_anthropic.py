@@ -4,6 +4,7 @@ import base64
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,7 +26,6 @@ from treadle.kernel.messages import (
     UserMessage,
 )
 from treadle.models.anthropic import AnthropicCodec
-from treadle.models.codec import body_bytes
 from treadle.models.errors import (
     AuthenticationFailed,
     BadRequest,
@@ -47,7 +47,7 @@ MODEL = "claude-sonnet-4-5"
 def encode(*messages: Message, model: str = MODEL, cache: Any = None, **request: Any) -> dict[str, Any]:
     """The body as the server would read it."""
     codec = AnthropicCodec(cache=cache)
-    body: dict[str, Any] = json.loads(body_bytes(codec.encode(ModelRequest(messages, **request), model, True)))
+    body: dict[str, Any] = json.loads(codec.encode(ModelRequest(messages, **request), model, True))
     return body
 
 
@@ -219,7 +219,7 @@ def test_arguments_are_always_an_object(arguments, expected):
 def test_arguments_keep_the_bytes_that_the_model_wrote():
     arguments = '{"b": 1.0,  "a": 12345678901234567890123, "ü": "\\u00e9"}'
     request = ModelRequest((UserMessage("go"), said(ToolCall("c", "add", arguments)), ToolMessage("c", "add", "x")))
-    assert arguments.encode() in body_bytes(AnthropicCodec().encode(request, MODEL, True))
+    assert arguments.encode() in AnthropicCodec().encode(request, MODEL, True)
 
 
 def encoded(data: bytes) -> str:
@@ -474,10 +474,8 @@ def test_every_body_keeps_the_rules_of_the_api(history, tools):
     codec = AnthropicCodec()
     for length in range(2, len(history) + 1):
         request = ModelRequest(history[:length], tools=tools, run_id="r")
-        bytes_sent = body_bytes(codec.encode(request, MODEL, True))
-        assert bytes_sent == body_bytes(AnthropicCodec().encode(request, MODEL, True)), (
-            "what was kept is what is encoded"
-        )
+        bytes_sent = codec.encode(request, MODEL, True)
+        assert bytes_sent == AnthropicCodec().encode(request, MODEL, True), "what was kept is what is encoded"
         body = json.loads(bytes_sent)
         assert marks(body) <= 4
         asked: list[str] = []
@@ -938,4 +936,4 @@ def test_whatever_a_stream_holds_it_is_read_or_refused_by_a_typed_error(events):
     assert isinstance(reply, ModelReply)
     assert all(type(part.text) is str for part in reply.message.content if isinstance(part, (Text, Thinking)))
     assert all(type(text) is str for call in reply.message.calls for text in (call.id, call.name, call.arguments))
-    assert body_bytes({"reply": reply})
+    assert msgspec.json.encode(reply)

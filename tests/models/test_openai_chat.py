@@ -24,7 +24,7 @@ from treadle.kernel.messages import (
     ToolSpec,
     UserMessage,
 )
-from treadle.models.codec import DONE, History, body_bytes
+from treadle.models.codec import DONE, json_history
 from treadle.models.errors import BadRequest, ModelError, Overloaded, ProtocolError, RateLimited
 from treadle.models.hosts import host_of
 from treadle.models.openai_chat import ChatCodec
@@ -36,7 +36,7 @@ HELLO = (UserMessage("hello"),)
 
 def encoded(*messages: Message, host: str = "", **fields: Any) -> dict[str, Any]:
     codec = ChatCodec("here", host_of(host))
-    body: dict[str, Any] = json.loads(body_bytes(codec.encode(ModelRequest(messages or HELLO, **fields), "m", True)))
+    body: dict[str, Any] = json.loads(codec.encode(ModelRequest(messages or HELLO, **fields), "m", True))
     return body
 
 
@@ -169,7 +169,7 @@ def test_reasoning_details_are_joined_and_go_back_whole() -> None:
     assert message.content[0] == Thinking("ab")
     assert encoded(*HELLO, message)["messages"][1]["reasoning_details"] == whole
     elsewhere = ChatCodec("there").encode(ModelRequest((*HELLO, message)), "m", True)
-    assert b"reasoning_details" not in body_bytes(elsewhere)
+    assert b"reasoning_details" not in elsewhere
 
 
 def test_a_signature_beside_a_call_goes_back_beside_it() -> None:
@@ -416,7 +416,7 @@ def test_the_bytes_of_the_history_stay_the_same_and_only_new_messages_are_encode
     codec, before = Counting("here"), b""
     log: Log[Message] = Log([SystemMessage("Be brief."), UserMessage("go")])
     for step in range(50):
-        body = body_bytes(codec.encode(ModelRequest(log, (LOOK,), run_id="r"), "m", True))
+        body = codec.encode(ModelRequest(log, (LOOK,), run_id="r"), "m", True)
         assert body.startswith(before)
         before = body.removesuffix(b"]}")
         calls = tuple(ToolCall(f"{step}-{i}", "look", "{}") for i in range(2))
@@ -438,12 +438,13 @@ def test_a_kept_history_is_what_encoding_all_of_it_gives(data: st.DataObject) ->
         if messages and data.draw(st.booleans()):
             messages[data.draw(st.integers(0, len(messages) - 1))] = UserMessage("changed")
         request = ModelRequest(tuple(messages), run_id="r")
-        assert body_bytes(codec.encode(request, "m", True)) == body_bytes(ChatCodec("here").encode(request, "m", True))
+        assert codec.encode(request, "m", True) == ChatCodec("here").encode(request, "m", True)
 
 
 def test_what_is_kept_is_bounded() -> None:
-    history = History(lambda group: [{"text": message.text} for message in group], limit=10_000)
+    history = json_history(lambda group: [{"text": message.text} for message in group], limit=10_000)
     for run in range(100):
-        history.encode(run, [UserMessage("x" * 1000), UserMessage("y")])
-    assert sum(trail.size for trail in history._trails.values()) <= 10_000
+        with history.follow(run, [UserMessage("x" * 1000), UserMessage("y")]):
+            pass
+    assert sum(len(trail.made) for trail in history._trails.values()) <= 10_000
     assert history._trails

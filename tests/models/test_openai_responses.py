@@ -5,6 +5,7 @@ import json
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,7 +26,6 @@ from treadle.kernel.messages import (
     Usage,
     UserMessage,
 )
-from treadle.models.codec import body_bytes
 from treadle.models.errors import (
     AuthenticationFailed,
     BadRequest,
@@ -54,9 +54,7 @@ MODEL = "gpt-5"
 
 def encode(*messages: Message, model: str = MODEL, **request: Any) -> dict[str, Any]:
     """The body as the server would read it."""
-    body: dict[str, Any] = json.loads(
-        body_bytes(ResponsesCodec().encode(ModelRequest(messages, **request), model, True))
-    )
+    body: dict[str, Any] = json.loads(ResponsesCodec().encode(ModelRequest(messages, **request), model, True))
     return body
 
 
@@ -293,8 +291,8 @@ def test_reasoning_is_never_the_last_that_a_turn_says(turns):
     history: list[Message] = []
     for number, parts in enumerate(turns):
         history += [AssistantMessage(tuple(parts)), UserMessage(str(number))]
-        sent = body_bytes(codec.encode(ModelRequest(history, run_id="r"), MODEL, True))
-        assert sent == body_bytes(ResponsesCodec().encode(ModelRequest(history, run_id="r"), MODEL, True))
+        sent = codec.encode(ModelRequest(history, run_id="r"), MODEL, True)
+        assert sent == ResponsesCodec().encode(ModelRequest(history, run_id="r"), MODEL, True)
         items = json.loads(sent)["input"]
         for item, following in pairwise(items):
             if item.get("type") == "reasoning":
@@ -706,4 +704,4 @@ def test_whatever_a_stream_holds_it_is_read_or_refused_by_a_typed_error(events):
     assert isinstance(reply, ModelReply)
     assert all(type(part.text) is str for part in reply.message.content if isinstance(part, (Text, Thinking)))
     assert all(type(text) is str for c in reply.message.calls for text in (c.id, c.name, c.arguments))
-    assert body_bytes({"reply": reply})
+    assert msgspec.json.encode(reply)

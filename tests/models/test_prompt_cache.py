@@ -24,7 +24,7 @@ from treadle.kernel.messages import (
     UserMessage,
 )
 from treadle.models.anthropic import AnthropicCodec
-from treadle.models.codec import Codec, body_bytes
+from treadle.models.codec import Codec
 from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIChatModel, OpenAIResponsesModel
 from treadle.models.openai_chat import ChatCodec
 from treadle.models.openai_responses import ResponsesCodec
@@ -179,7 +179,7 @@ def test_a_history_that_was_edited_is_encoded_as_if_it_were_the_first(codec_clas
     codec: Codec = codec_class()
 
     def encoded(by: Codec, messages: list[Message]) -> bytes:
-        return body_bytes(by.encode(ModelRequest(tuple(messages), TOOLS, run_id="run"), model, True))
+        return by.encode(ModelRequest(tuple(messages), TOOLS, run_id="run"), model, True)
 
     history: list[Message] = [SystemMessage("rules"), UserMessage("go")]
     for step in range(10):

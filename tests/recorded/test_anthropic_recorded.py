@@ -8,7 +8,6 @@ import pytest
 
 from treadle.kernel.messages import AssistantMessage, Opaque, Text, Thinking, ToolMessage, Usage, UserMessage
 from treadle.models.anthropic import AnthropicCodec
-from treadle.models.codec import body_bytes
 from treadle.models.errors import BadRequest, ProtocolError
 from treadle.models.port import ModelReply, ModelRequest, TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStarted
 
@@ -221,7 +220,7 @@ def _list(content: Any) -> list[dict[str, Any]]:
 def _echo(message: AssistantMessage) -> list[tuple[str, str, Any]]:
     results = [ToolMessage(call.id, call.name, "done") for call in message.calls]
     request = ModelRequest((UserMessage("go"), message, *results))
-    body = json.loads(body_bytes(AnthropicCodec().encode(request, "claude-sonnet-4-5", False)))
+    body = json.loads(AnthropicCodec().encode(request, "claude-sonnet-4-5", False))
     return [(b["id"], b["name"], b["input"]) for b in body["messages"][1]["content"] if b["type"] == "tool_use"]
 
 
@@ -234,7 +233,7 @@ def test_what_was_decoded_is_sent_back_block_by_block(recordings, read_stream):
         said = row["response"]["content"]
         message = AnthropicCodec().decode_body(row["response"])[-1].message
         request = ModelRequest((UserMessage("go"), message, UserMessage("and?")))
-        body = json.loads(body_bytes(AnthropicCodec(cache=None).encode(request, "claude-sonnet-4-5", False)))
+        body = json.loads(AnthropicCodec(cache=None).encode(request, "claude-sonnet-4-5", False))
         expected = [_sendable(block) for block in said if block["type"] != "text" or block["text"].strip()]
         assert (body["messages"][1]["content"] if expected else []) == expected, row["file"]
         kinds |= {block["type"] for block in said}

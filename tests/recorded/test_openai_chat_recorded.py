@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from treadle.kernel.messages import AssistantMessage, ToolCall, ToolMessage, Usage, UserMessage
-from treadle.models.codec import DONE, body_bytes
+from treadle.models.codec import DONE
 from treadle.models.errors import BadRequest, ModelError, ProtocolError, RateLimited, ToolUseFailed
 from treadle.models.hosts import host_of
 from treadle.models.openai_chat import ChatCodec
@@ -236,7 +236,7 @@ def test_our_echo_of_a_turn_has_the_ids_names_and_arguments_of_the_recorded_one(
         theirs = [turn for turn in theirs if ids and [call[0] for call in turn] == ids]
         if theirs:
             codec = ChatCodec("test", host_of(row["host"]))
-            ours = echoes(json.loads(body_bytes(codec.encode(history(reply.message), "m", True))))
+            ours = echoes(json.loads(codec.encode(history(reply.message), "m", True)))
             compared += 1
             assert [same(turn) for turn in ours] == [same(turn) for turn in theirs[:1]], row["file"]
     assert compared > 50
@@ -278,6 +278,6 @@ def test_streams_read_as_the_official_sdk_reads_them(recordings: Rows, read_stre
 
 def test_a_history_of_any_call_is_valid_json_in_the_request() -> None:
     calls = [ToolCall("1", "a", ""), ToolCall("2", "b", "{"), ToolCall("3", "c", "[1]"), ToolCall("4", "d", '{"x": 1}')]
-    body = json.loads(body_bytes(ChatCodec().encode(history(AssistantMessage(tuple(calls))), "m", False)))
+    body = json.loads(ChatCodec().encode(history(AssistantMessage(tuple(calls))), "m", False))
     sent = [json.loads(call["function"]["arguments"]) for call in body["messages"][1]["tool_calls"]]
     assert sent == [{}, {"malformed_arguments": "{"}, {"malformed_arguments": "[1]"}, {"x": 1}]

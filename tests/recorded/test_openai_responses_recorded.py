@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from treadle.kernel.messages import AssistantMessage, Opaque, Thinking, ToolMessage, Usage, UserMessage
-from treadle.models.codec import body_bytes
 from treadle.models.errors import BadRequest, ProtocolError
 from treadle.models.openai_responses import ResponsesCodec
 from treadle.models.port import (
@@ -244,7 +243,7 @@ def test_the_next_requests_echo_equals_ours(recordings, read_stream):
 def _echo(message: AssistantMessage) -> list[dict[str, Any]]:
     results = [ToolMessage(call.id, call.name, "done") for call in message.calls]
     request = ModelRequest((UserMessage("go"), message, *results))
-    body = json.loads(body_bytes(ResponsesCodec().encode(request, "gpt-5", False)))
+    body = json.loads(ResponsesCodec().encode(request, "gpt-5", False))
     return [item for item in body["input"] if item.get("type") in ("function_call", "reasoning")]
 
 

@@ -3,6 +3,9 @@
 A run's state is a value, and a new one is made for every event; copying the whole history each time would make a step
 dearer the longer the run has been going. A `Log` is a length and a list that it shares with its predecessors: appending
 to the newest one extends the shared list in place, appending to an older one copies first. No log is seen to change.
+
+Logs that share a list have the same `lineage`: of two, one is then the beginning of the other. So whoever keeps
+something about a log's items can tell without comparing them that a later log has the same ones.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,33 +16,41 @@ T = TypeVar("T")
 
 
 class Log(Sequence[T]):
-    """An immutable sequence with `append` and `extend` that return a new one."""
+    """An immutable sequence with `append` and `extend` that return a new one.
 
-    __slots__ = ("_items", "_length")
+    Attributes:
+        lineage: what this log has in common with those of which one is the beginning of the other, the same objects in
+            both; to be compared with `is`. It holds none of the items.
+    """
+
+    __slots__ = ("_items", "_length", "lineage")
 
     def __init__(self, items: Iterable[T] = ()) -> None:
         self._items: list[T] = list(items)
         self._length = len(self._items)
+        self.lineage = object()
 
     def append(self, item: T) -> "Log[T]":
         """The same items and `item` after them."""
-        items = self._items
-        if len(items) != self._length:
-            items = items[: self._length]
+        items, lineage = self._newest()
         items.append(item)
-        return _log(items)
+        return _log(items, lineage)
 
     def extend(self, items: Iterable[T]) -> "Log[T]":
         """The same items and `items` after them."""
-        mine = self._items
-        if len(mine) != self._length:
-            mine = mine[: self._length]
+        mine, lineage = self._newest()
         mine.extend(items)
-        return _log(mine)
+        return _log(mine, lineage)
 
     def since(self, start: int) -> Iterator[T]:
-        """The items from index `start` on, without copying those before it."""
-        return islice(self._items, start, self._length)
+        """The items from index `start` on, without looking at those before it."""
+        return iter(self._items[start : self._length])
+
+    def _newest(self) -> tuple[list[T], object]:
+        """A list of these items that ends with them, to be appended to, and its lineage."""
+        if len(self._items) == self._length:
+            return self._items, self.lineage
+        return self._items[: self._length], object()
 
     def __len__(self) -> int:
         return self._length
@@ -69,8 +80,8 @@ class Log(Sequence[T]):
         return f"Log({list(self)!r})"
 
 
-def _log(items: list[T]) -> Log[T]:
+def _log(items: list[T], lineage: object) -> Log[T]:
     """A log of `items` itself, not of a copy."""
     log: Log[T] = Log.__new__(Log)
-    log._items, log._length = items, len(items)
+    log._items, log._length, log.lineage = items, len(items), lineage
     return log

@@ -4,19 +4,21 @@ Plain frozen data with a JSON form of its own (tagged by `role` and `type`), so 
 compared and sent to any provider. Nothing here knows a provider's format: `treadle.models` translates.
 """
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, final
 
 from msgspec import Struct
 
 Json = dict[str, Any]
 
 
+@final
 class Text(Struct, frozen=True, gc=False, tag_field="type", tag="text"):
     """A piece of text."""
 
     text: str
 
 
+@final
 class Image(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type", tag="image"):
     """An image, by its bytes or by its address; exactly one of `data` and `url` is set."""
 
@@ -29,6 +31,7 @@ class Image(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type",
             raise ValueError("an Image takes exactly one of data= (bytes) and url=")
 
 
+@final
 class File(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type", tag="file"):
     """A file (a PDF, a table), by its bytes or by its address; exactly one of `data` and `url` is set."""
 
@@ -42,6 +45,7 @@ class File(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type", 
             raise ValueError("a File takes exactly one of data= (bytes) and url=")
 
 
+@final
 class Thinking(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type", tag="thinking"):
     """What the model thought before it spoke.
 
@@ -54,6 +58,7 @@ class Thinking(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="typ
     id: str | None = None
 
 
+@final
 class ToolCall(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type", tag="tool_call"):
     """What the model asked for.
 
@@ -67,6 +72,7 @@ class ToolCall(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="typ
     item_id: str | None = None
 
 
+@final
 class Opaque(Struct, frozen=True, gc=False, tag_field="type", tag="opaque"):
     """A part that only `provider` understands (its own server-side tools, say), kept whole and sent back to it."""
 
@@ -78,6 +84,7 @@ Content = Text | Image | File
 AssistantPart = Text | Thinking | ToolCall | Opaque
 
 
+@final
 class SystemMessage(Struct, frozen=True, gc=False, tag_field="role", tag="system"):
     """The instructions that a run's messages begin with."""
 
@@ -89,6 +96,7 @@ class SystemMessage(Struct, frozen=True, gc=False, tag_field="role", tag="system
         return self.content
 
 
+@final
 class UserMessage(Struct, frozen=True, gc=False, tag_field="role", tag="user"):
     """What a person said, or what treadle says in the person's place (a nudge, a summary)."""
 
@@ -100,6 +108,7 @@ class UserMessage(Struct, frozen=True, gc=False, tag_field="role", tag="user"):
         return text_of(self.content)
 
 
+@final
 class AssistantMessage(Struct, frozen=True, gc=False, tag_field="role", tag="assistant"):
     """What the model said: text, thinking and tool calls, in the order it said them."""
 
@@ -123,6 +132,7 @@ class AssistantMessage(Struct, frozen=True, gc=False, tag_field="role", tag="ass
         return tuple([part for part in self.content if type(part) is ToolCall])
 
 
+@final
 class ToolMessage(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="role", tag="tool"):
     """The one result of the tool call `call_id`, as the model is shown it."""
 

@@ -8,11 +8,11 @@ Neighbours: `treadle.models.codec` (the port, and the history kept encoded), `tr
 
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, assert_never
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from treadle.kernel.messages import (
     AssistantMessage,
@@ -33,15 +33,47 @@ from treadle.kernel.messages import (
 )
 from treadle.models.anthropic_stream import AnthropicDecoder
 from treadle.models.checked import is_object
-from treadle.models.codec import History
+from treadle.models.codec import body_bytes, json_history
 from treadle.models.errors import BadRequest, ModelError, ProtocolError
 from treadle.models.extra import add_extra
 from treadle.models.failures import codes_of, error_for, error_for_page, text_of_error
+from treadle.models.history import Trail
 from treadle.models.identifiers import identifier
 from treadle.models.output_schema import anthropic_schema
 from treadle.models.port import ModelEvent, ModelRequest
 
 Block = dict[str, object]
+
+
+# The blocks that a long history is made of, and the turns that hold them, are structs: a dict takes half as long again.
+class Turn(Struct, gc=False):
+    """What one side says, until the other speaks."""
+
+    role: Literal["user", "assistant"]
+    content: Sequence[object]
+
+
+class TextBlock(Struct, gc=False, tag_field="type", tag="text"):
+    """A text, of either side."""
+
+    text: str
+
+
+class CallBlock(Struct, gc=False, tag_field="type", tag="tool_use"):
+    """A call of a tool."""
+
+    id: str
+    name: str
+    input: object
+
+
+class ResultBlock(Struct, gc=False, omit_defaults=True, tag_field="type", tag="tool_result"):
+    """The result of a call."""
+
+    tool_use_id: str
+    content: str | Sequence[object] | None = None
+    is_error: bool = False
+
 
 # Tokens to think with, for the models that take a budget and no effort; an effort is told from a budget by the same.
 BUDGETS: Final[Mapping[str, int]] = {"low": 2_048, "medium": 8_192, "high": 16_384}
@@ -49,6 +81,9 @@ SMALLEST_BUDGET: Final = 1_024
 CLAUDE: Final = re.compile(r"claude-(?:[a-z]+-)?(?:(\d{1,2})(?:[-.](\d{1,2}))?(?!\d))?")
 TEXTUAL: Final = re.compile(r"text/|application/(.*\+)?(json|xml|yaml|x-yaml|toml|javascript|sql|csv|x-ndjson|x-sh)\b")
 DATA_URL: Final = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
+# How a user turn begins in the history, and how a turn ends after its last block's last field.
+USER_TURN: Final = b'{"role":"user"'
+TURN_END: Final = b"}]},"
 
 
 class AnthropicCodec:
@@ -74,13 +109,15 @@ class AnthropicCodec:
     ) -> None:
         self.provider = provider
         self._max_tokens = max_tokens
-        self._history = History(self._turn, _same_turn)
+        self._history = json_history(self._turn, _same_turn)
         self._breakpoint: Json | None = None
+        self._mark: bytes | None = None
         self.cache = cache
         if cache is not None:
             self._breakpoint = {"type": "ephemeral"} if cache == "5m" else {"type": "ephemeral", "ttl": cache}
+            self._mark = b',"cache_control":' + msgspec.json.encode(self._breakpoint)
 
-    def encode(self, request: ModelRequest, model: str, stream: bool) -> Json:
+    def encode(self, request: ModelRequest, model: str, stream: bool) -> bytes:
         """The request body. Raises `BadRequest` for what this API has no place for."""
         settings = request.settings
         body: Json = {"model": model, "max_tokens": settings.max_tokens or self._max_tokens, "stream": stream}
@@ -97,16 +134,15 @@ class AnthropicCodec:
         if request.tools:
             body["tools"] = self._ended([_tool(spec) for spec in request.tools])
             body["tool_choice"] = _choice(request.tool_choice, settings.parallel_tool_calls)
-        system = [message.content for message in request.messages if type(message) is SystemMessage]
-        if blocks := [_text(content) for content in system if content.strip()]:
-            body["system"] = self._ended(blocks)
         extra = settings.extra or {}
-        add_extra(body, extra)
-        spoken = [message for message in request.messages if type(message) is not SystemMessage]
-        turns = self._history.encode((request.run_id, model), spoken)
-        # A top-level cache_control is a breakpoint that the provider moves by itself, and it counts as one of the four.
-        body["messages"] = turns if "cache_control" in extra else self._marked(turns)
-        return body
+        with self._history.follow((request.run_id, model), request.messages) as trail:
+            system: list[Block] = [{"type": "text", "text": content} for content in trail.system if content.strip()]
+            if system:
+                body["system"] = self._ended(system)
+            add_extra(body, extra)
+            # A top-level cache_control is a breakpoint that the provider moves by itself, and it counts as one of four.
+            marks = () if "cache_control" in extra else self._marks(trail)
+            return body_bytes(body, "messages", trail.made, marks)
 
     def decoder(self) -> AnthropicDecoder:
         """A decoder for one streamed reply."""
@@ -137,49 +173,45 @@ class AnthropicCodec:
         code = codes_of(error) if isinstance(error, dict) else ""
         return error_for(self.provider, text_of_error(error), code=code)
 
-    def _turn(self, group: Sequence[Message]) -> Iterator[Json]:
+    def _turn(self, group: Sequence[Message]) -> list[Turn]:
         """The one turn that a group of messages makes, or none where nothing is left to say."""
-        results: list[Block] = []
-        blocks: list[Block] = []
+        results: list[object] = []
+        blocks: list[object] = []
+        role: Literal["user", "assistant"] = "user"
         for message in group:
-            match message:
-                case ToolMessage():
-                    results.append(_result(message))
-                case UserMessage():
-                    blocks += _blocks(message.content)
-                case AssistantMessage():
-                    blocks += self._spoken(message)
-                case SystemMessage():
-                    raise AssertionError("system messages are not part of the turns")
-                case _:
-                    assert_never(message)
-        if type(group[0]) is AssistantMessage:
-            while blocks and blocks[-1]["type"] in ("thinking", "redacted_thinking"):
-                blocks.pop()
-            if blocks:
-                yield {"role": "assistant", "content": blocks}
-        elif results or blocks:
-            yield {"role": "user", "content": results + blocks}
+            if type(message) is AssistantMessage:
+                role = "assistant"
+                self._say(message, blocks)
+            elif type(message) is ToolMessage:
+                results.append(_result(message))
+            elif type(message) is UserMessage:
+                blocks += _blocks(message.content)
+            elif type(message) is not SystemMessage:
+                assert_never(message)
+        while blocks and role == "assistant" and _is_thought(blocks[-1]):
+            blocks.pop()
+        content = results + blocks if results else blocks
+        return [Turn(role, content)] if content else []
 
-    def _spoken(self, message: AssistantMessage) -> Iterator[Block]:
+    def _say(self, message: AssistantMessage, blocks: list[object]) -> None:
+        """Puts what `message` says at the end of `blocks`."""
         for part in message.content:
-            match part:
-                case Text(text):
-                    if text.strip():
-                        yield _text(text)
-                case ToolCall():
-                    yield {"type": "tool_use", "id": identifier(part.id), "name": identifier(part.name)} | _input(part)
-                case Thinking():
-                    # Another provider's thinking carries an id, or no signature; it would be refused here.
-                    if part.id is None and part.data is not None:
-                        yield {"type": "redacted_thinking", "data": part.data}
-                    elif part.id is None and part.signature is not None:
-                        yield {"type": "thinking", "thinking": part.text, "signature": part.signature}
-                case Opaque(provider, value):
-                    if provider == self.provider:
-                        yield value
-                case _:
-                    assert_never(part)
+            if type(part) is ToolCall:
+                blocks.append(_call(part))
+            elif type(part) is Text:
+                if part.text.strip():
+                    blocks.append(TextBlock(part.text))
+            elif type(part) is Thinking:
+                # Another provider's thinking carries an id, or no signature; it would be refused here.
+                if part.id is None and part.data is not None:
+                    blocks.append({"type": "redacted_thinking", "data": part.data})
+                elif part.id is None and part.signature is not None:
+                    blocks.append({"type": "thinking", "thinking": part.text, "signature": part.signature})
+            elif type(part) is Opaque:
+                if part.provider == self.provider:
+                    blocks.append(part.value)
+            else:
+                assert_never(part)
 
     def _ended(self, blocks: list[Block]) -> list[Block]:
         """`blocks` with a breakpoint at the end."""
@@ -187,40 +219,36 @@ class AnthropicCodec:
             blocks[-1]["cache_control"] = self._breakpoint
         return blocks
 
-    def _marked(self, turns: list[Raw]) -> list[Raw]:
-        """`turns` with a breakpoint at the end of each of the last two user turns; all else stays as it is."""
-        if self._breakpoint is None:
-            return turns
-        mark = b',"cache_control":' + msgspec.json.encode(self._breakpoint) + b"}]}"
-        left = 2
-        for index in range(len(turns) - 1, -1, -1):
-            turn = bytes(turns[index])
-            if turn.startswith(b'{"role":"user"'):
-                # A turn ends with its last block, an object: "}]}".
-                turns[index] = Raw(turn[:-3] + mark)
-                left -= 1
-                if not left:
+    def _marks(self, trail: Trail[bytearray]) -> list[tuple[int, bytes]]:
+        """The breakpoints at the end of each of the last two user turns, and where in the history they go."""
+        if self._mark is None:
+            return []
+        marks: list[tuple[int, bytes]] = []
+        for start, end in trail.backwards():
+            if trail.made.startswith(USER_TURN, start, end):
+                marks.insert(0, (end - len(TURN_END), self._mark))
+                if len(marks) == 2:
                     break
-        return turns
+        return marks
 
 
 def _same_turn(previous: Message, message: Message) -> bool:
     return (type(previous) is AssistantMessage) == (type(message) is AssistantMessage)
 
 
-def _text(text: str) -> Block:
-    return {"type": "text", "text": text}
+def _is_thought(block: object) -> bool:
+    return type(block) is dict and block["type"] in ("thinking", "redacted_thinking")
 
 
-def _blocks(content: str | tuple[Content, ...]) -> list[Block]:
+def _blocks(content: str | tuple[Content, ...]) -> list[object]:
     if isinstance(content, str):
-        return [_text(content)] if content.strip() else []
-    blocks: list[Block] = []
+        return [TextBlock(content)] if content.strip() else []
+    blocks: list[object] = []
     for part in content:
         match part:
             case Text(text):
                 if text.strip():
-                    blocks.append(_text(text))
+                    blocks.append(TextBlock(text))
             case Image():
                 blocks.append(_image(part.data, part.url, part.media_type))
             case File():
@@ -258,24 +286,28 @@ def _file(file: File) -> Block:
     return {"type": "document", "source": source, "title": file.name}
 
 
-def _result(message: ToolMessage) -> Block:
-    block: Block = {"type": "tool_result", "tool_use_id": identifier(message.call_id)}
-    if content := _blocks(message.content):
-        plain = len(content) == 1 and content[0]["type"] == "text"
-        block["content"] = content[0]["text"] if plain else content
-    if message.is_error:
-        block["is_error"] = True
-    return block
+def _result(message: ToolMessage) -> ResultBlock:
+    content: str | list[object] | None = None
+    if isinstance(message.content, str):
+        if message.content.strip():
+            content = message.content
+    elif blocks := _blocks(message.content):
+        only = blocks[0] if len(blocks) == 1 else None
+        content = only.text if isinstance(only, TextBlock) else blocks
+    return ResultBlock(identifier(message.call_id), content, message.is_error)
 
 
-def _input(call: ToolCall) -> Block:
-    """A call's arguments, as the model wrote them; in an object of their own where they are not the object demanded."""
+def _call(call: ToolCall) -> CallBlock:
+    """A call, with the arguments as the model wrote them; in an object of their own where they are no object."""
     text = call.arguments.strip()
+    arguments: object
     if not text:
-        return {"input": {}}
-    if is_object(text):
-        return {"input": Raw(text.encode())}
-    return {"input": {"INVALID_JSON": call.arguments}}
+        arguments = {}
+    elif is_object(text):
+        arguments = Raw(text)
+    else:
+        arguments = {"INVALID_JSON": call.arguments}
+    return CallBlock(identifier(call.id), identifier(call.name), arguments)
 
 
 def _tool(spec: ToolSpec) -> Block:

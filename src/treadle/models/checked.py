@@ -11,6 +11,7 @@ import msgspec
 from treadle.models.port import ModelReply
 
 _DECODER: Final = msgspec.json.Decoder(ModelReply)
+_OBJECT: Final = msgspec.json.Decoder(dict)
 
 
 def checked(reply: ModelReply) -> ModelReply:
@@ -22,6 +23,7 @@ def checked(reply: ModelReply) -> ModelReply:
 def is_object(text: str) -> bool:
     """Whether `text` is one whole JSON object, as the arguments of a tool call must be."""
     try:
-        return isinstance(msgspec.json.decode(text), dict)
+        _OBJECT.decode(text)
+        return True
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return False

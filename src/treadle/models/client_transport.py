@@ -15,7 +15,6 @@ import msgspec
 
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Json
-from treadle.models.codec import body_bytes
 from treadle.models.errors import ConnectionFailed, ModelTimeout, ProtocolError
 from treadle.models.transport import ErrorOf, Reply, Whole, translated
 
@@ -44,9 +43,9 @@ class ClientTransport:
     def __repr__(self) -> str:
         return f"ClientTransport({type(self._client).__name__})"
 
-    async def post(self, path: str, body: Json, stream: bool, error: ErrorOf) -> Reply:
-        """The reply to `body`. Raises what `error` makes of an HTTP error, and `ModelError` for other failures."""
-        plain = msgspec.json.decode(body_bytes(body))
+    async def post(self, path: str, body: bytes, stream: bool, error: ErrorOf) -> Reply:
+        """The reply to the JSON `body`. Raises what `error` makes of an HTTP error, and `ModelError` for all else."""
+        plain = msgspec.json.decode(body)
         options = {"max_retries": 0, "follow_redirects": False}
         with self._translated(error):
             if stream:

@@ -20,6 +20,6 @@ def identifier(text: str, longest: int = 128) -> str:
         text: a tool's name or a call's id.
         longest: the most characters that the provider takes.
     """
-    if text and len(text) <= longest and INVALID.search(text) is None:
+    if len(text) <= longest and ((text.isascii() and text.isidentifier()) or (text and not INVALID.search(text))):
         return text
     return f"{INVALID.sub('_', text)[: longest - 9]}_{crc32(text.encode('utf-8', 'surrogatepass')):08x}"

@@ -31,7 +31,7 @@ from treadle.kernel.messages import (
     UserMessage,
 )
 from treadle.models.checked import is_object
-from treadle.models.codec import DONE, History
+from treadle.models.codec import DONE, body_bytes, json_history
 from treadle.models.errors import BadRequest, ModelError, ProtocolError, ToolUseFailed
 from treadle.models.extra import add_extra
 from treadle.models.failures import codes_of, error_for, error_for_page, redact, text_of_error
@@ -59,10 +59,10 @@ class ChatCodec:
     def __init__(self, provider: str = "openai-chat", host: Host | None = None) -> None:
         self.provider = provider
         self.host = host or Host()
-        self._history = History(self._group, joins=_same_step)
+        self._history = json_history(self._group, joins=_same_step)
 
-    def encode(self, request: ModelRequest, model: str, stream: bool) -> Json:
-        """The request body, the history in it as it was encoded before."""
+    def encode(self, request: ModelRequest, model: str, stream: bool) -> bytes:
+        """The request body. Raises `BadRequest` for what this API has no place for."""
         body: Json = {"model": model, "stream": stream}
         if stream and self.host.stream_usage:
             body["stream_options"] = {"include_usage": True}
@@ -75,9 +75,9 @@ class ChatCodec:
                 body["parallel_tool_calls"] = request.settings.parallel_tool_calls
         if request.output_schema is not None:
             body["response_format"] = output_field(request.output_schema, self.host)
-        body["messages"] = self._history.encode((request.run_id, model), request.messages)
         add_extra(body, request.settings.extra)
-        return body
+        with self._history.follow((request.run_id, model), request.messages) as trail:
+            return body_bytes(body, "messages", trail.made)
 
     def decoder(self) -> ChatDecoder:
         """A decoder for one streamed reply."""

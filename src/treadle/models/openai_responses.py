@@ -31,7 +31,7 @@ from treadle.kernel.messages import (
     UserMessage,
 )
 from treadle.models.checked import is_object
-from treadle.models.codec import History
+from treadle.models.codec import body_bytes, json_history
 from treadle.models.errors import BadRequest, ModelError
 from treadle.models.extra import add_extra
 from treadle.models.failures import codes_of, error_for, error_for_page, text_of_error
@@ -63,9 +63,9 @@ class ResponsesCodec:
 
     def __init__(self, provider: str = "openai") -> None:
         self.provider = provider
-        self._history = History(self._items)
+        self._history = json_history(self._items)
 
-    def encode(self, request: ModelRequest, model: str, stream: bool) -> Json:
+    def encode(self, request: ModelRequest, model: str, stream: bool) -> bytes:
         """The request body. Raises `BadRequest` for what this API has no place for."""
         settings = request.settings
         if settings.stop:
@@ -92,13 +92,11 @@ class ResponsesCodec:
             body["tool_choice"] = _choice(request.tool_choice)
             if settings.parallel_tool_calls is not None:
                 body["parallel_tool_calls"] = settings.parallel_tool_calls
-        system = [message.content for message in request.messages if type(message) is SystemMessage]
-        if instructions := "\n\n".join(content for content in system if content):
-            body["instructions"] = instructions
-        add_extra(body, settings.extra)
-        spoken = [message for message in request.messages if type(message) is not SystemMessage]
-        body["input"] = self._history.encode((request.run_id, model), spoken)
-        return body
+        with self._history.follow((request.run_id, model), request.messages) as trail:
+            if instructions := "\n\n".join(content for content in trail.system if content):
+                body["instructions"] = instructions
+            add_extra(body, settings.extra)
+            return body_bytes(body, "input", trail.made)
 
     def decoder(self) -> ResponsesDecoder:
         """A decoder for one streamed reply."""
@@ -136,7 +134,8 @@ class ResponsesCodec:
                 case AssistantMessage():
                     yield from self._spoken(message)
                 case SystemMessage():
-                    raise AssertionError("system messages are not part of the input")
+                    # It is among the instructions.
+                    pass
                 case _:
                     assert_never(message)
 

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Json
-from treadle.models.codec import DONE, body_bytes
+from treadle.models.codec import DONE
 from treadle.models.errors import BadRequest, ConnectionFailed, ModelError, ProtocolError
 from treadle.models.sse import EventParser
 
@@ -60,8 +60,8 @@ class Reply(Protocol):
 class Transport(Protocol):
     """Something that posts JSON."""
 
-    async def post(self, path: str, body: Json, stream: bool, error: ErrorOf) -> Reply:
-        """The reply to `body`. Raises what `error` makes of an HTTP error, and `ModelError` for other failures."""
+    async def post(self, path: str, body: bytes, stream: bool, error: ErrorOf) -> Reply:
+        """The reply to the JSON `body`. Raises what `error` makes of an HTTP error, and `ModelError` for all else."""
 
 
 class HttpTransport:
@@ -80,12 +80,12 @@ class HttpTransport:
     def __repr__(self) -> str:
         return f"HttpTransport({self.base_url!r})"
 
-    async def post(self, path: str, body: Json, stream: bool, error: ErrorOf) -> Reply:
-        """The reply to `body`. Raises what `error` makes of an HTTP error, and `ModelError` for other failures."""
+    async def post(self, path: str, body: bytes, stream: bool, error: ErrorOf) -> Reply:
+        """The reply to the JSON `body`. Raises what `error` makes of an HTTP error, and `ModelError` for all else."""
         base = self.base_url.removesuffix("/v1") if path.startswith("/v1/") else self.base_url
         client = await _client()
         with translated(base):
-            request = client.build_request("POST", base + path, content=body_bytes(body), headers=self._headers)
+            request = client.build_request("POST", base + path, content=body, headers=self._headers)
             response = await client.send(request, stream=True, follow_redirects=False)
         if 200 <= response.status_code < 300:
             return HttpReply(base, response, error)
