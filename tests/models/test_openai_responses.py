@@ -26,6 +26,7 @@ from treadle.kernel.messages import (
     Usage,
     UserMessage,
 )
+from treadle.models.anthropic import AnthropicCodec
 from treadle.models.errors import (
     AuthenticationFailed,
     BadRequest,
@@ -37,6 +38,7 @@ from treadle.models.errors import (
     RateLimited,
 )
 from treadle.models.http_model import OpenAIResponsesModel
+from treadle.models.openai_chat import ChatCodec
 from treadle.models.openai_responses import ResponsesCodec
 from treadle.models.port import (
     ModelReply,
@@ -705,3 +707,73 @@ def test_whatever_a_stream_holds_it_is_read_or_refused_by_a_typed_error(events):
     assert all(type(part.text) is str for part in reply.message.content if isinstance(part, (Text, Thinking)))
     assert all(type(text) is str for c in reply.message.calls for text in (c.id, c.name, c.arguments))
     assert msgspec.json.encode(reply)
+
+
+# The reasoning of open models, which is readable (vLLM, llama.cpp and others that serve gpt-oss and its like)
+
+READABLE_ITEM = {
+    "type": "reasoning",
+    "id": "rs_1",
+    "summary": [],
+    "content": [{"type": "reasoning_text", "text": "I must add."}],
+}
+CALL_ITEM = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "add", "arguments": '{"a": 1}'}
+OPEN_REPLIES = {
+    "as vLLM has it": READABLE_ITEM | {"encrypted_content": None, "status": "completed"},
+    "as llama.cpp has it": READABLE_ITEM | {"encrypted_content": ""},
+    "in several parts": READABLE_ITEM
+    | {"content": [{"type": "reasoning_text", "text": "I"}, {"type": "reasoning_text", "text": "add"}]},
+    "with a summary": READABLE_ITEM | {"summary": [{"type": "summary_text", "text": "adding"}]},
+}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("item", OPEN_REPLIES.values(), ids=OPEN_REPLIES)
+async def test_readable_reasoning_goes_back_to_the_server_that_gave_it(item, serve):
+    def answer(peer):
+        reply = {"id": "r", "model": "gpt-oss", "status": "completed", "output": [item, CALL_ITEM]}
+        peer.answer("200 OK", {"content-type": "application/json"}, json.dumps(reply).encode())
+
+    server = serve(answer)
+    model = OpenAIResponsesModel("gpt-oss", base_url=server.url, api_key="none", streaming=False)
+    history = [UserMessage("go")]
+    for _ in range(2):
+        reply = [event async for event in model.stream(ModelRequest(history, run_id="r"))][-1]
+        history += [reply.message, ToolMessage("call_1", "add", "1")]
+    text = "\n\n".join(part["text"] for part in item["content"])
+    sent = json.loads(server.requests[1].body)["input"]
+    assert sent[1:3] == [READABLE_ITEM | {"content": [{"type": "reasoning_text", "text": text}]}, CALL_ITEM]
+
+
+def test_openai_itself_is_not_sent_readable_reasoning_which_it_refuses():
+    thought = said(Thinking("hm", signature="reasoning_text", id="rs_1"), Text("x"))
+    for model, goes in (
+        (OpenAIResponsesModel("gpt-5", api_key="none"), False),
+        (OpenAIResponsesModel("gpt-5", base_url="https://eu.api.openai.com/v1", api_key="none"), False),
+        (OpenAIResponsesModel("gpt-5", base_url="https://x.openai.azure.com/openai/v1", api_key="none"), False),
+        (OpenAIResponsesModel("gpt-oss", base_url="http://localhost:8000/v1", api_key="none"), True),
+        (OpenAIResponsesModel("gpt-oss", base_url="https://myopenai.com/v1", api_key="none"), True),
+    ):
+        body = json.loads(model.codec.encode(ModelRequest([UserMessage("go"), thought]), MODEL, True))
+        assert [item.get("type") for item in body["input"]] == [None, *(["reasoning"] if goes else []), "message"]
+
+
+def test_readable_reasoning_is_nothing_to_the_other_dialects():
+    no_id = {key: value for key, value in READABLE_ITEM.items() if key != "id"}
+    message = read(closing("completed", no_id, CALL_ITEM))[-1].message
+    assert message.content[0] == Thinking("I must add.", signature="reasoning_text", id="")
+    request = ModelRequest([UserMessage("go"), message, ToolMessage("call_1", "add", "1")])
+    for codec in (AnthropicCodec(), ChatCodec()):
+        assert b"I must add." not in codec.encode(request, "m", True)
+
+
+def test_readable_reasoning_that_was_never_declared_done_is_kept():
+    at = {"item_id": "rs_1", "output_index": 0, "content_index": 0}
+    events = read(
+        {"type": "response.output_item.added", "output_index": 0, "item": {**READABLE_ITEM, "content": []}},
+        {"type": "response.reasoning_text.delta", **at, "delta": "I must"},
+        {"type": "response.reasoning_text.delta", **at, "delta": " add."},
+        {"type": "response.completed", "response": {"id": "r", "status": "completed"}},
+    )
+    assert events[:2] == [ThinkingDelta("I must"), ThinkingDelta(" add.")]
+    assert events[-1].message == said(Thinking("I must add.", signature="reasoning_text", id="rs_1"))

@@ -5,6 +5,7 @@ its time limits; the public classes differ in their dialect alone. Neighbours: `
 port), `treadle.models.transport`, `treadle.models.providers`.
 """
 
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from decimal import Decimal
@@ -28,6 +29,8 @@ from treadle.models.timeouts import Timeouts, Watch
 from treadle.models.transport import HttpTransport, Reply, Transport, Whole
 
 DRAIN_SECONDS: Final = 0.2
+# Where OpenAI's own models are served, by OpenAI and on Azure.
+OWN_HOST: Final = re.compile(r"(^|\.)(openai|azure)\.com$")
 
 
 class HttpOptions(TypedDict, total=False):
@@ -221,12 +224,7 @@ class OpenAIChatModel(HttpModel):
         if served_by is None or served_by.dialect != "chat":
             known = ", ".join(name for name, one in PROVIDERS.items() if one.dialect == "chat")
             raise Misuse(f"{provider!r} is no provider of Chat Completions; there are {known}")
-        client = options.get("client")
-        address = options.get("base_url") or (
-            str(getattr(client, "base_url", "")) if client is not None else served_by.address()
-        )
-        host = host_of(urlsplit(address).hostname or "")
-        super().__init__(model, served_by, ChatCodec(provider, host), **options)
+        super().__init__(model, served_by, ChatCodec(provider, host_of(hostname(served_by, options))), **options)
 
 
 class OpenAIResponsesModel(HttpModel):
@@ -240,7 +238,9 @@ class OpenAIResponsesModel(HttpModel):
     def __init__(self, model: str, **options: Unpack[HttpOptions]) -> None:
         from treadle.models.openai_responses import ResponsesCodec
 
-        super().__init__(model, PROVIDERS["openai"], ResponsesCodec(), **options)
+        provider = PROVIDERS["openai"]
+        codec = ResponsesCodec(readable=not OWN_HOST.search(hostname(provider, options)))
+        super().__init__(model, provider, codec, **options)
 
 
 class AnthropicModel(HttpModel):
@@ -256,6 +256,13 @@ class AnthropicModel(HttpModel):
         from treadle.models.anthropic import AnthropicCodec
 
         super().__init__(model, PROVIDERS["anthropic"], AnthropicCodec(cache=cache), **options)
+
+
+def hostname(provider: Provider, options: HttpOptions) -> str:
+    """The name of the server that a model of `provider` with `options` talks to."""
+    client = options.get("client")
+    own = provider.address() if client is None else str(getattr(client, "base_url", ""))
+    return urlsplit(options.get("base_url") or own).hostname or ""
 
 
 def named(event: ModelEvent, reply: Reply) -> ModelEvent:

@@ -36,7 +36,7 @@ from treadle.models.errors import BadRequest, ModelError
 from treadle.models.extra import add_extra
 from treadle.models.failures import codes_of, error_for, error_for_page, text_of_error
 from treadle.models.identifiers import identifier
-from treadle.models.openai_responses_stream import ResponsesDecoder, is_phase
+from treadle.models.openai_responses_stream import READABLE, ResponsesDecoder, is_phase
 from treadle.models.output_schema import openai_strict
 from treadle.models.port import ModelEvent, ModelRequest
 
@@ -57,12 +57,15 @@ class ResponsesCodec:
 
     Args:
         provider: the provider's name, for errors and `Opaque` parts.
+        readable: whether the server takes reasoning back as text. Servers of open models (vLLM, llama.cpp, gpt-oss's)
+            give it so and need it in the turns that call tools; OpenAI's own refuses the whole request for it.
     """
 
     path: Final = "/responses"
 
-    def __init__(self, provider: str = "openai") -> None:
+    def __init__(self, provider: str = "openai", *, readable: bool = True) -> None:
         self.provider = provider
+        self.readable = readable
         self._history = json_history(self._items)
 
     def encode(self, request: ModelRequest, model: str, stream: bool) -> bytes:
@@ -151,9 +154,13 @@ class ResponsesCodec:
                 case ToolCall():
                     items.append(_call(part))
                 case Thinking():
-                    # Without a store, reasoning is known by its encrypted form alone; an id by itself is refused.
+                    # Without a store, reasoning is known by its encrypted form or its text; an id alone is refused.
                     if part.id is not None and part.data:
                         items.append(_reasoning(part.id, part.text, part.data))
+                    elif part.id is not None and part.signature == READABLE and self.readable:
+                        # In one piece: llama.cpp reads the first alone, and vLLM refuses several for gpt-oss.
+                        content = [{"type": READABLE, "text": part.text}]
+                        items.append({"type": "reasoning", "id": part.id, "summary": [], "content": content})
                 case Opaque(provider, value):
                     if provider == self.provider and is_phase(value):
                         phase = {"phase": value["phase"]}

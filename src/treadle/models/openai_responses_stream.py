@@ -36,18 +36,21 @@ from treadle.models.port import (
 CLOSING: Final = frozenset(
     {"response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done"}
 )
+READABLE: Final = "reasoning_text"
+"""What the provider calls reasoning that is readable; such a `Thinking` part has it as its signature."""
 INCOMPLETE: Final[dict[str, Finish]] = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 
 class _Item:
     """One output item under way: the last whole form of it, and the pieces that came since."""
 
-    __slots__ = ("completed", "fields", "pieces", "streamed")
+    __slots__ = ("completed", "fields", "pieces", "readable", "streamed")
 
     def __init__(self, fields: Json) -> None:
         self.fields = fields
         self.pieces: list[str] = []
         self.streamed = False
+        self.readable = False
         self.completed = False
 
     def whole(self) -> Json:
@@ -58,6 +61,8 @@ class _Item:
         match self.fields.get("type"):
             case "message":
                 return self.fields | {"content": [{"type": "output_text", "text": text}]}
+            case "reasoning" if self.readable:
+                return self.fields | {"content": [{"type": READABLE, "text": text}]}
             case "reasoning":
                 return self.fields | {"summary": [{"type": "summary_text", "text": text}]}
             case "function_call":
@@ -124,7 +129,9 @@ class ResponsesDecoder:
                 item.streamed = True
                 return [ToolCallDelta(_call_id(item.fields), data["delta"])] if data["delta"] else []
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-                self._item(data, "reasoning").pieces.append(data["delta"])
+                item = self._item(data, "reasoning")
+                item.pieces.append(data["delta"])
+                item.readable = kind == "response.reasoning_text.delta"
                 return [ThinkingDelta(data["delta"])] if data["delta"] else []
             case "response.reasoning_summary_part.added":
                 return self._between(self._item(data, "reasoning"), data.get("summary_index"))
@@ -209,7 +216,7 @@ class ResponsesDecoder:
             return []
         if fields["type"] == "message":
             return [TextDelta(part.text) for part in _texts(fields) if part.text]
-        if fields["type"] == "reasoning" and (thought := _thought(fields)):
+        if fields["type"] == "reasoning" and (thought := _thinking(fields).text):
             return [ThinkingDelta(thought)]
         return []
 
@@ -242,7 +249,7 @@ def _reply(response: Json, output: Iterable[Json], provider: str) -> ModelReply:
                 parts += [part for part in _texts(item) if part.text]
                 refused = refused or any(part["type"] == "refusal" for part in item.get("content") or ())
             case "reasoning":
-                parts.append(Thinking(_thought(item), data=item.get("encrypted_content"), id=item.get("id")))
+                parts.append(_thinking(item))
             case "function_call":
                 called = True
                 arguments = item.get("arguments") or ""
@@ -294,10 +301,14 @@ def _texts(item: Json) -> list[Text]:
     return [Text(part["refusal"] if part["type"] == "refusal" else part.get("text") or "") for part in content]
 
 
-def _thought(item: Json) -> str:
-    """The readable text of a reasoning item: its summary, else its reasoning itself, which open models show."""
-    parts = item.get("summary") or item.get("content") or ()
-    return "\n\n".join(part["text"] for part in parts)
+def _thinking(item: Json) -> Thinking:
+    """A reasoning item: the reasoning itself, which open models show and want back, or its summary and sealed form."""
+    summary, content = ["\n\n".join(part["text"] for part in item.get(field) or ()) for field in ("summary", "content")]
+    sealed = item.get("encrypted_content") or None
+    if content and sealed is None:
+        # Never without an id, by which the other dialects know that it is not theirs.
+        return Thinking(content, signature=READABLE, id=item.get("id") or "")
+    return Thinking(summary or content, data=sealed, id=item.get("id"))
 
 
 def _usage(usage: Json | None) -> Usage | None:
