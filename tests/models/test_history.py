@@ -141,6 +141,32 @@ def test_what_is_kept_of_a_log_does_not_hold_what_the_run_said_later() -> None:
     assert sys.getrefcount(items) == 2
 
 
+def test_two_that_work_on_one_run_at_once_do_not_see_each_other() -> None:
+    history = History[list[Any]](list, lambda group, out: out.extend(message.text for message in group))
+    log: Log[Message] = Log([UserMessage("a"), UserMessage("b")])
+    with history.follow("run", log):
+        pass
+    with history.follow("run", log.append(UserMessage("c"))) as one:
+        with history.follow("run", log.append(UserMessage("d"))) as other:
+            assert (one.made, other.made) == (["a", "b", "c"], ["a", "b", "d"])
+        assert one.made == ["a", "b", "c"]
+    assert history._size == sum(trail.size for trail in history._trails.values()) == 3
+
+
+def test_what_failed_to_be_made_is_made_afresh_in_the_next_step() -> None:
+    def put(group: Sequence[Message], out: list[Any]) -> None:
+        out.extend(message.text for message in group)
+        if failing:
+            raise ValueError("no place for it")
+
+    failing, history = True, History[list[Any]](list, put)
+    with pytest.raises(ValueError, match="no place"), history.follow("run", [UserMessage("a")]):
+        pass
+    failing = False
+    with history.follow("run", [UserMessage("a"), UserMessage("b")]) as trail:
+        assert trail.made == ["a", "b"]
+
+
 def test_system_messages_are_found_wherever_they_stand() -> None:
     history = History[list[Any]](list, lambda group, out: None)
     said: list[Message] = [SystemMessage("a"), UserMessage("x"), SystemMessage("b"), UserMessage("y")]

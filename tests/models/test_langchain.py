@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -102,6 +103,34 @@ async def reply_of(*chunks: Any, request: ModelRequest = ASK) -> tuple[list[Any]
     *events, reply = [event async for event in LangChainModel(Chunks(turns=[list(chunks)])).stream(request)]
     assert isinstance(reply, ModelReply)
     return events, reply
+
+
+async def test_the_history_is_converted_once_and_what_was_converted_is_sent_again():
+    model = LangChainModel(Chunks(turns=[[chunk("x")] for _ in range(12)]))
+    history: list[ours.Message] = [ours.SystemMessage("rules"), ours.UserMessage("go")]
+    for step in range(10):
+        async for _ in model.stream(ModelRequest(history, run_id="run")):
+            pass
+        call = ToolCall(f"c{step}", "add", "{}")
+        history = [*history, AssistantMessage((call,)), ours.ToolMessage(call.id, "add", "1")]
+    sent = [messages for messages, _, _ in model.chat_model.sent]
+    assert sent[-1] == to_langchain(history[:-2], sendable=True)
+    # What a step ended with is made again in the next, as the last group of a history always is.
+    for before, after in pairwise(sent[1:]):
+        assert all(one is other for one, other in zip(before[:-1], after, strict=False))
+    edited = [*history[:3], ours.ToolMessage("c0", "add", "cut"), *history[4:]]
+    for run_id in ("run", "other"):
+        async for _ in model.stream(ModelRequest(edited, run_id=run_id)):
+            pass
+        assert model.chat_model.sent[-1][0] == to_langchain(edited, sendable=True)
+
+
+async def test_a_chat_model_says_that_it_does_not_hold_replies_to_a_schema():
+    model = LangChainModel(Chunks(turns=[[chunk("x")]], profile={"structured_output": True}))
+    assert model.native_output is False
+    async for _ in model.stream(ModelRequest([ours.UserMessage("hello")], output_schema={"type": "object"})):
+        pass
+    assert model.chat_model.sent[-1][2] == {}
 
 
 @tool(effect="read")

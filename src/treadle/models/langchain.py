@@ -26,6 +26,7 @@ from treadle.models.langchain_messages import (
     assistant_message,
     calls_of,
     from_langchain,
+    langchain_history,
     said,
     to_langchain,
 )
@@ -105,8 +106,14 @@ KINDS: Final[Mapping[str, type[ModelError]]] = {
 class LangChainModel:
     """A chat model of LangChain.
 
-    Tools are bound as JSON Schemas and replies are streamed where the chat model can. An `output=` type is asked for by
-    the run in words, not by the provider's own means. Retries belong to the run: give the chat model `max_retries=0`.
+    Tools are bound as JSON Schemas and replies are streamed where the chat model can. The history is converted message
+    by message and what was converted is sent again in the next step, so nothing may change the messages that a chat
+    model is given. Retries belong to the run: give the chat model `max_retries=0`.
+
+    An `output=` type is not asked for by the provider's own means (`native_output` is false). LangChain has one form
+    for them all, `response_format` for the models whose profile has `structured_output`, but beside tools it does not
+    hold: `ChatOpenAI` then refuses tools that are not strict, and some providers take either tools or a schema. Its
+    `with_structured_output` gives the parsed value in place of the reply as it is streamed.
 
     Args:
         chat_model: a `BaseChatModel`, not one that tools are bound to.
@@ -117,6 +124,8 @@ class LangChainModel:
     Raises:
         Misuse: it is no chat model.
     """
+
+    native_output: Final = False
 
     def __init__(
         self,
@@ -140,6 +149,8 @@ class LangChainModel:
         self.price = price
         self._kind = chat_model._llm_type
         self._names = {**NAMES.get(self._kind, {}), **(setting_names or {})}
+
+        self._history = langchain_history()
 
     def __repr__(self) -> str:
         return f"LangChainModel({type(self.chat_model).__name__}, name={self.name!r})"
@@ -170,7 +181,9 @@ class LangChainModel:
         bound = self._bound(request)
         reading = Reading()
         try:
-            chunks: Any = bound.astream(to_langchain(request.messages, sendable=True), **options)
+            with self._history.follow(request.run_id, request.messages) as trail:
+                converted = list(trail.made)
+            chunks: Any = bound.astream(converted, **options)
             async with aclosing(_closable(chunks)) as pieces:
                 async for chunk in pieces:
                     for event in reading.feed(chunk):

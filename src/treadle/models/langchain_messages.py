@@ -28,6 +28,7 @@ from treadle.kernel.messages import (
     ToolMessage,
     UserMessage,
 )
+from treadle.models.history import History
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
@@ -72,6 +73,18 @@ def to_langchain(messages: Iterable[Message], *, sendable: bool = False) -> "lis
             case _:
                 assert_never(message)
     return out
+
+
+def langchain_history() -> "History[list[Any]]":
+    """A history kept as LangChain's messages for a provider; bounded, by about the bytes that they hold."""
+
+    def put(group: Sequence[Message], made: list[Any]) -> None:
+        made += to_langchain(group, sendable=True)
+
+    def weigh(made: list[Any]) -> int:
+        return sum(len(str(one.content)) + len(str(getattr(one, "tool_calls", ""))) for one in made)
+
+    return History(list, put, weigh=weigh)
 
 
 def from_langchain(messages: "Iterable[BaseMessage]") -> list[Message]:
