@@ -175,23 +175,23 @@ class AnthropicCodec:
 
     def _turn(self, group: Sequence[Message]) -> list[Turn]:
         """The one turn that a group of messages makes, or none where nothing is left to say."""
-        results: list[object] = []
         blocks: list[object] = []
+        results = 0
         role: Literal["user", "assistant"] = "user"
         for message in group:
             if type(message) is AssistantMessage:
                 role = "assistant"
                 self._say(message, blocks)
             elif type(message) is ToolMessage:
-                results.append(_result(message))
+                blocks.insert(results, _result(message))
+                results += 1
             elif type(message) is UserMessage:
                 blocks += _blocks(message.content)
             elif type(message) is not SystemMessage:
                 assert_never(message)
         while blocks and role == "assistant" and _is_thought(blocks[-1]):
             blocks.pop()
-        content = results + blocks if results else blocks
-        return [Turn(role, content)] if content else []
+        return [Turn(role, blocks)] if blocks else []
 
     def _say(self, message: AssistantMessage, blocks: list[object]) -> None:
         """Puts what `message` says at the end of `blocks`."""

@@ -34,7 +34,7 @@ class History(Generic[Made]):
         empty: makes what is to be filled: `bytearray` or `list`.
         put: puts what a group of messages becomes at the end of what is there.
         joins: whether a message belongs to the group of the one before it; by default never.
-        weigh: how much of `limit` a part of what is there takes; by default its length.
+        weigh: how much of `limit` takes what is there from an index on; by default its length.
         limit: the most to keep, in the unit of `weigh`.
     """
 
@@ -43,13 +43,13 @@ class History(Generic[Made]):
         empty: Callable[[], Made],
         put: Callable[[Sequence[Message], Made], None],
         joins: Callable[[Message, Message], bool] = lambda previous, message: False,
-        weigh: Callable[[Any], int] = len,
+        weigh: Callable[[Made, int], int] = lambda made, start: len(made) - start,
         limit: int = 32_000_000,
     ) -> None:
         self._empty: Callable[[], Made] = empty
         self._put: Callable[[Sequence[Message], Made], None] = put
         self._joins = joins
-        self._weigh = weigh
+        self._weigh: Callable[[Made, int], int] = weigh
         self._limit = limit
         self._trails: dict[Any, Trail[Made]] = {}
         self._size = 0
@@ -59,10 +59,12 @@ class History(Generic[Made]):
     def follow(self, key: Any, messages: Sequence[Message]) -> "Iterator[Trail[Made]]":
         """What `messages` became. It is the caller's for the length of the block, and must not be changed."""
         trail = self._take(key)
-        trail.size -= self._weigh(trail.cut(messages))
-        place = len(trail.made)
+        count = trail.whole(messages)
+        place = trail.places[count] if trail.places else 0
+        trail.size -= self._weigh(trail.made, place)
+        trail.cut(count)
         self._extend(trail, messages)
-        trail.size += self._weigh(trail.made[place:])
+        trail.size += self._weigh(trail.made, place)
         yield trail
         self._keep(key, trail)
 
@@ -129,21 +131,21 @@ class Trail(Generic[Made]):
         self.starts: list[int] = []
         self.places: list[int] = []
 
-    def cut(self, messages: Sequence[Message]) -> Made:
-        """Forgets the groups that are not the same in `messages`, and the last; what these had become."""
-        common = self._common(messages)
-        start = place = 0
-        # A group is whole if what ended it is still there.
-        while self.starts:
-            start, place = self.starts.pop(), self.places.pop()
-            if start < common:
-                break
+    def whole(self, messages: Sequence[Message]) -> int:
+        """How many groups are the same in `messages`: what ended a group must still be there."""
+        common, count = self._common(messages), len(self.starts)
+        while count and self.starts[count - 1] >= common:
+            count -= 1
+        return max(count - 1, 0)
+
+    def cut(self, count: int) -> None:
+        """Forgets all groups but the first `count`."""
+        if count == len(self.starts):
+            return
+        start, place = self.starts[count], self.places[count]
         if forgotten := sum(type(message) is SystemMessage for message in self.messages[start:]):
             del self.system[-forgotten:]
-        made = self.made[place:]
-        del self.messages[start:]
-        del self.made[place:]
-        return made
+        del self.messages[start:], self.made[place:], self.starts[count:], self.places[count:]
 
     def backwards(self) -> Iterator[tuple[int, int]]:
         """Where in `made` each group stands, as start and end, the last group first."""

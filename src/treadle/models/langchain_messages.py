@@ -81,8 +81,8 @@ def langchain_history() -> "History[list[Any]]":
     def put(group: Sequence[Message], made: list[Any]) -> None:
         made += to_langchain(group, sendable=True)
 
-    def weigh(made: list[Any]) -> int:
-        return sum(len(str(one.content)) + len(str(getattr(one, "tool_calls", ""))) for one in made)
+    def weigh(made: list[Any], start: int) -> int:
+        return sum(len(str(one.content)) + len(str(getattr(one, "tool_calls", ""))) for one in made[start:])
 
     return History(list, put, weigh=weigh)
 
