@@ -22,6 +22,7 @@ from langchain_core.language_models.fake_chat_models import (
 )
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from pydantic import BaseModel
 
 from treadle import Agent, Conversation, Limits, Misuse, ModelSettings, Price, Retries, tool
 from treadle.kernel import messages as ours
@@ -51,6 +52,10 @@ from treadle.testing import forbid_real_models
 pytestmark = pytest.mark.anyio
 
 ASK = ModelRequest([ours.UserMessage("hello")])
+
+
+class Answer(BaseModel):
+    value: int
 
 
 class Chunks(BaseChatModel):
@@ -125,12 +130,17 @@ async def test_the_history_is_converted_once_and_what_was_converted_is_sent_agai
         assert model.chat_model.sent[-1][0] == to_langchain(edited, sendable=True)
 
 
-async def test_a_chat_model_says_that_it_does_not_hold_replies_to_a_schema():
-    model = LangChainModel(Chunks(turns=[[chunk("x")]], profile={"structured_output": True}))
-    assert model.native_output is False
-    async for _ in model.stream(ModelRequest([ours.UserMessage("hello")], output_schema={"type": "object"})):
-        pass
-    assert model.chat_model.sent[-1][2] == {}
+async def test_a_typed_answer_is_asked_for_by_a_final_tool_where_the_chat_model_takes_tools():
+    call = chunk("", (0, "c1", "final_answer", '{"value": 4}'))
+    model = LangChainModel(Chunks(turns=[[call]], profile={"structured_output": True}))
+    result = await Agent(model, output=Answer).run("2 + 2?")
+    assert result.output == Answer(value=4)
+    assert [spec["function"]["name"] for spec in model.chat_model.bound[-1][0]] == ["final_answer"]
+
+
+async def test_a_typed_answer_is_asked_for_in_words_where_the_chat_model_takes_no_tools():
+    model = LangChainModel(GenericFakeChatModel(messages=iter(['{"value": 4}'])))
+    assert (await Agent(model, output=Answer).run("2 + 2?")).output == Answer(value=4)
 
 
 @tool(effect="read")

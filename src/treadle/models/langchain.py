@@ -35,6 +35,7 @@ from treadle.models.port import (
     ModelEvent,
     ModelReply,
     ModelRequest,
+    OutputMode,
     TextDelta,
     ThinkingDelta,
     ToolCallCompleted,
@@ -110,10 +111,11 @@ class LangChainModel:
     by message and what was converted is sent again in the next step, so nothing may change the messages that a chat
     model is given. Retries belong to the run: give the chat model `max_retries=0`.
 
-    An `output=` type is not asked for by the provider's own means (`native_output` is false). LangChain has one form
-    for them all, `response_format` for the models whose profile has `structured_output`, but beside tools it does not
-    hold: `ChatOpenAI` then refuses tools that are not strict, and some providers take either tools or a schema. Its
-    `with_structured_output` gives the parsed value in place of the reply as it is streamed.
+    An `output=` type is asked for by a final tool, or in words of a chat model that takes no tools; never by the
+    provider's own means. LangChain has one form for them all, `response_format` for the models whose profile has
+    `structured_output`, but beside tools it does not hold: `ChatOpenAI` then refuses tools that are not strict, and
+    some providers take either tools or a schema. Its `with_structured_output` gives the parsed value in place of the
+    reply as it is streamed.
 
     Args:
         chat_model: a `BaseChatModel`, not one that tools are bound to.
@@ -124,8 +126,6 @@ class LangChainModel:
     Raises:
         Misuse: it is no chat model.
     """
-
-    native_output: Final = False
 
     def __init__(
         self,
@@ -164,6 +164,12 @@ class LangChainModel:
     def max_output_tokens(self) -> int | None:
         """The longest reply, if the chat model's profile has it."""
         return self._profile("max_output_tokens")
+
+    def output_mode(self, tools: bool) -> OutputMode:
+        """By a final tool, if the chat model takes tools; else in words."""
+        from langchain_core.language_models.chat_models import BaseChatModel
+
+        return "prompted" if type(self.chat_model).bind_tools is BaseChatModel.bind_tools else "tool"
 
     def cost(self, usage: Usage) -> Decimal | None:
         """What `usage` costs, if the model was given a price."""
