@@ -1,22 +1,40 @@
 """Client transport: requests sent through an official client, for what only it can sign and address.
 
 `AsyncAnthropic` and `AsyncOpenAI`, and their kin for Bedrock, Vertex and Azure, know how to authenticate and where to
-post; here they post the dialect's own body and give back the stream's own JSON, with their retries switched off. The
-packages are imported by whoever made the client, never by treadle. Neighbour: `treadle.models.transport`, the port.
+post; here they post the dialect's own body, with their retries switched off, and the response is read as any other is.
+The packages are imported by whoever made the client, never by treadle. Neighbours: `treadle.models.transport`, the
+port; `treadle.models.aws_stream`, which takes Bedrock's streams apart.
 """
 
 import importlib
 import inspect
-from collections.abc import AsyncIterator, Iterator, Mapping
+import re
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Json
-from treadle.models.errors import ConnectionFailed, ModelTimeout, ProtocolError
-from treadle.models.transport import ErrorOf, Reply, Whole, translated
+from treadle.models.aws_stream import AwsEventParser
+from treadle.models.errors import (
+    AuthenticationFailed,
+    BadRequest,
+    ConnectionFailed,
+    ModelError,
+    ModelTimeout,
+)
+from treadle.models.failures import error_for_redirect
+from treadle.models.transport import ErrorOf, HttpReply, Reply, Whole, event_json, translated
+
+if TYPE_CHECKING:
+    import httpx2
+
+AWS_STREAM: Final = "application/vnd.amazon.eventstream"
+# How botocore, google-auth, azure-identity and the clients themselves say what kept them from signing a request.
+CREDENTIALS: Final = re.compile(r"credential|auth|token|api[_ ]key", re.IGNORECASE)
+NETWORK: Final = re.compile(r"transport|connect|timeout", re.IGNORECASE)
 
 
 class ClientTransport:
@@ -39,22 +57,30 @@ class ClientTransport:
             )
         self._client = client
         self._package = importlib.import_module(package)
+        self._stream = self._package.AsyncStream[object]
 
     def __repr__(self) -> str:
         return f"ClientTransport({type(self._client).__name__})"
 
     async def post(self, path: str, body: bytes, stream: bool, error: ErrorOf) -> Reply:
-        """The reply to the JSON `body`. Raises what `error` makes of an HTTP error, and `ModelError` for all else."""
+        """The reply to the JSON `body`. Raises what `error` makes of an HTTP error, and `ModelError` for other failures."""
+        import httpx2
+
         plain = msgspec.json.decode(body)
         options = {"max_retries": 0, "follow_redirects": False}
         with self._translated(error):
-            if stream:
-                chunks = self._package.AsyncStream[object]
-                answer = await self._client.post(
-                    path, cast_to=object, body=plain, options=options, stream=True, stream_cls=chunks
+            try:
+                response = await self._client.post(
+                    path, cast_to=httpx2.Response, body=plain, options=options, stream=stream, stream_cls=self._stream
                 )
-                return _ClientStream(self, answer, error)
-            return _ClientBody(await self._client.post(path, cast_to=object, body=plain, options=options))
+            except (self._package.APIError, httpx2.HTTPError, OSError):
+                raise
+            except ImportError as problem:
+                raise Misuse(f"{type(self._client).__name__} lacks a package of its extra: {problem}") from problem
+            except Exception as problem:
+                raise self._unsent(problem) from problem
+        framed = response.headers.get("content-type", "").startswith(AWS_STREAM)
+        return (_AwsReply if framed else HttpReply)(type(self._client).__name__, response, error)
 
     @contextmanager
     def _translated(self, error: ErrorOf) -> Iterator[None]:
@@ -65,71 +91,41 @@ class ClientTransport:
                 yield
         except self._package.APIStatusError as problem:
             headers = {name.lower(): value for name, value in problem.response.headers.items()}
+            if problem.status_code < 400:
+                raise error_for_redirect(where, problem.status_code, headers) from problem
             raise error(problem.status_code, headers, _error_body(problem.body, problem.message)) from problem
         except self._package.APITimeoutError as problem:
             raise ModelTimeout(f"{where} gave up waiting: its own time limit passed") from problem
         except self._package.APIConnectionError as problem:
             raise ConnectionFailed(f"{where} cannot reach its server: {problem.__cause__ or problem}") from problem
-        except ValueError as problem:
-            raise ProtocolError(f"{where} could not read what its server sent: {problem}") from problem
+
+    def _unsent(self, problem: Exception) -> ModelError:
+        """What it means that the client failed before it sent anything: then it looks for credentials, and signs."""
+        kind = type(problem)
+        told = f"{type(self._client).__name__} could not send the request: {problem} ({kind.__name__})"
+        if NETWORK.search(kind.__name__):
+            return ConnectionFailed(told)
+        if CREDENTIALS.search(f"{kind.__module__}.{kind.__name__} {problem}"):
+            return AuthenticationFailed(told)
+        return BadRequest(told)
 
 
-class _ClientStream:
-    """A stream that an official client reads."""
+class _AwsReply(HttpReply):
+    """A reply in the binary frames of AWS."""
 
-    def __init__(self, transport: ClientTransport, stream: Any, error: ErrorOf) -> None:
-        self._transport = transport
-        self._stream = stream
-        self._events: AsyncIterator[Any] = aiter(stream)
-        self._error = error
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """The response's headers, names in lower case."""
-        headers: Mapping[str, str] = self._stream.response.headers
-        return headers
+    def __init__(self, where: str, response: "httpx2.Response", error: ErrorOf) -> None:
+        super().__init__(where, response, error)
+        self._parser = AwsEventParser()
 
     async def read(self) -> list[Json] | Whole | None:
-        """The next stream event, or None at the end."""
-        package = self._transport._package
-        with self._transport._translated(self._error):
-            try:
-                event = await anext(self._events, None)
-            except package.APIStatusError as problem:
-                if problem.status_code >= 400:
-                    raise
-                return [_stream_error(problem.body)]
-            except package.APIConnectionError:
-                raise
-            except package.APIError as problem:
-                return [_stream_error(problem.body)]
-        if event is None:
+        """The next stream events, or None at the end."""
+        with translated(self._base_url):
+            chunk = await anext(self._chunks, None)
+        if chunk is None:
+            self._ended = True
+            self._parser.close()
             return None
-        if not isinstance(event, dict):
-            raise ProtocolError(f"the server sent an event that is no JSON object: {str(event)[:200]}")
-        return [event]
-
-    async def aclose(self) -> None:
-        """Lets go of the connection."""
-        await self._stream.close()
-
-
-class _ClientBody:
-    """A whole body that an official client read."""
-
-    def __init__(self, body: Any) -> None:
-        self._body = body
-        self.headers: Mapping[str, str] = {}
-
-    async def read(self) -> list[Json] | Whole | None:
-        """The whole body once, then None."""
-        body, self._body = self._body, None
-        if body is not None and not isinstance(body, dict):
-            raise ProtocolError(f"the server answered with what is no JSON object: {str(body)[:200]}")
-        return None if body is None else Whole(body)
-
-    async def aclose(self) -> None:
-        """The client let go of the connection when it had read the body."""
+        return [event_json(data) for data in self._parser.feed(chunk)]
 
 
 def _error_body(body: Any, message: str) -> Json | str:
@@ -137,9 +133,3 @@ def _error_body(body: Any, message: str) -> Json | str:
     if isinstance(body, dict):
         return body if isinstance(body.get("error"), (dict, str)) else {"error": body}
     return str(body or message)
-
-
-def _stream_error(body: Any) -> Json:
-    """An error inside a stream, in the shape that every dialect's decoder raises its typed error for."""
-    inner = body.get("error", body) if isinstance(body, dict) else {"message": str(body)}
-    return {"type": "error", "error": inner}

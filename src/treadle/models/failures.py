@@ -45,9 +45,14 @@ KINDS: Final[tuple[tuple[re.Pattern[str], int], ...]] = (
     (FILTERED, 400),
     (re.compile(r"overloaded|unavailable|capacity", re.IGNORECASE), 529),
     (re.compile(r"rate_?limit|too_many_requests|quota|resource_exhausted|throttl", re.IGNORECASE), 429),
-    (re.compile(r"authenti|api_key|permission|unauthori[sz]ed|forbidden", re.IGNORECASE), 401),
+    (re.compile(r"authenti|api_key|permission|unauthori[sz]ed|forbidden|access_?denied", re.IGNORECASE), 401),
     (re.compile(r"timeout|deadline", re.IGNORECASE), 408),
-    (re.compile(r"invalid|bad_request|not_found|unsupported|tool_use_failed|failed_precondition", re.IGNORECASE), 400),
+    (
+        re.compile(
+            r"invalid|validation|bad_request|not_found|unsupported|tool_use_failed|failed_precondition", re.IGNORECASE
+        ),
+        400,
+    ),
 )
 # What keys look like, and what providers show of them when they are wrong ("sk-ab***yz").
 KEY: Final = re.compile(
@@ -137,6 +142,16 @@ def error_for_page(provider: str, status: int, headers: Mapping[str, str], page:
     if status < 400:
         return ProtocolError(f"{provider} answered HTTP {status} with an HTML page ({title}), not JSON", status=status)
     return error_for(provider, f"an HTML page ({title}); is the base URL right?", status=status, headers=headers)
+
+
+def error_for_redirect(server: str, status: int, headers: Mapping[str, str]) -> BadRequest:
+    """The error for an HTTP status of 300 to 399: nobody follows it."""
+    to = headers.get("location", "nowhere").partition("?")[0]
+    return BadRequest(
+        f"{server} answered HTTP {status}, a redirect to {to}; redirects are not followed, "
+        f"for they would hand the key on: give the right base_url",
+        status=status,
+    )
 
 
 def text_of_error(error: Any) -> str:

@@ -174,6 +174,9 @@ class HttpModel:
             from treadle.models.client_transport import ClientTransport
 
             self._address = str(getattr(client, "base_url", ""))
+            if isinstance(key := getattr(client, "api_key", None), str):
+                # Only to be taken out of messages.
+                self._key = key
             return ClientTransport(client)
         own = self.provider.address()
         address = base_url or own
@@ -200,10 +203,10 @@ class HttpModel:
         return error
 
     def _advice(self) -> str:
-        if self._key:
-            return f"Check the key {self._key_source}"
         if not isinstance(self._transport, HttpTransport):
             return "Check the credentials of the client that was given"
+        if self._key:
+            return f"Check the key {self._key_source}"
         return "No key was sent; give api_key= (what the environment holds goes to the provider's own address only)"
 
 

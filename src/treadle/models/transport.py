@@ -22,6 +22,7 @@ from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Json
 from treadle.models.codec import DONE
 from treadle.models.errors import BadRequest, ConnectionFailed, ModelError, ProtocolError
+from treadle.models.failures import error_for_redirect
 from treadle.models.sse import EventParser
 
 if TYPE_CHECKING:
@@ -94,12 +95,7 @@ class HttpTransport:
         finally:
             await response.aclose()
         if response.status_code < 400:
-            to = response.headers.get("location", "nowhere").partition("?")[0]
-            raise BadRequest(
-                f"{base} answered HTTP {response.status_code}, a redirect to {to}; redirects are not followed, "
-                f"for they would hand the key on: give the right base_url",
-                status=response.status_code,
-            )
+            raise error_for_redirect(base, response.status_code, response.headers)
         raise error(response.status_code, response.headers, json_or_text(text))
 
 
