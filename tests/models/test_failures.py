@@ -103,6 +103,23 @@ def test_the_key_in_use_is_taken_out_of_any_words(key: str, words: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("key", "words", "told"),
+    [
+        ("a", "cannot load a model: a file is damaged", "cannot load a model: a file is damaged"),
+        ("none", "there is none such, nonetheless", "there is none such, nonetheless"),
+        ("test", "cannot connect to http://test/v1", "cannot connect to http://test/v1"),
+        ("none", "Incorrect API key provided: none.", "Incorrect API key provided: [key]."),
+        ("hunter2", "the token 'hunter2' has expired", "the token '[key]' has expired"),
+        ("x", "Bearer x is unknown", "Bearer [key] is unknown"),
+        ("(", "a key of ( is no key", "a key of [key] is no key"),
+    ],
+)
+def test_a_very_short_key_does_not_mangle_the_words_around_it(key: str, words: str, told: str) -> None:
+    """Regression: api_key="none" or "a" was replaced wherever its letters stood."""
+    assert redact(words, key) == told
+
+
+@pytest.mark.parametrize(
     ("headers", "words", "wait"),
     [
         ({}, "", None),

@@ -58,6 +58,9 @@ KINDS: Final[tuple[tuple[re.Pattern[str], int], ...]] = (
 KEY: Final = re.compile(
     r"\b(?:sk|pk|rk|gsk|xai|csk|nvapi|hf|key)[-_][\w.-]{12,}|\bAIza[\w-]{20,}|[\w-]*\*{3,}[\w-]*|(?<=Bearer )\S+"
 )
+# A shorter key is a placeholder ("none", "test") or nearly one, and its letters stand in other words too.
+SHORT_KEY: Final = 8
+NAMED: Final = r"(\b(?:key|token|bearer|secret|password|authori[sz]ation)\b[^\n]{0,40}?(?<!\w))"
 SHOWN: Final = 1000
 
 
@@ -113,9 +116,14 @@ def error_type(status: int, code: str, words: str) -> type[ModelError]:
 
 
 def redact(words: str, key: str = "") -> str:
-    """`words` without `key` and without what looks like a key."""
-    if key:
+    """`words` without `key` and without what looks like a key.
+
+    A key of fewer than eight characters is taken out only as a word of its own, soon after a word such as "key".
+    """
+    if len(key) >= SHORT_KEY:
         words = words.replace(key, "[key]")
+    elif key:
+        words = re.sub(rf"{NAMED}{re.escape(key)}(?!\w)", r"\1[key]", words, flags=re.IGNORECASE)
     return KEY.sub("[key]", words)
 
 
