@@ -96,6 +96,21 @@ async def test_a_stream_is_told_piece_by_piece_and_its_connection_used_again(ser
     assert json.loads(sent.body)["messages"] == [{"role": "user", "content": "hello"}]
 
 
+async def test_a_connection_that_its_server_closed_meanwhile_is_not_used_again(serve: Serve) -> None:
+    """Some servers (llama.cpp's) close a connection after a stream without having said that they would."""
+
+    def script(peer: Any) -> None:
+        tell(peer)
+        peer.connection.close()
+
+    server = serve(script)
+    asked = model(server.url)
+    for _ in range(5):
+        assert (await reply_of(asked)).message.text == "hello"
+        assert server.still_open() == 0
+    assert server.connections == 5
+
+
 def test_connections_close_with_the_event_loop(serve: Serve) -> None:
     server = serve(tell)
     for _ in range(2):
