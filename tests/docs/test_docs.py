@@ -4,6 +4,9 @@ The blocks of a page run in order, in one namespace, in a process of their own w
 to, as a reader would who pastes them one after the other. `await` may stand at the top level. A block that cannot run
 here says why in a comment right before it, `<!-- skip: reason -->`, and is reported as skipped.
 
+The pages about models talk to a server on loopback that plays back what providers said (see `conftest.py`): the
+environment says where it is, and it stands where a page writes the address of a server of one's own.
+
 Run as a script, this file is that process: `test_docs.py PAGE` runs the blocks of one page.
 """
 
@@ -17,7 +20,7 @@ import sys
 import textwrap
 import tomllib
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +31,11 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"(?P<indent>\s*)(?P<fence>`{3,}|~{3,})\s*\{?\s*\.?(?P<language>[\w+-]*)")
 SKIP = re.compile(r"\s*<!--\s*skip:\s*(?P<reason>.+?)\s*-->\s*")
 SECONDS_A_PAGE = 120
+TALKING = [
+    ROOT / "docs" / f"{name}.md"
+    for name in ("getting-started", "models", "local-models", "keys", "retries", "costs", "text-protocols")
+]
+OWN_SERVER = "127.0.0.1:8080"
 
 
 class Block(NamedTuple):
@@ -62,13 +70,14 @@ def blocks(text: str) -> Iterator[Block]:
 def run_page(page: Path) -> None:
     """Runs a page's blocks; ends the process with the place and the traceback of the first that fails."""
     namespace = {"__name__": "__main__"}
+    server = os.environ.pop("LOCAL_SERVER", OWN_SERVER)
     with asyncio.Runner() as runner:
         for block in blocks(page.read_text(encoding="utf-8")):
             if block.skip:
                 continue
             try:
                 # Empty lines before the code, so that tracebacks have the page's own line numbers.
-                source = "\n" * (block.line - 1) + block.code
+                source = "\n" * (block.line - 1) + block.code.replace(OWN_SERVER, server)
                 code = compile(source, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
                 if code.co_flags & inspect.CO_COROUTINE:
                     runner.run(eval(code, namespace))
@@ -82,19 +91,35 @@ def run_page(page: Path) -> None:
                 sys.exit(f"{page}:{line or block.line}: this block fails\n{what}")
 
 
-def run_apart(page: Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Runs a page in a process of its own, with `folder` as its working directory and home, and without keys."""
-    environment = {name: value for name, value in os.environ.items() if not re.search("API_KEY|TOKEN|BASE_URL", name)}
-    environment |= {"HOME": str(folder), "XDG_DATA_HOME": str(folder / "data"), "PYTHONIOENCODING": "utf-8"}
+def run_apart(page: Path, folder: Path, models: Mapping[str, str] = {}) -> subprocess.CompletedProcess[str]:
+    """Runs a page in a process of its own, in `folder`, which is its home too, with no keys but those in `models`."""
+    secret = re.compile("API_KEY|TOKEN|BASE_URL|OLLAMA_HOST")
+    environment = {name: value for name, value in os.environ.items() if not secret.search(name)}
+    environment |= {"HOME": str(folder), "XDG_DATA_HOME": str(folder / "data"), "PYTHONIOENCODING": "utf-8", **models}
     command = [sys.executable, "-W", "error", __file__, str(page)]
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS_A_PAGE, encoding="utf-8"
     )
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in TALKING], ids=name_of)
 def test_every_block_of_the_page_runs(page: Path, tmp_path: Path) -> None:
-    done = run_apart(page, tmp_path)
+    assert_ran(run_apart(page, tmp_path))
+
+
+@pytest.mark.parametrize("replies", ["recorded", "made"])
+@pytest.mark.parametrize("page", TALKING, ids=name_of)
+def test_every_block_of_a_page_about_models_runs_against_the_replay_server(
+    page: Path, replies: str, tmp_path: Path, replay: Callable[[str], dict[str, str]]
+) -> None:
+    assert_ran(run_apart(page, tmp_path, replay(replies)))
+
+
+def assert_ran(done: subprocess.CompletedProcess[str]) -> None:
     assert done.returncode == 0, f"{done.stderr}\nprinted before:\n{done.stdout}".replace(f"{ROOT}/", "")
 
 
