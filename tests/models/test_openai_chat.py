@@ -22,6 +22,7 @@ from treadle.kernel.messages import (
     ToolCall,
     ToolMessage,
     ToolSpec,
+    Usage,
     UserMessage,
 )
 from treadle.models.codec import DONE, json_history
@@ -213,6 +214,8 @@ def test_a_stream_is_whole_by_its_finish_or_its_end_and_by_nothing_else() -> Non
     assert decoded(chunk(content="a"), chunk("stop"))[1].message.text == "a"
     assert decoded(chunk(content="a"), DONE)[1].finish == "unknown"
     assert decoded(chunk(content="a"), {"choices": []} | usage)[1].usage is not None
+    assert decoded(chunk(content="a"), chunk("stop"), {"choices": []} | usage)[1].usage == Usage(1, 2)
+    assert decoded(chunk(content="a"), chunk("stop"), DONE)[1].usage is None
     for chunks in ([], [chunk(content="a")], [chunk(content="a") | usage]):
         with pytest.raises(ProtocolError, match="before the reply was whole"):
             decoded(*chunks)

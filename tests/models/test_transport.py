@@ -233,6 +233,8 @@ async def test_a_slow_drip_is_read_byte_by_byte_through_characters(serve: Serve)
         (b"data: [1, 2]\n\n", "no JSON object"),
         (piece("hel"), "before the reply was whole"),
         (piece("é")[:-30], "no JSON"),
+        (piece("é").partition(b"\xa9")[0], "no JSON"),  # in the middle of a character
+        (json.dumps(body("é"), ensure_ascii=False).encode().partition(b"\xa9")[0], "cut off"),
         (b"", "before the reply was whole"),
         (b'{"id": "c1", "choices": [{"mess', "cut off"),
         (b'{"hello": "world"}', "no chat completion"),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from treadle.kernel.messages import Thinking, UserMessage
-from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIResponsesModel
+from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIChatModel, OpenAIResponsesModel
 from treadle.models.port import ModelReply, ModelRequest
 
 
@@ -113,3 +113,40 @@ async def test_openai_responses(recordings):
         if theirs.usage is not None:
             assert reply.usage is not None
             assert reply.usage.total_tokens == theirs.usage.input_tokens + theirs.usage.output_tokens
+
+
+@pytest.mark.anyio
+async def test_openai_chat(recordings):
+    openai = pytest.importorskip("openai")
+    compared = 0
+    for row in some(recordings("openai_chat")):
+        with replaying(row) as url:
+            address = f"{url}/v1"
+            async with openai.AsyncOpenAI(api_key="k", base_url=address, max_retries=0) as client:
+                asked = {"model": "gpt-x", "messages": [{"role": "user", "content": "hi"}]}
+                try:
+                    if row["stream"]:
+                        async with client.chat.completions.stream(**asked) as stream:
+                            theirs = await stream.get_final_completion()
+                    else:
+                        theirs = await client.chat.completions.create(**asked)
+                    (choice,) = theirs.choices
+                except Exception:
+                    continue  # The client reads OpenAI's own replies; some servers' it does not.
+            if not isinstance(choice.message.content, str | None):
+                continue
+            reply = await ours(OpenAIChatModel("gpt-x", base_url=address, api_key="k", streaming=row["stream"]))
+        calls = [(call.id, call.function.name, call.function.arguments) for call in choice.message.tool_calls or ()]
+        # Where a server gave a call no id, one is made.
+        assert [
+            (call.id if theirs[0] else theirs[0], call.name, call.arguments)
+            for call, theirs in zip(reply.message.calls, calls, strict=True)
+        ] == calls, row["file"]
+        assert reply.message.text == (choice.message.content or ""), row["file"]
+        assert (reply.finish_detail, reply.model) == (choice.finish_reason or "", theirs.model), row["file"]
+        if theirs.usage is not None:
+            assert reply.usage is not None
+            assert reply.usage.input_tokens == theirs.usage.prompt_tokens
+            assert reply.usage.output_tokens == theirs.usage.completion_tokens
+        compared += 1
+    assert compared > 20
