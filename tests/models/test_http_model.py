@@ -141,6 +141,26 @@ def test_options_that_cannot_be_right_are_refused_without_showing_the_key(option
     assert "sk-" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "name"),
+    [
+        ("ANTHROPIC_BASE_URL", "127.0.0.1:8000", "anthropic:m"),
+        ("OPENAI_BASE_URL", "http://user:secret@gateway/v1", "openai:m"),
+        ("OPENAI_BASE_URL", "user:secret@gateway/v1", "openai-chat:m"),
+        ("OPENAI_BASE_URL", "http://[::1/v1", "openai-chat:m"),
+        ("OPENAI_BASE_URL", "http://gateway:99999/v1", "openai-chat:m"),
+        ("OLLAMA_HOST", "ftp://box", "ollama:m"),
+    ],
+)
+def test_an_address_in_the_environment_that_cannot_be_right_is_told_by_its_variable(
+    variable: str, value: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(Misuse, match=f"^{variable} ") as raised:
+        model_from_name(name, api_key=KEY)
+    assert "secret" not in str(raised.value)
+
+
 def test_a_time_limit_is_a_number_of_seconds() -> None:
     with pytest.raises(Misuse, match="first_token is a number of seconds above 0"):
         Timeouts(first_token=0)

@@ -148,7 +148,10 @@ def error_for_page(provider: str, status: int, headers: Mapping[str, str], page:
         return error_for(provider, page, status=status, headers=headers)
     title = page_title(page)
     if status < 400:
-        return ProtocolError(f"{provider} answered HTTP {status} with an HTML page ({title}), not JSON", status=status)
+        return ProtocolError(
+            f"{provider} answered HTTP {status} with an HTML page ({title}), not JSON; is the base URL right?",
+            status=status,
+        )
     return error_for(provider, f"an HTML page ({title}); is the base URL right?", status=status, headers=headers)
 
 

@@ -26,7 +26,7 @@ from treadle.models.price import Price
 from treadle.models.prices import known_context, known_cost
 from treadle.models.providers import PROVIDERS, Provider
 from treadle.models.timeouts import Timeouts, Watch
-from treadle.models.transport import HttpTransport, Reply, Transport, Whole
+from treadle.models.transport import HttpTransport, Reply, Transport, Whole, checked_url
 
 DRAIN_SECONDS: Final = 0.2
 # Where OpenAI's own models are served, by OpenAI and on Azure.
@@ -112,7 +112,7 @@ class HttpModel:
         """Natively where the host holds replies to a schema, also beside tools if there are any; else by a tool."""
         from treadle.models.hosts import ANTHROPIC, host_of
 
-        host = host_of(urlsplit(self._address).hostname or "")
+        host = host_of(host_in(self._address))
         if self.provider.dialect == "anthropic" and host is not ANTHROPIC:
             return "tool"
         return "native" if host.json_schema and (host.schema_with_tools or not tools) else "tool"
@@ -179,14 +179,15 @@ class HttpModel:
                 self._key = key
             return ClientTransport(client)
         own = self.provider.address()
-        address = base_url or own
-        if not address:
+        if not (base_url or own):
             raise Misuse(f"{self.provider.name} has no address of its own; give base_url=")
+        # Without `base_url`, only the environment can hold one that is wrong.
+        address = checked_url(base_url or own, "base_url" if base_url else self.provider.url_variable)
         self._address = address
         sent: dict[str, str] = {}
         if key is not None:
             self._key, self._key_source = key.strip(), "given as api_key="
-        elif urlsplit(address).hostname == urlsplit(own).hostname:
+        elif host_in(address) == host_in(own):
             # What the environment holds for a provider goes to no other server.
             self._key, self._key_source = self.provider.key(), f"in {self.provider.key_variable}"
             sent = self.provider.environment_headers()
@@ -265,7 +266,15 @@ def hostname(provider: Provider, options: HttpOptions) -> str:
     """The name of the server that a model of `provider` with `options` talks to."""
     client = options.get("client")
     own = provider.address() if client is None else str(getattr(client, "base_url", ""))
-    return urlsplit(options.get("base_url") or own).hostname or ""
+    return host_in(options.get("base_url") or own)
+
+
+def host_in(address: str) -> str:
+    """The host in an address; empty if there is none to be found."""
+    try:
+        return urlsplit(address).hostname or ""
+    except ValueError:
+        return ""
 
 
 def named(event: ModelEvent, reply: Reply) -> ModelEvent:

@@ -167,13 +167,17 @@ class HttpReply:
                 await checkpoint()
 
 
-def checked_url(url: str) -> str:
-    """`url` without a slash at its end. Raises `Misuse` if it is no http address."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise Misuse(f"base_url is an address such as http://localhost:8000/v1; it was given {url!r}")
-    if parts.username or parts.password or parts.query:
-        raise Misuse("base_url takes no user, password or query; give api_key= or headers= instead")
+def checked_url(url: str, source: str = "base_url") -> str:
+    """`url` without a slash at its end. Raises `Misuse`, naming where it came from, if it is no http address."""
+    if "@" in url or "?" in url:
+        raise Misuse(f"{source} takes no user, password or query; give api_key= or headers= instead")
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address:
+        raise Misuse(f"{source} is an address such as http://localhost:8000/v1; it was given {url!r}")
     return url.rstrip("/")
 
 
