@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import ToolSpec, UserMessage
+from treadle.kernel.messages import ToolSpec, Usage, UserMessage
 from treadle.models.aws_stream import AwsEventParser
 from treadle.models.errors import (
     AuthenticationFailed,
@@ -316,6 +316,15 @@ async def test_nonsense_through_a_client_is_told_as_that(
     with pytest.raises(kind, match=match):
         await reply_of(OpenAIChatModel("m", client=client))
     await client.close()
+
+
+def test_what_a_model_costs_over_a_cloud_is_known_by_the_clients_address() -> None:
+    million = Usage(1_000_000, 0)
+    bedrock = bedrock_client("https://bedrock-runtime.us-east-1.amazonaws.com")
+    over_bedrock = AnthropicModel("us.anthropic.claude-sonnet-4-5-20250929-v1:0", client=bedrock)
+    assert (over_bedrock.cost(million) or 0) >= 3
+    assert over_bedrock.context_window == 200_000
+    assert AnthropicModel("claude-sonnet-4-5", client=mantle_client("http://127.0.0.1:1")).cost(million) is None
 
 
 # What kept a client from signing

@@ -1,16 +1,18 @@
 """What a provider's cache needs: the bytes of a run's history are the same in each request, and only grow at the end.
 
-Each dialect runs 50 steps against a server on loopback; the bodies that arrived there are compared byte by byte.
+Each dialect runs 50 steps against a server on loopback, as an agent and with a history made by hand; the bodies that
+arrived there are compared byte by byte.
 """
 
 import json
 import re
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any
 
 import pytest
 
+from treadle import Agent, Limits, tool
 from treadle.kernel.messages import (
     AssistantMessage,
     Message,
@@ -78,6 +80,21 @@ def model_at(kind: str, url: str) -> HttpModel:
             return OpenAIChatModel("gpt-5", base_url=url, **options)
 
 
+TEXT = {"type": "text", "text": "done"}
+LAST: dict[str, dict[str, Any]] = {
+    "anthropic": {"type": "message", "id": "m", "model": "x", "content": [TEXT], "stop_reason": "end_turn"},
+    "responses": {
+        "id": "r",
+        "model": "x",
+        "status": "completed",
+        "output": [{"type": "message", "id": "m", "content": [TEXT | {"type": "output_text"}]}],
+    },
+    "chat": {
+        "id": "x",
+        "model": "x",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "done"}, "finish_reason": "stop"}],
+    },
+}
 REPLIES = {"anthropic": anthropic_reply, "responses": responses_reply, "chat": chat_reply}
 
 
@@ -102,9 +119,30 @@ async def bodies(kind: str, serve: Any) -> list[bytes]:
     return [peer.body for peer in server.requests]
 
 
+async def bodies_of_a_run(kind: str, serve: Any) -> list[bytes]:
+    """The bodies that arrived at a server in an agent's run of 50 steps, with two tool calls in each but the last."""
+    looked = count()
+
+    def answer(peer: Any) -> None:
+        reply = REPLIES[kind](peer.number) if peer.number < STEPS - 1 else LAST[kind]
+        peer.answer("200 OK", {"content-type": "application/json"}, json.dumps(reply).encode())
+
+    async def work(a: int = 0) -> str:
+        """Does it."""
+        return f"résult {next(looked)}"
+
+    server = serve(answer)
+    tools = [tool(name=f"tool_{number}", effect="read")(work) for number in range(3)]
+    agent = Agent(model_at(kind, server.url), instructions="rules", tools=tools, limits=Limits(steps=2 * STEPS))
+    result = await agent.run("gö")
+    assert result.finished, result.stop
+    return [peer.body for peer in server.requests]
+
+
 @pytest.mark.anyio
+@pytest.mark.parametrize("bodies", [bodies, bodies_of_a_run])
 @pytest.mark.parametrize("kind", ["responses", "chat"])
-async def test_each_body_begins_with_the_whole_one_before_it(kind, serve):
+async def test_each_body_begins_with_the_whole_one_before_it(kind, bodies, serve):
     sent = await bodies(kind, serve)
     assert len(sent) == STEPS
     for before, after in pairwise(sent):
@@ -124,7 +162,8 @@ def _history(kind: str, body: bytes) -> bytes:
 
 
 @pytest.mark.anyio
-async def test_anthropic_bodies_differ_in_nothing_but_the_breakpoints_at_their_end(serve):
+@pytest.mark.parametrize("bodies", [bodies, bodies_of_a_run])
+async def test_anthropic_bodies_differ_in_nothing_but_the_breakpoints_at_their_end(bodies, serve):
     sent = await bodies("anthropic", serve)
     assert len(sent) == STEPS
     for before, after in pairwise(sent):
