@@ -8,6 +8,7 @@ is busy when first asked one question, and breaks off its first reply to another
 
 import gzip
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,8 +24,10 @@ RECORDINGS = Path(__file__).resolve().parents[3] / "shared" / "recordings"
 
 KEY = "a-key-of-the-tests"
 PATHS = {"messages": "anthropic_messages", "completions": "openai_chat", "responses": "openai_responses"}
+MISTYPED = "claude-sonet-4-5"
 BUSY_AT_FIRST = "What is 2+2?"
 BREAKS_OFF_AT_FIRST = "How do I cross the street?"
+READS_THE_CACHE = "Can you summarize that in one sentence?"
 TEXTS = {
     "What is the capital of France?": "The capital of France is Paris.",
     BUSY_AT_FIRST: "2 + 2 = 4.",
@@ -97,7 +100,7 @@ class Replies:
         for dialect in PATHS.values() if recordings else ():
             with gzip.open(recordings / f"{dialect}.jsonl.gz", "rt", encoding="utf-8") as lines:
                 for row in map(json.loads, lines):
-                    if isinstance(row["request"], dict):
+                    if isinstance(row["request"], dict) and _is_plain(row["request"]):
                         reply = Reply(row["status"], row["response"])
                         self._recorded.append((Asked.by(dialect, row["request"]), reply))
 
@@ -124,7 +127,8 @@ class Replies:
             for recorded, reply in self._recorded
             if (recorded.dialect, recorded.turns) == (asked.dialect, asked.turns)
             and recorded.text.endswith(asked.text)
-            and (_is_reply(reply) or recorded.model == asked.model)
+            and (recorded.model == asked.model or (_is_reply(reply) and asked.model != MISTYPED))
+            and _shows(asked.text, reply)
             and _called(reply) <= asked.tools
             and bool(asked.tools) == bool(recorded.tools)
         ]
@@ -184,10 +188,25 @@ def _tool_name(tool: Json) -> str:
     return str(tool.get("name") or (tool.get("function") or {}).get("name") or tool.get("type"))
 
 
+def _is_plain(request: Json) -> bool:
+    """Whether a request has no instructions and no form that its answer must have."""
+    said = request.get("messages") or request.get("input") or ()
+    told = any(isinstance(item, dict) and item.get("role") in ("system", "developer") for item in said)
+    return not told and not any(request.get(name) for name in ("system", "instructions", "response_format", "text"))
+
+
 def _is_reply(reply: Reply) -> bool:
-    return reply.status == 200 and (
-        isinstance(reply.body, str) or not {"content", "output", "choices"}.isdisjoint(reply.body)
-    )
+    fields = {"content", "output", "choices"}
+    return reply.status == 200 and (isinstance(reply.body, str) or not fields.isdisjoint(reply.body))
+
+
+def _shows(text: str, reply: Reply) -> bool:
+    """Whether a reply to `text` has what a page shows with it: text to be broken off, or tokens from the cache."""
+    if text == BREAKS_OFF_AT_FIRST:
+        return isinstance(reply.body, str) and "thinking" not in reply.body
+    if text == READS_THE_CACHE:
+        return bool(re.search(r'"cache_read_input_tokens": ?[1-9]', json.dumps(reply.body)))
+    return True
 
 
 def _called(reply: Reply) -> set[str]:
@@ -207,7 +226,7 @@ def _refusal(status: int, kind: str, words: str) -> Reply:
 
 def _made(asked: Asked) -> Reply:
     """A reply in the form of the dialect that was not recorded."""
-    if asked.model == "claude-sonet-4-5":
+    if asked.model == MISTYPED:
         return _refusal(404, "not_found_error", f"model: {asked.model}")
     text = TEXTS.get(asked.text, "Yes.")
     call = "get_weather" in asked.tools and asked.turns == 0
