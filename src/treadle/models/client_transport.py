@@ -63,7 +63,7 @@ class ClientTransport:
         return f"ClientTransport({type(self._client).__name__})"
 
     async def post(self, path: str, body: bytes, stream: bool, error: ErrorOf) -> Reply:
-        """The reply to the JSON `body`. Raises what `error` makes of an HTTP error, and `ModelError` for other failures."""
+        """The reply to the JSON `body`. Raises what `error` makes of an HTTP error, else a `ModelError`."""
         import httpx2
 
         plain = msgspec.json.decode(body)

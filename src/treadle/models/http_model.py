@@ -5,7 +5,6 @@ its time limits; the public classes differ in their dialect alone. Neighbours: `
 port), `treadle.models.transport`, `treadle.models.providers`.
 """
 
-import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from decimal import Decimal
@@ -20,6 +19,7 @@ from treadle.kernel.messages import ModelSettings, Usage
 from treadle.models.codec import DONE, Codec, Decoder
 from treadle.models.errors import AuthenticationFailed, ConnectionFailed, ModelError, ModelTimeout, ProtocolError
 from treadle.models.failures import redact, request_id
+from treadle.models.hosts import ANTHROPIC, OPENAI, host_of
 from treadle.models.permission import require_permission
 from treadle.models.port import ModelEvent, ModelReply, ModelRequest, OutputMode
 from treadle.models.price import Price
@@ -29,8 +29,6 @@ from treadle.models.timeouts import Timeouts, Watch
 from treadle.models.transport import HttpTransport, Reply, Transport, Whole, checked_url
 
 DRAIN_SECONDS: Final = 0.2
-# Where OpenAI's own models are served, by OpenAI and on Azure.
-OWN_HOST: Final = re.compile(r"(^|\.)(openai|azure)\.com$")
 
 
 class HttpOptions(TypedDict, total=False):
@@ -110,8 +108,6 @@ class HttpModel:
 
     def output_mode(self, tools: bool) -> OutputMode:
         """Natively where the host holds replies to a schema, also beside tools if there are any; else by a tool."""
-        from treadle.models.hosts import ANTHROPIC, host_of
-
         host = host_of(host_in(self._address))
         if self.provider.dialect == "anthropic" and host is not ANTHROPIC:
             return "tool"
@@ -221,7 +217,6 @@ class OpenAIChatModel(HttpModel):
     """
 
     def __init__(self, model: str, *, provider: str = "openai-chat", **options: Unpack[HttpOptions]) -> None:
-        from treadle.models.hosts import host_of
         from treadle.models.openai_chat import ChatCodec
 
         served_by = PROVIDERS.get(provider)
@@ -243,7 +238,7 @@ class OpenAIResponsesModel(HttpModel):
         from treadle.models.openai_responses import ResponsesCodec
 
         provider = PROVIDERS["openai"]
-        codec = ResponsesCodec(readable=not OWN_HOST.search(hostname(provider, options)))
+        codec = ResponsesCodec(readable=host_of(hostname(provider, options)) is not OPENAI)
         super().__init__(model, provider, codec, **options)
 
 
