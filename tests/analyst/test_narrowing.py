@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from treadle.analyst import Dimension, Filter, Source, parse_format
+from treadle.analyst.dialect import Column, Dialect
 from treadle.analyst.keys import Key
 from treadle.analyst.narrowing import narrowing
-from treadle.analyst.pushdown import Column, Dialect
 from treadle.analyst.session import Parameters
 
 PERIODS = st.builds(

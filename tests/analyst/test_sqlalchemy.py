@@ -24,9 +24,10 @@ from treadle.analyst import (
     parse_format,
     query,
 )  # fmt: skip
+from treadle.analyst.dialect import Column, Dialect
 from treadle.analyst.keys import Key
 from treadle.analyst.narrowing import narrowing
-from treadle.analyst.pushdown import Column, Dialect, grouped
+from treadle.analyst.pushdown import grouped
 from treadle.analyst.session import Parameters
 from treadle.analyst.sqlalchemy_source import statement_text
 

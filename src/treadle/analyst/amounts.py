@@ -7,6 +7,7 @@ and called approximate. Builds SQLGlot expressions in DuckDB's terms.
 """
 
 import re
+from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 EXACT = Context(prec=120, rounding=ROUND_HALF_UP)
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
+RELATIVE_ERROR = 2.5e-16
 _TEXT_SCALE = 6
 _FLOAT_SCALE = 10
 # Stands before text whose signs are not those declared, which would read as another number without them.
@@ -51,7 +53,9 @@ class Amount(Struct, frozen=True):
         not_a_number: true where the source holds NaN, or how many of its rows do; None where that cannot be.
         grouped: whether a row stands for several of the source: its value is their sum, least, greatest or number.
         count: of how many values it is made, where it stands for several.
-        size: the sum of their absolute values, where they are floating-point numbers.
+        size: by how much it may be off in multiples of a floating-point number's relative error, where that is not
+            its own size: for one that stands for several the sum of their absolute values.
+        operands: the amounts in the columns that it is computed of, where it is of several.
     """
 
     value: "exp.Expr"
@@ -63,6 +67,12 @@ class Amount(Struct, frozen=True):
     grouped: bool = False
     count: "exp.Expr | None" = None
     size: "exp.Expr | None" = None
+    operands: "Mapping[str, Amount]" = {}
+
+    @property
+    def textual(self) -> bool:
+        """Whether its number of decimals is how it is read, and not what the data say."""
+        return self.text is not None or any(operand.textual for operand in self.operands.values())
 
 
 def decimals_of(value: Decimal) -> int:
@@ -86,7 +96,7 @@ def amount_of(source: Source, measure: Measure, table: Table, scale: Scale | Non
         source: where the measure belongs.
         measure: the measure.
         table: the rows.
-        scale: at how many decimals text is read, if the usual number has proved not to be enough.
+        scale: at how many decimals text and floating-point numbers are read, if not at the usual number.
 
     Raises:
         AnalystError: the column holds something that cannot be added up.
@@ -103,14 +113,14 @@ def amount_of(source: Source, measure: Measure, table: Table, scale: Scale | Non
         return Amount(column, 0)
     decimal = re.fullmatch(r"DECIMAL\((\d+),\s*(\d+)\)", kind)
     if decimal:
-        return Amount(_signed(column, measure), int(decimal[2]))
+        return Amount(signed(column, measure), int(decimal[2]))
     if kind in _INTEGERS:
         whole = cast(column, "HUGEINT") if measure.sign < 0 else column
-        return Amount(_signed(whole, measure), 0)
+        return Amount(signed(whole, measure), 0)
     if kind == "UHUGEINT":
-        return Amount(_signed(cast(column, "DECIMAL(38, 0)"), measure), 0)
+        return Amount(signed(cast(column, "DECIMAL(38, 0)"), measure), 0)
     if floating:
-        return _floating(column, measure, kind)
+        return _floating(column, measure, kind, scale)
     if kind == "VARCHAR":
         return _from_text(column, measure, source.text, scale)
     raise AnalystError(
@@ -152,7 +162,7 @@ def aggregates(measure: Measure, amount: Amount, name: str) -> dict[str, "exp.Ex
         counts = exp.Coalesce(this=exp.Sum(this=exp.column(f"{name}_n")), expressions=[literal(0)])
         found[f"{name}_n"] = counts if amount.grouped else exp.Count(this=column.copy())
     if amount.floating:
-        size = exp.column(f"{name}_size") if amount.grouped else cast(exp.Abs(this=column.copy()), "DOUBLE")
+        size = cast(exp.Abs(this=column.copy()), "DOUBLE") if amount.size is None else exp.column(f"{name}_size")
         found[f"{name}_size"] = exp.Sum(this=size)
     if amount.bad is not None:
         found[f"{name}_bad"] = exp.Sum(this=exp.column(f"{name}_bad"))
@@ -196,7 +206,7 @@ def noise(measure: Measure, amount: Amount, name: str, scale: int) -> "exp.Expr"
 
     if not amount.floating or measure.aggregation == "count":
         return cast(literal(0), "DOUBLE")
-    size = exp.Mul(this=exp.column(f"{name}_size"), expression=literal(2.5e-16))
+    size = exp.Mul(this=exp.column(f"{name}_size"), expression=literal(RELATIVE_ERROR))
     last = exp.Mul(this=exp.column(f"{name}_n"), expression=literal(10.0**-amount.scale))
     total = exp.Coalesce(this=exp.Add(this=size, expression=last), expressions=[literal(0)])
     if measure.aggregation == "sum":
@@ -211,12 +221,13 @@ def noise(measure: Measure, amount: Amount, name: str, scale: int) -> "exp.Expr"
     )
 
 
-def scale_for(source: Source, measure: Measure, texts: list[str], longest: int) -> Scale:
+def scale_for(source: Source, measure: Measure, column: str, texts: list[str], longest: int) -> Scale:
     """Returns a scale at which all of a column's text is read whole.
 
     Args:
         source: where the measure belongs.
         measure: the measure.
+        column: the column of text.
         texts: the values, cleaned, that the usual scale did not do for.
         longest: the most decimals that any value without an exponent has.
 
@@ -232,7 +243,7 @@ def scale_for(source: Source, measure: Measure, texts: list[str], longest: int) 
         if "e" in text.lower():
             places = max(places, decimals_of(number))
         digits = max(digits, number.adjusted() + 1)
-    where = f"source {source.name!r}: column {measure.source_column!r}"
+    where = f"source {source.name!r}: column {column!r}"
     if wrong:
         shown = sorted(wrong)[:5]
         raise AnalystError(
@@ -270,7 +281,7 @@ def _of_groups(measure: Measure, partial: "Partial", scale: Scale | None) -> Amo
         return Amount(cast(value, "HUGEINT"), 0, grouped=True)
     found: Amount
     if partial.column.kind == "floating":
-        found = _floating(value, measure, "VARCHAR")
+        found = _floating(value, measure, "VARCHAR", None)
     else:
         places = partial.column.scale if partial.exact else None
         found = _from_text(value, measure, TextFormat(), scale or (None if places is None else Scale(places, True)))
@@ -289,17 +300,17 @@ def _of_groups(measure: Measure, partial: "Partial", scale: Scale | None) -> Amo
     )
 
 
-def _floating(column: "exp.Expr", measure: Measure, kind: str) -> Amount:
+def _floating(column: "exp.Expr", measure: Measure, kind: str, chosen: Scale | None) -> Amount:
     from sqlglot import exp
 
-    scale = max(_FLOAT_SCALE, (measure.decimals or 0) + 4)
+    scale = chosen.places if chosen else max(_FLOAT_SCALE, (measure.decimals or 0) + 4)
     not_a_number = None
     if kind in ("DOUBLE", "FLOAT"):
         not_a_number = call("isnan", column)
         column = when(exp.Not(this=not_a_number.copy()), cast(column, "VARCHAR"))
     value = try_cast(column, f"DECIMAL(38, {scale})")
     bad = exp.and_(exp.Not(this=is_null(column)), is_null(value))
-    return Amount(_signed(value, measure), scale, True, column, bad, not_a_number)
+    return Amount(signed(value, measure), scale, True, column, bad, not_a_number)
 
 
 def _from_text(column: "exp.Expr", measure: Measure, form: TextFormat, scale: Scale | None) -> Amount:
@@ -316,7 +327,7 @@ def _from_text(column: "exp.Expr", measure: Measure, form: TextFormat, scale: Sc
         doubts.append(exp.and_(exp.GT(this=point.copy(), expression=literal(0)), beyond))
         doubts += [call("contains", text, literal(sign)) for sign in "eE"]
     bad = exp.and_(exp.Not(this=is_null(text)), exp.paren(exp.or_(*doubts)))
-    return Amount(_signed(value, measure), chosen.places, False, text, bad)
+    return Amount(signed(value, measure), chosen.places, False, text, bad)
 
 
 def _plain_number(text: "exp.Expr", form: TextFormat) -> "exp.Expr":
@@ -341,7 +352,8 @@ def _plain_number(text: "exp.Expr", form: TextFormat) -> "exp.Expr":
     return when(exp.or_(*wrong), exp.DPipe(this=literal(_NO_NUMBER), expression=text.copy()), plain)
 
 
-def _signed(value: "exp.Expr", measure: Measure) -> "exp.Expr":
+def signed(value: "exp.Expr", measure: Measure) -> "exp.Expr":
+    """The value with the sign that the measure declares."""
     from sqlglot import exp
 
     return value if measure.sign > 0 else exp.Neg(this=exp.paren(value))

@@ -14,6 +14,8 @@ from typing import Literal, get_args
 from msgspec import Struct
 
 from treadle.analyst.errors import AnalystError, unknown
+from treadle.analyst.expression import Expression
+from treadle.analyst.expression_text import parse_expression
 from treadle.analyst.filters import Filter
 from treadle.analyst.formats import Format
 
@@ -103,6 +105,8 @@ class Measure(Member, frozen=True, omit_defaults=True, kw_only=True):
     """A figure that is added up, counted or averaged over rows; for a count, the column "*" counts rows.
 
     Attributes:
+        expression: what is added up, in place of a column: a formula over columns such as `quantity * unit_price`
+            (`treadle.analyst.expression_text` lists what it may have).
         aggregation: how rows become one figure. `count` counts the rows that have a value.
         unit: what it is measured in, such as "EUR" or "pieces".
         currency: the dimension that holds the currency of each row; sums over several are warned of.
@@ -111,12 +115,30 @@ class Measure(Member, frozen=True, omit_defaults=True, kw_only=True):
         tolerance: from where its differences count.
     """
 
+    expression: str = ""
     aggregation: Aggregation = "sum"
     unit: str = ""
     currency: str = ""
     sign: Literal[1, -1] = 1
     decimals: int | None = None
     tolerance: Tolerance | None = None
+
+    def __post_init__(self) -> None:
+        if self.expression and self.column:
+            raise ValueError(f"measure {self.name!r} has both a column and an expression; it takes one of them")
+        _ = self.formula
+
+    @property
+    def formula(self) -> Expression | None:
+        """Its expression, read and checked; None if it is a column."""
+        return parse_expression(self.expression) if self.expression else None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns in the data that it is made of; none if it counts rows."""
+        if formula := self.formula:
+            return formula.columns
+        return () if self.source_column == "*" else (self.source_column,)
 
     @property
     def additive(self) -> bool:

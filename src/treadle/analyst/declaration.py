@@ -24,6 +24,7 @@ from treadle.analyst.catalog import (
     Tolerance,
 )
 from treadle.analyst.errors import AnalystError
+from treadle.analyst.expression_text import parse_expression
 from treadle.analyst.filters import Filter
 from treadle.analyst.formats import parse_format
 from treadle.tools.errors import nearest
@@ -169,6 +170,7 @@ def _measure(name: str, field: Field) -> Measure:
         return Measure(name=name)
     readers: dict[str, Reader] = {
         "column": _filled,
+        "expression": _expression,
         "aggregation": _one_of(AGGREGATIONS),
         "description": Field.text,
         "synonyms": Field.texts,
@@ -179,6 +181,12 @@ def _measure(name: str, field: Field) -> Measure:
         "tolerance": _tolerance,
     }
     return field.build(Measure, name=name, **field.known(readers))
+
+
+def _expression(field: Field) -> str:
+    text = field.text().strip()
+    field.build(parse_expression, text=text)
+    return text
 
 
 def _tolerance(field: Field) -> Tolerance:

@@ -11,8 +11,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from treadle.analyst.catalog import Source
+from treadle.analyst.dialect import Column, ColumnKind, Dialect
 from treadle.analyst.errors import AnalystError
-from treadle.analyst.pushdown import Column, ColumnKind, Dialect, Groups, table_of, together
+from treadle.analyst.pushdown import Groups, table_of, together
 from treadle.analyst.remote import Texts, connection_string
 from treadle.analyst.session import Parameters, Session
 
@@ -197,7 +198,7 @@ def _column(kind: str) -> Column:
     """A column by what the server calls its type, such as `numeric(18,2)`."""
     found = re.fullmatch(r"numeric\((\d+),(-?\d+)\)", kind)
     if found:
-        return Column("decimal", max(0, int(found[2])), kind)
+        return Column("decimal", max(0, int(found[2])), kind, int(found[1]))
     if kind == "numeric":
         return Column("decimal", None, kind)
     plain = re.sub(r"\(\d+\)", "", kind)

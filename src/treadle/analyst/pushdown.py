@@ -7,106 +7,18 @@ every value behind a placeholder. Neighbours: `remote` runs the statements and k
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, assert_never
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from treadle.analyst.catalog import Dimension, Measure, Source
+from treadle.analyst.dialect import Column, Dialect, quoted_column
 from treadle.analyst.errors import AnalystError
+from treadle.analyst.remote_amounts import remote_amount
+from treadle.analyst.session import Parameters
 
 if TYPE_CHECKING:
     from sqlglot import exp
-
-ColumnKind = Literal["integer", "decimal", "floating", "text", "date", "timestamp", "zoned", "boolean", "other"]
-
-# How databases other than PostgreSQL are told to compare text byte by byte, where they do not do so anyway.
-_BINARY_COLLATIONS = {"postgres": "C", "sqlite": "BINARY", "mysql": "utf8mb4_bin", "tsql": "Latin1_General_BIN2"}
-_KEY_DECIMALS = 10
-
-
-class Column(Struct, frozen=True):
-    """A column of a table in a database.
-
-    Attributes:
-        kind: what its values are.
-        scale: the decimals of a `decimal`; None if it has no fixed number of them.
-        name: what the database calls its type.
-    """
-
-    kind: ColumnKind
-    scale: int | None = None
-    name: str = ""
-
-    @property
-    def engine_type(self) -> str:
-        """The type that its values take in a session, by DuckDB's name."""
-        match self.kind:
-            case "integer":
-                return "HUGEINT"
-            case "decimal":
-                fixed = self.scale is not None and self.scale <= _KEY_DECIMALS
-                return f"DECIMAL(38, {self.scale})" if fixed else "VARCHAR"
-            case "floating":
-                return "DOUBLE"
-            case "date":
-                return "DATE"
-            case "timestamp":
-                return "TIMESTAMP"
-            case "zoned":
-                return "TIMESTAMP WITH TIME ZONE"
-            case "boolean":
-                return "BOOLEAN"
-            case "text" | "other":
-                return "VARCHAR"
-            case _:
-                assert_never(self.kind)
-
-
-class Dialect(Struct, frozen=True):
-    """How a database is spoken to.
-
-    Attributes:
-        name: the name that SQLGlot has for it; empty for standard SQL.
-    """
-
-    name: str
-
-    @property
-    def postgres(self) -> bool:
-        """Whether it is PostgreSQL, whose exact numerics and text forms are used."""
-        return self.name == "postgres"
-
-    @property
-    def typed(self) -> bool:
-        """Whether a column holds values of its declared type only."""
-        return self.name != "sqlite"
-
-    def binary(self, value: "exp.Expr") -> "exp.Expr":
-        """The text, to be compared byte by byte."""
-        from sqlglot import exp
-
-        collation = _BINARY_COLLATIONS.get(self.name)
-        if collation is None:
-            return value
-        quoted = self.postgres
-        return exp.Collate(this=exp.paren(value), expression=exp.to_identifier(collation, quoted=quoted))
-
-    def key(self, dimension: Dimension, column: Column) -> "exp.Expr":
-        """What rows are grouped by for a dimension."""
-        from sqlglot import exp
-
-        value = quoted_column(dimension.source_column)
-        if column.kind not in ("text", "other"):
-            return value
-        return self.binary(exp.cast(value, "TEXT") if self.postgres else value)
-
-    def told(self, value: "exp.Expr", *, plain: bool = False) -> "exp.Expr":
-        """The value as it travels: PostgreSQL's as text, with every digit; `plain` for numbers without a scale."""
-        from sqlglot import exp
-
-        if not self.postgres:
-            return value
-        return exp.cast(exp.Anonymous(this="TRIM_SCALE", expressions=[value]) if plain else value, "TEXT")
 
 
 class Partial(Struct, frozen=True):
@@ -154,6 +66,7 @@ def grouped(
     dimensions: Sequence[Dimension],
     measures: Sequence[Measure],
     conditions: Sequence["exp.Expr"] = (),
+    parameters: Parameters | None = None,
 ) -> Groups:
     """Returns the aggregate of `measures` by `dimensions` over the rows that fulfil all conditions.
 
@@ -164,12 +77,14 @@ def grouped(
         dimensions: what to group by.
         measures: what to aggregate.
         conditions: hold for the rows that are read.
+        parameters: those of the conditions; takes the texts of expressions.
 
     Raises:
         AnalystError: a measure's column holds something that cannot be added up.
     """
     from sqlglot import exp
 
+    parameters = parameters or Parameters()
     keys = [dialect.key(item, columns[item.source_column]) for item in dimensions]
     chosen: dict[str, exp.Expr] = {}
     for at, (item, key) in enumerate(zip(dimensions, keys, strict=True)):
@@ -179,8 +94,7 @@ def grouped(
     chosen["w"] = dialect.told(exp.Count(this=exp.Star()))
     partials = {}
     for at, measure in enumerate(measures):
-        column = columns.get(measure.source_column, Column("integer", 0))
-        found = _aggregates(dialect, source, measure, column, f"m{at}")
+        found, column = _aggregates(dialect, source, measure, columns, parameters)
         more = {part: f"m{at}_{part}" for part in _MORE if part in found}
         partials[measure.name] = Partial(column, f"m{at}", **more, exact=dialect.postgres)
         chosen |= {f"m{at}_{part}" if part else f"m{at}": dialect.told(value) for part, value in found.items()}
@@ -219,72 +133,44 @@ def table_of(source: Source) -> "exp.Table":
     return exp.Table(**names)
 
 
-def quoted_column(name: str) -> "exp.Column":
-    """A column, by its exact name."""
-    from sqlglot import exp
-
-    return exp.column(exp.to_identifier(name, quoted=True))
-
-
 _MORE = ("count", "size", "nan", "guard")
 
 
-def _aggregates(dialect: Dialect, source: Source, measure: Measure, column: Column, name: str) -> "dict[str, exp.Expr]":
-    """The aggregates of one measure: its value under "", and what else must be known of it."""
+def _aggregates(
+    dialect: Dialect, source: Source, measure: Measure, columns: Mapping[str, Column], parameters: Parameters
+) -> "tuple[dict[str, exp.Expr], Column]":
+    """The aggregates of one measure: its value under "", and what else must be known of it; and what it is made of."""
     from sqlglot import exp
 
-    if measure.source_column == "*":
+    if not measure.columns:
         if measure.aggregation not in ("count", "sum"):
             raise AnalystError(f"source {source.name!r}: measure {measure.name!r} has no column; declare one")
-        return {"": exp.Count(this=exp.Star())}
-    value: exp.Expr = quoted_column(measure.source_column)
+        return {"": exp.Count(this=exp.Star())}, Column("integer", 0)
+    if measure.aggregation == "count" and not measure.formula:
+        return {"": exp.Count(this=quoted_column(measure.source_column))}, Column("integer", 0)
+    amount = remote_amount(dialect, source, measure, columns, parameters)
     if measure.aggregation == "count":
-        return {"": exp.Count(this=value)}
-    if column.kind not in ("integer", "decimal", "floating"):
-        raise AnalystError(
-            f"source {source.name!r}: measure {measure.name!r} cannot be a {measure.aggregation}, because its column "
-            f"{measure.source_column!r} is {column.name or column.kind}; declare 'aggregation: count', another column, "
-            f"or a view that casts it to a number",
-            argument="measures",
-            given=measure.name,
-        )
+        return {"": exp.Count(this=amount.value)}, amount.column
     found: dict[str, exp.Expr] = {}
-    if dialect.postgres:
-        value, more = _postgres_value(value, column)
-        found |= more
-    elif not dialect.typed:
-        kind = exp.Anonymous(this="TYPEOF", expressions=[value.copy()])
+    if amount.nan is not None:
+        found["nan"] = exp.Count(this=_when(amount.nan, exp.Literal.number(1)))
+    if amount.untyped:
         words = [exp.Literal.string(word) for word in ("text", "blob")]
-        found["guard"] = exp.Count(this=_when(exp.In(this=kind, expressions=words), exp.Literal.number(1)))
+        kinds = [exp.Anonymous(this="TYPEOF", expressions=[quoted_column(name)]) for name in amount.untyped]
+        texts = exp.or_(*(exp.In(this=kind, expressions=words) for kind in kinds))
+        found["guard"] = exp.Count(this=_when(texts, exp.Literal.number(1)))
     # A sum of turned signs is the turned sum, but the least of them is the greatest that was turned.
     aggregation = measure.aggregation
     if measure.sign < 0 and aggregation in ("min", "max"):
         aggregation = "max" if aggregation == "min" else "min"
     makes = {"sum": exp.Sum, "avg": exp.Sum, "min": exp.Min, "max": exp.Max}
-    found[""] = makes[aggregation](this=value)
-    floating = column.kind == "floating" or not dialect.postgres
+    found[""] = makes[aggregation](this=amount.value)
+    floating = amount.column.kind == "floating" or not dialect.postgres
     if measure.aggregation == "avg" or floating:
-        found["count"] = exp.Count(this=value.copy())
+        found["count"] = exp.Count(this=amount.value.copy())
     if floating:
-        found["size"] = exp.Sum(this=exp.Abs(this=value.copy()))
-    return found
-
-
-def _postgres_value(value: "exp.Expr", column: Column) -> "tuple[exp.Expr, dict[str, exp.Expr]]":
-    """The amount without NaN, exact: floating-point numbers by the shortest decimals that they print as."""
-    from sqlglot import exp
-
-    if column.name == "money":
-        return exp.cast(value, "DECIMAL"), {}
-    if column.kind == "integer":
-        return value, {}
-    kind = "DOUBLE" if column.kind == "floating" else "DECIMAL"
-    nan = exp.cast(exp.Literal.string("NaN"), kind)
-    counted = exp.Count(this=_when(exp.EQ(this=value.copy(), expression=nan), exp.Literal.number(1)))
-    number: exp.Expr = value.copy()
-    if column.kind == "floating":
-        number = exp.cast(exp.cast(number, "TEXT"), "DECIMAL")
-    return _when(exp.NEQ(this=value, expression=nan.copy()), number), {"nan": counted}
+        found["size"] = exp.Sum(this=amount.size)
+    return found, amount.column
 
 
 def _when(condition: "exp.Expr", then: "exp.Expr") -> "exp.Expr":

@@ -13,11 +13,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from treadle.analyst.catalog import Source
+from treadle.analyst.dialect import Column, Dialect
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.filters import Filter
 from treadle.analyst.keys import Key
 from treadle.analyst.narrowing import narrowing
-from treadle.analyst.pushdown import Column, Dialect, Groups, Partial, grouped
+from treadle.analyst.pushdown import Groups, Partial, grouped
 from treadle.analyst.session import Parameters, Session
 from treadle.analyst.tables import Demand, Table
 from treadle.analyst.terms import cast, literal, named
@@ -138,7 +139,7 @@ class _Wanted(Struct, frozen=True):
             else:
                 dimensions.append(member)
         distinct = list({item.source_column: item for item in dimensions}.values())
-        groups = grouped(dialect, side.source, remote.columns, distinct, side.measures, conditions)
+        groups = grouped(dialect, side.source, remote.columns, distinct, side.measures, conditions, parameters)
         return cls(remote, groups, tuple(pushed))
 
 

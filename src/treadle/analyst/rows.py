@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from treadle.analyst.amounts import Amount, Scale, amount_of, scale_for
 from treadle.analyst.catalog import Measure, Source
+from treadle.analyst.computed import computed
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.filters import Filter, Scalar
 from treadle.analyst.formats import Format
@@ -60,7 +61,7 @@ class Side:
     ) -> None:
         self.letter, self.index, self.source = letter, index, source
         self.keys, self.measures, self.conditions = list(keys), list(measures), list(conditions)
-        self.scales: dict[int, Scale] = {}
+        self.scales: dict[tuple[int, str], Scale] = {}
         self._amounts: dict[int, Amount] = {}
         self.table: Table
         self.pushed: Sequence[Filter] = ()
@@ -97,7 +98,13 @@ class Side:
     def amount(self, at: int) -> Amount:
         """The amount of measure number `at`."""
         if at not in self._amounts:
-            self._amounts[at] = amount_of(self.source, self.measures[at], self.table, self.scales.get(at))
+            measure = self.measures[at]
+            if measure.formula and measure.name not in self.table.partials:
+                scales = {column: self.scales.get((at, column)) for column in measure.columns}
+                self._amounts[at] = computed(self.source, measure, measure.formula, self.table, scales)
+            else:
+                scale = self.scales.get((at, measure.source_column))
+                self._amounts[at] = amount_of(self.source, measure, self.table, scale)
         return self._amounts[at]
 
     def value_of(self, key: Key) -> "exp.Expr":
@@ -146,24 +153,32 @@ class Side:
 
     def rescale(self, session: Session, at: int) -> None:
         """Finds the scale that holds all text of measure number `at`. Raises AnalystError if there is none."""
+        amount = self.amount(at)
+        for column, read in (amount.operands or {self.measures[at].source_column: amount}).items():
+            self._rescale(session, at, column, read)
+        del self._amounts[at]
+
+    def _rescale(self, session: Session, at: int, column: str, amount: Amount) -> None:
         from sqlglot import exp
 
-        amount, measure = self.amount(at), self.measures[at]
+        measure = self.measures[at]
         if amount.text is None or amount.bad is None:
             return
         parameters = Parameters()
         doubtful = self.filtered(exp.select(amount.text.copy()).distinct(), parameters).where(amount.bad.copy())
         texts = [str(row[0]) for row in session.run(doubtful, parameters)]
+        if not texts:
+            return
         if amount.floating:
             raise AnalystError(
-                f"source {self.source.name!r}: column {measure.source_column!r} has floating-point values that cannot "
-                f"be added up: {', '.join(sorted(texts)[:5])}",
+                f"source {self.source.name!r}: column {column!r} has floating-point values that cannot be added up: "
+                f"{', '.join(sorted(texts)[:5])}",
                 argument="measures",
                 given=measure.name,
             )
-        if self.scales.get(at):
+        if self.scales.get((at, column)):
             raise AnalystError(
-                f"source {self.source.name!r}: column {measure.source_column!r} holds amounts of more than 38 digits",
+                f"source {self.source.name!r}: column {column!r} holds amounts of more than 38 digits",
                 argument="measures",
                 given=measure.name,
             )
@@ -172,8 +187,8 @@ class Side:
         plain = call("regexp_full_match", amount.text.copy(), literal(r"[-+]?\d*\.\d*"))
         parameters = Parameters()
         longest = self.filtered(exp.select(exp.Max(this=length)), parameters).where(plain)
-        self.scales[at] = scale_for(self.source, measure, texts, session.run(longest, parameters)[0][0] or 0)
-        del self._amounts[at]
+        decimals = session.run(longest, parameters)[0][0] or 0
+        self.scales[at, column] = scale_for(self.source, measure, column, texts, decimals)
 
     def _condition(self, key: Key, condition: Filter, parameters: Parameters) -> "exp.Expr":
         from sqlglot import exp
@@ -252,7 +267,7 @@ def places_of(measure: Measure, side: Side, at: int) -> int:
     if measure.decimals is not None:
         return measure.decimals
     amount = side.amount(at)
-    return min(amount.scale, 2) if amount.text is not None else amount.scale
+    return min(amount.scale, 2) if amount.textual else amount.scale
 
 
 def build(session: Session, make: Callable[[], Statement]) -> None:

@@ -75,6 +75,7 @@ def describe(source: Source) -> dict[str, Any]:
                 name=item.name,
                 description=item.description,
                 synonyms=list(item.synonyms),
+                expression=item.expression,
                 aggregation=item.aggregation,
                 unit=item.unit,
                 currency=item.currency,

@@ -14,8 +14,9 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from treadle.analyst.catalog import Source
+from treadle.analyst.dialect import Column, ColumnKind, Dialect
 from treadle.analyst.errors import AnalystError
-from treadle.analyst.pushdown import Column, ColumnKind, Dialect, Groups
+from treadle.analyst.pushdown import Groups
 from treadle.analyst.remote import Texts, connection_string
 from treadle.analyst.session import Parameters, Session
 
@@ -181,7 +182,8 @@ def _column(kind: Any) -> Column:
     if found == "timestamp" and kind.timezone:
         found = "zoned"
     scale = kind.scale if found == "decimal" else 0 if found == "integer" else None
-    return Column(found, scale, str(kind).lower() if found != "other" else type(kind).__name__.lower())
+    digits = kind.precision if found == "decimal" else None
+    return Column(found, scale, str(kind).lower() if found != "other" else type(kind).__name__.lower(), digits)
 
 
 def _texts(
@@ -199,6 +201,15 @@ def _texts(
                 f"up as another number; declare it as 'kind: sqlite', which reads text exactly"
             )
         yield _text(value, source)
+    values = dict(zip(groups.names, row, strict=True))
+    for name, partial in groups.partials.items():
+        # Spark, unless it is told otherwise, makes a sum that is too large no value.
+        if partial.count and values[partial.value] is None and values[partial.count]:
+            raise AnalystError(
+                f"source {source.name!r}: the sum of measure {name!r} is too large for its database",
+                argument="measures",
+                given=name,
+            )
 
 
 def _text(value: Any, source: Source) -> str | None:

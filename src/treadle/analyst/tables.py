@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from treadle.analyst.catalog import Dimension, Measure, Member, Source
+from treadle.analyst.catalog import Dimension, Measure, Source
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.session import Session
 from treadle.analyst.terms import call, literal
@@ -40,8 +40,8 @@ class Demand(Struct, frozen=True):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns in the data, each once."""
-        members: list[Member] = [*self.dimensions, *(item for item in self.measures if item.source_column != "*")]
-        return tuple(dict.fromkeys(item.source_column for item in members))
+        measured = [column for item in self.measures for column in item.columns]
+        return tuple(dict.fromkeys([*(item.source_column for item in self.dimensions), *measured]))
 
 
 class Table(Struct, frozen=True):
