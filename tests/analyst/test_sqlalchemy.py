@@ -1,7 +1,8 @@
 """Other databases: the same aggregate, really run on SQLite through SQLAlchemy, and its text for others."""
 
+import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
@@ -82,7 +83,7 @@ def test_the_aggregate_in_the_words_of_each_database(dialect: str) -> None:
     ]
     conditions = [each.condition for each in found if each is not None]
     groups = grouped(spoken, LEDGER, COLUMNS, LEDGER.dimensions[:1], LEDGER.measures, conditions)
-    sql, names = statement_text(groups, spoken)
+    sql, names = statement_text(groups.statement, spoken)
     assert sql == TEXTS[dialect]
     assert sorted(names) == ["p0", "p1", "p2"]
     assert parameters.values["p0"] == "%1001%"
@@ -156,6 +157,62 @@ def test_the_same_as_a_file(held: Any, make: Any, tmp_path: Path) -> None:
         told = compare(Catalog([a, b], tmp_path), CompareRequest(source_a="a", source_b="b"), bounds=QUICK)
         found.append([(row.key, row.status, row.diff, row.rows_a, row.rows_b) for row in told.rows])
     assert found[1:] == [found[0]] * 2
+
+
+@pytest.fixture
+def asked() -> Iterator[list[str]]:
+    """What SQLAlchemy sends that reads a table's rows."""
+    from sqlalchemy import Engine, event
+
+    found: list[str] = []
+
+    def heard(connection: Any, cursor: Any, statement: str, *more: Any) -> None:
+        if "COUNT(" in statement:
+            found.append(statement)
+
+    event.listen(Engine, "before_cursor_execute", heard)
+    yield found
+    event.remove(Engine, "before_cursor_execute", heard)
+
+
+def test_two_sources_in_one_database_are_read_by_one_statement(
+    held: Any, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a = held("a", [("1", "x", 10), ("2", "y", 20)], types=("TEXT", "TEXT", "INTEGER"))
+    b = held("b", [(1, 10), (3, 1)], types=("INTEGER", "INTEGER"))
+    # The same value under another name is the same database.
+    monkeypatch.setenv("TREADLE_OTHER_URL", os.environ[URL])
+    b = replace(b, dsn_env="TREADLE_OTHER_URL")
+    request = CompareRequest(source_a="a", source_b="b", filters={"company": ["1", "2", "3"]})
+    found = compare(Catalog([a, b]), request, bounds=QUICK)
+    assert {row.key["company"]: row.status for row in found.rows} == {
+        "1": "match", "2": "missing_in_b", "3": "missing_in_a",
+    }  # fmt: skip
+    assert len(asked) == 1
+    assert asked[0].count("UNION ALL") == 1
+
+
+def test_two_databases_are_asked_one_by_one(
+    held: Any, asked: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    a, b = held("a", [("1", 10)]), held("b", [("1", 10)])
+    (tmp_path / "other.db").write_bytes((tmp_path / "held.db").read_bytes())
+    monkeypatch.setenv("TREADLE_OTHER_URL", f"sqlite:///{tmp_path / 'other.db'}")
+    catalog = Catalog([a, replace(b, dsn_env="TREADLE_OTHER_URL")])
+    assert compare(catalog, CompareRequest(source_a="a", source_b="b"), bounds=QUICK).summary.matches == 1
+    assert len(asked) == 2
+
+
+def test_a_sqlite_connection_writes_nothing(held: Any) -> None:
+    from treadle.analyst.session import Session
+    from treadle.analyst.sqlalchemy_source import connect
+
+    source = held("t", ROWS)
+    with Session(Catalog([source]), [source]) as session:
+        database = connect(session, source)
+        with pytest.raises(Exception, match="readonly database"):
+            database._connection.exec_driver_sql("DELETE FROM t")
+        database.close()
 
 
 def test_names_that_are_special_to_the_driver(held: Any, tmp_path: Path) -> None:

@@ -111,17 +111,38 @@ def together(groups: Sequence[Groups]) -> "exp.Expr":
     from sqlglot import exp
 
     width = max(len(each.names) for each in groups)
-    selects: list[exp.Select] = []
+    parts = []
     for at, each in enumerate(groups):
         filled = [exp.cast(exp.null(), "TEXT") for _ in range(width - len(each.names))]
-        rows = each.statement.copy()
         mark = exp.cast(exp.Literal.string(str(at)), "TEXT")
-        rows.set("expressions", [exp.alias_(mark, "part"), *rows.expressions, *filled])
-        selects.append(rows)
-    whole: exp.Expr = selects[0]
-    for more in selects[1:]:
-        whole = exp.Union(this=whole, expression=more, distinct=False)
-    return whole
+        parts.append([exp.alias_(mark, "part"), *each.statement.expressions, *filled])
+    return _union(groups, parts)
+
+
+def side_by_side(groups: Sequence[Groups]) -> "exp.Expr":
+    """Returns one statement for several aggregates in any database: its rows have the number of their aggregate first,
+    then columns for each aggregate, those of the others NULL, so that values of different types never share one."""
+    from sqlglot import exp
+
+    parts = []
+    for at, each in enumerate(groups):
+        chosen: list[exp.Expr] = [exp.alias_(exp.Literal.number(at), "part")]
+        for other, theirs in enumerate(groups):
+            nothing = (exp.alias_(exp.null(), f"p{other}_{name}") for name in theirs.names)
+            chosen += each.statement.expressions if theirs is each else nothing
+        parts.append(chosen)
+    return _union(groups, parts)
+
+
+def _union(groups: Sequence[Groups], parts: "Sequence[list[exp.Expr]]") -> "exp.Expr":
+    from sqlglot import exp
+
+    whole: exp.Expr | None = None
+    for each, chosen in zip(groups, parts, strict=True):
+        rows = each.statement.copy()
+        rows.set("expressions", [item.copy() for item in chosen])
+        whole = rows if whole is None else exp.Union(this=whole, expression=rows, distinct=False)
+    return whole or exp.null()
 
 
 def table_of(source: Source) -> "exp.Table":

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 from treadle.analyst.catalog import Source
 from treadle.analyst.dialect import Column, ColumnKind, Dialect
 from treadle.analyst.errors import AnalystError
-from treadle.analyst.pushdown import Groups
+from treadle.analyst.pushdown import Groups, side_by_side
 from treadle.analyst.remote import Texts, connection_string
 from treadle.analyst.session import Parameters, Session
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
+    from sqlglot import exp
 
 _BATCH = 1000
 
@@ -31,6 +32,19 @@ _SPOKEN = (
     "athena", "bigquery", "clickhouse", "databricks", "doris", "duckdb", "exasol", "hive", "mysql", "oracle", "presto",
     "redshift", "snowflake", "spark", "sqlite", "starrocks", "teradata", "trino",
 )  # fmt: skip
+
+
+# What a connection is told before it is asked anything: to write nothing, and what text forms depend on.
+_GUARDS = {
+    "sqlite": ("PRAGMA query_only = ON",),
+    "postgres": (
+        "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+        "SELECT set_config('statement_timeout', '{left}', true), set_config('lock_timeout', '{left}', true), "
+        "set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO, YMD', true), "
+        "set_config('extra_float_digits', '1', true), set_config('lc_monetary', 'C', true), "
+        "set_config('application_name', 'treadle', true)",
+    ),
+}
 
 
 def connect(session: Session, source: Source) -> "Alchemy":
@@ -53,7 +67,7 @@ def connect(session: Session, source: Source) -> "Alchemy":
     session.check()
     try:
         engine = create_engine(connection_string(source), poolclass=NullPool, hide_parameters=True)
-        return Alchemy(session, engine, engine.connect())
+        return Alchemy(session, source, engine, engine.connect())
     except ImportError as error:
         raise AnalystError(f"{where}the driver of its database is not installed: {error.name}") from None
     except NoSuchModuleError:
@@ -68,11 +82,16 @@ def connect(session: Session, source: Source) -> "Alchemy":
 class Alchemy:
     """An open connection; see `treadle.analyst.remote.Database`."""
 
-    def __init__(self, session: Session, engine: "Engine", connection: "Connection") -> None:
-        self._session, self._engine, self._connection = session, engine, connection
+    def __init__(self, session: Session, source: Source, engine: "Engine", connection: "Connection") -> None:
+        from sqlalchemy import event
+
+        self._session, self._source, self._engine, self._connection = session, source, engine, connection
         name = engine.dialect.name
         self.dialect = Dialect(_DIALECTS.get(name, name if name in _SPOKEN else ""))
+        self._cursor: Any = None
+        event.listen(engine, "before_cursor_execute", self._keep)
         session.on_stop(self._cancel)
+        self._guard()
 
     def close(self) -> None:
         """Ends the connection."""
@@ -112,49 +131,67 @@ class Alchemy:
         parameters: Parameters,
         floating: set[tuple[int, str]],
     ) -> Iterator[Texts]:
-        """The groups of each source, one statement after the other."""
+        """The groups of all sources, in one statement."""
         from sqlalchemy import text
         from sqlalchemy.exc import SQLAlchemyError
 
         self._session.check()
         width = max(len(each.names) for each in groups)
-        for at, (source, each) in enumerate(zip(sources, groups, strict=True)):
-            sql, names = statement_text(each, self.dialect)
-            bound = text(sql).bindparams(**{name: parameters.values[name] for name in names})
-            filler = [None] * (width - len(each.names))
-            try:
-                for row in self._connection.execution_options(stream_results=True, max_row_buffer=_BATCH).execute(
-                    bound
-                ):
-                    yield [str(at), *_texts(row, source, each, at, floating), *filler]
-            except SQLAlchemyError as error:
-                raise self._told(error, source) from None
+        starts = [sum(len(each.names) for each in groups[:at]) + 1 for at in range(len(groups))]
+        sql, names = statement_text(side_by_side(groups), self.dialect)
+        bound = text(sql).bindparams(**{name: parameters.values[name] for name in names})
+        streamed = self._connection.execution_options(stream_results=True, max_row_buffer=_BATCH)
+        try:
+            for row in streamed.execute(bound):
+                at = int(row[0])
+                found = row[starts[at] : starts[at] + len(groups[at].names)]
+                texts = list(_texts(found, sources[at], groups[at], at, floating))
+                yield [str(at), *texts, *([None] * (width - len(texts)))]
+        except SQLAlchemyError as error:
+            raise self._told(error, *sources) from None
+
+    def _guard(self) -> None:
+        """Keeps the connection from writing, and a statement from outliving the session, where it is known how."""
+        from sqlalchemy import text
+        from sqlalchemy.exc import SQLAlchemyError
+
+        left = max(1, int(self._session.seconds_left * 1000))
+        try:
+            for statement in _GUARDS.get(self.dialect.name, ()):
+                self._connection.execute(text(statement.format(left=left)))
+        except SQLAlchemyError as error:
+            self.close()
+            raise self._told(error, self._source) from None
+
+    def _keep(self, connection: object, cursor: object, *more: object) -> None:
+        self._cursor = cursor
 
     def _cancel(self) -> None:
         """Stops the statement by the driver's own means, if it has any; else it ends by itself."""
         driver: Any = self._connection.connection.dbapi_connection
-        for name in ("cancel_safe", "interrupt", "cancel"):
-            stop = getattr(driver, name, None)
+        ways = [(driver, "cancel_safe"), (driver, "interrupt"), (driver, "cancel"), (self._cursor, "cancel")]
+        for holder, name in ways:
+            stop = getattr(holder, name, None)
             if callable(stop):
                 # Called from another thread while the driver works: what it says of that cannot change the outcome.
                 with suppress(Exception):
                     stop()
                 return
 
-    def _told(self, error: Exception, source: Source) -> AnalystError:
+    def _told(self, error: Exception, *sources: Source) -> AnalystError:
         """What went wrong. Drivers put hosts and users into their words: the kind of failure is told, no more."""
         self._session.check()
         told = type(getattr(error, "orig", None) or error).__name__
-        return AnalystError(
-            f"source {source.name!r}: its database could not do it ({told}); look into the database's own log for why"
-        )
+        names = " and ".join(dict.fromkeys(repr(source.name) for source in sources))
+        where = f"sources {names}: their" if " and " in names else f"source {names}: its"
+        return AnalystError(f"{where} database could not do it ({told}); look into the database's own log for why")
 
 
-def statement_text(groups: Groups, dialect: Dialect) -> tuple[str, list[str]]:
+def statement_text(statement: "exp.Expr", dialect: Dialect) -> tuple[str, list[str]]:
     """Returns the statement in the words of a database for SQLAlchemy's `text`, and the names of its parameters."""
     from sqlglot import exp
 
-    statement = groups.statement.copy()
+    statement = statement.copy()
     for name in statement.find_all(exp.Identifier):
         name.set("this", name.this.replace(":", "\\:"))
     names: list[str] = []
