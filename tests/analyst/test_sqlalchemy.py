@@ -1,6 +1,7 @@
 """Other databases: the same aggregate, really run on SQLite through SQLAlchemy, and its text for others."""
 
 import os
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlglot
 from msgspec.structs import replace
 
 from treadle.analyst import (
@@ -28,9 +30,9 @@ from treadle.analyst import (
 from treadle.analyst.dialect import Column, Dialect
 from treadle.analyst.keys import Key
 from treadle.analyst.narrowing import narrowing
-from treadle.analyst.pushdown import grouped
+from treadle.analyst.pushdown import grouped, side_by_side
 from treadle.analyst.session import Parameters
-from treadle.analyst.sqlalchemy_source import statement_text
+from treadle.analyst.sqlalchemy_source import statement_text, stored_name
 
 D = Decimal
 QUICK = Bounds(threads=1, seconds=60)
@@ -44,24 +46,39 @@ LEDGER = Source(
     ),
     measures=(
         Measure(name="amount", column="HSL"), Measure(name="mean", column="HSL", aggregation="avg", synonyms=("avg",)),
-        Measure(name="rows", column="*", aggregation="count"),
+        Measure(name="rows", column="*", aggregation="count"), Measure(name="quantity", column="QTY"),
+        Measure(name="net", expression="if(DRCRK = 'H', -HSL, HSL) * 0.01"),
     ),
 )  # fmt: skip
-COLUMNS = {"RBUKRS": Column("text"), "BUDAT": Column("date"), "HSL": Column("decimal", 2)}
+COLUMNS = {
+    "RBUKRS": Column("text"), "BUDAT": Column("date"), "HSL": Column("decimal", 2, digits=15),
+    "QTY": Column("integer", 0), "DRCRK": Column("text"),
+}  # fmt: skip
 
-TEXTS = {
-    "trino": 'SELECT "RBUKRS" AS d0, COUNT(*) AS w, SUM("HSL") AS m0, COUNT("HSL") AS m0_count, SUM(ABS("HSL")) AS '
-    'm0_size, SUM("HSL") AS m1, COUNT("HSL") AS m1_count, SUM(ABS("HSL")) AS m1_size, COUNT(*) AS m2 FROM '
-    '"fin"."ACDOCA" WHERE ("RBUKRS" LIKE :p0) AND "BUDAT" BETWEEN :p1 AND :p2 GROUP BY "RBUKRS"',
-}
-TEXTS["snowflake"] = TEXTS["trino"]
-TEXTS[""] = TEXTS["trino"]  # SAP HANA, and what else speaks standard SQL
-TEXTS["oracle"] = TEXTS["trino"]
-TEXTS["bigquery"] = TEXTS["trino"].replace('"', "`")
-TEXTS["spark"] = TEXTS["databricks"] = TEXTS["bigquery"]
-TEXTS["mysql"] = TEXTS["bigquery"].replace(
-    "GROUP BY `RBUKRS`", "GROUP BY (`RBUKRS`) COLLATE utf8mb4_bin"
-).replace("SELECT `RBUKRS` AS", "SELECT (`RBUKRS`) COLLATE utf8mb4_bin AS")  # fmt: skip
+NET = """(CASE WHEN "DRCRK" = :p3 THEN (-"HSL") ELSE "HSL" END * CAST('0.01' AS DECIMAL(2, 2)))"""
+QTY = 'CAST("QTY" AS DECIMAL(20, 0))'
+SELECT = (
+    'SELECT "RBUKRS" AS d0, COUNT(*) AS w, SUM("HSL") AS m0, COUNT("HSL") AS m0_count, SUM("HSL") AS m1, COUNT("HSL") '
+    f"AS m1_count, COUNT(*) AS m2, SUM({QTY}) AS m3, COUNT({QTY}) AS m3_count, SUM({NET}) AS m4, COUNT({NET}) AS "
+    'm4_count FROM "fin"."ACDOCA" WHERE ("RBUKRS" LIKE :p0) AND "BUDAT" BETWEEN :p1 AND :p2 GROUP BY "RBUKRS"'
+)
+TEXTS = dict.fromkeys(["trino", "snowflake"], SELECT)
+TEXTS["oracle"] = SELECT.replace("AS DECIMAL", "AS NUMBER")
+TEXTS["bigquery"] = (
+    SELECT.replace('"', "`").replace("DECIMAL(20, 0)", "BIGNUMERIC").replace("DECIMAL(2, 2)", "BIGNUMERIC")
+    .replace("-`HSL`", "-CAST(`HSL` AS BIGNUMERIC)").replace("ELSE `HSL` END", "ELSE CAST(`HSL` AS BIGNUMERIC) END")
+)  # fmt: skip
+TEXTS["spark"] = TEXTS["databricks"] = SELECT.replace('"', "`")
+TEXTS["mysql"] = (
+    TEXTS["spark"].replace("`RBUKRS` AS", "(`RBUKRS`) COLLATE utf8mb4_bin AS")
+    .replace("GROUP BY `RBUKRS`", "GROUP BY (`RBUKRS`) COLLATE utf8mb4_bin")
+    .replace("`DRCRK`", "(`DRCRK`) COLLATE utf8mb4_bin").replace("CAST(`QTY` AS DECIMAL(20, 0))", "`QTY`")
+)  # fmt: skip
+TEXTS["tsql"] = (
+    TEXTS["mysql"].replace("utf8mb4_bin", "Latin1_General_BIN2").replace("AS DECIMAL", "AS NUMERIC")
+    .replace("(`QTY`)", "(CAST(`QTY` AS NUMERIC(20, 0)))")
+)  # fmt: skip
+TEXTS["tsql"] = re.sub("`(.*?)`", r"[\1]", TEXTS["tsql"])
 
 
 @pytest.mark.parametrize("dialect", TEXTS)
@@ -82,11 +99,97 @@ def test_the_aggregate_in_the_words_of_each_database(dialect: str) -> None:
         for key, condition in asked
     ]
     conditions = [each.condition for each in found if each is not None]
-    groups = grouped(spoken, LEDGER, COLUMNS, LEDGER.dimensions[:1], LEDGER.measures, conditions)
+    groups = grouped(spoken, LEDGER, COLUMNS, LEDGER.dimensions[:1], LEDGER.measures, conditions, parameters)
     sql, names = statement_text(groups.statement, spoken)
     assert sql == TEXTS[dialect]
-    assert sorted(names) == ["p0", "p1", "p2"]
-    assert parameters.values["p0"] == "%1001%"
+    assert set(names) == {"p0", "p1", "p2", "p3"}
+    assert (parameters.values["p0"], parameters.values["p3"]) == ("%1001%", "H")
+
+
+UNKNOWN = Dialect("")
+
+
+def test_a_database_of_unknown_ways_says_how_large_the_values_are() -> None:
+    """SAP HANA, and what else speaks standard SQL: should it send floating-point numbers, their noise is known."""
+    groups = grouped(UNKNOWN, LEDGER, COLUMNS, [], LEDGER.measures[:1])
+    sql, _ = statement_text(groups.statement, UNKNOWN)
+    assert sql.startswith(
+        'SELECT COUNT(*) AS w, SUM("HSL") AS m0, COUNT("HSL") AS m0_count, SUM(ABS("HSL")) AS m0_size'
+    )
+
+
+@pytest.mark.parametrize("dialect", [*TEXTS, "", "postgres", "sqlite"])
+def test_a_database_reads_what_it_is_sent(dialect: str) -> None:
+    """SQLGlot's reader of each dialect makes the same of the text; any name is only a name, in SQLAlchemy too."""
+    from sqlalchemy import text
+
+    name = 'x:y `q` "r" [s] \\\\ :p0 \''
+    spoken, parameters = Dialect(dialect), Parameters()
+    odd = replace(
+        LEDGER, dimensions=(Dimension(name="odd", column=name),),
+        measures=(Measure(name="net", expression="round(if(DRCRK = 'H', coalesce(QTY, 0), abs(HSL)) - 1.5, 2)"),),
+    )  # fmt: skip
+    columns = COLUMNS | {name: Column("text")}
+    key, condition = Key("odd", odd.dimensions), Filter(dimension="odd", op="in", value=["a:b", None])
+    narrowed = narrowing(spoken, key, name, columns[name], condition, parameters)
+    assert narrowed is not None
+    groups = [
+        grouped(spoken, odd, columns, odd.dimensions, measures, [narrowed.condition], parameters)
+        for measures in (odd.measures, ())
+    ]
+    statement = side_by_side(groups)
+    plain = statement.sql(dialect=dialect)
+    read = sqlglot.parse_one(plain, dialect=dialect)
+    assert read.sql(dialect=dialect) == plain
+    assert name in {column.name for column in read.find_all(sqlglot.exp.Column)}
+    for placeholder in list(statement.find_all(sqlglot.exp.Placeholder)):
+        placeholder.replace(sqlglot.exp.Var(this=f":{placeholder.this}"))
+    sent = statement_text(side_by_side(groups), spoken)[0]
+    assert str(text(sent).compile()) == statement.sql(dialect=dialect)
+
+
+ROUNDING = [
+    # database, expression, types of a and b, whether it is computed
+    ("spark", "a * b", (18, 2), (18, 2), True),
+    ("spark", "a * b", (38, 10), (18, 2), False),
+    ("spark", "a * b", (19, 4), (19, 4), False),
+    ("spark", "a + b", (38, 2), (18, 2), True),
+    ("spark", "a + b", (38, 10), (38, 2), False),
+    ("spark", "coalesce(a, b)", (38, 10), (38, 2), False),
+    ("spark", "if(a = 0.001, a, null)", (38, 0), (1, 0), False),
+    ("tsql", "a * b", (38, 10), (18, 2), False),
+    ("", "a * b", (None, None), (18, 2), False),
+    ("oracle", "a * b", (None, None), (18, 2), False),
+    ("snowflake", "a * b", (38, 6), (38, 6), True),
+    ("snowflake", "a * b", (38, 8), (38, 6), False),
+    ("snowflake", "a * b", (38, 18), (38, 0), True),
+    ("trino", "a * b", (38, 10), (38, 10), True),
+    ("trino", "a * b", (38, 20), (38, 20), False),
+    ("bigquery", "a * b", (None, None), (None, None), True),
+    ("mysql", "a * b", (65, 15), (65, 15), True),
+    ("mysql", "a * b", (65, 16), (65, 15), False),
+]
+
+
+@pytest.mark.parametrize(("dialect", "expression", "a", "b", "computed"), ROUNDING)
+def test_what_a_database_would_round_is_refused(dialect: str, expression: str, a: Any, b: Any, computed: bool) -> None:
+    columns = {name: Column("decimal", scale, digits=digits) for name, (digits, scale) in (("a", a), ("b", b))}
+    measures = [Measure(name="net", expression=expression)]
+    if computed:
+        grouped(Dialect(dialect), LEDGER, columns, [], measures)
+    else:
+        with pytest.raises(AnalystError, match="would round or lose what the expression of measure 'net' computes"):
+            grouped(Dialect(dialect), LEDGER, columns, [], measures)
+
+
+def test_names_in_upper_case_are_told_as_the_database_has_them() -> None:
+    from sqlalchemy.dialects.oracle.base import OracleDialect
+    from sqlalchemy.dialects.sqlite.base import SQLiteDialect
+
+    oracle, sqlite = OracleDialect(), SQLiteDialect()
+    for stored in ("COMPANY", "Company", "company", "ORDER", "a b"):
+        assert stored_name(oracle, oracle.normalize_name(stored)) == stored
+        assert stored_name(sqlite, stored) == stored
 
 
 @pytest.fixture

@@ -90,6 +90,11 @@ class Dialect(Struct, frozen=True):
         """Whether a column holds values of its declared type only."""
         return self.name != "sqlite"
 
+    @property
+    def decimals(self) -> bool:
+        """Whether it surely adds its decimals up as decimals."""
+        return self.name not in ("", "sqlite")
+
     def binary(self, value: "exp.Expr") -> "exp.Expr":
         """The text, to be compared byte by byte."""
         from sqlglot import exp

@@ -129,7 +129,7 @@ def side_by_side(groups: Sequence[Groups]) -> "exp.Expr":
         chosen: list[exp.Expr] = [exp.alias_(exp.Literal.number(at), "part")]
         for other, theirs in enumerate(groups):
             nothing = (exp.alias_(exp.null(), f"p{other}_{name}") for name in theirs.names)
-            chosen += each.statement.expressions if theirs is each else nothing
+            chosen += each.statement.expressions if other == at else nothing
         parts.append(chosen)
     return _union(groups, parts)
 
@@ -186,8 +186,8 @@ def _aggregates(
         aggregation = "max" if aggregation == "min" else "min"
     makes = {"sum": exp.Sum, "avg": exp.Sum, "min": exp.Min, "max": exp.Max}
     found[""] = makes[aggregation](this=amount.value)
-    floating = amount.column.kind == "floating" or not dialect.postgres
-    if measure.aggregation == "avg" or floating:
+    floating = amount.column.kind == "floating" or not dialect.decimals
+    if measure.aggregation == "avg" or floating or not dialect.postgres:
         found["count"] = exp.Count(this=amount.value.copy())
     if floating:
         found["size"] = exp.Sum(this=amount.size)

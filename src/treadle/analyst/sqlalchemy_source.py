@@ -6,6 +6,7 @@ SQLAlchemy asks to describe the table, is ever sent; give it a user that may onl
 environment variable that holds a SQLAlchemy URL, nothing of which is ever put into an error.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time
@@ -22,6 +23,7 @@ from treadle.analyst.session import Parameters, Session
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
+    from sqlalchemy import Dialect as SQLAlchemyDialect
     from sqlglot import exp
 
 _BATCH = 1000
@@ -122,7 +124,8 @@ class Alchemy:
                 argument="source",
                 given=source.table,
             )
-        return {str(column["name"]): _column(column["type"]) for column in found}
+        spoken = self._engine.dialect
+        return {stored_name(spoken, column["name"]): _column(column["type"]) for column in found}
 
     def rows(
         self,
@@ -192,13 +195,19 @@ def statement_text(statement: "exp.Expr", dialect: Dialect) -> tuple[str, list[s
     from sqlglot import exp
 
     statement = statement.copy()
-    for name in statement.find_all(exp.Identifier):
-        name.set("this", name.this.replace(":", "\\:"))
-    names: list[str] = []
+    names = [str(placeholder.this) for placeholder in statement.find_all(exp.Placeholder)]
+    mark = "\x01"
     for placeholder in list(statement.find_all(exp.Placeholder)):
-        names.append(str(placeholder.this))
-        placeholder.replace(exp.Var(this=f":{placeholder.this}"))
-    return statement.sql(dialect=dialect.name), names
+        placeholder.replace(exp.Var(this=f"{mark}{placeholder.this}{mark}"))
+    # SQLAlchemy takes every colon for a parameter's, also inside of quotes.
+    plain = statement.sql(dialect=dialect.name).replace(":", "\\:")
+    return re.sub(f"{mark}(p[0-9]+){mark}", r":\1", plain), names
+
+
+def stored_name(spoken: "SQLAlchemyDialect", name: str) -> str:
+    """A column's name as the database has it: SQLAlchemy tells COMPANY of SAP HANA, Snowflake or Oracle as company."""
+    stored = spoken.denormalize_name(name) if spoken.requires_name_normalize else name
+    return str(stored)
 
 
 def _column(kind: Any) -> Column:
