@@ -54,7 +54,8 @@ def measured(what: str) -> None:
     cpu, wall = time.process_time() - begin[0], time.perf_counter() - begin[1]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"{len(loaded)} packages loaded: {idle[0]:.2f} s CPU, {idle[1]:.0f} MB; then {what}:")
-    print(f"  {cpu:.2f} s CPU of ours, {wall:.2f} s in all, {peak:.0f} MB peak; {told}")
+    over = peak - idle[1]
+    print(f"  {cpu:.2f} s CPU of ours, {wall:.2f} s in all, {peak:.0f} MB peak ({over:.0f} MB over loaded); {told}")
 
 
 def main() -> None:

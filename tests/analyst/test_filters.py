@@ -49,6 +49,39 @@ def test_operators(make: Any, tmp_path: Path, kind: str) -> None:
         assert (op, value, found) == (op, value, expected)
 
 
+def test_operators_on_a_frame() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    frame = pyarrow.table({"company": [key for key, _ in ROWS], "amount": [int(value) for _, value in ROWS]})
+    catalog = Catalog.of({"s": frame})
+    for op, value, expected in CASES:
+        condition = {"dimension": "company", "op": op, "value": value}
+        found = query(catalog, QueryRequest(source="s", filters=[condition])).totals["amount"] or 0
+        assert (op, value, found) == (op, value, expected)
+
+
+# which ends belong to it, and the sum for a range from "" to "a" over "", "10", "a"
+ENDS = [("both", 1 + 8 + 16), ("left", 8 + 16), ("right", 1 + 16), ("neither", 16)]
+
+
+@pytest.mark.parametrize("kind", ["csv", "duckdb"])
+@pytest.mark.parametrize(("inclusive", "expected"), ENDS)
+def test_the_ends_of_a_range(make: Any, tmp_path: Path, kind: str, inclusive: str, expected: int) -> None:
+    source = make("s", [(key, int(value)) for key, value in ROWS], kind=kind)
+    condition = {"dimension": "company", "op": "between", "value": ["", "a"], "inclusive": inclusive}
+    assert total(source, tmp_path, [condition]) == expected
+    told = query(Catalog([source], tmp_path), QueryRequest(source="s", filters=[condition])).filters
+    assert told == (f"company between ['', 'a']{'' if inclusive == 'both' else f' (inclusive: {inclusive})'}",)
+
+
+@pytest.mark.parametrize("inclusive", ["both", "left", "right", "neither"])
+def test_the_ends_of_a_range_of_filled_up_numbers(make: Any, tmp_path: Path, inclusive: str) -> None:
+    rows = [("0000000009", 1), ("0000000010", 2), ("0000000100", 4), ("0000000101", 8)]
+    source = make("s", rows, formats={"company": "alpha(10)"})
+    condition = {"dimension": "company", "op": "between", "value": ["9", "100"], "inclusive": inclusive}
+    expected = {"both": 7, "left": 3, "right": 6, "neither": 2}[inclusive]
+    assert total(source, tmp_path, [condition]) == expected
+
+
 @pytest.mark.parametrize(
     ("kind", "sql_type", "value", "passes"),
     [
@@ -142,6 +175,9 @@ def test_names_that_are_not_dimensions_are_refused(make: Any, tmp_path: Path, gi
         ({"dimension": "x", "op": "in", "value": "a"}, "needs a list"),
         ({"dimension": "x", "op": "between", "value": ["a"]}, "exactly two"),
         ({"dimension": "x", "op": "between", "value": ["a", None]}, "exactly two"),
+        ({"dimension": "x", "op": "between", "value": [None, "b"]}, "for one end, use '>=' or '<='"),
+        ({"dimension": "x", "op": "between", "value": ["a", "b"], "inclusive": "open"}, "'left', 'right' or 'neither'"),
+        ({"dimension": "x", "op": "<", "value": "a", "inclusive": "left"}, "which ends belong to a 'between'"),
         ({"dimension": "x", "op": "="}, "use 'is null'"),
         ({"dimension": "x", "op": "is null", "value": 1}, "takes no value"),
         ({"dimension": "x", "op": "~", "value": 1}, "Input should be '='"),

@@ -217,16 +217,28 @@ def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Sourc
 ROWS = [("a", 1), ("A", 2), (None, 4), ("", 8), ("10", 16), ("a", None)]
 
 
-@pytest.mark.parametrize(
-    ("op", "value", "expected"),
-    [("=", "a", 1), ("!=", "a", 30), ("in", ["a", None], 5), ("in", [], 0), ("not in", ["a"], 30), (">", "A", 1),
-     ("like", "1%", 16), ("is null", None, 4), ("is not null", None, 27), ("=", 10, 16), ("=", "' OR 1=1 --", 0)],
-)  # fmt: skip
+FILTERS = [
+    ("=", "a", 1), ("!=", "a", 30), ("in", ["a", None], 5), ("in", [None], 4), ("in", [], 0), ("not in", ["a"], 30),
+    ("not in", ["a", None], 26), ("not in", [], 31), ("<", "a", 26), ("<=", "a", 27), (">", "A", 1), (">=", "A", 3),
+    ("between", ["", "A"], 26), ("like", "1%", 16), ("like", "_", 3), ("is null", None, 4), ("is not null", None, 27),
+    ("=", 10, 16), ("=", "' OR 1=1 --", 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "value", "expected"), FILTERS)
 def test_filters(held: Any, op: str, value: Any, expected: int) -> None:
     source = held("t", ROWS, types=("TEXT COLLATE NOCASE", "INTEGER"))
     condition = {"dimension": "company", "op": op, "value": value}
     found = query(Catalog([source]), QueryRequest(source="t", filters=[condition]), bounds=QUICK)
     assert (found.totals["amount"] or 0) == expected
+
+
+@pytest.mark.parametrize(("inclusive", "expected"), [("both", 27), ("left", 26), ("right", 19), ("neither", 18)])
+def test_the_ends_of_a_range(held: Any, inclusive: str, expected: int) -> None:
+    source = held("t", ROWS, types=("TEXT COLLATE NOCASE", "INTEGER"))
+    condition = {"dimension": "company", "op": "between", "value": ["", "a"], "inclusive": inclusive}
+    found = query(Catalog([source]), QueryRequest(source="t", filters=[condition]), bounds=QUICK)
+    assert found.totals["amount"] == expected
 
 
 def test_keys_that_the_database_would_merge_stay_apart(held: Any) -> None:

@@ -7,7 +7,7 @@ what comes out.
 from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from yaml import MappingNode, MarkedYAMLError, SafeLoader, ScalarNode, SequenceNode, YAMLError, compose
 from yaml.nodes import Node
@@ -25,7 +25,7 @@ from treadle.analyst.catalog import (
 )
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.expression_text import parse_expression
-from treadle.analyst.filters import Filter
+from treadle.analyst.filters import Ends, Filter
 from treadle.analyst.formats import parse_format
 from treadle.tools.errors import nearest
 
@@ -215,6 +215,7 @@ def _filter(field: Field) -> Filter:
     readers: dict[str, Reader] = {
         "dimension": _filled,
         "op": Field.text,
+        "inclusive": _one_of(get_args(Ends)),
         "value": lambda at: list(at.texts()) if isinstance(at.node, SequenceNode) else at.text(),
     }
     return field.build(Filter, **field.known(readers, required=("dimension",)))

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 Operator = Literal["=", "!=", "in", "not in", "<", "<=", ">", ">=", "between", "like", "is null", "is not null"]
+Ends = Literal["both", "left", "right", "neither"]
 Scalar = str | int | float | bool
 
 _SPELLINGS = {"==": "=", "eq": "=", "<>": "!=", "ne": "!=", "is not": "!=", "notin": "not in", "not_in": "not in"}
@@ -44,11 +45,15 @@ class Filter(BaseModel):
     dimension: str = Field(description="name of the dimension, as list_sources shows it")
     op: Annotated[Operator, BeforeValidator(_spelling)] = Field(
         default="=",
-        description="'in' and 'not in' take a list, 'between' a list of two (both ends included), "
+        description="'in' and 'not in' take a list, 'between' a list of two (see inclusive), "
         "'like' a pattern with % and _, 'is null' and 'is not null' no value",
     )
     value: Annotated[Scalar | list[Scalar | None] | None, BeforeValidator(_plain)] = Field(
         default=None, description="the value, or a list of values for 'in', 'not in' and 'between'"
+    )
+
+    inclusive: Ends = Field(
+        default="both", description="which ends of 'between' belong to it; 'left': from the first up to before the last"
     )
 
     @model_validator(mode="before")
@@ -69,7 +74,9 @@ class Filter(BaseModel):
         elif is_list != (self.op in _LISTS):
             raise ValueError(f"{self.op!r} needs {'a list of values' if self.op in _LISTS else 'a single value'}")
         elif self.op == "between" and (len(self.values) != 2 or None in self.values):
-            raise ValueError("'between' needs a list of exactly two values, from and to")
+            raise ValueError("'between' needs a list of exactly two values, from and to; for one end, use '>=' or '<='")
+        if self.inclusive != "both" and self.op != "between":
+            raise ValueError(f"'inclusive' says which ends belong to a 'between', not to {self.op!r}")
         return self
 
     @property
@@ -80,6 +87,12 @@ class Filter(BaseModel):
         return list(self.value) if isinstance(self.value, list) else [self.value]
 
     @property
+    def ends(self) -> tuple[Operator, Operator]:
+        """What holds against the two ends of a `between`."""
+        first: Operator = ">=" if self.inclusive in ("both", "left") else ">"
+        return first, "<=" if self.inclusive in ("both", "right") else "<"
+
+    @property
     def fixes(self) -> bool:
         """Whether only one value of the dimension passes."""
         return self.op == "=" or self.op == "is null" or (self.op == "in" and len(self.values) == 1)
@@ -88,7 +101,8 @@ class Filter(BaseModel):
         if not self.values:
             return f"{self.dimension} {self.op}"
         shown = self.values[0] if len(self.values) == 1 and self.op not in _LISTS else self.values
-        return f"{self.dimension} {self.op} {shown}"
+        ends = "" if self.inclusive == "both" else f" (inclusive: {self.inclusive})"
+        return f"{self.dimension} {self.op} {shown}{ends}"
 
 
 def _from_mapping(value: object) -> object:

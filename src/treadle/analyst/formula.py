@@ -23,6 +23,7 @@ from treadle.analyst.expression import (
     Rounded,
     Term,
 )
+from treadle.analyst.terms import compared
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -125,16 +126,15 @@ def _comparison(found: Comparison, words: Words) -> "exp.Expr":
         if found.textual
         else _level(found.terms, words)
     )
-    compared: exp.Expr
+    holds: exp.Expr
     if len(values) > 1:
-        compared = exp.In(this=column, expressions=values)
+        holds = exp.In(this=column, expressions=values)
     else:
-        kinds: dict[str, type[exp.Expr]] = {"=": exp.EQ, "<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE}
-        compared = kinds[found.op](this=column, expression=values[0])
+        holds = compared(found.op, column, values[0])
     if not found.negated:
-        return compared
+        return holds
     missing = exp.Is(this=column.copy(), expression=exp.null())
-    return exp.paren(exp.or_(missing, exp.Not(this=exp.paren(compared, copy=False)), copy=False), copy=False)
+    return exp.paren(exp.or_(missing, exp.Not(this=exp.paren(holds, copy=False)), copy=False), copy=False)
 
 
 def _level(terms: Sequence[Term], words: Words) -> "list[exp.Expr]":
@@ -201,8 +201,8 @@ def shape(term: Term, columns: Callable[[str], Shape], fits: Fits) -> Shape:
         case FirstFilled():
             return one_of(term.values)
         case Choice():
-            for compared in _comparisons(condition for condition, _ in term.cases):
-                one_of(compared.terms)
+            for comparison in _comparisons(condition for condition, _ in term.cases):
+                one_of(comparison.terms)
             return one_of(term.terms)
         case _:
             assert_never(term)

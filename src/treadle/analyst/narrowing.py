@@ -17,6 +17,7 @@ from treadle.analyst.formats import BLANKS, PERIODS
 from treadle.analyst.keys import Key
 from treadle.analyst.rows import text_of, typed_value
 from treadle.analyst.session import Parameters
+from treadle.analyst.terms import compared, within
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -83,10 +84,9 @@ def _compared(value: "exp.Expr", condition: Filter, values: "list[exp.Expr]") ->
         case "in":
             return exp.In(this=value, expressions=values) if values else exp.false()
         case "between":
-            return exp.Between(this=value, low=values[0], high=values[1])
+            return within(condition.ends, value, values[0], values[1])
         case _:
-            kinds = {"=": exp.EQ, "<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE}
-            return kinds[condition.op](this=value, expression=values[0])
+            return compared(condition.op, value, values[0])
 
 
 def _or_missing(value: "exp.Expr", found: "exp.Expr", condition: Filter) -> "exp.Expr":

@@ -18,7 +18,7 @@ from treadle.analyst.formats import Format
 from treadle.analyst.keys import MOST_KEY_DECIMALS, Key, natural_type
 from treadle.analyst.session import Parameters, Session
 from treadle.analyst.tables import Demand, Table, open_table
-from treadle.analyst.terms import call, cast, literal, named, quoted
+from treadle.analyst.terms import call, cast, compared, literal, named, quoted, within
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -216,10 +216,9 @@ class Side:
                 return found if condition.op == "in" else exp.Not(this=found)
             case "between":
                 low, high = (key.format.sortable(value) for value in values)
-                return exp.Between(this=key.format.sortable(column), low=low, high=high)
+                return within(condition.ends, key.format.sortable(column), low, high)
             case _:
-                comparison = {"<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE}[condition.op]
-                return comparison(this=key.format.sortable(column), expression=key.format.sortable(values[0]))
+                return compared(condition.op, key.format.sortable(column), key.format.sortable(values[0]))
 
     def _bound(self, key: Key, value: Scalar, parameters: Parameters) -> "exp.Expr":
 

@@ -58,7 +58,7 @@ def connect(session: Session, source: Source) -> "Alchemy":
     """
     try:
         from sqlalchemy import create_engine
-        from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+        from sqlalchemy.exc import ArgumentError, NoSuchModuleError
         from sqlalchemy.pool import NullPool
     except ImportError as error:
         raise AnalystError(
@@ -74,9 +74,12 @@ def connect(session: Session, source: Source) -> "Alchemy":
         raise AnalystError(f"{where}the driver of its database is not installed: {error.name}") from None
     except NoSuchModuleError:
         raise AnalystError(f"{where}no driver for the database that {source.dsn_env} names is installed") from None
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         raise AnalystError(f"{where}{source.dsn_env} does not hold a SQLAlchemy URL") from None
-    except SQLAlchemyError as error:
+    except AnalystError:
+        raise
+    except Exception as error:
+        # Not all that a driver raises is wrapped by SQLAlchemy, and any of it may name the host or the password.
         told = type(getattr(error, "orig", None) or error).__name__
         raise AnalystError(f"{where}the database that {source.dsn_env} names cannot be reached ({told})") from None
 
@@ -108,14 +111,14 @@ class Alchemy:
     def columns(self, source: Source) -> dict[str, Column]:
         """The columns of a table or view."""
         from sqlalchemy import inspect
-        from sqlalchemy.exc import NoSuchTableError, SQLAlchemyError
+        from sqlalchemy.exc import NoSuchTableError
 
         schema, _, table = source.table.rpartition(".")
         try:
             found = inspect(self._connection).get_columns(table, schema or None)
         except NoSuchTableError:
             found = []
-        except SQLAlchemyError as error:
+        except Exception as error:
             raise self._told(error, source) from None
         if not found:
             raise AnalystError(
@@ -136,7 +139,6 @@ class Alchemy:
     ) -> Iterator[Texts]:
         """The groups of all sources, in one statement."""
         from sqlalchemy import text
-        from sqlalchemy.exc import SQLAlchemyError
 
         self._session.check()
         width = max(len(each.names) for each in groups)
@@ -150,19 +152,21 @@ class Alchemy:
                 found = row[starts[at] : starts[at] + len(groups[at].names)]
                 texts = list(_texts(found, sources[at], groups[at], at, floating))
                 yield [str(at), *texts, *([None] * (width - len(texts)))]
-        except SQLAlchemyError as error:
+        except AnalystError:
+            raise
+        except Exception as error:
             raise self._told(error, *sources) from None
 
     def _guard(self) -> None:
         """Keeps the connection from writing, and a statement from outliving the session, where it is known how."""
         from sqlalchemy import text
-        from sqlalchemy.exc import SQLAlchemyError
 
-        left = max(1, int(self._session.seconds_left * 1000))
+        # A little more than the session's own limit, whose message says more.
+        left = max(1, int(self._session.seconds_left * 1000)) + 1000
         try:
             for statement in _GUARDS.get(self.dialect.name, ()):
                 self._connection.execute(text(statement.format(left=left)))
-        except SQLAlchemyError as error:
+        except Exception as error:
             self.close()
             raise self._told(error, self._source) from None
 

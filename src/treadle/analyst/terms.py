@@ -64,6 +64,23 @@ def when(condition: "exp.Expr", then: "exp.Expr", otherwise: "exp.Expr | None" =
     return exp.Case(ifs=[exp.If(this=_free(condition), true=_free(then))], default=default)
 
 
+def compared(op: str, value: "exp.Expr", other: "exp.Expr") -> "exp.Expr":
+    """A value against another, by =, <, <=, > or >=."""
+    from sqlglot import exp
+
+    kinds: dict[str, type[exp.Expr]] = {"=": exp.EQ, "<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE}
+    return kinds[op](this=_free(value), expression=_free(other))
+
+
+def within(ends: tuple[str, str], value: "exp.Expr", low: "exp.Expr", high: "exp.Expr") -> "exp.Expr":
+    """A value between two, `ends` being what holds against each."""
+    from sqlglot import exp
+
+    if ends == (">=", "<="):
+        return exp.Between(this=value, low=low, high=high)
+    return exp.and_(compared(ends[0], value, low), compared(ends[1], value.copy(), high), copy=False)
+
+
 def matches(value: "exp.Expr", pattern: str) -> "exp.Expr":
     """Whether the whole of a text is of the pattern."""
     return call("regexp_full_match", value, literal(pattern))

@@ -203,6 +203,35 @@ def test_a_connection_that_cannot_be_had(
     assert "bob" not in told
 
 
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("postgresql+psycopg://bob:hunter2@127.0.0.1:{port}/postgres", "cannot be reached (OperationalError)"),
+        ("postgresql+psycopg://bob:hunter2@127.0.0.1:1/x", "cannot be reached (OperationalError)"),
+        ("postgresql+psycopg://bob:hunter2@no-such-host.invalid/x", "cannot be reached (OperationalError)"),
+        ("postgresql+nothing://bob:hunter2@127.0.0.1/x", "no driver for the database"),
+        ("postgresql+psycopg://bob:hunter2@127.0.0.1:hunter2/x", "does not hold a SQLAlchemy URL"),
+        ("postgresql+psycopg://bob:hunter2@127.0.0.1/x?sslmode=hunter2", "cannot be reached"),
+    ],
+)
+def test_a_connection_through_sqlalchemy_that_cannot_be_had(
+    server: Any, table: Table, monkeypatch: pytest.MonkeyPatch, url: str, message: str
+) -> None:
+    import traceback
+
+    import msgspec
+
+    pytest.importorskip("sqlalchemy")
+    monkeypatch.setenv("TREADLE_TEST_URL", url.format(port=server.port))
+    source = msgspec.structs.replace(table("t", [("a", 1)]), kind="sqlalchemy", dsn_env="TREADLE_TEST_URL")
+    with pytest.raises(AnalystError) as caught:
+        ask(source)
+    assert message in str(caught.value)
+    told = "".join(traceback.format_exception(caught.value)) + json.dumps(caught.value.hints)
+    assert "hunter2" not in told
+    assert "bob" not in told
+
+
 def test_libpq_variables_say_where_it_is(server: Any, table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     import msgspec
 

@@ -223,6 +223,16 @@ def test_values_are_found_as_they_are_normalised(
     assert ask(source, filters={"company": [value, None]}).source_rows >= len(spellings)
 
 
+@pytest.mark.parametrize(
+    ("kind", "low", "high"), [("text", "1", "3"), ("integer", 1, 3), ('text collate "und-x-icu"', "1", "3")]
+)
+@pytest.mark.parametrize(("inclusive", "expected"), [("both", 7), ("left", 3), ("right", 6), ("neither", 2)])
+def test_the_ends_of_a_range(table: Table, kind: str, low: Any, high: Any, inclusive: str, expected: int) -> None:
+    source = table("t", [(0, 16), (1, 1), (2, 2), (3, 4), (4, 8)], types=(kind, "integer"))
+    condition = {"dimension": "company", "op": "between", "value": [low, high], "inclusive": inclusive}
+    assert ask(source, filters=[condition]).totals == {"amount": expected}
+
+
 def test_a_range_of_periods(table: Table) -> None:
     rows = [("2024001", 1), ("202402", 2), ("2024.03", 4), ("2023012", 8), ("2025001", 16), ("2024x", 32)]
     source = table("t", rows, types=("text", "integer"), formats={"company": "fiscal_period"})
