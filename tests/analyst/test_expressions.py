@@ -192,6 +192,19 @@ def test_sign_decimals_and_other_aggregations_hold_for_expressions() -> None:
     assert str(net(frame(columns, "a * 2", decimals=1))) == "8.0"
 
 
+def test_choices_in_choices_do_not_multiply() -> None:
+    expression = "a"
+    for at in range(20):
+        expression = f"if(b={at},b,{expression})"
+    assert net(frame({"a": [0.5, 3.0], "b": [-1, 2]}, expression)) == D("2.5")
+
+
+def test_a_count_is_never_approximate() -> None:
+    catalog = frame({"a": [0.5, 1.5, None]}, "if(a > 1, a, null)", aggregation="count")
+    found = query(catalog, QueryRequest(source="t"), bounds=QUICK)
+    assert (found.totals, found.warnings) == ({"net": D(1)}, ())
+
+
 def test_nan_is_left_out_and_told_and_infinity_refused() -> None:
     catalog = frame({"a": [1.0, float("nan")], "b": [2.0, 3.0]}, "a * b")
     found = query(catalog, QueryRequest(source="t"), bounds=QUICK)

@@ -53,7 +53,7 @@ def computed(
     words = _Words(operands)
     found = shape(wanted.term, words.shape, _fits(source, measure))
     value = cast(formula(wanted.term, words), f"DECIMAL(38, {found.scale or 0})")
-    off = doubt(wanted.term, words, words)
+    off = None if measure.aggregation == "count" else doubt(wanted.term, words, words)
     bad = [operand.bad for operand in operands.values() if operand.bad is not None]
     nan = [operand.not_a_number for operand in operands.values() if operand.not_a_number is not None]
     return Amount(

@@ -267,9 +267,10 @@ def doubt(term: Term, words: Words, doubts: Doubts) -> "exp.Expr | None":
             found = [doubt(value, words, doubts) for value in term.values]
             return _total([part and exp.Coalesce(this=part, expressions=[exp.Literal.number(0)]) for part in found])
         case Choice():
-            if all(doubt(value, words, doubts) is None for value in term.terms):
+            each = {value: doubt(value, words, doubts) for value in term.terms}
+            if all(found is None for found in each.values()):
                 return None
-            return chosen(term, words, lambda value: doubt(value, words, doubts) or exp.Literal.number(0))
+            return chosen(term, words, lambda value: (each[value] or exp.Literal.number(0)).copy())
         case _:
             assert_never(term)
 
