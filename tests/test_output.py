@@ -1,12 +1,18 @@
 """The type that an answer must have: in words, by the provider's schema, and by a final tool."""
 
+import asyncio
+import math
 from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
 from typing import Literal
 
 import pytest
+from msgspec.json import encode
 from pydantic import BaseModel
 
-from treadle import Agent, Limits, Misuse, Usage, tool
+from treadle import Agent, Limits, Misuse, SqliteJournal, Usage, tool
+from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import AssistantMessage, Text, ToolCall
 from treadle.models import ModelReply
 from treadle.models.fallback import FallbackModel
@@ -237,3 +243,53 @@ def test_the_agent_does_as_the_model_says_unless_it_is_told_otherwise():
 def test_a_mode_that_does_not_exist_is_refused():
     with pytest.raises(Misuse, match="output_mode"):
         Agent(ScriptedModel([]), output=Answer, output_mode="json")
+
+
+# The journal
+
+
+@pytest.mark.parametrize("mode", ["native", "tool", "prompted"])
+@pytest.mark.parametrize(
+    ("kind", "json", "value"),
+    [
+        (Answer, {"value": 42}, Answer(value=42)),
+        (Point, {"x": 1, "y": 2}, Point(1, 2)),
+        (list[Point], [{"x": 1, "y": 2}], [Point(1, 2)]),
+        (Decimal, "12345678901234567890.12", Decimal("12345678901234567890.12")),
+        (date, "2026-11-21", date(2026, 11, 21)),
+    ],
+)
+def test_an_answer_of_any_type_is_journaled_as_json_and_read_back_as_its_type(tmp_path, mode, kind, json, value):
+    """Regression: an answer that was a Pydantic model could not be stored, and one read back was a dict."""
+
+    async def work():
+        async with SqliteJournal(tmp_path / "runs.db") as journal:
+            agent = Agent(ScriptedModel([encode(json).decode()]), output=kind, output_mode=mode, journal=journal)
+            result = await agent.run("go")
+            stored = await journal.read(result.run_id)
+            return result, stored, await agent.resume(result.run_id)
+
+    result, stored, again = asyncio.run(work())
+    assert (result.output, type(result.output)) == (value, type(value))
+    assert (again.output, type(again.output)) == (value, type(value))
+    assert stored[-1].output == json
+    assert fold_all(result.events) == fold_all(stored)
+
+
+def test_a_stored_answer_that_no_longer_fits_its_type_is_returned_as_json(tmp_path):
+    class Stricter(BaseModel):
+        value: int
+        unit: str
+
+    async def work():
+        async with SqliteJournal(tmp_path / "runs.db") as journal:
+            result = await Agent(ScriptedModel(['{"value": 42}']), output=Answer, journal=journal).run("go")
+            return await Agent(ScriptedModel([]), output=Stricter, journal=journal).resume(result.run_id)
+
+    assert asyncio.run(work()).output == {"value": 42}
+
+
+def test_an_answer_that_is_no_number_is_kept_by_the_value_and_is_null_in_the_journal():
+    result = Agent(ScriptedModel(["NaN"]), output=float).run_sync("go")
+    assert math.isnan(result.output)
+    assert result.events[-1].output is None

@@ -320,7 +320,7 @@ class Agent:
         events = await self._events_of(run)
         state = fold_all(events)
         if state.phase == "finished":
-            return result_of(state, None, events)
+            return Run(self._config, state=state).result_after(events)
         if conversation is not None:
             conversation.begin(conversation_part(history(state, result_of(state).stop)))
         sub_runs = run.sub_runs if isinstance(run, RunResult) else None
@@ -417,7 +417,7 @@ class Agent:
             await drive(run)
         finally:
             run.release()
-        result = result_of(run.state, run.error, [*earlier, *run.events], run.sub_runs)
+        result = run.result_after(earlier)
         if run.state.on_limit == "raise" and result.stop.reason in LIMIT_REASONS:
             result.require()
         return result

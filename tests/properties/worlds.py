@@ -52,6 +52,7 @@ from treadle.models import (
     ToolCallDelta,
     ToolCallStarted,
 )
+from treadle.models.port import OutputMode
 
 
 def examples(count: int, *, shrink: bool = True) -> settings:
@@ -138,7 +139,7 @@ class Player:
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         self.requests.append(request)
         self.sent.append(list(request.messages))
-        turn = self.script[request.step] if request.step < len(self.script) else Says("that is all")
+        turn = self.script[request.step] if request.step < len(self.script) else Says('{"n": 4}')
         await asyncio.sleep(0)
         if isinstance(turn, Breaks):
             failures = self.failed[request.step] = self.failed.get(request.step, 0) + 1
@@ -184,7 +185,7 @@ ARGUMENTS = ("{}", '{"n": 1}', '{"n": 2}', "", '{"n": "x"}', '{"n": 1', "null", 
 def call_lists(names: tuple[str, ...]) -> st.SearchStrategy[tuple[tuple[str, str, str], ...]]:
     call = st.tuples(
         st.sampled_from(["", "a", "b", "c", "c_1"]),
-        st.sampled_from((*names, "no_such_tool", "")),
+        st.sampled_from((*names, "no_such_tool", "", "final_answer")),
         st.sampled_from(ARGUMENTS),
     )
     return st.lists(call, max_size=4).map(tuple)
@@ -259,6 +260,13 @@ async def _other_request(context: Any) -> StepSettings | None:
     return StepSettings(instructions="", tool_choice="required", settings=ModelSettings(temperature=0.5))
 
 
+@dataclass
+class Answer:
+    """The type that a run may be asked for."""
+
+    n: int
+
+
 PREPARES: tuple[Any, ...] = (None, None, None, _other_messages, _other_request)
 
 
@@ -276,6 +284,7 @@ class Setup:
     instructions: str | None = None
     on_interrupted: str = "ask"
     pieces: str = "none"
+    output_mode: OutputMode | None = None
 
     def agent(self, player: Player, journal: Journal | None = None, tools: Any = TOOLS) -> Agent:
         stop_when: Condition | None = CONDITIONS[self.stop_when]
@@ -290,6 +299,8 @@ class Setup:
             journal=journal,
             retries=Retries(attempts=2, base=0.0),
             on_interrupted=self.on_interrupted,  # type: ignore[arg-type]
+            output=None if self.output_mode is None else Answer,
+            output_mode=self.output_mode,
         )
 
     def player(self) -> Player:
@@ -309,6 +320,7 @@ def setups(names: tuple[str, ...] = NAMES, max_size: int = 6) -> st.SearchStrate
         instructions=st.sampled_from([None, "Be good."]),
         on_interrupted=st.sampled_from(["ask", "tell"]),
         pieces=st.sampled_from(["none", "at once", "slow", "slow"]),
+        output_mode=st.sampled_from([None, None, None, "tool", "prompted"]),
     )
 
 

@@ -114,7 +114,8 @@ class Output:
         name: the type's name.
         mode: how the model is asked for it.
         schema: the JSON Schema that the reply's text must satisfy; None if the answer comes as a call of `tool`.
-        read: makes a value of it from a reply; raises ValueError with what is wrong.
+        read: makes a value of it from a reply, and the JSON that the value was read from; raises ValueError with what
+            is wrong.
         instructions: what the model is told about it.
         tool: the final tool, with mode "tool".
     """
@@ -122,7 +123,7 @@ class Output:
     name: str
     mode: OutputMode
     schema: Json | None
-    read: Callable[[AssistantMessage], Any]
+    read: Callable[[AssistantMessage], tuple[Any, Any]]
     instructions: str
     tool: ToolSpec | None = None
 

@@ -10,10 +10,12 @@ from collections.abc import Collection
 from typing import Any
 
 import msgspec
+from jiter import from_json
 
 from treadle.drivers.configuration import Output
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import AssistantMessage, AssistantPart, Finish, Json, Text, ToolCall, ToolSpec
+from treadle.kernel.state import RunState
 from treadle.models.port import OutputMode
 from treadle.tools.arguments import schema_of
 
@@ -59,10 +61,26 @@ def output_type(output: Any, mode: OutputMode = "prompted", taken: Collection[st
             f"Schema:\n{msgspec.json.encode(schema).decode()}"
         )
 
-    def read(message: AssistantMessage) -> Any:
+    def read(message: AssistantMessage) -> tuple[Any, Any]:
         return _validated(adapter, _answer(message, mode), wrapped, wanted)
 
     return Output(name, mode, schema if mode != "tool" else None, read, instructions, tool if mode == "tool" else None)
+
+
+def typed_output(output: Output | None, state: RunState) -> Any:
+    """The answer of a run as a value of its type, read anew from the reply that gave it: the journal holds JSON only.
+
+    Where the reply no longer fits, because the type has changed since, it is that JSON.
+    """
+    stop = state.stop
+    if output is None or stop is None or stop.reason == "external_tool" or state.handed_on:
+        return state.output
+    if state.output is None and stop.reason != "answered":
+        return None
+    try:
+        return output.read(state.steps[-1].message or AssistantMessage())[0]
+    except ValueError:
+        return state.output
 
 
 def handed_in(message: AssistantMessage, finish: Finish, tool: str) -> tuple[AssistantMessage, Finish]:
@@ -96,13 +114,15 @@ def _answer(message: AssistantMessage, mode: OutputMode) -> str:
     return texts[-1] if mode == "tool" and texts else "".join(texts)
 
 
-def _validated(adapter: Any, text: str, wrapped: bool, wanted: str) -> Any:
-    """The value in `text`. Raises ValueError, in words for the model, if there is none."""
+def _validated(adapter: Any, text: str, wrapped: bool, wanted: str) -> tuple[Any, Any]:
+    """The value in `text`, and its JSON. Raises ValueError, in words for the model, if there is none."""
     from pydantic import ValidationError
 
     found = json_in(text)
+    json = _unwrapped(found) if wrapped else found.encode()
     try:
-        return adapter.validate_json(_unwrapped(found) if wrapped else found)
+        # What is not a number goes into a journal as null; the value keeps it.
+        return adapter.validate_json(json), msgspec.json.decode(msgspec.json.encode(from_json(json)))
     except ValidationError as error:
         faults = "; ".join(
             f"{'.'.join(map(str, fault['loc'])) or 'the whole'}: {fault['msg']}" for fault in error.errors()[:5]
@@ -110,13 +130,13 @@ def _validated(adapter: Any, text: str, wrapped: bool, wanted: str) -> Any:
         raise ValueError(f"{faults}. {wanted}") from error
 
 
-def _unwrapped(text: str) -> str | bytes:
+def _unwrapped(text: str) -> bytes:
     """The JSON inside the object that was asked for; `text` itself where there is no such object."""
     try:
         value = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     except (msgspec.DecodeError, msgspec.ValidationError):
-        return text
-    return bytes(value[WRAPPED]) if value.keys() == {WRAPPED} else text
+        return text.encode()
+    return bytes(value[WRAPPED]) if value.keys() == {WRAPPED} else text.encode()
 
 
 def json_in(text: str) -> str:

@@ -32,7 +32,7 @@ from msgspec.structs import replace
 from treadle.drivers.budget import capped, remaining
 from treadle.drivers.configuration import Configuration, StepSettings, price, require_price
 from treadle.drivers.lending import Amount
-from treadle.drivers.output import handed_in
+from treadle.drivers.output import handed_in, typed_output
 from treadle.drivers.partial import PartialArguments
 from treadle.journal import Journal, MemoryJournal
 from treadle.kernel.context import completed, distinct_ids, have_distinct_ids, instructed, storable
@@ -46,7 +46,7 @@ from treadle.kernel.step import CallRecord
 from treadle.kernel.stop import Limits
 from treadle.kernel.tokens import estimate_tokens
 from treadle.models.port import Model, ModelEvent, ModelReply, ModelRequest
-from treadle.result import RunResult, result_of
+from treadle.result import RunResult, result_of, with_output
 from treadle.tools import ToolOutput
 
 log = logging.getLogger("treadle")
@@ -362,7 +362,12 @@ class Run:
     @property
     def result(self) -> RunResult:
         """What has come of the run so far."""
-        return result_of(self.state, self.error, self._events, self._sub_runs)
+        return self.result_after()
+
+    def result_after(self, earlier: Sequence[Event] = ()) -> RunResult:
+        """What has come of the run so far, with the `earlier` events that this process has not added."""
+        found = result_of(self.state, self.error, [*earlier, *self._events], self._sub_runs)
+        return found if self.config.output is None else with_output(found, typed_output(self.config.output, self.state))
 
 
 def check_tool_choice(choice: str | None, names: Any, where: str) -> None:

@@ -28,7 +28,7 @@ from treadle.kernel.messages import Message, SystemMessage, UserMessage
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Awaited
 from treadle.kernel.stop import Limits
-from treadle.result import RunResult, result_of
+from treadle.result import RunResult
 from treadle.tools import Tool, ToolContext, ToolError, ToolOutput, tool
 
 
@@ -109,7 +109,7 @@ async def _carried(begin: Begin, context: ToolContext, messages: Callable[[Run],
         await drive(child)
     finally:
         give_back(child)
-    return _recorded(parent, context, result_of(child.state, child.error), final)
+    return _recorded(parent, context, child.result, final)
 
 
 async def _child(
@@ -128,10 +128,9 @@ async def _child(
             raise ToolError("the run has no step left that this agent could take; answer from what you have") from None
         link = Parent(parent.run_id, context.step, context.call_id)
         return begin.start(parent, run_id, link, messages(parent), limits, show)
-    state = fold_all(events)
-    if state.phase == "finished":
-        return result_of(state)
-    child = begin.take_up(parent, state, show)
+    child = begin.take_up(parent, fold_all(events), show)
+    if child.finished:
+        return child.result
     decided(child, parent.passed_down.pop(context.call_id, Decisions({}, {}, {})), None)
     return child
 
