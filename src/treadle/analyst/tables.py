@@ -7,6 +7,7 @@ parsed here and not by the engine, which would pass its numbers through floating
 
 import csv
 import json
+import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -19,7 +20,7 @@ from msgspec import Struct
 from treadle.analyst.catalog import Dimension, Measure, Source
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.session import Session
-from treadle.analyst.terms import call, literal
+from treadle.analyst.terms import call, literal, quoted
 from treadle.tools.errors import nearest
 
 if TYPE_CHECKING:
@@ -75,6 +76,15 @@ class Reader(Protocol):
 
 def open_table(session: Session, source: Source, demand: Demand) -> Table:
     """Returns the rows of `source` with the columns that `demand` needs."""
+    lowered: dict[str, str] = {}
+    for column in demand.columns:
+        if (other := lowered.setdefault(column.lower(), column)) != column:
+            raise AnalystError(
+                f"source {source.name!r}: the columns {other!r} and {column!r} differ only in case, so that they "
+                f"cannot be used together; rename one of them, such as in a view",
+                argument="source",
+                given=column,
+            )
     table = READERS[source.kind](session, source, demand)
     for column in demand.columns:
         if column not in table.columns:
@@ -123,8 +133,24 @@ def read_csv(session: Session, source: Source, demand: Demand) -> Table:
 
 def read_parquet(session: Session, source: Source, demand: Demand) -> Table:
     """Parquet files, with their own types."""
-    scan = _scan("read_parquet", [session.plain(file) for file in session.files[source.name]], {})
-    return Table(scan, _described(session, scan))
+    files = session.files[source.name]
+    types: dict[str, str] = {}
+    alike = True
+    for file in files:
+        found = _described(session, _scan("read_parquet", [session.plain(file)], {}))
+        types = types or found
+        alike = alike and found == types
+        for column in demand.columns:
+            # The engine would turn the values of later files into the first one's type, and round them.
+            if not _widens(found.get(column), types.get(column)):
+                raise AnalystError(
+                    f"source {source.name!r}: column {column!r} is {types[column]} in {files[0].name} and "
+                    f"{found[column]} in {file.name}; write both with one type, or declare them as two sources",
+                    argument="source",
+                    given=source.name,
+                )
+    scan = _scan("read_parquet", [session.plain(file) for file in files], {})
+    return Table(scan, types, whole=alike)
 
 
 def read_duckdb(session: Session, source: Source, demand: Demand) -> Table:
@@ -138,7 +164,15 @@ def read_duckdb(session: Session, source: Source, demand: Demand) -> Table:
         db=exp.to_identifier(parts[-2] if len(parts) > 1 else "main", quoted=True),
         catalog=exp.to_identifier(session.database(file), quoted=True),
     )
-    return Table(table, _described(session, table))
+    types = _described(session, table)
+    texts = [quoted(name) for name, kind in types.items() if kind == "VARCHAR"]
+    if not texts:
+        return Table(table, types)
+    # A column may be declared with a collation, which makes "a" and "A" one key and one filter value.
+    binary = exp.to_identifier("binary", quoted=True)
+    told = [exp.Alias(this=exp.Collate(this=text, expression=binary.copy()), alias=text.this.copy()) for text in texts]
+    rows = exp.select(exp.Star(replace=told)).from_(table)
+    return Table(rows.subquery("told_apart"), types)
 
 
 def read_sqlite(session: Session, source: Source, demand: Demand) -> Table:
@@ -226,6 +260,14 @@ def _scan(function: str, files: list[Path], options: Mapping[str, "exp.Expr"]) -
     return exp.Table(this=call(function, paths, *named))
 
 
+def _widens(kind: str | None, first: str | None) -> bool:
+    """Whether values of `kind` are the same values, or refused, where they become those of `first`."""
+    whole = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?")
+    if kind is None or first is None or kind == first:
+        return True
+    return bool(whole.fullmatch(kind) and whole.fullmatch(first))
+
+
 def _described(session: Session, relation: "exp.Expr") -> dict[str, str]:
     from sqlglot import exp
 
@@ -252,8 +294,11 @@ def _header(file: Path, source: Source) -> list[str]:
         raise AnalystError(f"source {source.name!r}: {file.name} cannot be read as {encoding} text: {error}") from error
     if not header:
         raise AnalystError(f"source {source.name!r}: {file.name} has no line of column names")
+    # What pandas writes before the first column, and SAP after the last one, has no name.
+    header = [name or f"column{at}" for at, name in enumerate(header, 1)]
+    lowered = [name.lower() for name in header]
     for name in header:
-        if header.count(name) > 1:
+        if lowered.count(name.lower()) > 1:
             raise AnalystError(f"source {source.name!r}: {file.name} has two columns called {name!r}")
     return header
 
@@ -286,20 +331,32 @@ def _records(file: Path, source: Source) -> Iterator[dict[str, Any]]:
         with _opener(file)("utf-8-sig") as lines:
             first = lines.read(1024).lstrip()[:1]
             lines.seek(0)
-            if first == "[":
-                records = json.load(lines, parse_float=str, parse_int=str, parse_constant=str)
-            else:
-                records = (
-                    json.loads(line, parse_float=str, parse_int=str, parse_constant=str)
-                    for line in lines
-                    if line.strip()
-                )
+            read = json.JSONDecoder(
+                parse_float=_shortest, parse_int=_shortest, parse_constant=str, object_pairs_hook=_object
+            ).decode
+            records = read(lines.read()) if first == "[" else (read(line) for line in lines if line.strip())
             for record in records:
                 if not isinstance(record, dict):
                     raise AnalystError(f"source {source.name!r}: {file.name} holds something other than objects")
                 yield record
     except (OSError, ValueError) as error:
         raise AnalystError(f"source {source.name!r}: {file.name} is not valid JSON: {error}") from error
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these names and values. Raises ValueError where a name stands twice: which value counts?"""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} stands twice in one object")
+    return found
+
+
+def _shortest(number: str) -> str:
+    """A number's spelling without what does not change it: 1001 for 1001.0, 0 for -0."""
+    if "." in number and "e" not in number.lower():
+        number = number.rstrip("0").rstrip(".")
+    return "0" if number == "-0" else number
 
 
 def _json_text(value: object) -> str | None:
@@ -318,5 +375,5 @@ def _sqlite_text(
                 raise AnalystError(f"source {source.name!r}: column {column!r} holds binary data")
             if isinstance(value, float):
                 floating.add(column)
-            texts.append(value if value is None or isinstance(value, str) else repr(value))
+            texts.append(value if value is None or isinstance(value, str) else _shortest(repr(value)))
         yield texts or [None]
