@@ -59,7 +59,9 @@ class Format(Struct, frozen=True):
 
         if not self.alpha:
             return text
-        return when(matches(text, r"\d+"), call("lpad", text, literal(self.alpha), literal("0")), text)
+        # Padding would cut off what is longer than the field.
+        fits = matches(text, rf"\d{{1,{self.alpha}}}")
+        return when(fits, call("lpad", text, literal(self.alpha), literal("0")), text)
 
 
 def parse_format(text: str) -> Format:

@@ -9,8 +9,8 @@ from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
-from treadle.analyst.amounts import Amount, Scale, amount_of, scale_for
-from treadle.analyst.catalog import Measure, Source
+from treadle.analyst.amounts import Amount, Scale, amount_of, decimals_of, scale_for
+from treadle.analyst.catalog import KeyType, Measure, Source
 from treadle.analyst.computed import computed
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.filters import Filter, Scalar
@@ -18,7 +18,7 @@ from treadle.analyst.formats import Format
 from treadle.analyst.keys import MOST_KEY_DECIMALS, Key, natural_type
 from treadle.analyst.session import Parameters, Session
 from treadle.analyst.tables import Demand, Table, open_table
-from treadle.analyst.terms import call, cast, compared, literal, named, quoted, within
+from treadle.analyst.terms import call, cast, compared, is_null, literal, matches, named, quoted, when, within
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -116,10 +116,7 @@ class Side:
         kind = self.table.columns[dimension.source_column]
         if key.type == "string":
             return key.format.apply(_as_text(column, kind))
-        if kind == "VARCHAR":
-            trimmed = call("trim", column)
-            column = call("nullif", trimmed, literal(""))
-        return cast(column, _ENGINE_TYPES[key.type])
+        return _typed(column, kind, key.type)
 
     def select(self, parameters: Parameters) -> "exp.Select":
         """Returns the rows: keys k0, k1 and on, a mark that the row is of this side, and the amounts."""
@@ -292,6 +289,32 @@ def build(session: Session, make: Callable[[], Statement]) -> None:
     raise AnalystError("the amounts could not be read exactly")
 
 
+def _typed(column: "exp.Expr", kind: str, type_: KeyType) -> "exp.Expr":
+    """The column as a type that it need not have: the same value, or an error, never a rounded one."""
+    text = _as_text(column, kind)
+    if kind == "VARCHAR":
+        text = call("nullif", call("trim", text), literal(""))
+    match type_:
+        case "integer" if natural_type(kind) != "integer":
+            return _spelled(text, r"[-+]?\d+(\.0*)?", _ENGINE_TYPES[type_])
+        case "decimal" if natural_type(kind) not in ("integer", "decimal"):
+            places = rf"[-+]?(\d+\.?|\d*\.\d{{1,{MOST_KEY_DECIMALS}}})0*"
+            return _spelled(text, places, _ENGINE_TYPES[type_])
+        case "date" | "timestamp" if kind == "VARCHAR":
+            # Text may name an offset from UTC, which a type without a time zone would leave out.
+            return cast(cast(text, "TIMESTAMPTZ"), _ENGINE_TYPES[type_])
+        case _:
+            return cast(text if kind == "VARCHAR" else column, _ENGINE_TYPES[type_])
+
+
+def _spelled(text: "exp.Expr", pattern: str, kind: str) -> "exp.Expr":
+    """The text as another type where it is of the pattern; else the engine raises an error that quotes it."""
+    from sqlglot import exp
+
+    right = exp.or_(is_null(text), matches(text, pattern))
+    return cast(when(right, text, exp.DPipe(this=text.copy(), expression=literal(" is no such value"))), kind)
+
+
 def _as_text(column: "exp.Expr", kind: str) -> "exp.Expr":
     """The column as text in its shortest form: 1001 for 1001.0, a day for its midnight."""
     from sqlglot import exp
@@ -301,8 +324,8 @@ def _as_text(column: "exp.Expr", kind: str) -> "exp.Expr":
     text: exp.Expr = cast(column, "VARCHAR")
     if kind.startswith(("DECIMAL", "DOUBLE", "FLOAT")):
         pattern, by = r"(\.\d*?)0+$", r"\1"
-        text = call("regexp_replace", text, literal(pattern), literal(by))
-        return call("rtrim", text, literal("."))
+        text = call("rtrim", call("regexp_replace", text, literal(pattern), literal(by)), literal("."))
+        return text if kind.startswith("DECIMAL") else call("regexp_replace", text, literal("^-0$"), literal("0"))
     if kind.startswith("TIMESTAMP"):
         return call("regexp_replace", text, literal(r" 00:00:00(\+00)?$"), literal(""))
     return text
@@ -323,7 +346,10 @@ def typed_value(key: Key, value: Scalar) -> object:
             case "integer":
                 return int(text)
             case "decimal":
-                return Decimal(text)
+                number = Decimal(text)
+                if not number.is_finite() or decimals_of(number) > MOST_KEY_DECIMALS:
+                    raise ValueError(text)
+                return number
             case "date":
                 return date.fromisoformat(text)
             case "timestamp":
