@@ -133,7 +133,7 @@ def _text(dialect: Dialect, value: "exp.Expr", key: Key, condition: Filter, para
             found = _compared(value, condition, [parameters.add(text) for text in texts])
         elif steps <= _SPELLED and not {"alpha", "fiscal_period"} <= steps:
             patterns = [pattern for text in texts for pattern in _patterns(text, steps)]
-            found = _alike(value, patterns, parameters)
+            found = _alike(dialect, value, patterns, parameters)
         else:
             return None
         return Narrowing(_or_missing(value, found, condition))
@@ -143,15 +143,17 @@ def _text(dialect: Dialect, value: "exp.Expr", key: Key, condition: Filter, para
         return Narrowing(_compared(binary, condition, [parameters.add(text) for text in texts]), True)
     if condition.op == "between" and steps <= {"trim", "fiscal_period"} and "fiscal_period" in steps:
         years = _years(*texts)
-        return Narrowing(_alike(value, [f"%{year}%" for year in years], parameters)) if years else None
+        return Narrowing(_alike(dialect, value, [f"%{year}%" for year in years], parameters)) if years else None
     return None
 
 
-def _alike(value: "exp.Expr", patterns: list[str], parameters: Parameters) -> "exp.Expr":
+def _alike(dialect: Dialect, value: "exp.Expr", patterns: list[str], parameters: Parameters) -> "exp.Expr":
     """Whether the text is like any of the patterns."""
     from sqlglot import exp
 
-    likes = [exp.Like(this=value.copy(), expression=parameters.add(pattern)) for pattern in dict.fromkeys(patterns)]
+    # PostgreSQL refuses LIKE on a column whose collation takes different texts for the same.
+    text = dialect.binary(exp.cast(value, "TEXT")) if dialect.postgres else value
+    likes = [exp.Like(this=text.copy(), expression=parameters.add(pattern)) for pattern in dict.fromkeys(patterns)]
     return exp.paren(exp.or_(*likes)) if likes else exp.false()
 
 

@@ -47,12 +47,20 @@ FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
 WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum"""
 
-# Text forms do not depend on the server's or the user's settings, and floats print as their shortest decimals.
-_SETTINGS = """\
+TEXT_FORMS = {
+    "TimeZone": "UTC",
+    "DateStyle": "ISO, YMD",
+    "IntervalStyle": "postgres",
+    "bytea_output": "hex",
+    "extra_float_digits": "1",
+    "lc_monetary": "C",
+}
+"""With these values print alike whatever server, user and environment say; floats as their shortest decimals."""
+
+_SETTINGS = f"""\
 SELECT set_config('statement_timeout', %s, true), set_config('lock_timeout', %s, true),
-       set_config('idle_in_transaction_session_timeout', %s, true), set_config('TimeZone', 'UTC', true),
-       set_config('DateStyle', 'ISO, YMD', true), set_config('extra_float_digits', '1', true),
-       set_config('lc_monetary', 'C', true)"""
+       set_config('idle_in_transaction_session_timeout', %s, true),
+       {", ".join(f"set_config('{name}', '{value}', true)" for name, value in TEXT_FORMS.items())}"""
 
 # What a failure to connect is told as: the client's own words may name the host, the user or the whole string.
 _CAUSES = (

@@ -1,8 +1,9 @@
 """Every other database: a connection through SQLAlchemy, for whatever engine it has a driver for.
 
 The statement is the one of `pushdown`, in the words that SQLGlot has for the database; names are quoted, values are
-bound. How a database is kept from being written to differs, so that no other statement than that SELECT, and what
-SQLAlchemy asks to describe the table, is ever sent; give it a user that may only read. Where it is comes from an
+bound. How a database is kept from being written to differs, so that no other statement than that SELECT, what
+SQLAlchemy asks to describe the table and, in PostgreSQL, the session's settings, is ever sent; give it a user that may
+only read. Where it is comes from an
 environment variable that holds a SQLAlchemy URL, nothing of which is ever put into an error.
 """
 
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from treadle.analyst.catalog import Source
 from treadle.analyst.dialect import Column, ColumnKind, Dialect
 from treadle.analyst.errors import AnalystError
+from treadle.analyst.postgres import TEXT_FORMS
 from treadle.analyst.pushdown import Groups, side_by_side
 from treadle.analyst.remote import Texts, connection_string
 from treadle.analyst.session import Parameters, Session
@@ -42,9 +44,8 @@ _GUARDS = {
     "postgres": (
         "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
         "SELECT set_config('statement_timeout', '{left}', true), set_config('lock_timeout', '{left}', true), "
-        "set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO, YMD', true), "
-        "set_config('extra_float_digits', '1', true), set_config('lc_monetary', 'C', true), "
-        "set_config('application_name', 'treadle', true)",
+        + "".join(f"set_config('{name}', '{value}', true), " for name, value in TEXT_FORMS.items())
+        + "set_config('application_name', 'treadle', true)",
     ),
 }
 
