@@ -327,12 +327,14 @@ class Session:
     def _stamp(self) -> list[tuple[Path, int, int]]:
         stamps = []
         for file in (file for files in self.files.values() for file in files):
-            try:
-                state = file.stat()
-            except OSError:
-                stamps.append((file, 0, -1))
-            else:
-                stamps.append((file, state.st_mtime_ns, state.st_size))
+            # What is written to a SQLite database may stand in its write-ahead log alone.
+            for part in (file, file.with_name(f"{file.name}-wal")):
+                try:
+                    state = part.stat()
+                except OSError:
+                    continue
+                if part == file or state.st_size:
+                    stamps.append((part, state.st_mtime_ns, state.st_size))
         return stamps
 
 
