@@ -45,10 +45,10 @@ test: ## set everything up and run the tests
 	$(call ready,test)
 	@$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal $(ARGS)
 
-test-peers: ## build a server of others, once, and run the loop against it
+test-peers: ## fetch and build what others made, once, and test against it
 	$(call ready,test)
 	@$(BIN)/python scripts/peers.py
-	@TREADLE_PEERS=1 $(BIN)/python -m pytest tests/peers $(ARGS)
+	@TREADLE_PEERS=1 $(BIN)/python -m pytest tests/peers tests/analyst/test_datacompy.py $(ARGS)
 
 check: ## formatting, lint, strict types, import contracts
 	$(call ready,lint)

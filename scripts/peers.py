@@ -1,11 +1,14 @@
-"""Builds an independent server to test against, once: llama.cpp's, and a model of made-up weights for it to serve.
+"""Fetches and builds, once, what others made and we test against: datacompy, and llama.cpp's server with a model.
 
     python scripts/peers.py
 
-The source is the one that the `llama-cpp-python` package ships; it is compiled without a web page, TLS or anything
-that is downloaded beside it, which takes ten minutes or so on two cores. All of it stays in .cache/peers: the server,
-the model, and what an interrupted build has compiled so far. It needs cmake, a C++ compiler and a package index;
-without the first two it says so and ends well, and the tests that need the server say that they were skipped.
+datacompy compares frames. It wants older versions of pandas and Polars than those that we test with, but works with
+ours as far as it is used; so it is installed in a place of its own, without what it asks for.
+
+The server's source is the one that the `llama-cpp-python` package ships; it is compiled without a web page, TLS or
+anything that is downloaded beside it, which takes ten minutes or so on two cores. All of it stays in .cache/peers: the
+server, the model, and what an interrupted build has compiled so far. It needs cmake, a C++ compiler and a package
+index; without the first two it says so and ends well, and the tests that need the server say that they were skipped.
 """
 
 import os
@@ -19,6 +22,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache" / "peers"
 LOG = CACHE / "build.log"
+DATACOMPY = ("datacompy==1.1.0", "ordered-set==4.1.0", "jinja2==3.1.6", "markupsafe")
+LIBRARY = CACHE / DATACOMPY[0]
 VERSION = "0.3.36"
 GGUF = "0.19.0"
 SERVER = CACHE / f"llama-server-{VERSION}"
@@ -52,6 +57,7 @@ def main() -> None:
     """Makes what is missing."""
     CACHE.mkdir(parents=True, exist_ok=True)
     LOG.write_text("", encoding="utf-8")
+    install(LIBRARY, "--no-deps", *DATACOMPY)
     if not SERVER.exists():
         if missing := lacking():
             say(f"no server to test against: {missing} is not installed, and llama.cpp is built with it")
@@ -108,14 +114,20 @@ def write_model() -> None:
     """Writes the model, with the `gguf` package in a place of its own."""
     say("writing a model of made-up weights …")
     packages = CACHE / f"gguf-{GGUF}"
-    if not packages.exists():
-        unfinished = CACHE / "gguf-unfinished"
-        shutil.rmtree(unfinished, ignore_errors=True)
-        run([sys.executable, "-m", "pip", "install", "--target", str(unfinished), f"gguf=={GGUF}"], "pip")
-        unfinished.rename(packages)
+    install(packages, f"gguf=={GGUF}")
     written = MODEL.with_suffix(".unfinished")
     run([sys.executable, str(WRITER), str(written)], "gguf", PYTHONPATH=str(packages))
     written.replace(MODEL)
+
+
+def install(packages: Path, *arguments: str) -> None:
+    """Installs packages into a folder of their own, which is there when all of them are in it."""
+    if packages.exists():
+        return
+    unfinished = packages.with_name(f"{packages.name}-unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    run([sys.executable, "-m", "pip", "install", "--target", str(unfinished), *arguments], "pip")
+    unfinished.rename(packages)
 
 
 def run(command: list[str], part: str, **environment: str) -> None:

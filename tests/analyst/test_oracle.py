@@ -126,7 +126,9 @@ def test_comparison_agrees_with_plain_python(a: Rows, b: Rows) -> None:
 @FEW
 @given(TABLES, TABLES)
 def test_turning_a_and_b_round_mirrors_the_result(a: Rows, b: Rows) -> None:
-    there, back = run(a, b).summary, run(b, a).summary
+    forth, again = run(a, b), run(b, a)
+    there, back = forth.summary, again.summary
+    assert by_key(forth) == {key: (y, x, -gap) for key, (x, y, gap) in by_key(again).items()}
     assert there.total_diff == -back.total_diff
     assert there.total_absolute_diff == back.total_absolute_diff
     assert (there.matches, there.missing_in_a, there.missing_in_b) == (
@@ -134,6 +136,11 @@ def test_turning_a_and_b_round_mirrors_the_result(a: Rows, b: Rows) -> None:
         back.missing_in_b,
         back.missing_in_a,
     )
+
+
+def by_key(found: Comparison) -> dict[tuple[Any, ...], tuple[Decimal | None, Decimal | None, Decimal]]:
+    """Both figures and the difference of each key."""
+    return {tuple(row.key.values()): (row.source_a_value, row.source_b_value, row.diff) for row in found.rows}
 
 
 @FEW
@@ -154,6 +161,65 @@ def test_splitting_an_amount_over_rows_changes_nothing(rows: Rows) -> None:
     found = run(rows, split).summary
     assert found.matches == found.total_rows
     assert found.total_absolute_diff == 0
+
+
+@FEW
+@given(TABLES, TABLES)
+def test_splitting_a_group_splits_its_figures(a: Rows, b: Rows) -> None:
+    """What a coarse comparison says of a key is what a finer one says of its parts together."""
+    coarse, fine = run(a, b, dimensions=["k"]), run(a, b, dimensions=["k", "l"])
+    sums: dict[Any, list[Fraction]] = defaultdict(lambda: [Fraction(0)] * 3)
+    rows: dict[Any, list[int]] = defaultdict(lambda: [0, 0])
+    for row in fine.rows:
+        parts = (row.source_a_value or 0, row.source_b_value or 0, row.diff)
+        sums[row.key["k"]] = [old + Fraction(new) for old, new in zip(sums[row.key["k"]], parts, strict=True)]
+        rows[row.key["k"]] = [rows[row.key["k"]][0] + row.rows_a, rows[row.key["k"]][1] + row.rows_b]
+    assert {row.key["k"]: [row.source_a_value or 0, row.source_b_value or 0, row.diff] for row in coarse.rows} == sums
+    assert {row.key["k"]: [row.rows_a, row.rows_b] for row in coarse.rows} == rows
+    assert coarse.summary.total_diff == fine.summary.total_diff
+    assert coarse.summary.total_absolute_diff <= fine.summary.total_absolute_diff
+
+
+def scaled(rows: Rows, factor: int) -> Rows:
+    return [(k, other, None if v is None else v * factor) for k, other, v in rows]
+
+
+@FEW
+@given(TABLES, TABLES, st.sampled_from([-1, 7, -1000, 10**12]))
+def test_scaling_both_sides_scales_the_differences_alone(a: Rows, b: Rows, factor: int) -> None:
+    """With thresholds of the same scale every class, percentage and order stays."""
+    size = abs(factor)
+    plain = run(a, b, tolerance=Decimal("0.01"), materiality=5000)
+    large = run(scaled(a, factor), scaled(b, factor), tolerance=Decimal("0.01") * size, materiality=5000 * size)
+    assert [(row.key, row.status, row.percentage_diff) for row in large.rows] == [
+        (row.key, row.status, row.percentage_diff) for row in plain.rows
+    ]
+    assert [row.diff for row in large.rows] == [row.diff * factor for row in plain.rows]
+    assert large.summary.total_diff == plain.summary.total_diff * factor
+    assert large.summary.total_absolute_diff == plain.summary.total_absolute_diff * size
+    assert (large.summary.match_rate, large.summary.total_status) == (
+        plain.summary.match_rate,
+        plain.summary.total_status,
+    )
+
+
+@FEW
+@given(TABLES, TABLES, TABLES)
+def test_the_same_rows_more_on_both_sides_change_no_difference(a: Rows, b: Rows, more: Rows) -> None:
+    plain, longer = by_key(run(a, b)), by_key(run(a + more, b + more))
+    gaps = {(k, other): Decimal(0) for k, other, _ in more} | {key: gap for key, (_, _, gap) in plain.items()}
+    assert {key: gap for key, (_, _, gap) in longer.items()} == gaps
+
+
+@FEW
+@given(TABLES, TABLES, st.sampled_from(["a", "0001", "", "zz"]))
+def test_a_filter_and_its_opposite_make_the_whole(a: Rows, b: Rows, value: str) -> None:
+    parts = [run(a, b, filters=[{"dimension": "k", "op": op, "value": value}], dimensions=["k", "l"])
+             for op in ("=", "!=")]  # fmt: skip
+    whole = run(a, b, dimensions=["k", "l"])
+    assert by_key(parts[0]) | by_key(parts[1]) == by_key(whole)
+    assert len(parts[0].rows) + len(parts[1].rows) == len(whole.rows)
+    assert sum(part.summary.total_diff for part in parts) == whole.summary.total_diff
 
 
 @FEW
