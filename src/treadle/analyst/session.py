@@ -7,6 +7,7 @@ expressions with bound values; there is no way in for SQL text. Neighbours: `tab
 read.
 """
 
+import re
 import tempfile
 import threading
 import time
@@ -305,7 +306,9 @@ class Session:
         except duckdb.ConversionException as error:
             raise AnalystError(f"a value is not what its column is declared to be: {_first_line(error)}") from error
         except duckdb.Error as error:
-            raise AnalystError(f"the engine could not read the data: {_first_line(error)}") from error
+            raise AnalystError(
+                _csv_fault(str(error)) or f"the engine could not read the data: {_first_line(error)}"
+            ) from error
 
     def _no_memory(self, message: str) -> NotEnoughMemory:
         if "max_temp_directory_size" not in message:
@@ -336,6 +339,16 @@ class Session:
                 if part == file or state.st_size:
                     stamps.append((part, state.st_mtime_ns, state.st_size))
         return stamps
+
+
+def _csv_fault(message: str) -> str:
+    """Which line of which file is wrong and how, out of what the engine says of a CSV file; empty if it is no such."""
+    line, file = re.search(r"CSV Error on Line: (\d+)", message), re.search(r"^\s*file = (.+)$", message, re.MULTILINE)
+    if line is None or file is None:
+        return ""
+    told = message[line.end() :].partition("Possible")[0].strip().splitlines()
+    shown = "; ".join(f"{part[:120]}…" if len(part) > 120 else part for part in told)
+    return f"{Path(file[1]).name}, line {line[1]}, cannot be read: {shown}"
 
 
 def _first_line(error: Exception) -> str:
