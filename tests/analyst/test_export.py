@@ -281,15 +281,41 @@ def test_the_page_is_whole_safe_and_readable(catalog: Catalog, tmp_path: Path) -
     assert "prefers-color-scheme: dark" in text
     assert '<script>alert("x")</script>' in seen.texts
     assert "\x07" not in text
-    assert len(seen.all("caption")) == len(seen.all("table")) > 1
+    assert len([table for table in seen.all("table") if table["aria-label"]]) == len(seen.all("table")) > 1
     assert all(head.get("scope") in ("col", "row") for head in seen.all("th"))
     ids = [attributes["id"] for _, attributes in seen.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
-    for drawing in seen.all("svg"):
-        assert drawing["role"] == "img"
+    drawings = [attributes for _, attributes in seen.tags if attributes.get("role") == "img"]
+    assert len(drawings) == 2
+    for drawing in drawings:
         assert set((drawing["aria-labelledby"] or "").split()) <= set(ids)
     assert len(seen.all("rect")) > len(found.top_differences) / 2
     assert any(f"{found.summary.total_diff:,f}".replace("-", "−") == one for one in seen.texts)
+
+
+def test_no_value_turns_the_figures_after_it_round(make: Make, tmp_path: Path) -> None:
+    """An override of the writing direction would show 123.45 as 54.321, in whatever sentence it stands."""
+    marks = "\u202a\u202b\u202d\u202e\u202c\u2066\u2067\u2068\u2069"
+    catalog = Catalog([make("a", [(f"x{marks}y", "123.45")]), make("b", [("z", "1.00")])], tmp_path)
+    text = page(written(catalog, tmp_path / "out.html"))
+    assert not set(marks) & set(text)
+    assert "x\ufffd" in text
+
+
+def test_the_figures_of_a_page_agree_with_each_other(make: Make, tmp_path: Path) -> None:
+    """The rate of matches is cut off everywhere, a small share is not shown as none, a zero has its decimals."""
+    rows = [(f"{at:03}", "100000.00") for at in range(60)]
+    other = [(key, "99999.00" if key in ("007", "008") else amount) for key, amount in rows]
+    catalog = Catalog([make("a", rows), make("b", other)], tmp_path)
+    found = written(catalog, tmp_path / "out.html")
+    seen = Page(page(found)).texts
+    assert "96.66" in seen
+    assert "96.67" not in seen
+    assert "< 0.01" in seen
+    zero = compare(catalog, CompareRequest(source_a="a", source_b="a"))
+    assert (str(zero.summary.total_diff), str(zero.summary.total_absolute_diff)) == ("0.00", "0.00")
+    assert {str(row.diff) for row in zero.rows} == {"0.00"}
+    assert "0.00" in Page(page(zero)).texts
 
 
 def test_a_page_without_rows_can_be_read_too(make: Make, tmp_path: Path) -> None:

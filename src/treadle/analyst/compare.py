@@ -7,7 +7,7 @@
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Self, get_args
+from typing import Any, Self, get_args
 
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -221,7 +221,7 @@ def _summary(session: Session, sides: Sequence[Side], pair: Pair, names: tuple[s
     a, b, d, state = together[0] if together else (None, None, None, None)
     figures = [trimmed(value, pair.places) for value in (a, b)]
     base = EXACT.abs(figures[0] or Decimal(0))
-    difference = trimmed(d or 0, pair.places) or trimmed(0, pair.places) or Decimal(0)
+    difference = _gap(d, pair.places)
     return Summary(
         total_rows=total,
         matches=found[0],
@@ -232,7 +232,7 @@ def _summary(session: Session, sides: Sequence[Side], pair: Pair, names: tuple[s
         total_source_a=figures[0],
         total_source_b=figures[1],
         total_diff=difference,
-        total_absolute_diff=trimmed(found[5], pair.places) or Decimal(0),
+        total_absolute_diff=_gap(found[5], pair.places),
         match_rate=found[0] * 10_000 // total / 100 if total else None,
         total_percentage_diff=_percentage(EXACT.abs(difference), base),
         total_status=state,
@@ -261,14 +261,14 @@ def _differences(
     found = []
     for row in session.run(statement.limit(limit)):
         a, b, d, state_, rows_a, rows_b = row[len(keys) :]
-        a, b, difference = (trimmed(value, pair.places) for value in (a, b, d))
-        absolute = (difference or Decimal(0)).copy_abs()
+        a, b, difference = trimmed(a, pair.places), trimmed(b, pair.places), _gap(d, pair.places)
+        absolute = difference.copy_abs()
         found.append(
             Difference(
                 key=dict(zip([key.name for key in keys], row, strict=False)),
                 source_a_value=a,
                 source_b_value=b,
-                diff=difference or absolute,
+                diff=difference,
                 absolute_diff=absolute,
                 percentage_diff=_percentage(absolute, EXACT.abs(a or Decimal(0))),
                 status=state_,
@@ -313,13 +313,19 @@ def _by_dimension(session: Session, column: str, pair: Pair, summary: Summary) -
             value=value,
             source_a_value=trimmed(a, pair.places) if additive else None,
             source_b_value=trimmed(b, pair.places) if additive else None,
-            absolute_diff=trimmed(total, pair.places) or Decimal(0),
+            absolute_diff=_gap(total, pair.places),
             differences=count,
             rows=rows,
             share=_percentage(Decimal(total), summary.total_absolute_diff) or 0.0,
         )
         for value, a, b, total, count, rows in found[:_PARTS]
     ]
+
+
+def _gap(value: Any, places: int) -> Decimal:
+    """A difference with its decimals, also where there is none: 0.00."""
+    found = trimmed(value or 0, places)
+    return Decimal(0) if found is None else found
 
 
 def _percentage(part: Decimal, whole: Decimal) -> float | None:

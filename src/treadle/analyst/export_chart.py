@@ -24,7 +24,8 @@ _COLOURS = {
     "missing_in_a": "var(--missing)",
     "missing_in_b": "var(--missing)",
 }
-_WIDTH, _LABELS, _VALUES, _ROW, _MOST = 900, 280, 150, 24, 15
+_WIDTH, _MOST = 1000, 15
+_HALF = _WIDTH / 2
 
 
 def classes_chart(total: Summary, number: int, shown: Callable[[object], str]) -> str:
@@ -44,16 +45,20 @@ def classes_chart(total: Summary, number: int, shown: Callable[[object], str]) -
         if count:
             # A class that has a key at all is seen.
             pieces.append(
-                f'<rect x="{min(at, _WIDTH - 2):.1f}" y="0" width="{max(width, 2):.1f}" height="18" '
-                f'fill="{_COLOURS[name]}" stroke="var(--paper)"><title>{shown(f"{label}: {count:,}")}</title></rect>'
+                f'<rect x="{min(at, _WIDTH - 3):.1f}" y="0" width="{max(width, 3):.1f}" height="10" '
+                f'fill="{_COLOURS[name]}" stroke="var(--paper)" vector-effect="non-scaling-stroke">'
+                f"<title>{shown(f'{label}: {count:,}')}</title></rect>"
             )
         at += width
     described = ", ".join(f"{getattr(total, field):,} {label}" for _, field, label in CLASSES)
-    return _drawing(f"c{number}", "Keys by class", described, 18, "".join(pieces), shown)
+    drawing = f'<div class="classes">{_drawing("".join(pieces))}</div>'
+    return _figure(f"c{number}", "Keys by class", described, drawing, shown)
 
 
 def differences_chart(found: Comparison, number: int, shown: Callable[[object], str]) -> str:
     """Returns the largest differences as bars, to the right where A is higher, to the left where B is.
+
+    Labels and figures are text of the page, so that they stay readable however narrow it is; only bars are stretched.
 
     Args:
         found: the comparison.
@@ -64,39 +69,35 @@ def differences_chart(found: Comparison, number: int, shown: Callable[[object], 
     if not listed:
         return ""
     largest = max(one.absolute_diff for one in listed)
-    half = (_WIDTH - _LABELS - _VALUES) / 2
-    middle = _LABELS + half
-    bars = [_bar(one, at * _ROW, middle, half, largest, shown) for at, one in enumerate(listed)]
-    height = len(listed) * _ROW
-    axis = f'<line x1="{middle:.1f}" y1="0" x2="{middle:.1f}" y2="{height}" stroke="var(--faint)"/>'
-    title = f"The {len(listed)} largest differences, A − B"
+    bars = "".join(_bar(one, largest, shown) for one in listed)
+    ends = '<span></span><span></span><span class="ends"><span>← B higher</span><span>A higher →</span></span>'
+    unit = f", in {found.unit}" if found.unit else ""
+    title = f"The {len(listed)} largest differences, A − B{unit}" if len(listed) > 1 else f"The difference, A − B{unit}"
     described = "; ".join(f"{_label(one)}: {one.diff:,f}" for one in listed)
-    return _drawing(f"d{number}", title, described, height, "".join(bars) + axis, shown)
+    return _figure(f"d{number}", title, described, f'<div class="bars">{bars}{ends}</div>', shown)
 
 
-def _bar(
-    one: Difference, top: int, middle: float, half: float, largest: Decimal, shown: Callable[[object], str]
-) -> str:
-    width = max(float(one.absolute_diff / largest) * half, 1.0)
-    left = middle if one.diff > 0 else middle - width
+def _bar(one: Difference, largest: Decimal, shown: Callable[[object], str]) -> str:
+    width = max(float(one.absolute_diff / largest) * _HALF, 3.0)
+    left = _HALF if one.diff > 0 else _HALF - width
     label = _label(one)
-    short = label if len(label) <= 38 else f"{label[:37]}…"
     value = f"{one.diff:,f}".replace("-", "−")
-    return (
-        f"<g><title>{shown(f'{label}: {value}, {one.status}')}</title>"
-        f'<text x="{_LABELS - 8}" y="{top + 16}" text-anchor="end">{shown(short)}</text>'
-        f'<rect x="{left:.1f}" y="{top + 4}" width="{width:.1f}" height="{_ROW - 8}" fill="{_COLOURS[one.status]}"/>'
-        f'<text x="{_WIDTH}" y="{top + 16}" text-anchor="end">{shown(value)}</text></g>'
-    )
+    bar = f'<rect x="{left:.1f}" y="0" width="{width:.1f}" height="10" fill="{_COLOURS[one.status]}"/>'
+    axis = f'<line x1="{_HALF}" y1="0" x2="{_HALF}" y2="10" stroke="var(--faint)" vector-effect="non-scaling-stroke"/>'
+    title = shown(f"{label}: {value}, {one.status.replace('_', ' ')}")
+    return f'<bdi title="{title}">{shown(label)}</bdi><span class="n">{shown(value)}</span>{_drawing(bar + axis)}'
 
 
 def _label(one: Difference) -> str:
     return ", ".join("(none)" if value is None else str(value) for value in one.key.values())
 
 
-def _drawing(name: str, title: str, described: str, height: int, body: str, shown: Callable[[object], str]) -> str:
+def _drawing(body: str) -> str:
+    return f'<svg viewBox="0 0 {_WIDTH} 10" preserveAspectRatio="none" aria-hidden="true">{body}</svg>'
+
+
+def _figure(name: str, title: str, described: str, body: str, shown: Callable[[object], str]) -> str:
     return (
-        f'<h3 class="faint" id="{name}h">{shown(title)}</h3><svg viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" '
-        f'height="{height}" role="img" aria-labelledby="{name}h {name}d"><desc id="{name}d">{shown(described)}</desc>'
-        f"{body}</svg>\n"
+        f'<h3 id="{name}h">{shown(title)}</h3><div role="img" aria-labelledby="{name}h {name}d">'
+        f'<span hidden id="{name}d">{shown(described)}</span>{body}</div>\n'
     )

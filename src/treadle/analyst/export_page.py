@@ -19,25 +19,44 @@ _STYLE = """
   --stripe: #1d2024; --match: #69db7c; --minor: #ffa94d; --major: #ff8787; --missing: #b197fc; --bar: #74a9e8; } }
 * { box-sizing: border-box }
 body { margin: 0 auto; padding: 1.5rem; max-width: 72rem; background: var(--paper); color: var(--ink);
-  font: 16px/1.5 system-ui, sans-serif }
-h1 { font-size: 1.5rem; margin: 0 } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem }
+  font: 16px/1.5 system-ui, sans-serif; overflow-wrap: anywhere }
+h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 } h2 { font-size: 1.2rem; margin: 2rem 0 .5rem }
+h3 { font-size: 1rem; font-weight: 600; color: var(--faint); margin: 1.75rem 0 .4rem; break-after: avoid }
 p { max-width: 60rem } .faint { color: var(--faint) }
-.warnings { border-left: 4px solid var(--minor); padding: .1rem 0 .1rem 1rem; margin: 1rem 0 }
+.warnings { border-left: 4px solid var(--minor); padding: 0 0 0 .25rem; margin: 1rem 0 }
+.warnings ul { margin: 0; padding: .25rem 0 .25rem 1.5rem }
 .scroll { overflow-x: auto } .scroll:focus { outline: 2px solid var(--bar) }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
-caption { text-align: left; color: var(--faint); padding: .25rem 0 }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top }
-thead th { border-bottom: 2px solid var(--faint) } tbody tr:nth-child(even) { background: var(--stripe) }
-tbody th { font-weight: normal } tfoot th, tfoot td { font-weight: 600; border-top: 2px solid var(--faint) }
-.n { text-align: right; white-space: nowrap } .match { color: var(--match) } .minor_diff { color: var(--minor) }
-.major_diff { color: var(--major) } .missing_in_a, .missing_in_b { color: var(--missing) }
-svg { display: block; max-width: 100%; height: auto } svg text { fill: var(--ink); font: 13px system-ui, sans-serif }
-@media print { body { max-width: none; padding: 0 } .scroll { overflow: visible } }
+thead th { border-bottom: 2px solid var(--faint); vertical-align: bottom } tr { break-inside: avoid }
+tbody tr:nth-child(even) { background: var(--stripe) } tbody th { font-weight: normal }
+tfoot th, tfoot td { font-weight: 600; border-top: 2px solid var(--faint) }
+table { overflow-wrap: normal } .k > span, thead span { display: inline-block; width: max-content; max-width: 20rem;
+  overflow-wrap: anywhere } thead .n > span { max-width: 11rem }
+.n { text-align: right } td.n, .bars .n, .s { white-space: nowrap } td.w { min-width: 15rem; font-weight: normal }
+.match { color: var(--match) } .minor_diff { color: var(--minor) } .major_diff { color: var(--major) }
+.missing_in_a, .missing_in_b { color: var(--missing) }
+.classes { margin-bottom: .5rem } svg { display: block; width: 100%; height: 1rem }
+.bars { display: grid; grid: auto-flow dense / fit-content(40%) minmax(8rem, 1fr) max-content; gap: .3rem .8rem;
+  align-items: center; font-size: .875rem; font-variant-numeric: tabular-nums }
+.bars > bdi { grid-column: 1; overflow: hidden; text-overflow: ellipsis; white-space: nowrap }
+.bars > .n { grid-column: 3 } .bars > svg, .ends { grid-column: 2 }
+.ends { display: flex; justify-content: space-between; color: var(--faint) }
+@media (max-width: 40rem) { body { padding: 1rem } .bars { grid-template-columns: minmax(0, 1fr) max-content }
+  .bars > .n { grid-column: 2 } .bars > svg, .ends { grid-column: 1 / 3; margin-bottom: .4rem } }
+@media print { :root { color-scheme: light; --paper: #fff; --ink: #000; --faint: #555; --line: #ccc; --stripe: #fff;
+    --match: #2b8a3e; --minor: #b35c00; --major: #c92a2a; --missing: #5f3dc4 }
+  @page { size: landscape; margin: 12mm } body { max-width: none; padding: 0; font-size: 10pt }
+  .scroll { overflow: visible } table { font-size: 8.5pt; overflow-wrap: anywhere } tfoot { display: table-row-group }
+  th, td { padding: .15rem .3rem } td.w { min-width: 8rem }
+  .k > span { max-width: 11rem } thead .n > span { max-width: 7rem } }
 """
 
 # Characters that a page may not hold, or that could not be seen in it.
 _UNSEEN = {code: "\ufffd" for code in (*range(9), 11, 12, *range(14, 32), *range(127, 160), 0xFFFE, 0xFFFF)}
 _UNSEEN |= dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
+# Marks that turn the writing direction would show the figures after them backwards.
+_UNSEEN |= dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
 
 
 def page(found: Comparison) -> str:
@@ -90,12 +109,14 @@ def _measure(found: Comparison, number: int) -> str:
 
 def _classes(found: Comparison) -> str:
     total = found.summary
-    rows = [
-        [f'<span class="{name}">{shown(label)}</span>', f"{count:,}", _share(count, total.total_rows)]
-        for name, label, count in ((name, label, getattr(total, field)) for name, field, label in CLASSES)
-    ]
+    rows = []
+    for name, field, label in CLASSES:
+        count = getattr(total, field)
+        # The rate of matches is cut off, not rounded: all but one of many keys are not 100 %.
+        share = total.match_rate if name == "match" else _share(count, total.total_rows)
+        rows.append([f'<span class="{name}">{shown(label)}</span>', f"{count:,}", _percentage(share)])
     foot = ["all", f"{total.total_rows:,}", ""]
-    return _table("Keys by class", ["class", "keys", "% of keys"], rows, foot, figures=2)
+    return _table("", ["class", "keys", "% of keys"], rows, foot, figures=2)
 
 
 def _differences(found: Comparison) -> str:
@@ -114,9 +135,11 @@ def _differences(found: Comparison) -> str:
     foot = ["total", *([""] * (len(found.dimensions) - 1)), *totals, _percentage(total.total_percentage_diff), state,
             shown(total.total_reason)]  # fmt: skip
     if not found.dimensions:
-        heads, rows = ["", *heads], [["all", *row] for row in rows]
-    caption = f"The {count:,} largest of {total.differences:,} differences; the total is over all keys"
-    return _table(caption, [*heads, "status", "why"], rows, foot, figures=4, words=2)
+        heads, rows = ["", *heads], []
+    every = f"The {count:,} largest of {total.differences:,} differences" if total.differences > count else (
+        f"All {count:,} differences" if count else "No differences")  # fmt: skip
+    title = f"{every}; the total is over all keys" if found.dimensions else "The totals"
+    return _table(title, [*heads, "status", "why"], rows, foot, figures=4, words=2)
 
 
 def _parts(found: Comparison) -> str:
@@ -126,7 +149,7 @@ def _parts(found: Comparison) -> str:
 def _part(name: str, parts: Sequence[Part]) -> str:
     rows = [
         [_isolated(part.value), _amount(part.source_a_value), _amount(part.source_b_value),
-         _amount(part.absolute_diff), f"{part.share:,.2f}", f"{part.differences:,}", f"{part.rows:,}"]
+         _amount(part.absolute_diff), _percentage(part.share), f"{part.differences:,}", f"{part.rows:,}"]
         for part in parts
     ]  # fmt: skip
     heads = [name, "A", "B", "|A − B|", "% of all differences", "keys that differ", "keys"]
@@ -134,7 +157,7 @@ def _part(name: str, parts: Sequence[Part]) -> str:
 
 
 def _table(
-    caption: str,
+    title: str,
     heads: Sequence[str],
     rows: Iterable[Sequence[str]],
     foot: Sequence[str],
@@ -144,11 +167,11 @@ def _table(
 ) -> str:
     """A table whose cells are HTML already; before its last `words` columns stand `figures` columns of numbers."""
     first = len(heads) - figures - words
-    numeric = range(first, first + figures)
+    kinds = ["k"] * first + ["n"] * figures + ["s", "w"][:words]
 
     def cell(at: int, text: str, tag: str = "td", scope: str = "") -> str:
-        kind = ' class="n"' if at in numeric else ""
-        return f"<{tag}{scope}{kind}>{text}</{tag}>"
+        inner = f"<span>{text}</span>" if tag == "th" or kinds[at] == "k" else text
+        return f'<{tag}{scope} class="{kinds[at]}">{inner}</{tag}>'
 
     def row(cells: Sequence[str]) -> str:
         rest = [cell(at, text) for at, text in enumerate(cells) if at]
@@ -158,9 +181,11 @@ def _table(
     head = "".join(cell(at, shown(text), "th", ' scope="col"') for at, text in enumerate(heads))
     body = "\n".join(row(cells) for cells in rows)
     end = f"<tfoot>{row(foot)}</tfoot>" if foot else ""
+    label = shown(title or heads[0])
+    heading = f"<h3>{shown(title)}</h3>" if title else ""
     return (
-        f'<div class="scroll" role="region" aria-label="{shown(caption)}" tabindex="0"><table>'
-        f"<caption>{shown(caption)}</caption><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody>{end}</table></div>\n"
+        f'{heading}<div class="scroll" role="region" aria-label="{label}" tabindex="0"><table aria-label="{label}">'
+        f"<thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody>{end}</table></div>\n"
     )
 
 
@@ -169,8 +194,10 @@ def _amount(value: Decimal | None) -> str:
 
 
 def _percentage(value: float | None) -> str:
+    if value is not None and 0 < value < 0.005:
+        return "&lt; 0.01"
     return "" if value is None else f"{value:,.2f}"
 
 
-def _share(part: int, whole: int) -> str:
-    return f"{part * 100 / whole:,.2f}" if whole else ""
+def _share(part: int, whole: int) -> float | None:
+    return part * 100 / whole if whole else None
