@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from treadle.analyst import (
@@ -35,7 +35,8 @@ AMOUNTS = (
         ]
     )
 )
-TABLES = st.lists(st.tuples(KEYS, KEYS, AMOUNTS), max_size=12)
+# A row that stands twice is added up twice.
+TABLES = st.lists(st.tuples(KEYS, KEYS, AMOUNTS), max_size=12).map(lambda rows: rows + rows[-1:])
 COLUMNS = ("k", "l", "v")
 QUICK = Bounds(threads=1)
 FEW = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -83,8 +84,15 @@ def expected_status(in_a: bool, in_b: bool, a: Fraction, b: Fraction) -> str:
     return "minor_diff" if gap < 5000 and gap < abs(a) / 100 else "major_diff"
 
 
+def at_thresholds(*pairs: tuple[str, str]) -> tuple[Rows, Rows]:
+    rows: list[Rows] = [[(str(at), None, Decimal(pair[side])) for at, pair in enumerate(pairs)] for side in (0, 1)]
+    return rows[0], rows[1]
+
+
 @FEW
 @given(TABLES, TABLES)
+@example(*at_thresholds(("100.00", "99.00"), ("100.00", "99.01"), ("-100.00", "-101.00"), ("100.00", "99.99")))
+@example(*at_thresholds(("500000.00", "495000.00"), ("600000.00", "595000.01"), ("0.00", "0.01"), ("0.00", "0.02")))
 def test_comparison_agrees_with_plain_python(a: Rows, b: Rows) -> None:
     found = run(a, b, dimensions=["k", "l"])
     left, right = figures(a), figures(b)

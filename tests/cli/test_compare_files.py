@@ -77,7 +77,40 @@ def test_no_digit_is_cut_at_a_narrow_terminal(treadle: Any) -> None:
         shown = at_terminal(treadle, [*MAIN], COLUMNS=columns, NO_COLOR="1")
         assert "67,562,771.36" in shown
         assert ("62.7 %" in shown.split("where")[0]) is (columns == "200")
+        assert ("██▎" in shown.split("total")[0]) is (columns != "30")
         assert "\x1b[3" not in shown
+
+
+LONG = """
+sources:
+  a: {kind: csv, path: a.csv, dimensions: {name: {}}, measures: {amount: {}}}
+  b: {kind: csv, path: b.csv, dimensions: {name: {}}, measures: {amount: {}}}
+"""
+
+
+def test_long_names_are_cut_in_the_middle_and_figures_nowhere(treadle: Any) -> None:
+    names = [f"Gesellschaft für Beteiligungen und Verwaltungen aller Art Nummer {at}" for at in range(3)]
+    for name, factor in (("a", 1), ("b", 2)):
+        rows = "".join(f"{key},{factor * 1234567.45 * (at + 1):.2f}\n" for at, key in enumerate(names))
+        (treadle.folder / f"{name}.csv").write_text(f"name,amount\n{rows}", encoding="utf-8")
+    (treadle.folder / "sources.yaml").write_text(LONG)
+    shown = at_terminal(treadle, ["compare", "a", "b", "--sources", "sources.yaml"], COLUMNS="100", NO_COLOR="1")
+    table = [line for line in shown.splitlines() if "…" in line]
+    assert [line.split()[-4] for line in table] == ["█████", "███▍", "█▋"]
+    for at, line in enumerate(reversed(table)):
+        assert f" {at} " in line
+        assert f"{1234567.45 * (at + 1):,.2f}  {2 * 1234567.45 * (at + 1):,.2f}" in line
+    assert max(map(len, shown.splitlines())) <= 100
+    assert names[2] in treadle("compare", "a", "b", "--sources", "sources.yaml").out
+
+
+def test_no_name_turns_the_line_round(treadle: Any) -> None:
+    for name in "ab":
+        (treadle.folder / f"{name}.csv").write_text(f"name,amount\nx\u202ey,{ord(name)}.00\n", encoding="utf-8")
+    (treadle.folder / "sources.yaml").write_text(LONG)
+    done = treadle("compare", "a", "b", "--sources", "sources.yaml")
+    assert "\u202e" not in done.out
+    assert "xy" in done.out
 
 
 def at_terminal(treadle: Any, arguments: list[str], **environment: str) -> str:

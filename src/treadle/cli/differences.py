@@ -1,7 +1,8 @@
 """A comparison on the terminal: the differences with a bar for how much of them each carries, and what they say."""
 
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +12,8 @@ from treadle.cli.terminal import clean, console, print_table
 if TYPE_CHECKING:
     from treadle.analyst import Comparison, Part
 
+Cells = Sequence[Sequence[object]]
+
 _STYLES = {
     "match": "green",
     "minor_diff": "yellow",
@@ -18,49 +21,102 @@ _STYLES = {
     "missing_in_a": "magenta",
     "missing_in_b": "magenta",
 }
-_WIDTH, _PARTS = 10, 5
+# What they are called where there is little room.
+_SHORT = {"minor_diff": "minor", "major_diff": "major", "missing_in_a": "not in A", "missing_in_b": "not in B"}
+_STYLES |= {short: _STYLES[name] for name, short in _SHORT.items()}
+_WIDTH, _NARROW, _PARTS, _KEY = 10, 6, 5, 12
 _HEADING = "of all |A - B|"
+_LINE = 100
 
 
 def print_comparison(found: "Comparison") -> None:
     """Prints one comparison on standard output."""
     total = found.summary
-    click.echo(clean(f"{found.measure}: {found.source_a} (A) against {found.source_b} (B)"))
+    _say(f"{found.measure}: {found.source_a} (A) against {found.source_b} (B)")
     if found.filters:
-        click.echo(clean(f"where {' and '.join(found.filters)}"))
+        _say(f"where {' and '.join(found.filters)}")
     click.echo()
-    rows: list[list[object]] = []
-    if found.dimensions:
-        rows = [
-            [*(one.key.get(name) for name in found.dimensions), _amount(one.source_a_value),
-             _amount(one.source_b_value), _amount(one.diff), _percent(one.percentage_diff),
-             _bar(one.absolute_diff / total.total_absolute_diff if total.total_absolute_diff else 0), one.status]
-            for one in found.top_differences
-        ]  # fmt: skip
-    label = ["total", *("" for _ in found.dimensions[1:])] if found.dimensions else []
-    totals = [total.total_source_a, total.total_source_b, total.total_diff]
-    rows.append([*label, *map(_amount, totals), _percent(total.total_percentage_diff), "", total.total_status])
-    figures = ["A", "B", "A - B", "%"]
-    columns = [*found.dimensions, *figures, _HEADING, "status"]
-    if not _fits([columns, *rows]):
-        columns, rows = [*columns[:-2], "status"], [[*row[:-2], row[-1]] for row in rows]
-    print_table(columns, rows, right=figures, whole=[*found.dimensions, _HEADING, "status"], styles=_STYLES)
+    _print_differences(found)
     click.echo()
     if len(found.top_differences) < total.differences:
         count = len(found.top_differences)
         click.echo(f"The {count:,} largest of {total.differences:,} differences; the total is over all.")
     _print_parts(found)
-    click.echo(clean(found.interpretation))
+    _say(found.interpretation)
     for warning in found.warnings:
-        click.echo(clean(f"Warning: {warning.message}"))
+        _say(f"Warning: {warning.message}")
     click.echo()
 
 
-def _fits(rows: Sequence[Sequence[object]]) -> bool:
-    """Whether a table of these rows is no wider than the terminal; without one, every table fits."""
+def _say(text: str) -> None:
+    """Prints a sentence, at a terminal in lines that end between words."""
     out = console()
+    if out.is_terminal:
+        text = textwrap.fill(clean(text), min(out.width, _LINE), break_long_words=False, break_on_hyphens=False)
+    click.echo(clean(text))
+
+
+def _print_differences(found: "Comparison") -> None:
+    """The largest differences with their bars, and the total; as much of it as the terminal is wide."""
+    total, keys = found.summary, list(found.dimensions)
+    shares = [one.absolute_diff / total.total_absolute_diff if total.total_absolute_diff else 0
+              for one in found.top_differences]  # fmt: skip
+    rows = [
+        [*(one.key.get(name) for name in keys), _amount(one.source_a_value), _amount(one.source_b_value),
+         _amount(one.diff), _percent(one.percentage_diff), one.status]
+        for one in (found.top_differences if keys else ())
+    ]  # fmt: skip
+    totals = [total.total_source_a, total.total_source_b, total.total_diff]
+    label = ["total", *("" for _ in keys[1:])] if keys else []
+    rows.append([*label, *map(_amount, totals), _percent(total.total_percentage_diff), total.total_status])
+    figures = ["A", "B", "A - B", "%"]
+    heads = [*keys, *figures, "status"]
+
+    def shaped(heading: str, bars: Sequence[str], named: Mapping[str, str]) -> Cells:
+        lines = [[*row[:-1], bar, named.get(str(row[-1]), row[-1])] for row, bar in zip(rows, [*bars, ""], strict=True)]
+        return [[*heads[:-1], heading, heads[-1]], *lines]
+
+    shapes: list[Cells] = [[heads, *rows]]
+    if keys:
+        narrow = shaped("share", [_blocks(share, _NARROW) for share in shares], _SHORT)
+        shapes = [shaped(_HEADING, [_bar(share) for share in shares], {}), narrow, *shapes]
+    shapes += [_with_short_keys(one, len(keys)) for one in shapes]
+    shape = next((one for one in shapes if _fits(one)), shapes[-1])
+    whole = [*keys, _HEADING, "share", "status"]
+    print_table([str(head) for head in shape[0]], shape[1:], right=figures, whole=whole, styles=_STYLES)
+
+
+def _room(rows: Cells) -> int:
+    """How many columns of the terminal a table of these rows leaves; negative if it is too wide."""
     widths = [max(len("" if cell is None else str(cell)) for cell in column) for column in zip(*rows, strict=True)]
-    return not out.is_terminal or sum(widths) + 3 * len(widths) <= out.width
+    return console().width - sum(widths) - 2 * (len(widths) - 1)
+
+
+def _fits(rows: Cells) -> bool:
+    """Whether a table of these rows is no wider than the terminal; without one, every table fits."""
+    return not console().is_terminal or _room(rows) >= 0
+
+
+def _with_short_keys(rows: Cells, keys: int) -> Cells:
+    """The rows with what is too long of their keys left out in the middle; figures keep every digit."""
+    plain = [[*row] for row in rows]
+    while (room := _room(plain)) < 0:
+        widths = [max(len(str(row[at] or "")) for row in plain) for at in range(keys)]
+        longest = max(widths, default=0)
+        if longest <= _KEY:
+            break
+        most = max(_KEY, longest + room, *(width for width in widths if width < longest))
+        for row in plain:
+            row[:keys] = [_cut(cell, min(most, longest - 1)) for cell in row[:keys]]
+    return plain
+
+
+def _cut(cell: object, most: int) -> object:
+    text = str(cell or "")
+    if len(text) <= most:
+        return cell
+    end = most // 3
+    return f"{text[: most - end - 1]}…{text[-end:]}"
 
 
 def _print_parts(found: "Comparison") -> None:
@@ -88,15 +144,20 @@ def _part(name: str, part: "Part") -> tuple[object, ...]:
 
 
 def _bar(share: object) -> str:
-    """A bar of at most ten characters and the percentage; what is not zero is seen."""
+    """A bar and the percentage."""
+    part = float(str(share)) * 100
+    told = " <0.1 %" if 0 < part < 0.05 else f"{part:5.1f} %"
+    return f"{_blocks(share, _WIDTH):<{_WIDTH}} {told}"
+
+
+def _blocks(share: object, width: int) -> str:
+    """A bar of at most `width` characters; what is not zero is seen."""
     part = min(max(float(str(share)), 0.0), 1.0)
-    full, fraction = divmod(round(part * _WIDTH * 8), 8)
+    full, fraction = divmod(round(part * width * 8), 8)
     bar = "█" * full + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[fraction]
     if part and not bar:
         bar = "▏"
-    if not _prints(bar):
-        bar = "#" * max(round(part * _WIDTH), 1 if part else 0)
-    return f"{bar:<{_WIDTH}} {part * 100:5.1f} %"
+    return bar if _prints(bar) else "#" * max(round(part * width), 1 if part else 0)
 
 
 def _prints(text: str) -> bool:
@@ -113,4 +174,6 @@ def _amount(value: object) -> str:
 
 
 def _percent(value: float | None) -> str:
+    if value is not None and 0 < value < 0.005:
+        return "<0.01"
     return "" if value is None else f"{value:,.2f}"

@@ -15,11 +15,14 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
-_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def clean(text: str) -> str:
-    """`text` without control characters: what a model or a tool says must not be able to steer the terminal."""
+    """`text` without control characters, also those that turn the writing direction.
+
+    What a model, a tool or a source says must not be able to steer the terminal, nor to show a figure backwards.
+    """
     return _CONTROL.sub("", text)
 
 
@@ -73,6 +76,9 @@ def print_table(
 
     out = console()
     table = Table(box=box.SIMPLE_HEAD if out.is_terminal else None, pad_edge=False, show_edge=False)
+    if out.is_terminal:
+        # The divider is one of the two blanks between columns.
+        table.padding = (0, 1, 0, 0)
     for column in columns:
         is_whole = column in (columns[0], *right, *whole)
         table.add_column(column, justify="right" if column in right else "left", overflow="fold", no_wrap=is_whole)
