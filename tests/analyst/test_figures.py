@@ -65,6 +65,11 @@ def missing(text: str, *results: Any) -> list[str]:
         "1. first\n2. second\n  3) third\n## 4. fourth",
         "see https://example.com/9876?x=5432, section 12, the 23rd, version 1.2.3, A-4711, fi_2019, x86",
         "0000004711 is an account",
+        "TEUR 1,500, or 1,500 TEUR, 1,500 kEUR, k\u20ac 1,492, MEUR 1.5, 1,5 Mio. EUR, Mio. EUR 1,5",
+        "53 basis points, or 53 bps, of A",
+        "8.000,- \u20ac, 8,000.- CHF, ~8,000, \u2248 8,000, **8,000.00** and |8,000.00|",
+        "on 31 January 2024, Jan 31, 2024, am 31. Dezember 2023, in 2024-Q1, 2024Q4, 2024/H1 and fiscal year 2024/25",
+        "period 2024.01, periods 001.2024 and 016.2024",
         "No figures at all.",
         "",
     ],
@@ -91,6 +96,11 @@ def test_what_is_in_the_results_is_found(text: str) -> None:
         ("together 2992000", ["2992000"]),
         ("between 5-77 of them", ["77"]),
         ("99 bottles (77 green)", ["99", "77"]),
+        ("1,500,000.00 thousand, or 8,000.00 million", ["1,500,000.00 thousand", "8,000.00 million"]),
+        ("TEUR 1,500,000.00 or 8,100 TEUR", ["TEUR 1,500,000.00", "8,100 TEUR"]),
+        ("54 basis points, 0.53 bps", ["54 basis points", "0.53 bps"]),
+        ("8,000.01, 8.0001k, 80,000.00 and 800.00", ["8,000.01", "8.0001k", "80,000.00", "800.00"]),
+        ("it may 31 times, and 2024.01 EUR", ["31", "2024.01 EUR"]),
     ],
 )
 def test_what_is_not_is_told(text: str, told: list[str]) -> None:

@@ -47,15 +47,21 @@ class _Number(Struct, frozen=True):
     figure: Figure
     ways: tuple[tuple[_Reading, ...], ...]
     sign: int
-    percent: bool
+    parts: tuple[Decimal, ...]
+    """What one unit of it may be in the results: a percentage stands there as such or as a share."""
 
 
 _UNITS = {
     "k": 3, "tsd": 3, "thousand": 3, "m": 6, "mn": 6, "mio": 6, "million": 6, "b": 9, "bn": 9, "mrd": 9, "billion": 9,
     "tn": 12, "trillion": 12,
 }  # fmt: skip
+_SCALES = {"t": 3, "k": 3, "m": 6, "mn": 6, "mio": 6, "bn": 9, "mrd": 9}
+# "5 m" may be five million or five metres.
+_EITHER = ("m", "b")
 _CODES = "EUR|USD|GBP|CHF|JPY|CNY|INR|SEK|NOK|DKK|PLN|CZK|HUF|CAD|AUD"
-_CURRENCY = rf"(?:[$€£¥₹₩]|\b(?:{_CODES})(?![A-Za-z]))"
+# TEUR and k€ are thousands, MEUR and Mio. EUR millions.
+_CURRENCY = rf"(?:[$€£¥₹₩]|(?:{_CODES})(?![A-Za-z]))"
+_SCALE = r"T|[kK]|M|mn|Mio\.?[ ]?|bn|Mrd\.?[ ]?"
 _GAP = " \u00a0\u2009\u202f"
 _MINUS = "-\u2212\u2010\u2011\u2013"
 _BODY = re.compile(
@@ -63,12 +69,19 @@ _BODY = re.compile(
     r"(?:[eE][-+]?\d{1,2}(?!\w))?"
 )
 _BEFORE = re.compile(
-    rf"(?P<open>\()?(?:(?<![\w.,])(?P<sign>[{_MINUS}+]))?(?:{_CURRENCY}[{_GAP}]?)?(?P<inner>(?<![\d])[{_MINUS}+])?$"
+    rf"(?P<open>\()?(?:(?<![\w.,])(?P<sign>[{_MINUS}+]))?"
+    rf"(?:(?<![A-Za-z])(?P<scale>{_SCALE})?{_CURRENCY}[{_GAP}]?)?"
+    rf"(?P<inner>(?<![\d])[{_MINUS}+])?$"
 )
 _AFTER = re.compile(
     rf"(?P<minus>-(?!\w))?(?P<percent>[{_GAP}]?(?:%|percent\b|per cent\b))?"
+    rf"(?P<points>[{_GAP}]?(?:basis points?|bps?)\b)?"
     rf"(?P<unit>[{_GAP}]?(?i:{'|'.join(sorted(_UNITS, key=len, reverse=True))})s?\b)?"
-    rf"(?P<currency>[{_GAP}]?{_CURRENCY})?(?P<close>\))?"
+    rf"(?P<currency>[{_GAP}]?(?P<scale>{_SCALE})?{_CURRENCY})?(?P<close>\))?"
+)
+_MONTHS = (
+    r"Jan(?:uary|uar)?\.?|Feb(?:ruary|ruar)?\.?|Mar(?:ch)?\.?|März|Apr(?:il)?\.?|Mai|May|June?\.?|Juni|July?\.?|Juli|"
+    r"Aug(?:ust)?\.?|Sept?(?:ember)?\.?|Oct(?:ober)?\.?|Okt(?:ober)?\.?|Nov(?:ember)?\.?|Dec(?:ember)?\.?|Dez(?:ember)?\.?"
 )
 # What holds digits and is no figure: addresses, list numbers, dates, times, ordinals, names with digits in them.
 _NO_FIGURES = re.compile(
@@ -77,6 +90,9 @@ _NO_FIGURES = re.compile(
     | ^[ \t>]*(?:\#+[ \t]*)?(?:\*\*)?\d{{1,3}}[.)](?=[\s*])
     | \b\d{{4}}-\d{{2}}-\d{{2}}(?:[T ]\d{{2}}:\d{{2}}(?::\d{{2}}(?:\.\d+)?)?)?\b
     | \b(?:19|20)\d\d-(?:0[1-9]|1[0-6])\b
+    | \b(?:19|20)\d\d[-/ ]?[QH][1-4]\b
+    | \b\d{{1,2}}(?:st|nd|rd|th|\.)?[ ](?:{_MONTHS})(?:,?[ ](?:19|20)\d\d)?\b
+    | \b(?:{_MONTHS})[ ]\d{{1,2}}(?:st|nd|rd|th)?,?[ ](?:19|20)\d\d\b
     | \b\d{{1,2}}[./]\d{{1,2}}[./](?:19|20)\d\d\b
     | \b(?:0?[1-9]|1[0-6])/(?:19|20)\d\d\b
     | \b\d{{1,2}}:\d{{2}}(?::\d{{2}})?\b
@@ -92,6 +108,7 @@ _NAMING = re.compile(
     r"document|customer|vendor|order|line|step|page|section|version|plant)\b|\#)[\s:=`'\"]*$",
     re.IGNORECASE,
 )
+_PERIOD = re.compile(r"(19|20)\d\d\.0?\d\d|0?\d\d\.(19|20)\d\d")
 _JOINS = re.compile(r"[\s`'\"]*(?:,|;|/|and|or|to|-|–|&)?[\s`'\"]*(?:and|or)?[\s`'\"]*")
 
 
@@ -134,19 +151,20 @@ def _numbers(text: str) -> Iterator[_Number]:
     named_until = -1
     for found in _BODY.finditer(plain):
         start, end = found.span()
-        before = _BEFORE.search(plain[max(0, start - 8) : start])
+        before = _BEFORE.search(plain[max(0, start - 12) : start])
         after = _AFTER.match(plain, end)
         if before is None or after is None:
             continue
         signs = (before["sign"], before["inner"], after["minus"])
-        dressed = any(signs) or after["percent"] or after["unit"] or before[0].strip(" (") or after["currency"]
+        rated = after["percent"] or after["points"]
+        dressed = any(signs) or rated or after["unit"] or before[0].strip(" (") or after["currency"]
         body = found[0]
-        if not dressed and body.isdecimal():
+        if not dressed and (body.isdecimal() or _PERIOD.fullmatch(body)):
             joined = named_until >= 0 and _JOINS.fullmatch(plain, named_until, start)
             if joined or _NAMING.search(plain[max(0, start - 24) : start]) or _is_name(body):
                 named_until = end
                 continue
-        ways = _ways(body, after["unit"])
+        ways = _ways(body, _powers(after["unit"], before["scale"] or after["scale"]))
         if not ways:
             continue
         bracketed = bool(before["open"] and after["close"])
@@ -157,7 +175,8 @@ def _numbers(text: str) -> Iterator[_Number]:
             last -= len(after["close"] or "")
         shown = Figure(text[first:last].strip(), first)
         # Brackets are a minus in a ledger and a bracket in a sentence: either sign will do.
-        yield _Number(shown, ways, -1 if minus else 0, bool(after["percent"]))
+        units = ("1",) if not rated else ("1", "0.01") if after["percent"] else ("0.01", "0.0001")
+        yield _Number(shown, ways, -1 if minus else 0, tuple(map(Decimal, units)))
 
 
 def _is_name(body: str) -> bool:
@@ -167,7 +186,15 @@ def _is_name(body: str) -> bool:
     return bool(re.fullmatch(r"(19|20)\d\d((0[1-9]|1[0-6])|0(0[1-9]|1[0-6]))?", body))
 
 
-def _ways(body: str, unit: str | None) -> tuple[tuple[_Reading, ...], ...]:
+def _powers(unit: str | None, scale: str | None) -> tuple[int, ...]:
+    """The powers of ten that a word after a number, or a letter before its currency, can stand for."""
+    if unit:
+        word = _bare(unit)
+        return (0, _UNITS[word]) if word in _EITHER else (_UNITS[word],)
+    return (_SCALES[scale.strip(" .").lower()],) if scale else (0,)
+
+
+def _ways(body: str, powers: Sequence[int]) -> tuple[tuple[_Reading, ...], ...]:
     """Everything that digits and separators can mean."""
     mantissa, _, exponent = body.replace("E", "e").partition("e")
     joined = re.sub(rf"[{_GAP}'’]", "", mantissa)
@@ -178,8 +205,7 @@ def _ways(body: str, unit: str | None) -> tuple[tuple[_Reading, ...], ...]:
         if all(apart) and (" " in mantissa or not ways):
             ways.append(tuple(each[0] for each in apart))
     power = Decimal(1).scaleb(int(exponent or 0))
-    # "5 m" may be five million or five metres.
-    units = [power, power.scaleb(_UNITS[_bare(unit)])] if unit else [power]
+    units = [power.scaleb(size) for size in powers]
     return tuple(
         tuple(_Reading(reading.digits, reading.places, size) for reading in way) for way in ways for size in units
     )
@@ -208,10 +234,11 @@ def _readings(body: str) -> list[_Reading]:
 
 def _found(number: _Number, positive: Sequence[Decimal], negative: Sequence[Decimal]) -> bool:
     sides = [negative] if number.sign < 0 else [positive, negative]
-    units = [Decimal(1), Decimal("0.01")] if number.percent else [Decimal(1)]
     return any(
         all(
-            any(_rounds_to(reading, EXACT.multiply(reading.unit, unit), side) for side in sides for unit in units)
+            any(
+                _rounds_to(reading, EXACT.multiply(reading.unit, unit), side) for side in sides for unit in number.parts
+            )
             for reading in way
         )
         for way in number.ways
