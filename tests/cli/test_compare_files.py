@@ -99,7 +99,8 @@ def test_long_names_are_cut_in_the_middle_and_figures_nowhere(treadle: Any) -> N
     assert [line.split()[-4] for line in table] == ["█████", "███▍", "█▋"]
     for at, line in enumerate(reversed(table)):
         assert f" {at} " in line
-        assert f"{1234567.45 * (at + 1):,.2f}  {2 * 1234567.45 * (at + 1):,.2f}" in line
+        for times in (1, 2, -1):
+            assert f" {times * 1234567.45 * (at + 1):,.2f} " in line
     assert max(map(len, shown.splitlines())) <= 100
     assert names[2] in treadle("compare", "a", "b", "--sources", "sources.yaml").out
 

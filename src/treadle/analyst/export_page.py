@@ -114,7 +114,7 @@ def _classes(found: Comparison) -> str:
         count = getattr(total, field)
         # The rate of matches is cut off, not rounded: all but one of many keys are not 100 %.
         share = total.match_rate if name == "match" else _share(count, total.total_rows)
-        rows.append([f'<span class="{name}">{shown(label)}</span>', f"{count:,}", _percentage(share)])
+        rows.append([f'<span class="{name}">{shown(label)}</span>', f"{count:,}", _percentage(share, count)])
     foot = ["all", f"{total.total_rows:,}", ""]
     return _table("", ["class", "keys", "% of keys"], rows, foot, figures=2)
 
@@ -127,12 +127,14 @@ def _differences(found: Comparison) -> str:
         figures = [_amount(one.source_a_value), _amount(one.source_b_value), _amount(one.diff)]
         label = one.status.replace("_", " ")
         rows.append(
-            [*(_isolated(one.key.get(name)) for name in found.dimensions), *figures, _percentage(one.percentage_diff),
+            [*(_isolated(one.key.get(name)) for name in found.dimensions), *figures,
+             _percentage(one.percentage_diff, one.diff),
              f'<span class="{one.status}">{shown(label)}</span>', shown(one.reason)]
         )  # fmt: skip
     totals = [_amount(total.total_source_a), _amount(total.total_source_b), _amount(total.total_diff)]
     state = (total.total_status or "").replace("_", " ")
-    foot = ["total", *([""] * (len(found.dimensions) - 1)), *totals, _percentage(total.total_percentage_diff), state,
+    foot = ["total", *([""] * (len(found.dimensions) - 1)), *totals,
+            _percentage(total.total_percentage_diff, total.total_diff), state,
             shown(total.total_reason)]  # fmt: skip
     if not found.dimensions:
         heads, rows = ["", *heads], []
@@ -149,7 +151,8 @@ def _parts(found: Comparison) -> str:
 def _part(name: str, parts: Sequence[Part]) -> str:
     rows = [
         [_isolated(part.value), _amount(part.source_a_value), _amount(part.source_b_value),
-         _amount(part.absolute_diff), _percentage(part.share), f"{part.differences:,}", f"{part.rows:,}"]
+         _amount(part.absolute_diff), _percentage(part.share, part.absolute_diff),
+         f"{part.differences:,}", f"{part.rows:,}"]
         for part in parts
     ]  # fmt: skip
     heads = [name, "A", "B", "|A − B|", "% of all differences", "keys that differ", "keys"]
@@ -193,10 +196,11 @@ def _amount(value: Decimal | None) -> str:
     return "" if value is None else f"{value:,f}".replace("-", "−")
 
 
-def _percentage(value: float | None) -> str:
-    if value is not None and 0 < value < 0.005:
-        return "&lt; 0.01"
-    return "" if value is None else f"{value:,.2f}"
+def _percentage(value: float | None, part: object) -> str:
+    """A percentage; that of a part which is not zero does not look like it."""
+    if value is None:
+        return ""
+    return "&lt; 0.01" if part and value < 0.005 else f"{value:,.2f}"
 
 
 def _share(part: int, whole: int) -> float | None:

@@ -2,9 +2,9 @@
 
 The statement is the one of `pushdown`, in the words that SQLGlot has for the database; names are quoted, values are
 bound. How a database is kept from being written to differs, so that no other statement than that SELECT, what
-SQLAlchemy asks to describe the table and, in PostgreSQL, the session's settings, is ever sent; give it a user that may
-only read. Where it is comes from an
-environment variable that holds a SQLAlchemy URL, nothing of which is ever put into an error.
+SQLAlchemy asks to describe the table and, in PostgreSQL and SQLite, the session's settings, is ever sent; give it a
+user that may only read. Where it is comes from an environment variable that holds a SQLAlchemy URL, nothing of which is
+ever put into an error.
 """
 
 import re

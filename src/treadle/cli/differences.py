@@ -63,12 +63,14 @@ def _print_differences(found: "Comparison") -> None:
               for one in found.top_differences]  # fmt: skip
     rows = [
         [*(one.key.get(name) for name in keys), _amount(one.source_a_value), _amount(one.source_b_value),
-         _amount(one.diff), _percent(one.percentage_diff), one.status]
+         _amount(one.diff), _percent(one.percentage_diff, one.diff), one.status]
         for one in (found.top_differences if keys else ())
     ]  # fmt: skip
     totals = [total.total_source_a, total.total_source_b, total.total_diff]
     label = ["total", *("" for _ in keys[1:])] if keys else []
-    rows.append([*label, *map(_amount, totals), _percent(total.total_percentage_diff), total.total_status])
+    rows.append(
+        [*label, *map(_amount, totals), _percent(total.total_percentage_diff, total.total_diff), total.total_status]
+    )
     figures = ["A", "B", "A - B", "%"]
     heads = [*keys, *figures, "status"]
 
@@ -173,7 +175,8 @@ def _amount(value: object) -> str:
     return "" if value is None else f"{value:,f}"
 
 
-def _percent(value: float | None) -> str:
-    if value is not None and 0 < value < 0.005:
-        return "<0.01"
-    return "" if value is None else f"{value:,.2f}"
+def _percent(value: float | None, diff: object) -> str:
+    """A percentage; what is not zero does not look like it."""
+    if value is None:
+        return ""
+    return "<0.01" if diff and value < 0.005 else f"{value:,.2f}"
