@@ -347,7 +347,7 @@ def _csv_fault(message: str) -> str:
     if line is None or file is None:
         return ""
     told = message[line.end() :].partition("Possible")[0].strip().splitlines()
-    shown = "; ".join(f"{part[:120]}…" if len(part) > 120 else part for part in told)
+    shown = "; ".join(f"{part[:120]}…" if len(part) > 120 else part for part in told if part.strip())
     return f"{Path(file[1]).name}, line {line[1]}, cannot be read: {shown}"
 
 
