@@ -66,7 +66,7 @@ def treadle(folder: Path, memory: str) -> Callable[[], Counts]:
         for side in "ab"
     ]
     import duckdb  # noqa: F401
-    import sqlglot  # noqa: F401
+    import sqlglot.dialects.duckdb  # noqa: F401
 
     def work() -> Counts:
         request = CompareRequest(source_a="a", source_b="b", dimensions=KEYS, keep=0)

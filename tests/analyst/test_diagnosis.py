@@ -60,6 +60,26 @@ def test_nothing_is_suspected_where_nothing_is_wrong(against: Callable[..., Comp
     assert kinds(against(one_off)) == []
 
 
+def test_identical_rows_are_looked_for_where_the_other_side_is_finer(against: Callable[..., Comparison]) -> None:
+    finer = [(company, period, f"{float(amount) / 2:.2f}") for company, period, amount in ROWS for _ in range(2)]
+    found = against(finer, [*ROWS, ROWS[0]])
+    assert "left holds identical rows; taken once each, 1 keys" in found.warnings[-1].message
+
+
+def test_as_many_rows_as_on_the_other_side_are_no_duplicates(against: Callable[..., Comparison]) -> None:
+    zero = ("1", "01", "0.00")
+    assert kinds(against([*ROWS, ROWS[0]], [*ROWS, zero])) == []
+    assert kinds(against([*ROWS, ROWS[0]], ROWS)) == ["duplicates"]
+
+
+def test_a_value_that_only_matching_keys_have_is_not_absent(against: Callable[..., Comparison]) -> None:
+    many = [(str(company), period, "5.00") for company in range(9) for period in ("01", "02")]
+    found = against([row for row in many if row[:2] != ("3", "02")], many)
+    assert kinds(found) == []
+    found = against([row for row in many if row[0] != "3"], many)
+    assert [finding.message for finding in found.warnings] == ["right has no row at all for company 3, left has"]
+
+
 def test_rows_that_differ_in_an_undeclared_column_are_no_duplicates(
     make: Any, confront: Callable[..., Comparison]
 ) -> None:

@@ -132,6 +132,36 @@ def test_comparison_agrees_with_plain_python(a: Rows, b: Rows) -> None:
 
 
 @FEW
+@given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.sampled_from("xyz"), AMOUNTS), max_size=40), TABLES, TABLES)
+def test_parts_agree_with_plain_python(shared: Rows, a: Rows, b: Rows) -> None:
+    left, right = figures([*shared, *a]), figures([*shared, *b])
+    found = run([*shared, *a], [*shared, *b], dimensions=["k", "l"])
+    states = {(row.key["k"], row.key["l"]): row.status for row in found.rows}
+    for at, dimension in enumerate(("k", "l")):
+        expected = []
+        for value in {key[at] for key in states}:
+            keys = [key for key in states if key[at] == value]
+            gap = sum((abs((left.get(key) or 0) - (right.get(key) or 0)) for key in keys), Fraction(0))
+            count = sum(states[key] != "match" for key in keys)
+            sums = [[side[key] for key in keys if side.get(key) is not None] for side in (left, right)]
+            totals = [sum(known, Fraction(0)) if known else None for known in sums]
+            if count:
+                expected.append((-gap, -count, value is None, value or "", *totals, len(keys)))
+        seen = [
+            (
+                -Fraction(part.absolute_diff),
+                -part.differences,
+                part.value is None,
+                part.value or "",
+                *(None if v is None else Fraction(v) for v in (part.source_a_value, part.source_b_value)),
+                part.rows,
+            )
+            for part in found.by_dimension[dimension]
+        ]
+        assert seen == sorted(expected, key=lambda part: part[:4])[:10]
+
+
+@FEW
 @given(TABLES, TABLES)
 def test_turning_a_and_b_round_mirrors_the_result(a: Rows, b: Rows) -> None:
     forth, again = run(a, b), run(b, a)

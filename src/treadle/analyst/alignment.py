@@ -4,11 +4,12 @@ Both sides are read in one statement (UNION ALL by name, then one GROUP BY), whi
 Where the groups of one pass do not fit into memory, each pass takes the keys of one hash partition only.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from treadle.analyst.amounts import aggregates, common_scale, figure, noise
 from treadle.analyst.catalog import Measure, Tolerance
@@ -34,6 +35,7 @@ class Pair(Struct, frozen=True):
     noisy: bool
 
 
+_DIFFERING = "differing"
 # How many passes are tried, one after the other, while the groups of each are too many for memory.
 _PASSES = (1, 4, 16, 64)
 
@@ -104,17 +106,20 @@ def _in_partition(keys: Sequence[str], number: int, passes: int) -> "exp.Expr":
     return exp.EQ(this=exp.Mod(this=exp.paren(shifted), expression=literal(passes)), expression=literal(number))
 
 
-def in_passes(session: Session, statement: "exp.Select", column: str) -> list[Row]:
+def in_passes(session: Session, make: "Callable[[Sequence[exp.Expr]], exp.Select]", column: str) -> list[Row]:
     """Returns the rows of a statement that groups by `column`: of one pass, or of each of several if memory is short.
 
     What holds over all rows together, such as an order or a limit, then holds for each pass alone.
+
+    Args:
+        session: the engine.
+        make: returns the statement, given conditions that the rows it groups must fulfil.
+        column: what it groups by.
     """
     for passes in _PASSES:
+        parts = [[_in_partition([column], number, passes)] for number in range(passes)] if passes > 1 else [[]]
         try:
-            if passes == 1:
-                return session.run(statement)
-            parts = [statement.where(_in_partition([column], number, passes)) for number in range(passes)]
-            return [row for part in parts for row in session.run(part)]
+            return [row for part in parts for row in session.run(make(part))]
         except NotEnoughMemory:
             if passes == _PASSES[-1] or session.spill_is_full:
                 raise
@@ -169,8 +174,11 @@ def _classed(carried: "exp.Select", groups: "exp.Select", sides: Sequence[Side],
     return exp.select("*", *classes).from_(differing.subquery("differing", copy=False), copy=False)
 
 
-def whole(sides: Sequence[Side], pair: Pair) -> "exp.Select":
-    """The figures of all keys together, their difference and their class, from the table `aligned`."""
+def whole(sides: Sequence[Side], pair: Pair, more: "Mapping[str, exp.Expr]") -> "exp.Select":
+    """The figures of all keys together, their difference and their class, and `more` aggregates, from `aligned`.
+
+    It has no row if `aligned` has none.
+    """
     from sqlglot import exp
 
     at = pair.at
@@ -180,20 +188,29 @@ def whole(sides: Sequence[Side], pair: Pair) -> "exp.Select":
         for part, value in aggregates(measure, side.amount(at), name).items():
             column = exp.column(f"{part}_raw" if part == name and _averages(pair) else part)
             outer[part] = type(value)(this=column) if isinstance(value, (exp.Min, exp.Max)) else exp.Sum(this=column)
-    groups = exp.select(*(named(value, name) for name, value in outer.items())).from_("aligned")
-    classed = _classed(exp.select("na", "nb"), groups, sides, [pair])
-    return exp.select(f"a{at}", f"b{at}", f"d{at}", f"s{at}").from_(classed.subquery("classed", copy=False), copy=False)
+    groups = exp.select(*(named(value, name) for name, value in (outer | dict(more)).items())).from_("aligned")
+    carried = [exp.column(name) for name in more]
+    classed = _classed(exp.select("na", "nb", *carried), groups, sides, [pair])
+    figures = exp.select(f"a{at}", f"b{at}", f"d{at}", f"s{at}", *(column.copy() for column in carried))
+    return figures.from_(classed.subquery("classed", copy=False), copy=False)
 
 
 class Aligned(Struct, frozen=True):
-    """The table `aligned` of a comparison and what is needed to read it."""
+    """The table `aligned` of a comparison and what is needed to read it by one measure.
+
+    Attributes:
+        sides: A and B.
+        keys: what its rows are, in columns k0, k1 and on.
+        at: the number of the measure.
+        measure: the measure, as A declares it.
+        apart: whether the keys that differ at all stand in a table of their own, too.
+    """
 
     sides: Sequence[Side]
     keys: tuple[Key, ...]
     at: int
     measure: Measure
-    limits: Thresholds
-    places: int
+    apart: bool = False
 
     @property
     def names(self) -> tuple[str, str]:
@@ -205,3 +222,47 @@ class Aligned(Struct, frozen=True):
         from sqlglot import exp
 
         return exp.column(f"{letter}{self.at}")
+
+    @property
+    def differing(self) -> "exp.Expr":
+        """What stands after FROM, called `differing`: the keys that do not match, or match but are not equal."""
+        from sqlglot import exp
+
+        if self.apart:
+            return exp.Table(this=exp.to_identifier(self._table), alias=exp.TableAlias(this=_DIFFERING))
+        return self._differing().subquery(_DIFFERING, copy=False)
+
+    def set_apart(self, session: Session) -> "Aligned":
+        """Copies the keys that differ into a table of their own: most questions are about them, and most keys match.
+
+        Returns this as it is where there is no memory for that.
+        """
+        from sqlglot import exp
+
+        try:
+            session.run(exp.Create(this=exp.to_table(self._table), kind="TABLE", expression=self._differing()))
+        except NotEnoughMemory:
+            return self
+        return replace(self, apart=True)
+
+    def forget(self, session: Session) -> None:
+        """Drops that table."""
+        from sqlglot import exp
+
+        if self.apart:
+            session.run(exp.Drop(tables=[exp.to_table(self._table)], kind="TABLE"))
+
+    @property
+    def _table(self) -> str:
+        return f"differing{self.at}"
+
+    def _differing(self) -> "exp.Union":
+        from sqlglot import exp
+
+        names = [*(f"k{at}" for at in range(len(self.keys))), "na", "nb", *(f"{letter}{self.at}" for letter in "abds")]
+        match = exp.EQ(this=self.column("s"), expression=literal("match"))
+        apart = exp.NEQ(this=self.column("d"), expression=literal(0))
+        rows = exp.select(*map(exp.column, names)).from_("aligned")
+        # Two scans with a condition on one column each take less than one with either: such conditions skip columns.
+        parts = [rows.where(exp.NEQ(this=self.column("s"), expression=literal("match"))), rows.where(match, apart)]
+        return exp.Union(this=parts[0], expression=parts[1], distinct=False)

@@ -6,8 +6,9 @@
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
-from typing import Any, Self, get_args
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -29,8 +30,13 @@ from treadle.analyst.rows import Side, settle
 from treadle.analyst.session import Bounds, Interrupt, Session
 from treadle.analyst.terms import literal, named
 
+if TYPE_CHECKING:
+    from sqlglot import exp
+
 STATUSES: tuple[Status, ...] = get_args(Status)
 _PARTS = 10
+# From what share of the keys on, the ones that differ are worth a copy: one in so many.
+_FEW = 4
 
 
 class CompareRequest(BaseModel):
@@ -178,13 +184,18 @@ def _result(
     used = [currencies(session, side, own) for side, own in zip(sides, pair.measures, strict=True)]
     single = {name for names_ in used for name in names_}
     unit = measure.unit or pair.measures[1].unit or (single.pop() if len(single) == 1 else "")
-    summary = _summary(session, sides, pair, names, unit)
-    rows = _differences(session, keys, pair, names, unit, max(request.keep, request.top))
+    summary, unequal = _summary(session, sides, pair, names, unit)
+    aligned = Aligned(sides, tuple(keys), pair.at, measure)
+    if unequal * _FEW <= summary.total_rows:
+        aligned = aligned.set_apart(session)
+    limit = max(request.keep, request.top)
+    rows = _differences(session, aligned, pair, unit, limit, aligned.differing if unequal >= limit else None)
     top = [row for row in rows if row.status != "match"][: request.top]
-    aligned = Aligned(sides, tuple(keys), pair.at, measure, pair.limits, pair.places)
     warnings = comparison_findings(session, aligned, summary, used)
     asked = {str(item) for item in request.filters}
     own = [tuple(str(item) for _, item in side.conditions if str(item) not in asked) for side in sides]
+    parts = {key.name: _by_dimension(session, aligned, f"k{at}", pair, summary) for at, key in enumerate(keys)}
+    aligned.forget(session)
     return Comparison(
         source_a=names[0],
         source_b=names[1],
@@ -197,7 +208,7 @@ def _result(
         tolerance=pair.limits,
         summary=summary,
         top_differences=top,
-        by_dimension={key.name: _by_dimension(session, f"k{at}", pair, summary) for at, key in enumerate(keys)},
+        by_dimension=parts,
         interpretation=interpret(
             summary, top, names, measure.name, unit, tuple(key.name for key in keys), measure.additive
         ),
@@ -207,48 +218,62 @@ def _result(
     )
 
 
-def _summary(session: Session, sides: Sequence[Side], pair: Pair, names: tuple[str, str], unit: str) -> Summary:
+def _summary(
+    session: Session, sides: Sequence[Side], pair: Pair, names: tuple[str, str], unit: str
+) -> tuple[Summary, int]:
+    """The whole in figures, and how many keys do not match or are not equal."""
     from sqlglot import exp
 
-    at = pair.at
-    counts = [exp.func("count_if", exp.EQ(this=exp.column(f"s{at}"), expression=literal(name))) for name in STATUSES]
-    absolute = exp.Sum(this=exp.Abs(this=exp.column(f"d{at}")))
-    statement = exp.select(*(named(count, f"c{n}") for n, count in enumerate(counts)), named(absolute, "absolute"))
-    found = session.run(statement.from_("aligned"))[0]
-    found = tuple(value or 0 for value in found)
-    total = sum(found[:5])
-    together = session.run(whole(sides, pair))
-    a, b, d, state = together[0] if together else (None, None, None, None)
+    status, gap = exp.column(f"s{pair.at}"), exp.column(f"d{pair.at}")
+    more: dict[str, exp.Expr] = {
+        name: exp.func("count_if", exp.EQ(this=status.copy(), expression=literal(name))) for name in STATUSES
+    }
+    off = exp.or_(exp.NEQ(this=status, expression=literal("match")), exp.NEQ(this=gap, expression=literal(0)))
+    more |= {"unequal": exp.func("count_if", off), "absolute": exp.Sum(this=exp.Abs(this=gap.copy()))}
+    found = session.run(whole(sides, pair, more))
+    a, b, d, state, *counted = found[0] if found else (None, None, None, None, 0, 0, 0, 0, 0, 0, 0)
+    matches, minor, major, missing_a, missing_b, unequal, absolute = counted
+    total = matches + minor + major + missing_a + missing_b
     figures = [trimmed(value, pair.places) for value in (a, b)]
     base = EXACT.abs(figures[0] or Decimal(0))
     difference = _gap(d, pair.places)
-    return Summary(
+    summary = Summary(
         total_rows=total,
-        matches=found[0],
-        minor_differences=found[1],
-        major_differences=found[2],
-        missing_in_a=found[3],
-        missing_in_b=found[4],
+        matches=matches,
+        minor_differences=minor,
+        major_differences=major,
+        missing_in_a=missing_a,
+        missing_in_b=missing_b,
         total_source_a=figures[0],
         total_source_b=figures[1],
         total_diff=difference,
-        total_absolute_diff=_gap(found[5], pair.places),
-        match_rate=found[0] * 10_000 // total / 100 if total else None,
+        total_absolute_diff=_gap(absolute, pair.places),
+        match_rate=matches * 10_000 // total / 100 if total else None,
         total_percentage_diff=_percentage(EXACT.abs(difference), base),
         total_status=state,
         total_reason=reason(state, figures[0], figures[1], pair.limits, names, unit) if state else "",
     )
+    return summary, unequal
 
 
 def _differences(
-    session: Session, keys: Sequence[Key], pair: Pair, names: tuple[str, str], unit: str, limit: int
+    session: Session, aligned: Aligned, pair: Pair, unit: str, limit: int, rows: "exp.Expr | None"
 ) -> list[Difference]:
-    """The keys, the largest difference first; keys that do not match come before equally large ones that do."""
+    """The keys, the largest difference first; keys that do not match come before equally large ones that do.
+
+    Args:
+        session: the engine.
+        aligned: what they are read from.
+        pair: the measure.
+        unit: what it is measured in.
+        limit: how many at most.
+        rows: where the first of them stand, if not all keys have to be looked at.
+    """
     from sqlglot import exp
 
-    at = pair.at
+    at, keys = pair.at, aligned.keys
     columns = [f"k{n}" for n in range(len(keys))]
-    statement = exp.select(*columns, f"a{at}", f"b{at}", f"d{at}", f"s{at}", "na", "nb").from_("aligned")
+    statement = exp.select(*columns, f"a{at}", f"b{at}", f"d{at}", f"s{at}", "na", "nb").from_(rows or "aligned")
     state = exp.EQ(this=exp.column(f"s{at}"), expression=literal("match"))
     statement = statement.order_by(
         exp.Ordered(this=state, desc=False),
@@ -272,7 +297,7 @@ def _differences(
                 absolute_diff=absolute,
                 percentage_diff=_percentage(absolute, EXACT.abs(a or Decimal(0))),
                 status=state_,
-                reason=reason(state_, a, b, pair.limits, names, unit),
+                reason=reason(state_, a, b, pair.limits, aligned.names, unit),
                 rows_a=rows_a,
                 rows_b=rows_b,
             )
@@ -280,34 +305,14 @@ def _differences(
     return found
 
 
-def _by_dimension(session: Session, column: str, pair: Pair, summary: Summary) -> list[Part]:
+def _by_dimension(session: Session, aligned: Aligned, column: str, pair: Pair, summary: Summary) -> list[Part]:
     """The values of one dimension that carry the differences, the largest first."""
-    from sqlglot import exp
-
-    at, additive = pair.at, pair.measures[0].additive
-    absolute = exp.Sum(this=exp.Abs(this=exp.column(f"d{at}")))
-    differing = exp.func("count_if", exp.NEQ(this=exp.column(f"s{at}"), expression=literal("match")))
-    statement = (
-        exp.select(
-            column,
-            exp.Sum(this=exp.column(f"a{at}")),
-            exp.Sum(this=exp.column(f"b{at}")),
-            named(absolute, "absolute"),
-            named(differing, "differing"),
-            exp.Count(this=exp.Star()),
-        )
-        .from_("aligned")
-        .group_by(column)
-        .having("differing > 0")
-    )
-    statement = statement.order_by(
-        exp.Ordered(this=exp.column("absolute"), desc=True),
-        exp.Ordered(this=exp.column("differing"), desc=True),
-        exp.Ordered(this=exp.column(column), desc=False, nulls_first=False),
-    )
-    found = in_passes(session, statement.limit(_PARTS), column)
+    if not summary.differences:
+        return []
+    found = in_passes(session, partial(_carriers, aligned, column), column)
     # The order of several passes together; a value that is None comes last, as in each.
     found.sort(key=lambda row: (row[3].copy_negate(), -row[4], row[0] is None, row[0] if row[0] is not None else 0))
+    additive = pair.measures[0].additive
     return [
         Part(
             value=value,
@@ -326,6 +331,28 @@ def _gap(value: Any, places: int) -> Decimal:
     """A difference with its decimals, also where there is none: 0.00."""
     found = trimmed(value or 0, places)
     return Decimal(0) if found is None else found
+
+
+def _carriers(aligned: Aligned, column: str, conditions: "Sequence[exp.Expr]") -> "exp.Select":
+    """The first values of a dimension among keys that fulfil the conditions, with the figures of all their keys."""
+    from sqlglot import exp
+
+    at, value = aligned.at, exp.column(column)
+    orders = [
+        exp.Ordered(this=exp.column("absolute"), desc=True),
+        exp.Ordered(this=exp.column("differing"), desc=True),
+        exp.Ordered(this=value, desc=False, nulls_first=False),
+    ]
+    absolute = exp.Sum(this=exp.Abs(this=exp.column(f"d{at}")))
+    differing = exp.func("count_if", exp.NEQ(this=exp.column(f"s{at}"), expression=literal("match")))
+    first = exp.select(value.copy(), named(absolute, "absolute"), named(differing, "differing"))
+    first = first.from_(aligned.differing).where(*conditions).group_by(column).having("differing > 0")
+    first = first.order_by(*(order.copy() for order in orders)).limit(_PARTS)
+    sums = [exp.Sum(this=exp.column(f"{letter}{at}")) for letter in "ab"]
+    carrier = exp.column(column, table="first")
+    same = exp.NullSafeEQ(this=exp.column(column, table="aligned"), expression=carrier.copy())
+    statement = exp.select(carrier, *sums, "absolute", "differing", exp.Count(this=exp.Star())).from_("aligned")
+    return statement.join(first.subquery("first"), on=same).group_by(carrier.copy(), "absolute", "differing")
 
 
 def _percentage(part: Decimal, whole: Decimal) -> float | None:

@@ -18,7 +18,7 @@ from treadle.analyst.keys import Key
 from treadle.analyst.remote import unfiltered
 from treadle.analyst.rows import Side
 from treadle.analyst.session import Parameters, Session
-from treadle.analyst.terms import call, cast, literal, named
+from treadle.analyst.terms import call, cast, literal, named, when
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -39,13 +39,13 @@ def comparison_findings(
         summary: the comparison's figures.
         used: the currencies on each side.
     """
-    found = list(_empty_sides(session, aligned))
+    found = list(_empty_sides(session, aligned, summary))
     if summary.differences and not found:
         checks = {
             "spellings": _spellings(session, aligned, summary),
-            "granularity": _granularity(session, aligned),
-            "values that one side lacks": _absent_values(session, aligned),
-            "factors and flipped signs": _patterns(session, aligned),
+            "granularity": _granularity(session, aligned, summary),
+            "values that one side lacks": _absent_values(session, aligned, summary),
+            "factors and flipped signs": _patterns(session, aligned, summary),
             "duplicates": duplicates(session, aligned),
         }
         for what, check in checks.items():
@@ -118,13 +118,12 @@ def _mixed(side: Side, measure: Measure, used: Sequence[str]) -> Iterator[Findin
     )
 
 
-def _empty_sides(session: Session, aligned: Aligned) -> Iterator[Finding]:
+def _empty_sides(session: Session, aligned: Aligned, summary: Summary) -> Iterator[Finding]:
     """A side without rows, with the values that its filtered dimensions do have."""
     from sqlglot import exp
 
-    for side in aligned.sides:
-        count = exp.Sum(this=exp.column(f"n{side.letter}"))
-        if session.run(exp.select(count).from_("aligned"))[0][0]:
+    for side, missing in zip(aligned.sides, (summary.missing_in_a, summary.missing_in_b), strict=True):
+        if missing < summary.total_rows:
             continue
         for key, condition in side.conditions:
             if condition.op not in ("=", "in", "between", "like"):
@@ -159,7 +158,7 @@ def _spellings(session: Session, aligned: Aligned, summary: Summary) -> Iterator
             missing = [
                 exp.select(*_spelled(aligned, at, form))
                 .distinct()
-                .from_("aligned")
+                .from_(aligned.differing)
                 .where(exp.EQ(this=aligned.column("s"), expression=literal(status)))
                 for status in ("missing_in_a", "missing_in_b")
             ]
@@ -185,40 +184,19 @@ def _spelled(aligned: Aligned, at: int, form: Format) -> list["exp.Expr"]:
     ]
 
 
-def _granularity(session: Session, aligned: Aligned) -> Iterator[Finding]:
-    """A dimension that one side does not break down by."""
+def _granularity(session: Session, aligned: Aligned, summary: Summary) -> Iterator[Finding]:
+    """A dimension that one side does not break down by, of two sides that have no key in common."""
     from sqlglot import exp
 
+    if summary.missing_in_a + summary.missing_in_b < summary.total_rows:
+        return
     for at, key in enumerate(aligned.keys):
+        value = exp.Coalesce(this=cast(exp.column(f"k{at}"), "VARCHAR"), expressions=[literal("")])
         counts = [
-            exp.Count(
-                this=exp.Distinct(
-                    expressions=[
-                        exp.Case(
-                            ifs=[
-                                exp.If(
-                                    this=exp.GT(this=exp.column(column), expression=literal(0)),
-                                    true=exp.Coalesce(
-                                        this=cast(exp.column(f"k{at}"), "VARCHAR"),
-                                        expressions=[literal("")],
-                                    ),
-                                )
-                            ]
-                        )
-                    ]
-                )
-            )
-            for column in ("na", "nb")
+            exp.Count(this=exp.Distinct(expressions=[when(_has_rows(column), value.copy())])) for column in ("na", "nb")
         ]
-        shared = exp.func(
-            "count_if",
-            exp.and_(
-                exp.GT(this=exp.column("na"), expression=literal(0)),
-                exp.GT(this=exp.column("nb"), expression=literal(0)),
-            ),
-        )
-        in_a, in_b, both = session.run(exp.select(*counts, shared).from_("aligned"))[0]
-        if both or (in_a > 1) == (in_b > 1):
+        in_a, in_b = session.run(exp.select(*counts).from_("aligned"))[0]
+        if (in_a > 1) == (in_b > 1):
             continue
         coarse, fine = aligned.names if in_a == 1 else aligned.names[::-1]
         yield Finding(
@@ -228,68 +206,72 @@ def _granularity(session: Session, aligned: Aligned) -> Iterator[Finding]:
         )
 
 
-def _absent_values(session: Session, aligned: Aligned) -> Iterator[Finding]:
+def _absent_values(session: Session, aligned: Aligned, summary: Summary) -> Iterator[Finding]:
     """Values of a dimension, such as a period or a company, that one side has and the other lacks altogether."""
     from sqlglot import exp
 
-    for at, key in enumerate(aligned.keys):
-        for here, there, own, other in (("na", "nb", *aligned.names), ("nb", "na", *aligned.names[::-1])):
-            absent = (
-                exp.select(f"k{at}")
-                .from_("aligned")
-                .group_by(f"k{at}")
-                .having(
-                    exp.and_(
-                        exp.EQ(this=exp.Sum(this=exp.column(there)), expression=literal(0)),
-                        exp.GT(this=exp.Sum(this=exp.column(here)), expression=literal(0)),
-                    )
-                )
-            )
-            total = session.run(exp.select(exp.Count(this=exp.Star())).from_(absent.subquery("absent")))[0][0]
+    directions = (
+        ("na", "nb", summary.missing_in_b, *aligned.names),
+        ("nb", "na", summary.missing_in_a, *aligned.names[::-1]),
+    )
+    for at in range(len(aligned.keys)):
+        for here, there, missing, own, other in directions:
+            if not missing:
+                continue
+            absent = _absent(aligned, f"k{at}", here, there)
+            total = session.run(exp.select(exp.Count(this=exp.Star())).from_(absent))[0][0]
             if not total:
                 continue
-            ordered = absent.order_by(exp.Ordered(this=exp.column(f"k{at}"), nulls_first=False)).limit(_MOST_SHOWN)
-            values = ["(none)" if row[0] is None else str(row[0]) for row in session.run(ordered)]
+            value = exp.Ordered(this=exp.column(f"k{at}"), nulls_first=False)
+            first = exp.select(f"k{at}").from_(absent.copy()).order_by(value).limit(_MOST_SHOWN)
+            values = ["(none)" if row[0] is None else str(row[0]) for row in session.run(first)]
             rest = f" and {total - len(values)} more" if total > len(values) else ""
-            yield Finding("absent", f"{other} has no row at all for {key.name} {', '.join(values)}{rest}, {own} has")
+            name = aligned.keys[at].name
+            yield Finding("absent", f"{other} has no row at all for {name} {', '.join(values)}{rest}, {own} has")
 
 
-def _patterns(session: Session, aligned: Aligned) -> Iterator[Finding]:
+def _absent(aligned: Aligned, column: str, here: str, there: str) -> "exp.Subquery":
+    """The values of a column that have rows `here` and none `there`."""
+    from sqlglot import exp
+
+    # Few values are missing among the keys that differ; only those are looked for among all keys.
+    doubted = exp.select(column).from_(aligned.differing).group_by(column)
+    doubted = doubted.having(
+        exp.EQ(this=exp.Sum(this=exp.column(there)), expression=literal(0)),
+        exp.GT(this=exp.Sum(this=exp.column(here)), expression=literal(0)),
+    )
+    same = exp.NullSafeEQ(this=exp.column(column, table="aligned"), expression=exp.column(column, table="doubted"))
+    present = exp.select("1").from_("aligned").where(same, _has_rows(there))
+    absent = exp.select(column).from_(doubted.subquery("doubted"))
+    return absent.where(exp.Not(this=exp.Exists(this=present))).subquery("absent")
+
+
+def _has_rows(column: str) -> "exp.Expr":
+    from sqlglot import exp
+
+    return exp.GT(this=exp.column(column), expression=literal(0))
+
+
+def _patterns(session: Session, aligned: Aligned, summary: Summary) -> Iterator[Finding]:
     """One explanation for all keys that differ: a factor, a flipped sign, rows taken in more than once."""
     from sqlglot import exp
 
-    a, b = (exp.Coalesce(this=aligned.column(letter), expressions=[literal(0)]) for letter in "ab")
-
-    def times(value: "exp.Expr", factor: int) -> "exp.Expr":
-        return exp.Mul(this=value.copy(), expression=literal(factor))
-
-    tests: dict[tuple[str, int, bool], exp.Expr] = {}
-    for factor in (10, 100, 1000):
-        tests["factor", factor, True] = exp.EQ(this=a.copy(), expression=times(b, factor))
-        tests["factor", factor, False] = exp.EQ(this=b.copy(), expression=times(a, factor))
-    tests["sign", 1, True] = exp.EQ(this=a.copy(), expression=exp.Neg(this=b.copy()))
-    for factor in (2, 3):
-        for first, second, rows, others, side in ((a, b, "na", "nb", True), (b, a, "nb", "na", False)):
-            tests["repeated", factor, side] = exp.and_(
-                exp.EQ(this=first.copy(), expression=times(second, factor)),
-                exp.EQ(this=exp.column(rows), expression=times(exp.column(others), factor)),
-            )
+    if not summary.minor_differences + summary.major_differences:
+        return
+    amounts = [named(exp.Coalesce(this=aligned.column(letter), expressions=[literal(0)]), letter) for letter in "ab"]
     differing = exp.In(this=aligned.column("s"), expressions=[literal("minor_diff"), literal("major_diff")])
-    nonzero = exp.and_(
-        exp.NEQ(this=a.copy(), expression=literal(0)),
-        exp.NEQ(this=b.copy(), expression=literal(0)),
-    )
+    rows = exp.select(*amounts, "na", "nb").from_(aligned.differing).where(differing).subquery("amounts", copy=False)
+    a, b = exp.column("a"), exp.column("b")
+    nonzero = [exp.NEQ(this=value.copy(), expression=literal(0)) for value in (a, b)]
     largest = exp.Max(this=call("greatest", exp.Abs(this=a.copy()), exp.Abs(this=b.copy())))
-    sizes = exp.select(exp.Count(this=exp.Star()), largest).from_("aligned").where(differing, nonzero)
+    sizes = exp.select(exp.Count(this=exp.Star()), largest).from_(rows).where(*nonzero)
     total, size = session.run(sizes)[0]
     # A product beyond 38 digits cannot be formed; amounts so large are not tested for factors.
     if not total or Decimal(size).adjusted() > 22:
         return
-    counts = session.run(
-        exp.select(*(exp.func("count_if", test) for test in tests.values()))
-        .from_("aligned")
-        .where(differing.copy(), nonzero.copy())
-    )[0]
+    tests = _pattern_tests()
+    counted = [exp.func("count_if", test) for test in tests.values()]
+    counts = session.run(sizes.select(*counted, append=False))[0]
     for (kind, factor, on_a), count in zip(tests, counts, strict=True):
         # One key that happens to be double is no sign of rows taken in twice.
         enough = total > 1 or kind != "repeated"
@@ -301,6 +283,25 @@ def _patterns(session: Session, aligned: Aligned) -> Iterator[Finding]:
                     count=count, total=total, factor=factor, large=large, small=small, measure=aligned.measure.name
                 ),
             )
+
+
+def _pattern_tests() -> "dict[tuple[str, int, bool], exp.Expr]":
+    """What holds of amounts a and b, and of the rows na and nb that they are made of; last whether A is the larger."""
+    from sqlglot import exp
+
+    def equal(large: str, factor: int, small: str) -> "exp.Expr":
+        product = exp.Mul(this=exp.column(small), expression=literal(factor))
+        return exp.EQ(this=exp.column(large), expression=product)
+
+    tests: dict[tuple[str, int, bool], exp.Expr] = {}
+    for factor in (10, 100, 1000):
+        tests["factor", factor, True] = equal("a", factor, "b")
+        tests["factor", factor, False] = equal("b", factor, "a")
+    tests["sign", 1, True] = exp.EQ(this=exp.column("a"), expression=exp.Neg(this=exp.column("b")))
+    for factor in (2, 3):
+        tests["repeated", factor, True] = exp.and_(equal("a", factor, "b"), equal("na", factor, "nb"))
+        tests["repeated", factor, False] = exp.and_(equal("b", factor, "a"), equal("nb", factor, "na"))
+    return tests
 
 
 _PATTERNS = {

@@ -1,4 +1,9 @@
-"""Duplicates: rows that stand in a source more than once, where taking each once would make the two sides equal."""
+"""Duplicates: rows that stand in a source more than once, where taking each once would make the two sides equal.
+
+A source is read again for this, so that it is only done where rows can have been taken in twice: in a key that differs
+and has several rows. Where both sides have as many rows as the other in every key that matches, a row of one stands for
+a row of the other, and only keys with more rows than the other side has come into question.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -19,16 +24,17 @@ def duplicates(session: Session, aligned: Aligned) -> Iterator[Finding]:
 
     if aligned.measure.aggregation != "sum":
         return
-    for side, sign in zip(aligned.sides, (1, -1), strict=True):
+    for side, suspect in _suspected(session, aligned):
         if not side.table.whole:
             continue
         parameters = Parameters()
         keys = [f"k{at}" for at in range(len(aligned.keys))]
-        gap = exp.column(f"d{aligned.at}", table="aligned")
-        explained = exp.EQ(this=gap if sign > 0 else exp.Neg(this=gap), expression=exp.column("surplus", table="x"))
-        statement = exp.select(exp.Count(this=exp.Star())).from_("aligned")
-        surplus = _surplus(aligned, side, parameters).subquery("x")
-        statement = statement.join(surplus, on=exp.and_(_differs(aligned), explained, *_same(keys, "x")))
+        gap = exp.column(f"d{aligned.at}", table="differing")
+        more = exp.Neg(this=gap) if side.index else gap
+        explained = exp.EQ(this=more, expression=exp.column("surplus", table="x"))
+        statement = exp.select(exp.Count(this=exp.Star())).from_(aligned.differing)
+        surplus = _surplus(aligned, side, suspect, parameters).subquery("x")
+        statement = statement.join(surplus, on=exp.and_(suspect.copy(), explained, *_same(keys, "x")))
         count = session.run(statement, parameters)[0][0]
         if count:
             yield Finding(
@@ -37,8 +43,40 @@ def duplicates(session: Session, aligned: Aligned) -> Iterator[Finding]:
             )
 
 
-def _surplus(aligned: Aligned, side: Side, parameters: Parameters) -> "exp.Select":
-    """By key, the amount of the rows that repeat another row in every column; only of keys that differ."""
+def _suspected(session: Session, aligned: Aligned) -> "Iterator[tuple[Side, exp.Expr]]":
+    """The sides that may hold rows twice, each with the condition on a key that differs that it may be one of those."""
+    from sqlglot import exp
+
+    rows = [exp.column(name, table="differing") for name in ("na", "nb")]
+    gap = exp.column(f"d{aligned.at}", table="differing")
+    differs = exp.and_(
+        exp.NEQ(this=gap, expression=literal(0)), *(exp.GT(this=row.copy(), expression=literal(0)) for row in rows)
+    )
+    several = [exp.and_(differs.copy(), exp.GT(this=here.copy(), expression=literal(1))) for here in rows]
+    more = [
+        exp.and_(differs.copy(), exp.GT(this=here.copy(), expression=there.copy()))
+        for here, there in (rows, rows[::-1])
+    ]
+    counts = [exp.func("count_if", condition.copy()) for condition in (*several, *more)]
+    found = session.run(exp.select(*counts).from_(aligned.differing))[0]
+    one_by_one = any(found[:2]) and _one_by_one(session, aligned)
+    for side in aligned.sides:
+        conditions, count = (more, found[2 + side.index]) if one_by_one else (several, found[side.index])
+        if count:
+            yield side, conditions[side.index]
+
+
+def _one_by_one(session: Session, aligned: Aligned) -> bool:
+    """Whether there are keys that match, and each of them has as many rows on one side as on the other."""
+    from sqlglot import exp
+
+    matching = exp.select("1").from_("aligned").where(exp.EQ(this=aligned.column("s"), expression=literal("match")))
+    uneven = matching.where(exp.NEQ(this=exp.column("na"), expression=exp.column("nb")))
+    return bool(session.run(matching.limit(1))) and not session.run(uneven.limit(1))
+
+
+def _surplus(aligned: Aligned, side: Side, suspect: "exp.Expr", parameters: Parameters) -> "exp.Select":
+    """By key, the amount of the rows that repeat another row in every column; only of keys under suspicion."""
     from sqlglot import exp
 
     keys = [f"k{at}" for at in range(len(aligned.keys))]
@@ -52,7 +90,7 @@ def _surplus(aligned: Aligned, side: Side, parameters: Parameters) -> "exp.Selec
     doubted = (
         exp.select(*(exp.column(name, table="x") for name in (*keys, *columns, "v")))
         .from_(side.filtered(each, parameters).subquery("x"))
-        .join("aligned", on=exp.and_(_differs(aligned), *_same(keys, "x")))
+        .join(aligned.differing, on=exp.and_(suspect, *_same(keys, "x")))
     )
     again = exp.Sub(this=exp.Count(this=exp.Star()), expression=literal(1))
     repeated = exp.select(*keys, named(exp.Mul(this=exp.column("v"), expression=exp.paren(again)), "again"))
@@ -63,19 +101,10 @@ def _surplus(aligned: Aligned, side: Side, parameters: Parameters) -> "exp.Selec
     return surplus.group_by(*keys) if keys else surplus
 
 
-def _differs(aligned: Aligned) -> "exp.Expr":
-    """Whether a key that both sides have has another figure on each."""
-    from sqlglot import exp
-
-    columns = (exp.column("na", table="aligned"), exp.column("nb", table="aligned"))
-    gap = exp.NEQ(this=exp.column(f"d{aligned.at}", table="aligned"), expression=literal(0))
-    return exp.and_(gap, *(exp.GT(this=column, expression=literal(0)) for column in columns))
-
-
 def _same(keys: Sequence[str], other: str) -> list["exp.Expr"]:
-    """Conditions that a row of `aligned` and one of `other` have the same keys, NULL being one."""
+    """Conditions that a row of `differing` and one of `other` have the same keys, NULL being one."""
     from sqlglot import exp
 
     return [
-        exp.NullSafeEQ(this=exp.column(key, table="aligned"), expression=exp.column(key, table=other)) for key in keys
+        exp.NullSafeEQ(this=exp.column(key, table="differing"), expression=exp.column(key, table=other)) for key in keys
     ]

@@ -271,6 +271,7 @@ class Session:
             "autoload_known_extensions": exp.false(),
             "autoinstall_known_extensions": exp.false(),
             "python_enable_replacements": exp.false(),
+            "preserve_insertion_order": exp.false(),
             "TimeZone": literal("UTC"),
         }
         if self.bounds.threads:

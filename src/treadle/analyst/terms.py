@@ -3,6 +3,7 @@
 An expression that stands in a statement already is copied before it is used again.
 """
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,14 +28,14 @@ def cast(value: "exp.Expr", kind: str) -> "exp.Expr":
     """The value as another type; the engine raises an error if it is none."""
     from sqlglot import exp
 
-    return exp.Cast(this=_free(value), to=exp.DataType.build(kind, dialect="duckdb"))
+    return exp.Cast(this=_free(value), to=_type(kind).copy())
 
 
 def try_cast(value: "exp.Expr", kind: str) -> "exp.Expr":
     """The value as another type; NULL if it is none."""
     from sqlglot import exp
 
-    return exp.TryCast(this=_free(value), to=exp.DataType.build(kind, dialect="duckdb"))
+    return exp.TryCast(this=_free(value), to=_type(kind).copy())
 
 
 def named(value: "exp.Expr", name: str) -> "exp.Expr":
@@ -91,6 +92,13 @@ def quoted(column: str) -> "exp.Expr":
     from sqlglot import exp
 
     return exp.column(exp.to_identifier(column, quoted=True))
+
+
+@cache
+def _type(kind: str) -> "exp.DataType":
+    from sqlglot import exp
+
+    return exp.DataType.build(kind, dialect="duckdb")
 
 
 def _free(value: "exp.Expr") -> "exp.Expr":
