@@ -3,12 +3,18 @@
     python bench/compare.py                                  # 1 million rows a side, into 2,400 and into 680,000 groups
     python bench/compare.py --rows 10000000 --groups 6800000 --memory 500MB
     python bench/compare.py --only treadle,raw --repeat 5
+    python bench/compare.py --rows 10000000 --groups 10000000 --only raw_keyed,join_keyed,treadle_keyed
 
 Two Parquet files are made once (kept under --folder). Each contender runs in a process of its own and does the same:
 sum both files per key, align them, class every key (match, minor, major, missing), add up, and find the 20 largest
 differences. Told are the CPU seconds of that work without imports (the least of --repeat runs), the process's peak
-memory, and both as multiples of the raw SQL. pandas, datacompy and Pointblank work with floats, the others with exact
-decimals. A contender whose package is missing is shown as not installed. All found the same, or it says so.
+memory, and both as multiples of the first contender, the raw SQL. That is lean: it does not look for what treadle tells
+besides (which values of each dimension carry the differences, values that one side lacks, patterns, duplicate rows).
+pandas, datacompy and Pointblank work with floats, the others with exact decimals. A contender whose package is missing
+is shown as not installed. All found the same, or it says so.
+
+Those called keyed read the same rows from DuckDB files whose tables have the key as their primary key, so that a join
+of the two (join_keyed) finds what the aggregate (raw_keyed) does; for them there must be as many groups as rows.
 """
 
 import argparse
@@ -19,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -51,15 +58,34 @@ def make(folder: Path, rows: int, groups: int) -> None:
         path.with_name(f"{path.name}.part").rename(path)
 
 
-def treadle(folder: Path, memory: str) -> Callable[[], Counts]:
+def make_keyed(folder: Path) -> None:
+    """The same two tables in DuckDB files, held to their keys."""
+    import duckdb
+
+    for side in "ab":
+        path = folder / f"{side}.duckdb"
+        if not path.exists():
+            part = path.with_name(f"{path.name}.part")
+            part.unlink(missing_ok=True)
+            with duckdb.connect(str(part)) as connection:
+                connection.execute(
+                    "CREATE TABLE rows (company VARCHAR, account VARCHAR, amount DECIMAL(18, 2), "
+                    "PRIMARY KEY (company, account))"
+                )
+                connection.execute(f"INSERT INTO rows FROM '{folder / side}.parquet'")
+            part.rename(path)
+
+
+def treadle(folder: Path, memory: str, kind: str = "parquet") -> Callable[[], Counts]:
     """The engine, as a user calls it."""
     from treadle.analyst import Bounds, Catalog, CompareRequest, Dimension, Measure, Source, compare
 
     sources = [
         Source(
             name=side,
-            kind="parquet",
-            path=f"{side}.parquet",
+            kind=kind,
+            path=f"{side}.{kind}",
+            table="rows" if kind == "duckdb" else "",
             dimensions=tuple(Dimension(name=name) for name in KEYS),
             measures=(Measure(name="amount"),),
         )
@@ -82,7 +108,24 @@ def treadle(folder: Path, memory: str) -> Callable[[], Counts]:
     return work
 
 
-def raw(folder: Path, memory: str) -> Callable[[], Counts]:
+CLASSES = """*, a - b AS d, CASE
+    WHEN nb = 0 OR na = 0 THEN 'missing' WHEN abs(a - b) <= 0.01 THEN 'match'
+    WHEN abs(a - b) < 5000 AND abs(a - b) * 100 < abs(a) THEN 'minor_diff' ELSE 'major_diff' END AS s"""
+
+GROUPED = """
+    SELECT company, account, count(na) AS na, count(nb) AS nb, coalesce(sum(va), 0) AS a, coalesce(sum(vb), 0) AS b
+    FROM (SELECT company, account, amount AS va, 1 AS na, NULL AS vb, NULL AS nb FROM {a}
+          UNION ALL SELECT company, account, NULL, NULL, amount, 1 FROM {b})
+    GROUP BY company, account"""
+
+JOINED = """
+    SELECT coalesce(x.company, y.company) AS company, coalesce(x.account, y.account) AS account,
+           (x.company IS NOT NULL)::INT AS na, (y.company IS NOT NULL)::INT AS nb,
+           coalesce(x.amount, 0) AS a, coalesce(y.amount, 0) AS b
+    FROM {a} x FULL JOIN {b} y ON x.company = y.company AND x.account = y.account"""
+
+
+def raw(folder: Path, memory: str, rows: str = GROUPED, kind: str = "parquet") -> Callable[[], Counts]:
     """What one writes by hand: one UNION ALL and one conditional GROUP BY, then counts and the top 20."""
     import duckdb
 
@@ -90,17 +133,12 @@ def raw(folder: Path, memory: str) -> Callable[[], Counts]:
         with duckdb.connect() as connection, tempfile.TemporaryDirectory() as spill:
             connection.execute(f"SET memory_limit = '{memory}'")
             connection.execute(f"SET temp_directory = '{spill}'")
-            connection.execute(f"""
-                CREATE TABLE aligned AS
-                SELECT *, a - b AS d, CASE
-                    WHEN nb = 0 OR na = 0 THEN 'missing' WHEN abs(a - b) <= 0.01 THEN 'match'
-                    WHEN abs(a - b) < 5000 AND abs(a - b) * 100 < abs(a) THEN 'minor_diff' ELSE 'major_diff' END AS s
-                FROM (SELECT company, account, count(na) AS na, count(nb) AS nb, coalesce(sum(va), 0) AS a,
-                             coalesce(sum(vb), 0) AS b
-                      FROM (SELECT company, account, amount AS va, 1 AS na, NULL AS vb, NULL AS nb
-                            FROM '{folder}/a.parquet'
-                            UNION ALL SELECT company, account, NULL, NULL, amount, 1 FROM '{folder}/b.parquet')
-                      GROUP BY company, account)""")
+            names = {side: f"'{folder}/{side}.parquet'" for side in "ab"}
+            if kind == "duckdb":
+                for side in "ab":
+                    connection.execute(f"ATTACH '{folder}/{side}.duckdb' AS db_{side} (READ_ONLY)")
+                    names[side] = f"db_{side}.rows"
+            connection.execute(f"CREATE TABLE aligned AS SELECT {CLASSES} FROM ({rows.format(**names)})")
             counts = connection.execute("SELECT s, count(*), sum(a), sum(b) FROM aligned GROUP BY s").fetchall()
             order = "s = 'match', abs(d) DESC, company, account"
             connection.execute(f"SELECT * FROM aligned ORDER BY {order} LIMIT 20").fetchall()
@@ -227,11 +265,17 @@ CONTENDERS = {
     "datacompy": (datacompy, ["datacompy", "pandas", "pyarrow"]),
     "pointblank": (pointblank, ["pointblank", "polars"]),
 }
+KEYED = {
+    "raw_keyed": (partial(raw, kind="duckdb"), ["duckdb"]),
+    "join_keyed": (partial(raw, rows=JOINED, kind="duckdb"), ["duckdb"]),
+    "treadle_keyed": (partial(treadle, kind="duckdb"), ["duckdb", "sqlglot"]),
+}
+ALL = CONTENDERS | KEYED
 
 
 def alone(name: str, folder: Path, memory: str) -> None:
     """One run, in this process; prints what it took and found as JSON."""
-    work = CONTENDERS[name][0](folder, memory)
+    work = ALL[name][0](folder, memory)
     wall, cpu = time.perf_counter(), time.process_time()
     found = work()
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
@@ -241,7 +285,7 @@ def alone(name: str, folder: Path, memory: str) -> None:
 
 def measured(name: str, folder: Path, memory: str, repeat: int) -> dict | str:
     """The run with the least CPU among `repeat`, each in a fresh process; or why there is none."""
-    missing = next((package for package in CONTENDERS[name][1] if find_spec(package) is None), None)
+    missing = next((package for package in ALL[name][1] if find_spec(package) is None), None)
     if missing:
         return f"{missing} is not installed"
     best: dict | None = None
@@ -261,19 +305,21 @@ def table(rows: int, groups: int, options: argparse.Namespace, names: list[str])
     folder = options.folder / f"{rows}-{groups}"
     folder.mkdir(parents=True, exist_ok=True)
     make(folder, rows, groups)
+    if set(names) & set(KEYED):
+        make_keyed(folder)
     print(f"\n{rows:,} rows a side into {groups:,} groups, engine limit {options.memory}")
-    print(f"  {'':10} {'CPU s':>8} {'wall s':>8} {'peak MB':>8} {'CPU/raw':>8} {'MB/raw':>8}")
+    print(f"  {'':13} {'CPU s':>8} {'wall s':>8} {'peak MB':>8} {'CPU/raw':>8} {'MB/raw':>8}")
     base: dict | None = None
     for name in names:
         run = measured(name, folder, options.memory, options.repeat)
         if isinstance(run, str):
-            print(f"  {name:10} {run}")
+            print(f"  {name:13} {run}")
             continue
-        base = run if name == "raw" else base
+        base = base or run
         ratios = f"{run['cpu'] / base['cpu']:8.2f} {run['peak'] / base['peak']:8.2f}" if base else ""
         wrong = {key: value for key, value in run["found"].items() if base and base["found"].get(key, 0) != value}
         note = f"  found other counts: {wrong}" if wrong else ""
-        print(f"  {name:10} {run['cpu']:8.2f} {run['wall']:8.2f} {run['peak']:8.0f} {ratios}{note}", flush=True)
+        print(f"  {name:13} {run['cpu']:8.2f} {run['wall']:8.2f} {run['peak']:8.0f} {ratios}{note}", flush=True)
 
 
 def main() -> None:
@@ -291,8 +337,8 @@ def main() -> None:
         alone(options.alone, options.folder, options.memory)
         return
     names = [name.strip() for name in options.only.split(",")]
-    if unknown := [name for name in names if name not in CONTENDERS]:
-        parser.error(f"there is no contender {unknown[0]!r}; there are: {', '.join(CONTENDERS)}")
+    if unknown := [name for name in names if name not in ALL]:
+        parser.error(f"there is no contender {unknown[0]!r}; there are: {', '.join(ALL)}")
     for groups in options.groups or [2400, options.rows * 68 // 100]:
         table(options.rows, groups, options, names)
 

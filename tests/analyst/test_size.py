@@ -1,5 +1,6 @@
 """More groups than fit into memory: passes give the same figures, and a full disk is told as such."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -68,6 +69,38 @@ def test_passes_find_the_same(large: Catalog) -> None:
     assert replaced(tight) == replaced(free)
     assert free.summary.total_rows == GROUPS
     assert free.summary.major_differences == 5
+
+
+@pytest.fixture(scope="module")
+def keyed(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
+    """The same rows twice: in tables with a primary key, and in tables without."""
+    folder = tmp_path_factory.mktemp("keyed")
+    sources = []
+    for name, amount in (("a", "i % 1000"), ("b", "i % 1000 + CASE WHEN i % 30000 = 0 THEN 7000 ELSE 0 END")):
+        with duckdb.connect(str(folder / f"{name}.duckdb")) as connection:
+            connection.execute("CREATE TABLE keyed (k VARCHAR PRIMARY KEY, amount DECIMAL(18, 2))")
+            connection.execute(
+                f"INSERT INTO keyed SELECT printf('%032d', i), {amount} FROM range({GROUPS}) AS t(i) "
+                f"WHERE i % 1000 <> {ord(name)}"
+            )
+            connection.execute("CREATE TABLE plain AS FROM keyed")
+        for table in ("keyed", "plain"):
+            kept = {"kind": "duckdb", "path": f"{name}.duckdb", "dimensions": (Dimension(name="k"),)}
+            sources.append(Source(name=f"{table}_{name}", table=table, measures=(Measure(name="amount"),), **kept))
+    return Catalog(sources, folder)
+
+
+def test_passes_of_a_join_find_the_same(keyed: Catalog) -> None:
+    def found(table: str, bounds: Bounds, told: list[str]) -> dict[str, Any]:
+        request = CompareRequest(source_a=f"{table}_a", source_b=f"{table}_b", dimensions=["k"], keep=50)
+        text = compare(keyed, request, bounds=bounds, tell=told.append).to_dict(rows=True)
+        return json.loads(json.dumps(text).replace(f"{table}_", "")) | {"warnings": None}
+
+    told: list[str] = []
+    tight = found("keyed", Bounds(memory="20MB", threads=1), told)
+    assert any("passes" in one for one in told)
+    assert tight == found("keyed", Bounds(threads=1), []) == found("plain", Bounds(threads=1), [])
+    assert (tight["summary"]["missing_in_a"], tight["summary"]["major_differences"]) == (150, 5)
 
 
 def test_a_limit_on_spilling_is_told(large: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

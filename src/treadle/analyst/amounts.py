@@ -171,6 +171,22 @@ def aggregates(measure: Measure, amount: Amount, name: str) -> dict[str, "exp.Ex
     return found
 
 
+def of_one_row(aggregate: "exp.Expr") -> "exp.Expr":
+    """Returns what an aggregate over a single row is, and over a row that an outer join has made up, of NULLs."""
+    from sqlglot import exp
+
+    def alone(node: "exp.Expr") -> "exp.Expr":
+        value: exp.Expr = node.this
+        match node:
+            case exp.Sum() | exp.Min() | exp.Max():
+                return value
+            case exp.Count():
+                return cast(exp.paren(exp.Not(this=is_null(value))), "BIGINT")
+        return node
+
+    return aggregate.transform(alone)
+
+
 def figure(measure: Measure, amount: Amount, name: str, scale: int) -> "exp.Expr":
     """Returns the figure of `measure` as DECIMAL(38, scale), made of its aggregates.
 

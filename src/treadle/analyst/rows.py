@@ -91,6 +91,17 @@ class Side:
         marked = mark or exp.column(f"n{self.letter}")
         return cast(exp.Coalesce(this=exp.Sum(this=marked), expressions=[literal(0)]), "BIGINT")
 
+    @property
+    def unique(self) -> bool:
+        """Whether surely no two rows have the same key."""
+        own = {
+            member.source_column
+            for key in self.keys
+            for member in [key.members[self.index]]
+            if _tells_apart(key, self.table.columns[member.source_column])
+        }
+        return any(columns <= own for columns in self.table.unique)
+
     def name(self, at: int) -> str:
         """The column of measure number `at`."""
         return f"{self.letter}{at}"
@@ -313,6 +324,17 @@ def _spelled(text: "exp.Expr", pattern: str, kind: str) -> "exp.Expr":
 
     right = exp.or_(is_null(text), matches(text, pattern))
     return cast(when(right, text, exp.DPipe(this=text.copy(), expression=literal(" is no such value"))), kind)
+
+
+def _tells_apart(key: Key, kind: str) -> bool:
+    """Whether different values of a column of this kind have different keys."""
+    match key.type:
+        case "string":
+            return not key.format.steps and (kind == "VARCHAR" or natural_type(kind) == "integer" or kind == "DATE")
+        case "integer":
+            return natural_type(kind) == "integer"
+        case _:
+            return kind == _ENGINE_TYPES[key.type]
 
 
 def _as_text(column: "exp.Expr", kind: str) -> "exp.Expr":

@@ -21,6 +21,7 @@ from treadle.analyst.catalog import Dimension, Measure, Source
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.session import Session
 from treadle.analyst.terms import call, literal, quoted
+from treadle.analyst.uniqueness import Unique, unique_columns
 from treadle.tools.errors import nearest
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class Table(Struct, frozen=True):
         weight: the column that says how many rows of the source a row stands for; empty where that is one.
         partials: for rows that stand for several, the columns that hold what is known of each measure, by its name.
         remote: the database that the rows come from, where they are in one.
+        unique: sets of columns in which no two rows are alike.
     """
 
     relation: "exp.Expr"
@@ -65,6 +67,7 @@ class Table(Struct, frozen=True):
     weight: str = ""
     partials: "Mapping[str, Partial]" = {}
     remote: "Remote | None" = None
+    unique: Unique = ()
 
 
 class Reader(Protocol):
@@ -165,14 +168,15 @@ def read_duckdb(session: Session, source: Source, demand: Demand) -> Table:
         catalog=exp.to_identifier(session.database(file), quoted=True),
     )
     types = _described(session, table)
+    unique = unique_columns(session, table)
     texts = [quoted(name) for name, kind in types.items() if kind == "VARCHAR"]
     if not texts:
-        return Table(table, types)
+        return Table(table, types, unique=unique)
     # A column may be declared with a collation, which makes "a" and "A" one key and one filter value.
     binary = exp.to_identifier("binary", quoted=True)
     told = [exp.Alias(this=exp.Collate(this=text, expression=binary.copy()), alias=text.this.copy()) for text in texts]
     rows = exp.select(exp.Star(replace=told)).from_(table)
-    return Table(rows.subquery("told_apart"), types)
+    return Table(rows.subquery("told_apart"), types, unique=unique)
 
 
 def read_sqlite(session: Session, source: Source, demand: Demand) -> Table:
