@@ -1,13 +1,16 @@
 """What is probably wrong is told where it is true, and not where it is not; the interpretation is true."""
 
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from treadle.analyst import Catalog, CompareRequest, Comparison, Measure, QueryRequest, compare, query
 
+D = Decimal
 COLUMNS = ("company", "period", "amount")
 ROWS = [("1", "01", "100.00"), ("1", "02", "250.00"), ("2", "01", "-75.00"), ("2", "02", "3.20")]
 
@@ -60,6 +63,30 @@ def test_nothing_is_suspected_where_nothing_is_wrong(against: Callable[..., Comp
     assert kinds(against(one_off)) == []
 
 
+@pytest.mark.parametrize("kind", ["csv", "json", "sqlite", "duckdb", "parquet"])
+def test_identical_rows_are_found_in_every_kind_of_file(
+    make: Any, confront: Callable[..., Comparison], kind: str
+) -> None:
+    columns = ("company", "document", "w", "amount")
+    rows = [
+        ("1", "a", "x", D("5.00")), ("1", "b", "x", D("5.00")), ("2", "a", "y", D("-7.25")),
+        (None, None, "z", D("1.50")), ("3", "a", "y", D("0.25")),
+    ]  # fmt: skip
+    twice = [*rows, rows[2], rows[2], rows[3], ("3", "a", "Y", D("0.25")), ("1", "c", "x", D("5.00"))]
+
+    def source(name: str, content: Any) -> Any:
+        made = make(name, content, kind=kind, columns=columns)
+        return msgspec.structs.replace(made, dimensions=made.dimensions[:1])
+
+    found = confront(source("left", rows), source("right", twice))
+    assert [finding.message for finding in found.warnings] == [
+        "right holds identical rows; taken once each, 2 keys that differ would be equal"
+    ]
+    some = confront(source("left", rows), source("right", twice), filters={"company": ["1", "2"]})
+    assert "1 keys that differ" in some.warnings[0].message
+    assert "duplicates" not in kinds(confront(source("left", rows), source("right", twice), filters={"company": "1"}))
+
+
 def test_identical_rows_are_looked_for_where_the_other_side_is_finer(against: Callable[..., Comparison]) -> None:
     finer = [(company, period, f"{float(amount) / 2:.2f}") for company, period, amount in ROWS for _ in range(2)]
     found = against(finer, [*ROWS, ROWS[0]])
@@ -83,8 +110,6 @@ def test_a_value_that_only_matching_keys_have_is_not_absent(against: Callable[..
 def test_rows_that_differ_in_an_undeclared_column_are_no_duplicates(
     make: Any, confront: Callable[..., Comparison]
 ) -> None:
-    import msgspec
-
     columns = ("company", "document", "amount")
     left = make("left", [("1", "a", "5.00"), ("1", "b", "5.00")], columns=columns)
     left = msgspec.structs.replace(left, dimensions=left.dimensions[:1])
@@ -157,8 +182,6 @@ def test_all_match(against: Callable[..., Comparison]) -> None:
 
 
 def test_measures_of_several_kinds(make: Any, confront: Callable[..., Comparison]) -> None:
-    import msgspec
-
     more = Measure(name="rows", column="*", aggregation="count", synonyms=("number",))
     left, right = (
         msgspec.structs.replace(source, measures=(*source.measures, more))

@@ -2,45 +2,72 @@
 
 A source is read again for this, so that it is only done where rows can have been taken in twice: in a key that differs
 and has several rows. Where both sides have as many rows as the other in every key that matches, a row of one stands for
-a row of the other, and only keys with more rows than the other side has come into question.
+a row of the other, and only keys with more rows than the other side has come into question. What is read again are
+whole rows, of which a session has no more than a question touches where they are copied or grouped elsewhere: JSON is
+parsed once more, SQLite and databases group the rows by all of their columns.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from treadle.analyst.alignment import Aligned
 from treadle.analyst.comparison import Finding
+from treadle.analyst.errors import AnalystError
+from treadle.analyst.filters import Filter
+from treadle.analyst.keys import Key
+from treadle.analyst.remote import repeated
 from treadle.analyst.rows import Side
 from treadle.analyst.session import Parameters, Session
+from treadle.analyst.tables import repeated_json, repeated_sqlite
 from treadle.analyst.terms import cast, literal, named, quoted
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
+# A database is told which values are in question if there are no more of a dimension.
+_MOST_VALUES = 100
+
 
 def duplicates(session: Session, aligned: Aligned) -> Iterator[Finding]:
     """Yields a finding for each side whose repeated rows explain differences; exact, and only over keys that differ."""
-    from sqlglot import exp
-
     if aligned.measure.aggregation != "sum":
         return
     for side, suspect in _suspected(session, aligned):
-        if not side.table.whole:
+        name = side.source.name
+        try:
+            count = _explained(session, aligned, side, suspect)
+        except AnalystError as error:
+            session.check()
+            if side.table.remote is None:
+                raise
+            yield Finding("not_examined", f"{name} could not be searched for identical rows: {error}")
             continue
-        parameters = Parameters()
-        keys = [f"k{at}" for at in range(len(aligned.keys))]
-        gap = exp.column(f"d{aligned.at}", table="differing")
-        more = exp.Neg(this=gap) if side.index else gap
-        explained = exp.EQ(this=more, expression=exp.column("surplus", table="x"))
-        statement = exp.select(exp.Count(this=exp.Star())).from_(aligned.differing)
-        surplus = _surplus(aligned, side, suspect, parameters).subquery("x")
-        statement = statement.join(surplus, on=exp.and_(suspect.copy(), explained, *_same(keys, "x")))
-        count = session.run(statement, parameters)[0][0]
         if count:
             yield Finding(
-                "duplicates",
-                f"{side.source.name} holds identical rows; taken once each, {count} keys that differ would be equal",
+                "duplicates", f"{name} holds identical rows; taken once each, {count} keys that differ would be equal"
             )
+
+
+def _explained(session: Session, aligned: Aligned, side: Side, suspect: "exp.Expr") -> int:
+    """How many keys would be equal if the identical rows of a side were taken once each."""
+    from sqlglot import exp
+
+    parameters = Parameters()
+    keys = [f"k{at}" for at in range(len(aligned.keys))]
+    gap = exp.column(f"d{aligned.at}", table="differing")
+    more = exp.Neg(this=gap) if side.index else gap
+    if side.table.whole:
+        again = _repeated(aligned, side, suspect, parameters)
+    else:
+        again = _repeated_elsewhere(session, aligned, side, suspect, parameters)
+    surplus = exp.select(*keys, named(exp.Sum(this=exp.column("again")), "surplus")).from_(again.subquery("repeated"))
+    surplus = surplus.group_by(*keys) if keys else surplus
+    explained = exp.EQ(this=more, expression=exp.column("surplus", table="x"))
+    statement = exp.select(exp.Count(this=exp.Star())).from_(aligned.differing)
+    statement = statement.join(surplus.subquery("x"), on=exp.and_(suspect.copy(), explained, *_same(keys, "x")))
+    return int(session.run(statement, parameters)[0][0])
 
 
 def _suspected(session: Session, aligned: Aligned) -> "Iterator[tuple[Side, exp.Expr]]":
@@ -75,30 +102,80 @@ def _one_by_one(session: Session, aligned: Aligned) -> bool:
     return bool(session.run(matching.limit(1))) and not session.run(uneven.limit(1))
 
 
-def _surplus(aligned: Aligned, side: Side, suspect: "exp.Expr", parameters: Parameters) -> "exp.Select":
-    """By key, the amount of the rows that repeat another row in every column; only of keys under suspicion."""
+def _repeated(aligned: Aligned, side: Side, suspect: "exp.Expr", parameters: Parameters) -> "exp.Select":
+    """Of rows that are alike in every column, their key and the amount of all but one; of keys under suspicion."""
     from sqlglot import exp
 
     keys = [f"k{at}" for at in range(len(aligned.keys))]
     columns = [f"c{at}" for at in range(len(side.table.columns))]
-    amount = side.amount(aligned.at)
     each = exp.select(
         *(named(side.value_of(key), name) for key, name in zip(aligned.keys, keys, strict=True)),
         *(named(quoted(column), name) for column, name in zip(side.table.columns, columns, strict=True)),
-        named(cast(amount.value.copy(), f"DECIMAL(38, {amount.scale})"), "v"),
+        named(_value(side, aligned.at), "v"),
     )
     doubted = (
         exp.select(*(exp.column(name, table="x") for name in (*keys, *columns, "v")))
         .from_(side.filtered(each, parameters).subquery("x"))
-        .join(aligned.differing, on=exp.and_(suspect, *_same(keys, "x")))
+        .join(aligned.differing, on=exp.and_(suspect.copy(), *_same(keys, "x")))
     )
-    again = exp.Sub(this=exp.Count(this=exp.Star()), expression=literal(1))
-    repeated = exp.select(*keys, named(exp.Mul(this=exp.column("v"), expression=exp.paren(again)), "again"))
-    repeated = repeated.from_(doubted.subquery("doubted")).group_by(*keys, "v", *columns).having("COUNT(*) > 1")
-    surplus = exp.select(*keys, named(exp.Sum(this=exp.column("again")), "surplus")).from_(
-        repeated.subquery("repeated")
+    repeated = exp.select(*keys, named(_times_less_one(exp.column("v"), exp.Count(this=exp.Star())), "again"))
+    return repeated.from_(doubted.subquery("doubted")).group_by(*keys, "v", *columns).having("COUNT(*) > 1")
+
+
+def _repeated_elsewhere(
+    session: Session, aligned: Aligned, side: Side, suspect: "exp.Expr", parameters: Parameters
+) -> "exp.Select":
+    """The same of a side whose whole rows are not in the session."""
+    from sqlglot import exp
+
+    # The greatest of amounts that are alike is each of them.
+    measures = [
+        replace(measure, aggregation="max") if at == aligned.at else measure for at, measure in enumerate(side.measures)
+    ]
+    alone = Side(side.letter, side.index, side.source, side.keys, measures, side.conditions)
+    alone.scales, alone.table = side.scales, side.table
+    columns = list(side.table.columns)
+    if side.table.remote is not None:
+        alone.conditions += _values(session, aligned, suspect)
+        alone.take(*repeated(session, alone))
+    elif side.source.kind == "sqlite":
+        alone.take(repeated_sqlite(session, side.source, columns), ())
+    else:
+        alone.take(repeated_json(session, side.source, columns), ())
+    number = cast(quoted(alone.table.weight), "BIGINT")
+    each = exp.select(
+        *(named(alone.value_of(key), f"k{at}") for at, key in enumerate(aligned.keys)),
+        named(_times_less_one(_value(alone, aligned.at), number), "again"),
     )
-    return surplus.group_by(*keys) if keys else surplus
+    amount = alone.amount(aligned.at)
+    rows = alone.filtered(each, parameters)
+    return rows if amount.bad is None else rows.where(exp.Not(this=exp.paren(amount.bad.copy())))
+
+
+def _values(session: Session, aligned: Aligned, suspect: "exp.Expr") -> "list[tuple[Key, Filter]]":
+    """Filters that let pass all keys under suspicion."""
+    from sqlglot import exp
+
+    found = []
+    for at, key in enumerate(aligned.keys):
+        if key.type not in ("string", "integer"):
+            continue
+        values = exp.select(f"k{at}").distinct().from_(aligned.differing).where(suspect.copy()).limit(_MOST_VALUES + 1)
+        rows = [row[0] for row in session.run(values)]
+        if len(rows) <= _MOST_VALUES:
+            found.append((key, Filter(dimension=key.name, op="in", value=rows)))
+    return found
+
+
+def _value(side: Side, at: int) -> "exp.Expr":
+    amount = side.amount(at)
+    return cast(amount.value.copy(), f"DECIMAL(38, {amount.scale})")
+
+
+def _times_less_one(value: "exp.Expr", number: "exp.Expr") -> "exp.Expr":
+    from sqlglot import exp
+
+    return exp.Mul(this=value, expression=exp.paren(exp.Sub(this=number, expression=literal(1))))
 
 
 def _same(keys: Sequence[str], other: str) -> list["exp.Expr"]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.analyst.catalog import Source
+from treadle.analyst.catalog import Dimension, Source
 from treadle.analyst.dialect import Column, Dialect
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.filters import Filter
@@ -112,6 +112,26 @@ def unfiltered(session: Session, side: "Side", key: Key) -> Table:
     dimension = key.members[side.index]
     groups = grouped(remote.database.dialect, remote.source, remote.columns, [dimension], [])
     return next(_staged(session, [_Wanted(remote, groups, ())], Parameters()))
+
+
+def repeated(session: Session, side: "Side") -> tuple[Table, Sequence[Filter]]:
+    """Returns the rows of a remote side of which another is alike in every column, each once with their number.
+
+    Also returned are the filters that the database has applied.
+    """
+    from sqlglot import exp
+
+    remote = side.table.remote
+    if remote is None:
+        raise ValueError(f"{side.source.name} is not in a database")
+    parameters = Parameters()
+    wanted = _Wanted.of(side, remote, parameters)
+    columns = [Dimension(name=name) for name in remote.columns]
+    alike = [remote.database.dialect.key(item, remote.columns[item.name]) for item in columns]
+    several = exp.GT(this=exp.Count(this=exp.Star()), expression=literal(1))
+    statement = wanted.groups.statement.group_by(*alike, append=False).having(several)
+    wanted = replace(wanted, groups=replace(wanted.groups, statement=statement))
+    return next(_staged(session, [wanted], parameters)), wanted.pushed
 
 
 class _Wanted(Struct, frozen=True):

@@ -6,16 +6,18 @@ parsed here and not by the engine, which would pass its numbers through floating
 """
 
 import csv
+import hashlib
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import quote
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from treadle.analyst.catalog import Dimension, Measure, Source
 from treadle.analyst.errors import AnalystError
@@ -181,6 +183,15 @@ def read_duckdb(session: Session, source: Source, demand: Demand) -> Table:
 
 def read_sqlite(session: Session, source: Source, demand: Demand) -> Table:
     """A table or view of a SQLite file, its columns copied as text; which of them held floats is kept."""
+    return _from_sqlite(session, source, demand.columns)
+
+
+def repeated_sqlite(session: Session, source: Source, wanted: Sequence[str]) -> Table:
+    """The rows of a SQLite table of which another is alike in every column, each once with their number."""
+    return _from_sqlite(session, source, wanted, _weight(wanted))
+
+
+def _from_sqlite(session: Session, source: Source, wanted: Sequence[str], weight: str = "") -> Table:
     file = session.files[source.name][0]
     table = source.table.replace('"', '""')
     floating: set[str] = set()
@@ -194,17 +205,23 @@ def read_sqlite(session: Session, source: Source, demand: Demand) -> Table:
                 known = [row[1] for row in database.execute(f'PRAGMA table_xinfo("{table}")')]
                 if not known:
                     raise AnalystError(f"source {source.name!r}: there is no table {source.table!r} in {file.name}")
-                columns = [name for name in demand.columns if name in known]
-                listed = ", ".join('"{}"'.format(name.replace('"', '""')) for name in columns) or "1"
+                columns = [name for name in wanted if name in known]
+                listed = [_quoted(name) for name in columns] or ["1"]
+                alike = ""
+                if weight:
+                    listed.append("COUNT(*)")
+                    each = [f"{name} COLLATE BINARY, TYPEOF({name})" for name in map(_quoted, known)]
+                    alike = f" GROUP BY {', '.join(each)} HAVING COUNT(*) > 1"
                 # The names come from the catalogue and are quoted; SQLite has no placeholders for names.
-                rows = database.execute(f'SELECT {listed} FROM "{table}"')  # noqa: S608
-                name = session.stage(columns or ["1"], _sqlite_text(rows, columns, floating, source))
+                rows = database.execute(f'SELECT {", ".join(listed)} FROM "{table}"{alike}')  # noqa: S608
+                staged = [*(columns or ["1"]), *([weight] if weight else [])]
+                name = session.stage(staged, _sqlite_text(rows, staged, floating, source))
             finally:
                 session.interrupt.forget(stop)
     except sqlite3.Error as error:
         session.check()
         raise AnalystError(f"source {source.name!r}: {file.name} cannot be read: {error}") from error
-    return _staged(name, columns, floating, known)
+    return replace(_staged(name, columns, floating, known), weight=weight)
 
 
 def read_json(session: Session, source: Source, demand: Demand) -> Table:
@@ -223,6 +240,26 @@ def read_json(session: Session, source: Source, demand: Demand) -> Table:
     name = session.stage(columns or ["1"], rows())
     found = [column for column in columns if column in seen] if seen else columns
     return _staged(name, found, floating, list(seen))
+
+
+def repeated_json(session: Session, source: Source, wanted: Sequence[str]) -> Table:
+    """The objects of which another is alike in every member, each once with their number."""
+    from sqlglot import exp
+
+    weight = _weight(wanted)
+
+    def rows() -> Iterator[list[str | None]]:
+        for file in session.files[source.name]:
+            for record in _records(file, source):
+                whole = json.dumps(record, sort_keys=True).encode()
+                texts = [_json_text(record.get(column)) for column in wanted]
+                yield [*texts, hashlib.blake2b(whole, digest_size=16).hexdigest()]
+
+    staged = exp.to_table(session.stage([*wanted, weight], rows()))
+    columns = [quoted(column) for column in wanted]
+    number = exp.Alias(this=exp.Count(this=exp.Star()), alias=exp.to_identifier(weight, quoted=True))
+    alike = exp.select(*columns, number).from_(staged).group_by(*columns, quoted(weight)).having("COUNT(*) > 1")
+    return Table(alike.subquery("repeated"), dict.fromkeys(wanted, "VARCHAR"), whole=False, weight=weight)
 
 
 def read_frame(session: Session, source: Source, demand: Demand) -> Table:
@@ -277,6 +314,18 @@ def _described(session: Session, relation: "exp.Expr") -> dict[str, str]:
 
     statement = exp.Describe(this=exp.select("*").from_(relation.copy()))
     return {str(row[0]): str(row[1]) for row in session.run(statement)}
+
+
+def _weight(columns: Sequence[str]) -> str:
+    """A column's name that none of the columns has, in whatever case."""
+    weight = "w"
+    while weight in map(str.casefold, columns):
+        weight += "_"
+    return weight
+
+
+def _quoted(name: str) -> str:
+    return '"{}"'.format(name.replace('"', '""'))
 
 
 def _staged(name: str, columns: list[str], floating: set[str], known: list[str]) -> Table:
