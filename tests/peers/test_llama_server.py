@@ -187,13 +187,29 @@ async def test_structured_output_validates(
     assert len({(trip.city, trip.open, tuple(trip.legs)) for trip in found}) > 1, "the model is not random"
 
 
+@pytest.mark.parametrize("dialect", ["chat", "responses", "messages"])
+async def test_a_final_tool_gives_a_typed_answer(
+    dialect: str, llama_server: Callable[..., str], speaking: Callable[..., HttpModel]
+) -> None:
+    model = speaking(dialect, llama_server(), settings=ModelSettings(max_tokens=4000))
+    agent = Agent(model, output=Trip, output_mode="tool", tool_choice="required", retries=PATIENT)
+    found = []
+    for number in range(RUNS):
+        result = await agent.run(f"Question {number}: where shall I go?")
+        sound(result)
+        assert (result.stop.reason, len(result.steps)) == ("answered", 1), result
+        found.append(result.output)
+    assert all(isinstance(trip, Trip) for trip in found)
+
+
 @pytest.mark.parametrize("dialect", ["responses", "messages"])
 async def test_what_is_no_structured_output_is_not_believed(
     dialect: str, llama_server: Callable[..., str], speaking: Callable[..., HttpModel]
 ) -> None:
     # Here the server does not hold the model to the schema.
     model = speaking(dialect, llama_server(), settings=ModelSettings(max_tokens=300))
-    result = await Agent(model, output=Trip, limits=Limits(steps=8), retries=PATIENT).run("Where shall I go?")
+    agent = Agent(model, output=Trip, output_mode="prompted", limits=Limits(steps=8), retries=PATIENT)
+    result = await agent.run("Where shall I go?")
     sound(result)
     assert result.stop.reason in ("consecutive_errors", "length", "max_steps")
     assert result.output is None

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from treadle.analyst import Bounds, Catalog, CompareRequest, Source, compare
 
-from .conftest import DSN, Server
+from ..postgres_server import Server
+from .conftest import DSN
 
 COLUMNS = ("company", "note", "made", "amount")
 TYPES = ("text", "json", "timestamptz", "numeric(18,2)")
