@@ -192,6 +192,13 @@ def test_own_sources(treadle: Any) -> None:
     assert first["skill"] == "analyst"
 
 
+def test_own_sources_that_are_not_named_are_told_of_and_not_read(treadle: Any) -> None:
+    path = own_sources(treadle)
+    missed = treadle("compare", "shop_a", "shop_b")
+    assert (missed.code, f"--sources {path}" in missed.err) == (2, True)
+    assert f"--sources {path}" not in treadle("sources", "--sources", path).err
+
+
 @pytest.mark.parametrize(
     ("options", "rows"),
     [

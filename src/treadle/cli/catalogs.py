@@ -2,12 +2,19 @@
 
 import os
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from treadle.cli.terminal import note
+
 if TYPE_CHECKING:
     from treadle.analyst import Catalog
+
+
+USUAL: Final = "sources.yaml"
+"""What people call the file that declares their sources."""
 
 
 def open_catalog(named: str | None) -> "Catalog":
@@ -25,6 +32,9 @@ def open_catalog(named: str | None) -> "Catalog":
     from treadle.analyst import Catalog, sample_catalog
 
     path = named or os.environ.get("TREADLE_SOURCES", "").strip()
+    if not path and Path(USUAL).is_file():
+        # Taken only when named: whoever asks in a folder of somebody else's should not read what that file points to.
+        note(f"sources: the sample ({USUAL} in this folder is read with --sources {USUAL})")
     return Catalog.load(path) if path else sample_catalog()
 
 
