@@ -45,7 +45,7 @@ def wanted(engine: Any, condition: Filter, key: Key, held: str) -> bool:
     from sqlglot import exp
 
     from treadle.analyst.rows import Side
-    from treadle.analyst.tables import Table
+    from treadle.analyst.table import Table
 
     side = Side("a", 0, SOURCE, [], [], [(key, condition)])
     parameters = Parameters()

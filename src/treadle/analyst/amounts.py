@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from treadle.analyst.catalog import Measure, Source, TextFormat
 from treadle.analyst.errors import AnalystError
-from treadle.analyst.tables import Table
+from treadle.analyst.table import Table
 from treadle.analyst.terms import call, cast, is_null, literal, matches, quoted, try_cast, when
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from treadle.analyst.catalog import Catalog, Source
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.query import QueryRequest, query
 from treadle.analyst.session import Bounds, Cancelled, Interrupt, Session
-from treadle.analyst.tables import Demand, open_table
+from treadle.analyst.table import Demand
+from treadle.analyst.tables import open_table
 
 Asked = list[tuple[list[str], str | None]]
 """What is asked of a source, one after the other: dimensions to group by, and a measure."""

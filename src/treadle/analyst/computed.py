@@ -15,7 +15,7 @@ from treadle.analyst.catalog import Measure, Source
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.expression import Expression, Number, Term
 from treadle.analyst.formula import Fits, Operation, Shape, doubt, formula, shape
-from treadle.analyst.tables import Table
+from treadle.analyst.table import Table
 from treadle.analyst.terms import call, cast, literal, quoted
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from treadle.analyst.keys import Key
 from treadle.analyst.remote import repeated
 from treadle.analyst.rows import Side
 from treadle.analyst.session import Parameters, Session
-from treadle.analyst.tables import repeated_json, repeated_sqlite
+from treadle.analyst.staged import repeated_json, repeated_sqlite
 from treadle.analyst.terms import cast, literal, named, quoted
 
 if TYPE_CHECKING:

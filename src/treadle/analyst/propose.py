@@ -22,7 +22,8 @@ from treadle.analyst.columns import Guess, guess
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.formats import parse_format
 from treadle.analyst.session import Bounds, Session
-from treadle.analyst.tables import Demand, open_table
+from treadle.analyst.table import Demand
+from treadle.analyst.tables import open_table
 from treadle.analyst.terms import cast, quoted
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from treadle.analyst.keys import Key
 from treadle.analyst.narrowing import narrowing
 from treadle.analyst.pushdown import Groups, Partial, grouped
 from treadle.analyst.session import Parameters, Session
-from treadle.analyst.tables import Demand, Table
+from treadle.analyst.table import Demand, Table
 from treadle.analyst.terms import cast, literal, named
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from treadle.analyst.filters import Filter, Scalar
 from treadle.analyst.formats import Format
 from treadle.analyst.keys import MOST_KEY_DECIMALS, Key, natural_type
 from treadle.analyst.session import Parameters, Session
-from treadle.analyst.tables import Demand, Table, open_table
+from treadle.analyst.table import Demand, Table
+from treadle.analyst.tables import open_table
 from treadle.analyst.terms import call, cast, compared, is_null, literal, matches, named, quoted, when, within
 
 if TYPE_CHECKING:
