@@ -5,12 +5,15 @@ refuses the whole history, and the run could never go on. Pure. Neighbours: the 
 """
 
 import re
+from functools import lru_cache
 from typing import Final
 from zlib import crc32
 
 INVALID: Final = re.compile(r"[^a-zA-Z0-9_-]")
 
 
+# Tools are few, and a call's id comes again with its result.
+@lru_cache(maxsize=1024)
 def identifier(text: str, longest: int = 128) -> str:
     """`text` if it is a valid identifier (letters, digits, "_" and "-"), else a valid one in its place.
 
