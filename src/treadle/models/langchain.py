@@ -1,7 +1,8 @@
 """LangChain: any chat model of LangChain as a `Model`, and messages to and from LangChain's.
 
 Needs the extra `langchain` (`pip install "treadle[langchain]"`), which is imported where it is used. Neighbours:
-`treadle.models.langchain_messages`, the conversion; `treadle.models.failures`, which tells errors by status and words.
+`treadle.models.langchain_messages`, the conversion of messages; `treadle.models.langchain_reply`, the reading of
+replies; `treadle.models.failures`, which tells errors by status and words.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
@@ -10,7 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import Finish, Json, ModelSettings, ToolCall, ToolSpec, Usage
+from treadle.kernel.messages import Json, ModelSettings, ToolSpec, Usage
 from treadle.models.errors import (
     AuthenticationFailed,
     BadRequest,
@@ -22,57 +23,14 @@ from treadle.models.errors import (
     RateLimited,
 )
 from treadle.models.failures import error_for, redact
-from treadle.models.langchain_messages import (
-    assistant_message,
-    calls_of,
-    from_langchain,
-    langchain_history,
-    said,
-    to_langchain,
-)
+from treadle.models.langchain_messages import from_langchain, langchain_history, to_langchain
+from treadle.models.langchain_reply import Reading
 from treadle.models.permission import require_permission
-from treadle.models.port import (
-    ModelEvent,
-    ModelReply,
-    ModelRequest,
-    OutputMode,
-    TextDelta,
-    ThinkingDelta,
-    ToolCallCompleted,
-    ToolCallDelta,
-    ToolCallStarted,
-)
+from treadle.models.port import ModelEvent, ModelRequest, OutputMode
 from treadle.models.price import Price
 
 if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel
-    from langchain_core.messages import AIMessage
-
-FINISHES: Final[Mapping[str, Finish]] = {
-    "stop": "stop",
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "eos": "stop",
-    "complete": "stop",
-    "tool_calls": "tool_calls",
-    "tool_use": "tool_calls",
-    "function_call": "tool_calls",
-    "length": "length",
-    "max_tokens": "length",
-    "model_length": "length",
-    "max_output_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "content_filter": "content_filter",
-    "content_filtered": "content_filter",
-    "safety": "content_filter",
-    "prohibited_content": "content_filter",
-    "blocklist": "content_filter",
-    "recitation": "content_filter",
-    "guardrail_intervened": "content_filter",
-    "refusal": "refusal",
-    "pause_turn": "pause",
-}
-"""What the integrations call the end of a reply, in lower case."""
 
 NO_TOOLS: Final[Mapping[str, Any]] = {"anthropic-chat": {"type": "none"}}
 """By the kind of chat model: how to offer tools and have none called, where a history with calls must have tools."""
@@ -149,7 +107,6 @@ class LangChainModel:
         self.price = price
         self._kind = chat_model._llm_type
         self._names = {**NAMES.get(self._kind, {}), **(setting_names or {})}
-
         self._history = langchain_history()
 
     def __repr__(self) -> str:
@@ -240,104 +197,6 @@ class LangChainModel:
         return options | (settings.extra or {})
 
 
-class Reading:
-    """One reply as it is read, chunk by chunk."""
-
-    def __init__(self) -> None:
-        self._contents: list[Any] = []
-        self._extra: dict[str, Any] = {}
-        self._metadata: dict[str, Any] = {}
-        self._usage: Usage | None = None
-        self._id = ""
-        self._calls: list[_Call] = []
-        self._whole: list[ToolCall] = []
-
-    def feed(self, message: "AIMessage") -> list[ModelEvent]:
-        """The events that a chunk, or a whole message, makes."""
-        from langchain_core.messages import AIMessageChunk
-
-        events: list[ModelEvent] = []
-        thought = message.additional_kwargs.get("reasoning_content")
-        if isinstance(thought, str) and thought:
-            self._extra["reasoning_content"] = self._extra.get("reasoning_content", "") + thought
-            events.append(ThinkingDelta(thought))
-        if message.content:
-            self._contents.append(message.content)
-            events += _deltas(message.content)
-        if isinstance(message, AIMessageChunk):
-            for piece in message.tool_call_chunks:
-                events += self._piece(piece)
-        else:
-            self._whole = calls_of(message)
-        self._metadata.update(message.response_metadata)
-        if message.id and not message.id.startswith(("run-", "lc_")):
-            self._id = message.id
-        if message.usage_metadata is not None:
-            usage = _usage(message.usage_metadata)
-            self._usage = usage if self._usage is None else self._usage + usage
-        return events
-
-    def close(self) -> tuple[list[ModelEvent], ModelReply]:
-        """The last events and the whole reply, once there are no more chunks."""
-        from langchain_core.messages import merge_content
-
-        events: list[ModelEvent] = []
-        for call in self._calls:
-            if not call.started:
-                events += call.start()
-            events.append(ToolCallCompleted(call.id))
-        calls = [ToolCall(call.id, call.name, call.arguments) for call in self._calls] or self._whole
-        content = merge_content(*self._contents) if self._contents else ""
-        message = assistant_message(content, self._extra, calls, streamed=True)
-        word = _word(self._metadata)
-        finish = FINISHES.get(word.lower(), "unknown") if word else "stop"
-        if calls and finish in ("stop", "unknown"):
-            finish = "tool_calls"
-        model = self._metadata.get("model_name") or self._metadata.get("model") or ""
-        return events, ModelReply(message, self._usage, finish, word, str(model), self._id)
-
-    def _piece(self, piece: Mapping[str, Any]) -> list[ModelEvent]:
-        """Adds a piece of a call to the call it belongs to: by its index, its id, or else the last."""
-        index, id, name = piece.get("index"), piece.get("id") or "", piece.get("name") or ""
-        call = None
-        for one in reversed(self._calls):
-            # Some servers give every call the index 0, or none; an id that is another one's then tells them apart.
-            if (index is None or one.index == index) and (not id or id == one.given):
-                call = one
-                break
-        if call is None:
-            call = _Call(index, id, id or f"call_{len(self._calls)}", name)
-            self._calls.append(call)
-        elif not call.started:
-            call.name += name
-        text = piece.get("args") or ""
-        call.pieces.append(text)
-        if not call.started and call.name:
-            return call.start()
-        return [ToolCallDelta(call.id, text)] if text and call.started else []
-
-
-class _Call:
-    """A call whose pieces are arriving."""
-
-    __slots__ = ("given", "id", "index", "name", "pieces", "started")
-
-    def __init__(self, index: Any, given: str, id: str, name: str) -> None:
-        self.index, self.given, self.id, self.name = index, given, id, name
-        self.pieces: list[str] = []
-        self.started = False
-
-    @property
-    def arguments(self) -> str:
-        return "".join(self.pieces)
-
-    def start(self) -> list[ModelEvent]:
-        """The call's beginning, with the arguments that have come."""
-        self.started = True
-        events: list[ModelEvent] = [ToolCallStarted(self.id, self.name)]
-        return [*events, ToolCallDelta(self.id, self.arguments)] if self.arguments else events
-
-
 def told(name: str, error: Exception) -> ModelError:
     """The typed error for what a chat model raised."""
     words = redact(f"{error}" or type(error).__name__)
@@ -363,43 +222,10 @@ async def _closable(chunks: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
             await close()
 
 
-def _deltas(content: Any) -> list[ModelEvent]:
-    events: list[ModelEvent] = []
-    for block in [content] if isinstance(content, str) else content:
-        if isinstance(block, str):
-            events.append(TextDelta(block))
-        elif block.get("type") == "text" and block.get("text"):
-            events.append(TextDelta(block["text"]))
-        elif block.get("type") in ("thinking", "reasoning") and (text := getattr(said(block), "text", "")):
-            events.append(ThinkingDelta(text))
-    return events
-
-
 def _tool(spec: ToolSpec) -> Json:
     """The form of tools that every integration's `bind_tools` takes."""
     function = {"name": spec.name, "description": spec.description, "parameters": spec.input_schema}
     return {"type": "function", "function": function}
-
-
-def _usage(usage: Mapping[str, Any]) -> Usage:
-    sent, received = usage.get("input_token_details") or {}, usage.get("output_token_details") or {}
-    return Usage(
-        usage["input_tokens"],
-        usage["output_tokens"],
-        sent.get("cache_read") or 0,
-        sent.get("cache_creation") or 0,
-        received.get("reasoning") or 0,
-    )
-
-
-def _word(metadata: Mapping[str, Any]) -> str:
-    """The integration's own word for why the reply ended."""
-    for name in ("finish_reason", "stop_reason", "stopReason", "done_reason"):
-        if value := metadata.get(name):
-            return str(value)
-    if metadata.get("status") == "incomplete":
-        return str((metadata.get("incomplete_details") or {}).get("reason") or "incomplete")
-    return ""
 
 
 def _model_name(chat_model: "BaseChatModel") -> str:
