@@ -245,6 +245,11 @@ def test_a_mode_that_does_not_exist_is_refused():
         Agent(ScriptedModel([]), output=Answer, output_mode="json")
 
 
+def test_a_mode_without_a_type_is_refused():
+    with pytest.raises(Misuse, match="output="):
+        Agent(ScriptedModel([]), output_mode="tool")
+
+
 # The journal
 
 

@@ -131,14 +131,13 @@ class Agent:
         kind("on_tool_result", on_tool_result, callable, "a function of a call and its result")
         kind("settings", settings, lambda it: isinstance(it, ModelSettings), "ModelSettings(…)")
         kind("journal", journal, lambda it: isinstance(it, Journal), "a journal such as SqliteJournal(path)")
-        typed = None
-        if output is not None:
-            mode = output_mode_of(chosen, bool(by_name)) if output_mode is None else output_mode
-            one_of("output_mode", mode, ("native", "tool", "prompted"))
-            typed = output_type(output, mode, by_name)
+        if output is None and output_mode is not None:
+            raise Misuse("output_mode says how an answer of a type is asked for; give the type too: output=…")
+        mode = output_mode or output_mode_of(chosen, bool(by_name))
+        one_of("output_mode", mode, ("native", "tool", "prompted"))
+        typed = None if output is None else output_type(output, mode, by_name)
         specs = tuple(one.spec for one in registry.tools)
-        if typed is not None and typed.tool is not None:
-            specs = (*specs, typed.tool)
+        specs += () if typed is None or typed.tool is None else (typed.tool,)
         self._registry = registry
         self._config = Configuration(
             model=chosen,

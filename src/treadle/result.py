@@ -1,7 +1,7 @@
 """RunResult: what came of a run, as data."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from hashlib import sha256
 from typing import Any, Literal
@@ -155,11 +155,6 @@ def result_of(
         events=events,
         sub_runs=sub_runs,
     )
-
-
-def with_output(result: RunResult, output: Any) -> RunResult:
-    """`result` with its answer as a value of the type that was asked for."""
-    return replace(result, output=output)
 
 
 def pending_in(step: Step) -> tuple[Pending, ...]:

@@ -65,15 +65,21 @@ MODELS: dict[str, type[HttpModel]] = {
 }
 
 
+@pytest.fixture
+def replying(serve: Serve) -> Callable[..., tuple[HttpModel, Any]]:
+    """A model of a dialect at a server that replies these turns, and the server."""
+
+    def start(dialect: str, *turns: tuple[str, dict[str, Any]] | str) -> tuple[HttpModel, Any]:
+        bodies = [json.dumps(reply_of(dialect, turn)).encode() for turn in turns]
+        server = serve(lambda peer: peer.answer("200 OK", {"content-type": "application/json"}, bodies[peer.number]))
+        return MODELS[dialect]("m", base_url=server.url, api_key="test-key-0123", streaming=False), server
+
+    return start
+
+
 @pytest.mark.parametrize("dialect", MODELS)
-async def test_beside_tools_a_server_of_anybodys_is_given_a_final_tool(dialect: str, serve: Serve) -> None:
-    turns = [("look", {"place": "here"}), ("final_answer", {"amount": 42})]
-    server = serve(
-        lambda peer: peer.answer(
-            "200 OK", {"content-type": "application/json"}, json.dumps(reply_of(dialect, turns[peer.number])).encode()
-        )
-    )
-    model = MODELS[dialect]("m", base_url=server.url, api_key="test-key-0123", streaming=False)
+async def test_beside_tools_a_server_of_anybodys_is_given_a_final_tool(dialect: str, replying: Any) -> None:
+    model, server = replying(dialect, ("look", {"place": "here"}), ("final_answer", {"amount": 42}))
     result = await Agent(model, tools=[look], output=Total).run("How much?")
     assert result.output == Total(amount=42)
     bodies = [json.loads(peer.body) for peer in server.requests]
@@ -84,13 +90,8 @@ async def test_beside_tools_a_server_of_anybodys_is_given_a_final_tool(dialect: 
 
 
 @pytest.mark.parametrize(("dialect", "field"), [("chat", "response_format"), ("responses", "text")])
-async def test_without_tools_it_is_given_the_schema(dialect: str, field: str, serve: Serve) -> None:
-    server = serve(
-        lambda peer: peer.answer(
-            "200 OK", {"content-type": "application/json"}, json.dumps(reply_of(dialect, '{"amount": 42}')).encode()
-        )
-    )
-    model = MODELS[dialect]("m", base_url=server.url, api_key="test-key-0123", streaming=False)
+async def test_without_tools_it_is_given_the_schema(dialect: str, field: str, replying: Any) -> None:
+    model, server = replying(dialect, '{"amount": 42}')
     assert (await Agent(model, output=Total).run("How much?")).output == Total(amount=42)
     body = json.loads(server.requests[0].body)
     assert field in body
@@ -98,15 +99,9 @@ async def test_without_tools_it_is_given_the_schema(dialect: str, field: str, se
 
 
 @pytest.mark.parametrize("dialect", MODELS)
-async def test_a_wrong_final_call_is_told_in_a_history_that_the_server_takes(dialect: str, serve: Serve) -> None:
+async def test_a_wrong_final_call_is_told_in_a_history_that_the_server_takes(dialect: str, replying: Any) -> None:
     """Regression: a call of the final tool is no tool call of the history, so nothing must answer it."""
-    turns = [("final_answer", {"amount": "much"}), ("final_answer", {"amount": 42})]
-    server = serve(
-        lambda peer: peer.answer(
-            "200 OK", {"content-type": "application/json"}, json.dumps(reply_of(dialect, turns[peer.number])).encode()
-        )
-    )
-    model = MODELS[dialect]("m", base_url=server.url, api_key="test-key-0123", streaming=False)
+    model, server = replying(dialect, ("final_answer", {"amount": "much"}), ("final_answer", {"amount": 42}))
     result = await Agent(model, output=Total, output_mode="tool").run("How much?")
     assert result.output == Total(amount=42)
     body = json.loads(server.requests[1].body)

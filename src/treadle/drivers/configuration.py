@@ -4,7 +4,7 @@ import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -19,7 +19,7 @@ from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Limits, OnLimit
 from treadle.models.errors import ModelError
-from treadle.models.port import Model, OutputMode
+from treadle.models.port import Model
 from treadle.tools import Tool
 
 
@@ -106,25 +106,29 @@ Instructions = str | Callable[[RunContext], str | Awaitable[str]] | None
 PrepareStepFunction = Callable[[StepContext], StepSettings | None | Awaitable[StepSettings | None]]
 
 
+class Answer(NamedTuple):
+    """An answer as a value of its type, and the JSON that the value was read from."""
+
+    value: Any
+    json: Any
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """The type that an answer must have.
 
     Attributes:
         name: the type's name.
-        mode: how the model is asked for it.
-        schema: the JSON Schema that the reply's text must satisfy; None if the answer comes as a call of `tool`.
-        read: makes a value of it from a reply, and the JSON that the value was read from; raises ValueError with what
-            is wrong.
         instructions: what the model is told about it.
-        tool: the final tool, with mode "tool".
+        read: finds the answer in a reply; raises ValueError with what is wrong.
+        schema: the JSON Schema that the reply's text must satisfy; None if the answer comes as a call of `tool`.
+        tool: the final tool, whose arguments are the answer; None if the answer is text.
     """
 
     name: str
-    mode: OutputMode
-    schema: Json | None
-    read: Callable[[AssistantMessage], tuple[Any, Any]]
     instructions: str
+    read: Callable[[AssistantMessage], Answer]
+    schema: Json | None = None
     tool: ToolSpec | None = None
 
 

@@ -141,7 +141,7 @@ def finish(run: Run, command: Finish) -> None:
     event = command.event()
     if output is not None and command.stop.reason != "external_tool" and run.state.phase == "replied":
         try:
-            event = replace(event, output=output.read(run.state.steps[-1].message or AssistantMessage())[1])
+            event = replace(event, output=output.read(run.state.steps[-1].message or AssistantMessage()).json)
         except ValueError as error:
             if command.stop.reason == "answered":
                 run.feed(NudgeGiven(f"That is not a valid {output.name}. {error}", fault=True))

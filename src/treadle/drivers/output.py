@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from jiter import from_json
 
-from treadle.drivers.configuration import Output
+from treadle.drivers.configuration import Answer, Output
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import AssistantMessage, AssistantPart, Finish, Json, Text, ToolCall, ToolSpec
 from treadle.kernel.state import RunState
@@ -25,7 +25,7 @@ WRAPPED = "result"
 """The property that holds an answer that is no object, where only objects can be asked for."""
 
 
-def output_type(output: Any, mode: OutputMode = "prompted", taken: Collection[str] = ()) -> Output:
+def output_type(output: Any, mode: OutputMode, taken: Collection[str] = ()) -> Output:
     """The `Output` for a Pydantic model, a dataclass, a TypedDict, or any other type that Pydantic knows.
 
     Args:
@@ -47,24 +47,20 @@ def output_type(output: Any, mode: OutputMode = "prompted", taken: Collection[st
     if wrapped:
         schema = _in_an_object(schema)
     name = getattr(output, "__name__", str(output))
-    tool = ToolSpec(_free("final_answer", taken), f"Gives the answer ({name}) and ends the task.", schema)
     if mode == "tool":
-        wanted = f"Call {tool.name} with arguments that satisfy its schema."
-        instructions = (
+        tool = ToolSpec(_free("final_answer", taken), f"Gives the answer ({name}) and ends the task.", schema)
+        told = (
             f"When you have the answer, give it by calling {tool.name}, and in no other way; also where the other "
             "tools are turned off."
         )
-    else:
-        wanted = "Reply with JSON alone that satisfies the schema in your instructions."
-        instructions = (
-            "When you have the answer, reply with JSON alone, without any other text, that satisfies this JSON "
-            f"Schema:\n{msgspec.json.encode(schema).decode()}"
-        )
-
-    def read(message: AssistantMessage) -> tuple[Any, Any]:
-        return _validated(adapter, _answer(message, mode), wrapped, wanted)
-
-    return Output(name, mode, schema if mode != "tool" else None, read, instructions, tool if mode == "tool" else None)
+        wanted = f"Call {tool.name} with arguments that satisfy its schema."
+        return Output(name, told, lambda said: _read(adapter, _last_text(said), wrapped, wanted), tool=tool)
+    told = (
+        "When you have the answer, reply with JSON alone, without any other text, that satisfies this JSON Schema:\n"
+        + msgspec.json.encode(schema).decode()
+    )
+    wanted = "Reply with JSON alone that satisfies the schema in your instructions."
+    return Output(name, told, lambda said: _read(adapter, said.text, wrapped, wanted), schema)
 
 
 def typed_output(output: Output | None, state: RunState) -> Any:
@@ -78,7 +74,7 @@ def typed_output(output: Output | None, state: RunState) -> Any:
     if state.output is None and stop.reason != "answered":
         return None
     try:
-        return output.read(state.steps[-1].message or AssistantMessage())[0]
+        return output.read(state.steps[-1].message or AssistantMessage()).value
     except ValueError:
         return state.output
 
@@ -108,21 +104,20 @@ def _free(name: str, taken: Collection[str]) -> str:
     return name
 
 
-def _answer(message: AssistantMessage, mode: OutputMode) -> str:
-    """The text that should be the answer: the whole of it; of a reply that called the final tool, the last part."""
-    texts = [part.text for part in message.content if isinstance(part, Text)]
-    return texts[-1] if mode == "tool" and texts else "".join(texts)
+def _last_text(message: AssistantMessage) -> str:
+    """The last text: where the final tool was called, what it was called with; there may be words before."""
+    return next((part.text for part in reversed(message.content) if isinstance(part, Text)), "")
 
 
-def _validated(adapter: Any, text: str, wrapped: bool, wanted: str) -> tuple[Any, Any]:
-    """The value in `text`, and its JSON. Raises ValueError, in words for the model, if there is none."""
+def _read(adapter: Any, text: str, wrapped: bool, wanted: str) -> Answer:
+    """The answer in `text`. Raises ValueError, in words for the model, if there is none."""
     from pydantic import ValidationError
 
     found = json_in(text)
     json = _unwrapped(found) if wrapped else found.encode()
     try:
         # What is not a number goes into a journal as null; the value keeps it.
-        return adapter.validate_json(json), msgspec.json.decode(msgspec.json.encode(from_json(json)))
+        return Answer(adapter.validate_json(json), msgspec.json.decode(msgspec.json.encode(from_json(json))))
     except ValidationError as error:
         faults = "; ".join(
             f"{'.'.join(map(str, fault['loc'])) or 'the whole'}: {fault['msg']}" for fault in error.errors()[:5]

@@ -20,6 +20,7 @@ It does no waiting itself. `drive.py` carries its commands out with asyncio; a p
     print(run.result.text)
 """
 
+import dataclasses
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -46,7 +47,7 @@ from treadle.kernel.step import CallRecord
 from treadle.kernel.stop import Limits
 from treadle.kernel.tokens import estimate_tokens
 from treadle.models.port import Model, ModelEvent, ModelReply, ModelRequest
-from treadle.result import RunResult, result_of, with_output
+from treadle.result import RunResult, result_of
 from treadle.tools import ToolOutput
 
 log = logging.getLogger("treadle")
@@ -367,7 +368,7 @@ class Run:
     def result_after(self, earlier: Sequence[Event] = ()) -> RunResult:
         """What has come of the run so far, with the `earlier` events that this process has not added."""
         found = result_of(self.state, self.error, [*earlier, *self._events], self._sub_runs)
-        return found if self.config.output is None else with_output(found, typed_output(self.config.output, self.state))
+        return dataclasses.replace(found, output=typed_output(self.config.output, self.state))
 
 
 def check_tool_choice(choice: str | None, names: Any, where: str) -> None:

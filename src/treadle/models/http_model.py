@@ -110,6 +110,7 @@ class HttpModel:
         """Natively where the host holds replies to a schema, also beside tools if there are any; else by a tool."""
         host = host_of(host_in(self._address))
         if self.provider.dialect == "anthropic" and host is not ANTHROPIC:
+            # Messages are served in many places (clouds, gateways, open servers) that have no structured output.
             return "tool"
         return "native" if host.json_schema and (host.schema_with_tools or not tools) else "tool"
 
