@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from treadle.kernel.progress import DEFAULT_WEIGHTS, ObservedCall, Weights, detect_stuck
+from treadle.judging.progress import DEFAULT_WEIGHTS, ObservedCall, Weights, detect_stuck
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORDINGS = ROOT.parent / "shared" / "recordings"

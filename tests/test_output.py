@@ -245,6 +245,12 @@ def test_a_mode_that_does_not_exist_is_refused():
         Agent(ScriptedModel([]), output=Answer, output_mode="json")
 
 
+def test_a_function_in_place_of_a_type_is_refused():
+    """Regression: a function's parameters were asked for as if they were the answer."""
+    with pytest.raises(Misuse, match="output takes a type"):
+        Agent(ScriptedModel([]), output=lambda value: value)
+
+
 def test_a_mode_without_a_type_is_refused():
     with pytest.raises(Misuse, match="output="):
         Agent(ScriptedModel([]), output_mode="tool")

@@ -1,47 +1,64 @@
 """Agent: the configuration of a loop, and the ways to run it."""
 
 import asyncio
+import dataclasses
 import inspect
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Never
 
 import msgspec
 
 from treadle.context.policies import ContextPolicy
+from treadle.context.tokens import estimate_text
 from treadle.conversation import Conversation
-from treadle.drivers.approvals import ApprovalRule
-from treadle.drivers.checks import Input, OnEvent, asked_of, check_limits, kind, model_of, one_of, rules_of, watcher_of
+from treadle.drivers.answers import Answers, answer
+from treadle.drivers.approvals import ApprovalRule, named, require_rules, rules_of
+from treadle.drivers.below import Below
+from treadle.drivers.calls.early import any_may_start_early
+from treadle.drivers.calls.reaction import OnToolResult
+from treadle.drivers.checks import (
+    Input,
+    OnEvent,
+    approvals_of,
+    asked_of,
+    ceiling,
+    check_limits,
+    kind,
+    model_of,
+    one_of,
+    refuse_unknown,
+    require_dependencies_injected,
+    watcher_of,
+)
 from treadle.drivers.compact import chosen_policies, reads_results
 from treadle.drivers.configuration import (
     Configuration,
+    Errors,
     Instructions,
+    Output,
     PrepareStepFunction,
     Retries,
     RunContext,
+    check_tool_choice,
     require_price,
 )
-from treadle.drivers.decisions import Decisions, decided
-from treadle.drivers.drive import drive
-from treadle.drivers.early import any_may_start_early
+from treadle.drivers.drive import DRIVER, drive
 from treadle.drivers.live import LiveRun
 from treadle.drivers.output import output_type
-from treadle.drivers.reaction import OnToolResult
-from treadle.drivers.run import Run, RunEvent, check_tool_choice
-from treadle.drivers.subrun import Begin, agent_tool, begin_of, handoff_tool
+from treadle.drivers.run import Run, RunEvent
 from treadle.journal import Journal
-from treadle.kernel.conditions import StopWhen, condition
-from treadle.kernel.context import storable_text
+from treadle.judging.conditions import Condition, StopWhen, condition
 from treadle.kernel.errors import Misuse
-from treadle.kernel.events import Event, MessageAdded
+from treadle.kernel.events import Event, MessageAdded, NudgeGiven
 from treadle.kernel.fold import fold_all
-from treadle.kernel.messages import Message, ModelSettings, SystemMessage, UserMessage
+from treadle.kernel.messages import AssistantMessage, Message, ModelSettings, SystemMessage, ToolMessage, UserMessage
 from treadle.kernel.stop import LIMIT_REASONS, Limits, OnLimit
-from treadle.kernel.tokens import estimate_text
 from treadle.models.port import Model, OutputMode, output_mode_of
 from treadle.result import RunResult, conversation_part, history, result_of
 from treadle.tools import Skill, SkillRegistry, Tool, tool
+from treadle.tools.external import agent_tool
 from treadle.tools.read_result import read_result
 
 
@@ -83,6 +100,8 @@ class Agent:
             By default, where the model says how large its context window is, old tool results are cleared and then old
             exchanges left out at 80 % of it, down to 50 %. A request that the provider finds too long is made shorter
             and sent once more, whatever is given here; only with `[]` is the history never touched.
+        errors: whether a value that a tool returned says that the call failed, such as `says_error`; it is shown as it
+            is. A tool's own `errors` goes before it.
 
     Raises:
         Misuse: something does not fit; the message says what would.
@@ -113,7 +132,10 @@ class Agent:
         eager: bool = True,
         on_interrupted: Literal["ask", "tell"] = "ask",
         context: ContextPolicy | Iterable[ContextPolicy] | None = None,
+        errors: Errors | None = None,
+        **unknown: Never,
     ) -> None:
+        refuse_unknown(unknown, inspect.signature(Agent).parameters)
         if isinstance(tools, (Tool, str)) or isinstance(skills, (Skill, str)):
             raise Misuse("tools and skills take lists: tools=[my_tool], skills=[my_skill]")
         chosen = model_of(model)
@@ -127,7 +149,10 @@ class Agent:
         one_of("on_interrupted", on_interrupted, ("ask", "tell"))
         kind("instructions", instructions, lambda it: isinstance(it, str) or callable(it), "a text or a function")
         kind("prepare_step", prepare_step, callable, "a function of a StepContext")
-        rules = rules_of(approvals, by_name)
+        rules = approvals_of(approvals, by_name)
+        require_dependencies_injected(registry.tools)
+        kind("errors", errors, callable, "a function of the value that a tool returned")
+        enough = None if stop_when is None else condition(stop_when)
         kind("on_tool_result", on_tool_result, callable, "a function of a call and its result")
         kind("settings", settings, lambda it: isinstance(it, ModelSettings), "ModelSettings(…)")
         kind("journal", journal, lambda it: isinstance(it, Journal), "a journal such as SqliteJournal(path)")
@@ -144,8 +169,8 @@ class Agent:
             name=name or "agent",
             instructions=instructions,
             tools=by_name,
-            limits=limits or Limits(),
-            stop_when=None if stop_when is None else condition(stop_when),
+            limits=ceiling(limits, enough),
+            stop_when=enough,
             prepare_step=prepare_step,
             tool_choice=tool_choice,
             settings=settings or ModelSettings(),
@@ -162,6 +187,10 @@ class Agent:
             eager=eager and not rules and any_may_start_early(registry.tools),
             specs=specs,
             tool_tokens=sum(estimate_text(msgspec.json.encode(spec).decode()) for spec in specs),
+            errors=errors,
+            model_named=model_of,
+            rules=rules_of(rules, registry.tools),
+            hooks=_hooks(on_tool_result, prepare_step, enough, typed),
         )
         check_limits(self._config.model, self._config.limits)
 
@@ -294,16 +323,17 @@ class Agent:
         limits: Limits | None = None,
         on_event: OnEvent = None,
     ) -> RunResult:
-        """Goes on with a run that is paused, or whose process died.
+        """Goes on with a run that is paused, that a limit stopped, or whose process died.
 
-        A run that has finished is not run again: its result is returned as it is.
+        A run that has finished goes on if `limits` or `message` is given; without, its result is returned as it is. One
+        that was answered takes a message only.
 
         Args:
             run: the run's id in the agent's journal, or the result of the run when it paused.
-            approve: the ids of the calls to allow, or the `key`s of what is pending, which hold for its arguments only;
-                as a mapping, with the arguments to use in place of the model's, or None to use those.
-            deny: the ids of the calls not to allow; as a mapping, with the reason that the model is shown.
-            results: the results of calls that are made outside, by call id.
+            approve: the calls to allow, by their `call_id` in what is pending, or by their `key`, which holds for its
+                arguments only; as a mapping, with the arguments to use in place of the model's, or None to use those.
+            deny: the calls not to allow; as a mapping, with the reason that the model is shown.
+            results: the results of calls that are made outside.
             message: something to say to the run; the model is shown it at its next call.
             conversation: the conversation that the run belongs to, as it was when the run paused.
             deps: as in `run`; not kept in the journal.
@@ -312,47 +342,77 @@ class Agent:
 
         Raises:
             UnknownRun: the journal has no such run.
-            Misuse: a decision names a call that does not wait for it, or more was said in the conversation meanwhile.
+            Misuse: a decision names a call that does not wait for it, the run was started under stricter rules than
+                this agent's, or more was said in the conversation meanwhile.
         """
         if limits is not None:
             check_limits(self._config.model, limits)
         events = await self._events_of(run)
         state = fold_all(events)
-        if state.phase == "finished":
-            return Run(self._config, state=state).result_after(events)
+        answers = Answers.of(approve, deny, results or {})
+        if answers and state.phase != "paused":
+            now = "has finished" if state.phase == "finished" else "is not paused"
+            raise Misuse(f"run {state.run_id} {now}: no call of it waits to be decided ({', '.join(answers.calls)})")
+        answered = state.stop is not None and state.stop.finished
+        over = state.phase == "finished" and message is None and (limits is None or answered)
+        kept = run.sub_runs if isinstance(run, RunResult) else None
+        if over:
+            return Run(self._config, DRIVER, state=state, journal=kept).result_after(events)
+        config, started = self._config, state.started
+        require_rules(state.run_id, started.rules, started.hooks, config.rules, config.hooks)
         if conversation is not None:
             conversation.begin(conversation_part(history(state, result_of(state).stop)))
-        sub_runs = run.sub_runs if isinstance(run, RunResult) else None
-        driven = Run(
-            self._config,
-            deps=deps,
-            on_event=watcher_of(on_event),
-            state=state,
-            over=_lent(conversation),
-            sub_runs=sub_runs,
-        )
+        watcher = watcher_of(on_event)
+        driven = Run(config, DRIVER, deps=deps, on_event=watcher, state=state, over=_lent(conversation), journal=kept)
         try:
-            require_price(self._config.model, limits or state.limits)
-            decided(driven, Decisions.of(approve, deny, results or {}), limits)
+            require_price(config.model, limits or state.limits)
+            await answer(driven, answers, limits)
             if message is not None:
-                driven.feed(MessageAdded(UserMessage(storable_text(message))))
+                driven.feed(MessageAdded(asked_of(message) or UserMessage(message)))
+            elif state.phase == "finished" and isinstance(state.messages[-1], AssistantMessage):
+                driven.feed(NudgeGiven("There is room to go on now. Go on with the task."))
         except BaseException:
             driven.release()
             raise
         return await self._driven(driven, earlier=events)
 
+    async def step(
+        self, messages: Sequence[Message], *, deps: Any = None, on_event: OnEvent = None
+    ) -> RunResult:
+        """One model call on `messages` and the tool calls that it asks for: a step of a loop that you write yourself.
+
+        `result.messages` is what to call it with again, for as long as `result.tool_calls_made` is not empty. Nothing
+        is kept between one call and the next; the agent's instructions go before the messages.
+        """
+        limits = msgspec.structs.replace(self._config.limits, steps=1)
+        said = Conversation(messages)
+        run_id = _run_id()
+        instructions = await self._instructions(run_id, deps)
+        run = self._started(run_id, instructions, None, said, deps, limits, on_event)
+        await drive(run)
+        result = run.result
+        return dataclasses.replace(result, messages=conversation_part(result.messages))
+
     def as_tool(self, name: str | None = None, description: str | None = None, *, needs_approval: bool = False) -> Tool:
         """This agent as a tool of another: it is given a task, and its answer is the result.
 
-        Its runs draw on the limits of the run that called it (steps, seconds, dollars, tokens), are kept in that run's
-        journal, and are taken up again with it. What they wait for, that run waits for.
+        Its runs draw on the limits of the run that called it (steps, tool calls, seconds, dollars, tokens), are kept in
+        that run's journal, and are taken up again with it. What they wait for, that run waits for, and its rules hold
+        for them too.
 
         Args:
             name: the tool's name; by default the agent's.
             description: what the model is told it is for; by default the agent's instructions, if they are a text.
             needs_approval: whether a person must agree before it is called.
         """
-        return agent_tool(self._below(), name or self.name, self._described(description), needs_approval=needs_approval)
+        parameters = {"task": {"type": "string", "description": "The whole task; the agent sees nothing else."}}
+        return agent_tool(
+            name or self.name,
+            self._described(description),
+            {"type": "object", "properties": parameters, "required": ["task"], "additionalProperties": False},
+            self._below(final=False),
+            needs_approval=needs_approval,
+        )
 
     def _described(self, description: str | None) -> str:
         instructions = self._config.instructions
@@ -360,22 +420,29 @@ class Agent:
             return description
         return instructions if isinstance(instructions, str) else f"Gives a task to the agent {self.name}."
 
-    def _below(self) -> Begin:
+    def _below(self, *, final: bool) -> Below:
         """How runs of this agent are made below another run."""
-        return begin_of(self._config, self._system)
+        return Below(self._config, self._system_of, final, self._typed)
 
-    def _system(self, instructions: str | None) -> list[Message]:
+    def _typed(self, above: Output) -> Output:
+        """The type of the answer of the run above, as this agent's model is best asked for it."""
+        config = self._config
+        return output_type(above.kind, "prompted", config.tools)
+
+    def _system_of(self, instructions: str | None, output: Output | None) -> list[Message]:
         system = self._registry.instructions(instructions or "")
-        if self._config.output is not None:
-            system = f"{system}\n\n{self._config.output.instructions}".strip()
+        if output is not None:
+            system = f"{system}\n\n{output.instructions}".strip()
         return [SystemMessage(system)] if system else []
 
     async def _events_of(self, run: str | RunResult) -> Sequence[Event]:
         journal = self._config.journal
+        if journal is None and isinstance(run, RunResult):
+            journal = run.sub_runs
+            if journal is None:
+                return run.events
         if journal is not None:
             return await journal.read(run if isinstance(run, str) else run.run_id)
-        if isinstance(run, RunResult):
-            return run.events
         raise Misuse(
             f"run {run!r} cannot be found: this agent keeps no journal. Give it one (journal=SqliteJournal(path)), "
             "or resume from the result of the run"
@@ -404,11 +471,11 @@ class Agent:
         kind("conversation", conversation, lambda it: isinstance(it, Conversation), "a treadle.Conversation")
         asked, watcher = asked_of(input), watcher_of(on_event)
         before = [] if conversation is None else conversation.begin()
-        run = Run(self._config, deps=deps, on_event=watcher, over=_lent(conversation))
-        if asked is None and not (before and isinstance(before[-1], UserMessage)):
+        run = Run(self._config, DRIVER, deps=deps, on_event=watcher, over=_lent(conversation))
+        if asked is None and not (before and isinstance(before[-1], (UserMessage, ToolMessage))):
             run.release()
-            raise Misuse("there is nothing to answer: give run(…) a question, or a conversation that ends with one")
-        run.start(run_id, [*self._system(instructions), *before, *([] if asked is None else [asked])], limits)
+            raise Misuse("there is nothing to answer: give run(…) a question, or a conversation that ends with one or with tool results")
+        run.start(run_id, [*self._system_of(instructions, self._config.output), *before, *([] if asked is None else [asked])], limits)
         return run
 
     async def _driven(self, run: Run, earlier: Sequence[Event] = ()) -> RunResult:
@@ -431,7 +498,26 @@ def handoff(agent: Agent, name: str | None = None, description: str | None = Non
         description: what the model is told it is for; by default the agent's instructions, if they are a text.
     """
     told = agent._described(description)
-    return handoff_tool(agent._below(), name or f"transfer_to_{agent.name}", f"Hands the conversation on. {told}")
+    reason = {"type": "string", "default": "", "description": "Why, in a few words, for the one who goes on."}
+    return agent_tool(
+        name or f"transfer_to_{agent.name}",
+        f"Hands the conversation on. {told}",
+        {"type": "object", "properties": {"reason": reason}, "additionalProperties": False},
+        agent._below(final=True),
+        alone=True,
+    )
+
+
+def _hooks(
+    on_tool_result: OnToolResult | None,
+    prepare_step: PrepareStepFunction | None,
+    stop_when: Condition | None,
+    output: Output | None,
+) -> tuple[str, ...]:
+    """What else of the application's takes part in runs, by name."""
+    lines = [f"{what} {named(one)}" for what, one in (("on_tool_result", on_tool_result), ("prepare_step", prepare_step)) if one]
+    lines += [] if stop_when is None else [f"stop_when {stop_when}"]
+    return (*lines, *([] if output is None else [f"output {output.name}"]))
 
 
 def _run_id() -> str:

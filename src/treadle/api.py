@@ -10,7 +10,7 @@ from treadle.drivers.partial import PartialArguments
 from treadle.drivers.reaction import Alternative, AskUser, Retry
 from treadle.drivers.run import Run, SubRunEvent, ToolProgress
 from treadle.journal import Journal, MemoryJournal, SqliteJournal
-from treadle.kernel.conditions import (
+from treadle.judging.conditions import (
     Condition,
     condition,
     consecutive_errors,
@@ -29,7 +29,8 @@ from treadle.kernel.events import Event
 from treadle.kernel.fold import IllegalEvent, fold
 from treadle.kernel.messages import File, Image, Message, ModelSettings, Text, Usage
 from treadle.kernel.state import RunState
-from treadle.kernel.step import CallRecord, Step
+from treadle.kernel.calls import CallRecord
+from treadle.kernel.step import Step
 from treadle.kernel.stop import Decision, Limits, Stop
 from treadle.models.price import Price
 from treadle.result import Pending, RunResult, RunStopped

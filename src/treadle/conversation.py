@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from treadle.kernel.context import completed
+from treadle.kernel.history import completed
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import (
     AssistantMessage,

@@ -9,11 +9,13 @@ from typing import Any, Literal
 import msgspec
 
 from treadle.journal import Journal
+from treadle.kernel.calls import CallRecord, parsed
 from treadle.kernel.events import ErrorInfo, Event, RunFinished
 from treadle.kernel.fold import fold
 from treadle.kernel.messages import Message, SystemMessage, Usage
+from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
-from treadle.kernel.step import CallRecord, Step, parsed
+from treadle.kernel.step import Step
 from treadle.kernel.stop import Decision, Limits, Stop, stopped
 from treadle.models.errors import ModelError
 
@@ -23,13 +25,16 @@ class Pending:
     """A tool call that waits for someone.
 
     Attributes:
-        call_id: the call's id, by which it is decided.
+        call_id: the name by which it is decided: the call's id, escaped (`treadle.kernel.names`); for a call of a
+            sub-run, the path to it.
         tool: the tool's name.
         arguments: what the model wants to call it with.
         kind: "approval" (a person must decide), "interrupted" (a crash left its outcome unknown; a person must decide
             whether to run it again) or "result" (its result comes from outside).
         question: what the person is asked, if there is something particular.
         run_id: the sub-run that made the call; empty if the run itself did.
+        found: the result that there is already, if a person is asked about it.
+        plain: the call's id as the model gave it.
     """
 
     call_id: str
@@ -38,6 +43,8 @@ class Pending:
     kind: Literal["approval", "interrupted", "result"]
     run_id: str = ""
     question: str = ""
+    found: str = ""
+    plain: str = ""
 
     @property
     def key(self) -> str:
@@ -129,7 +136,7 @@ def result_of(
     sub_runs: Journal | None = None,
 ) -> RunResult:
     """The result of a run in `state`; of one that has not ended, as if it had been left now."""
-    stop = state.stop or stopped("cancelled", "the run has not ended")
+    stop = state.stop or stopped("running", "the run is under way")
     step = state.step
     calls = [record for one in state.steps for record in one.calls]
     pending: tuple[Pending, ...] = ()
@@ -161,16 +168,28 @@ def pending_in(step: Step) -> tuple[Pending, ...]:
     """The calls of `step` that wait for someone; those of its sub-runs under the call that the sub-run works for."""
     found: list[Pending] = []
     for record in step.calls:
+        name, doing = escaped(record.id), record.doing
         if record.run_id and record.status == "awaited":
             found.extend(
-                Pending(f"{record.id}/{one.call_id}", one.name, parsed(one.arguments), one.kind, record.run_id)
+                Pending(
+                    f"{name}/{one.call_id}", one.name, parsed(one.arguments), one.kind, record.run_id,
+                    plain=f"{record.id}/{one.call_id}",
+                )
                 for one in record.waits
+            )  # fmt: skip
+        elif record.status in ("awaited", "needs_approval"):
+            kind: Literal["approval", "interrupted", "result"] = "interrupted" if record.in_doubt else "approval"
+            found.append(
+                Pending(
+                    name,
+                    doing.name,
+                    parsed(doing.arguments),
+                    "result" if record.status == "awaited" else kind,
+                    question=record.question,
+                    found="" if record.found is None else record.found.text,
+                    plain=record.id,
+                )
             )
-        elif record.status == "awaited":
-            found.append(Pending(record.id, record.name, record.arguments, "result", question=record.question))
-        elif record.status == "needs_approval":
-            kind: Literal["interrupted", "approval"] = "interrupted" if record.executed else "approval"
-            found.append(Pending(record.id, record.name, record.arguments, kind, question=record.question))
     return tuple(found)
 
 

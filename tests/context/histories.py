@@ -15,7 +15,7 @@ from treadle.kernel.messages import (
     ToolMessage,
     UserMessage,
 )
-from treadle.kernel.tokens import estimate_tokens
+from treadle.context.tokens import estimate_tokens
 
 
 def exchange(name: str, *results: str) -> list[Message]:

@@ -19,7 +19,7 @@ from treadle.kernel.messages import (
     Usage,
     UserMessage,
 )
-from treadle.kernel.tokens import estimate_text
+from treadle.context.tokens import estimate_text
 
 Recorded = tuple[list[Message], int, Usage]
 """The messages of a request, the estimate of its tools, and what was reported."""

@@ -14,7 +14,7 @@ from treadle.kernel.events import (
     ModelReplied,
 )
 from treadle.kernel.messages import ToolMessage, Usage, UserMessage
-from treadle.kernel.stubs import notice
+from treadle.context.stubs import notice
 from treadle.models import Overloaded
 from treadle.testing import ScriptedModel
 

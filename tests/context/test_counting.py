@@ -20,7 +20,7 @@ from treadle.kernel.events import (
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import AssistantMessage, ToolCall, ToolMessage, Usage
 from treadle.kernel.stop import Decision
-from treadle.kernel.tokens import estimate_tokens
+from treadle.context.tokens import estimate_tokens
 from treadle.testing import ScriptedModel
 
 

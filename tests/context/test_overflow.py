@@ -10,7 +10,7 @@ from treadle.context.policies import ClearToolResults, KeepFirstAndRecent
 from treadle.kernel.events import (
     ModelFailed,
 )
-from treadle.kernel.stubs import is_stub
+from treadle.context.stubs import is_stub
 from treadle.models import ContextOverflow
 from treadle.testing import ScriptedModel
 

@@ -14,7 +14,7 @@ from treadle import Misuse
 from treadle.context.policies import ClearToolResults, Facts, KeepFirstAndRecent, ShortenResult, Summarise
 from treadle.context.trimming import last_exchange
 from treadle.kernel.messages import AssistantMessage, Image, SystemMessage, Text, ToolMessage, UserMessage
-from treadle.kernel.stubs import is_stub, notice, reference
+from treadle.context.stubs import is_stub, notice, reference
 
 FACTS = st.builds(Facts, fixed=st.sampled_from([0, 500]), target=st.sampled_from([None, None, 0, 900]))
 

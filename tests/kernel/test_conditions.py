@@ -23,7 +23,7 @@ from treadle import (
 )
 from treadle.kernel.log import Log
 from treadle.kernel.messages import AssistantMessage, Text, ToolCall
-from treadle.kernel.step import CallRecord
+from treadle.kernel.calls import CallRecord
 
 
 def step(number=0, text="", names=(), is_error=False):

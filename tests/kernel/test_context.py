@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from treadle.kernel.context import completed, distinct_ids, have_distinct_ids, instructed
+from treadle.kernel.history import completed, distinct_ids, have_distinct_ids, instructed
 from treadle.kernel.messages import AssistantMessage, SystemMessage, Text, Thinking, ToolCall, ToolMessage, UserMessage
 
 ids = st.sampled_from(["a", "b", "c"])

@@ -29,7 +29,7 @@ from treadle.kernel.events import (
 from treadle.kernel.fold import fold
 from treadle.kernel.messages import ToolCall, text_of
 from treadle.kernel.state import RunState
-from treadle.kernel.step import CallRecord
+from treadle.kernel.calls import CallRecord
 from treadle.kernel.stop import Check, Decision, Limits, Stop
 
 ARGUMENTS = 160

@@ -18,11 +18,11 @@ from typing import Any, Protocol, runtime_checkable
 from msgspec import Struct
 from msgspec.structs import replace
 
+from treadle.context.stubs import READ_RESULT, left_out, shortened, stub, summary
+from treadle.context.tokens import estimate_tokens
 from treadle.context.trimming import Weighed, expendable, last_exchange
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Message, ToolMessage, UserMessage
-from treadle.kernel.stubs import READ_RESULT, is_stub, left_out, notice, shortened, stub, summary
-from treadle.kernel.tokens import estimate_tokens
 
 Mark = int | float
 """Tokens if it is a whole number, else a share of the model's context window, above 0 and at most 1."""
@@ -127,7 +127,7 @@ class ClearToolResults(Struct, frozen=True):
             message = out[i]
             if after <= low or i >= recent:
                 break
-            if isinstance(message, ToolMessage) and not is_stub(message):
+            if isinstance(message, ToolMessage) and message.whole is None:
                 small = stub(message, facts.readable)
                 saved = weighed.tokens[i] - weighed.factor * estimate_tokens(small)
                 if saved > 0:
@@ -161,7 +161,7 @@ class ShortenResult(Struct, frozen=True):
             if not isinstance(message, ToolMessage) or message.name == READ_RESULT:
                 continue
             size = estimate_tokens(message)
-            if size <= self.max_tokens or is_stub(message):
+            if size <= self.max_tokens or message.whole is not None:
                 continue
             short = shortened(message, self.max_tokens, facts.readable)
             if short is not message:
@@ -265,14 +265,15 @@ def oldest(
     indices: list[int] = []
     count, exchanges, after = 0, 0, float(tokens)
     for exchange in expendable(messages, facts.pinned):
-        found = notice(messages[exchange[0]])
-        if found is not None and found.summary and not summaries:
+        first = messages[exchange[0]]
+        stands_for = first.left_out if isinstance(first, UserMessage) else 0
+        if isinstance(first, UserMessage) and first.summary and not summaries:
             continue
-        if after <= low and found is None:
+        if after <= low and not stands_for:
             break
         indices.extend(exchange)
-        count += len(exchange) if found is None else found.count
-        exchanges += found is None
+        count += stands_for or len(exchange)
+        exchanges += not stands_for
         after -= sum(weighed.tokens[i] for i in exchange)
     return Dropped(messages, weighed, tuple(indices), count, tokens) if exchanges else None
 

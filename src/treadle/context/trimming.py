@@ -4,9 +4,8 @@ from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
+from treadle.context.tokens import estimate_tokens
 from treadle.kernel.messages import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
-from treadle.kernel.stubs import notice
-from treadle.kernel.tokens import estimate_tokens
 
 
 class Weighed(Struct, frozen=True):
@@ -56,7 +55,7 @@ def expendable(messages: Sequence[Message], pinned: Collection[UserMessage]) -> 
         message = messages[exchange[0]]
         if exchange[0] >= recent:
             break
-        if isinstance(message, UserMessage) and notice(message) is None:
+        if isinstance(message, UserMessage) and not message.left_out:
             if not first and message not in kept:
                 out.append(exchange)
             first = False

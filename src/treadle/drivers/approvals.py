@@ -1,15 +1,24 @@
 """Approvals: rules for a whole agent on which calls a person must decide, and which are never made.
 
 The rules are looked at together with what each tool says of itself (`needs_approval`): a rule that denies wins, then
-one that asks, then one that allows, then the tool's own word.
+one that asks, then one that allows, then the tool's own word. The rules of a run hold for all that works below it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from hashlib import sha256
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
+from treadle.kernel.errors import Misuse
 from treadle.tools import Effect, Tool
+
+Action = Literal["allow", "ask", "deny"]
+Predicate = Callable[[dict[str, Any]], bool | Awaitable[bool]]
+"""A question about the validated arguments of a call, plain or asynchronous."""
+
+Own = Callable[..., Awaitable[Any]]
+"""How a run calls a function of the application's, by whatever name it is told; see `Run.own`."""
 
 
 class ApprovalRule(Struct, frozen=True):
@@ -19,70 +28,148 @@ class ApprovalRule(Struct, frozen=True):
         action: "allow", "ask" or "deny".
         tools: the names of the tools that it is about.
         effects: the effects of the tools that it is about.
-        when: a function of the validated arguments; one that raises is taken to match, unless the rule allows.
+        when: a function of the validated arguments, plain or asynchronous; one that raises is taken to match, unless
+            the rule allows.
         reason: what the model is told of a denial, and the person of a question.
+        repeats: matches only from the call on that was made this often before in the run, with the same arguments.
     """
 
-    action: Literal["allow", "ask", "deny"]
+    action: Action
     tools: tuple[str, ...] = ()
     effects: tuple[Effect, ...] = ()
-    when: Callable[[dict[str, Any]], bool] | None = None
+    when: Predicate | None = None
     reason: str = ""
+    repeats: int = 0
 
-    def matches(self, tool: Tool, arguments: dict[str, Any]) -> bool:
-        """Whether the rule is about a call of `tool` with `arguments`."""
+    def is_about(self, tool: Tool, made: Callable[[], int]) -> bool:
+        """Whether the rule is about a call of `tool`, made `made()` times before, whatever `when` says."""
         if (self.tools and tool.name not in self.tools) or (self.effects and tool.effect not in self.effects):
             return False
-        if self.when is None:
-            return True
-        try:
-            return bool(self.when(arguments))
-        except Exception:
-            return self.action != "allow"
+        return not self.repeats or made() >= self.repeats
+
+    def __str__(self) -> str:
+        about = ", ".join(self.tools) or " ".join(f"effect={effect}" for effect in self.effects) or "every call"
+        when = "" if self.when is None else f" when {named(self.when)}"
+        return f"{self.action} {about}{when}{f' after {self.repeats} alike' if self.repeats else ''}"
 
 
-Condition = Callable[[dict[str, Any]], bool]
-
-
-def allow(*tools: str, effect: Effect | None = None, when: Condition | None = None) -> ApprovalRule:
+def allow(*tools: str, effect: Effect | None = None, when: Predicate | None = None) -> ApprovalRule:
     """These calls need nobody, even if the tool says that they do."""
-    return ApprovalRule("allow", tools, () if effect is None else (effect,), when)
+    return _rule("allow", tools, effect, when, "", 0)
 
 
 def ask_before(
-    *tools: str, effect: Effect | None = None, when: Condition | None = None, reason: str = ""
+    *tools: str, effect: Effect | None = None, when: Predicate | None = None, reason: str = "", repeats: int = 0
 ) -> ApprovalRule:
     """A person must decide on these calls."""
-    return ApprovalRule("ask", tools, () if effect is None else (effect,), when, reason)
+    return _rule("ask", tools, effect, when, reason, repeats)
 
 
-def deny(*tools: str, effect: Effect | None = None, when: Condition | None = None, reason: str = "") -> ApprovalRule:
-    """These calls are never made; the model is told so, with the reason."""
-    return ApprovalRule("deny", tools, () if effect is None else (effect,), when, reason)
+def deny(
+    *tools: str, effect: Effect | None = None, when: Predicate | None = None, reason: str = "", repeats: int = 0
+) -> ApprovalRule:
+    """These calls are never made; the model is told so, with the reason.
+
+    With `repeats=2` the third call of a tool with the same arguments is refused, and every one after it.
+    """
+    return _rule("deny", tools, effect, when, reason, repeats)
 
 
-def verdict(
-    rules: Sequence[ApprovalRule], tool: Tool, arguments: dict[str, Any]
-) -> tuple[Literal["allow", "ask", "deny"], str]:
-    """What is to become of a call, and the reason."""
-    matching: Mapping[str, ApprovalRule] = {
-        rule.action: rule for rule in reversed(rules) if rule.matches(tool, arguments)
-    }
-    if "deny" in matching:
-        return "deny", matching["deny"].reason
-    if "ask" in matching:
-        return "ask", matching["ask"].reason
-    if "allow" in matching:
-        return "allow", ""
-    return ("ask" if _asks(tool, arguments) else "allow"), ""
+def _rule(
+    action: Action,
+    tools: tuple[str, ...],
+    effect: Effect | None,
+    when: Predicate | None,
+    reason: str,
+    repeats: int,
+) -> ApprovalRule:
+    if when is not None and not callable(when):
+        raise Misuse(f"when= takes a function of the arguments; it was given {when!r}")
+    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 0:
+        raise Misuse(f"repeats= takes a whole number from 0; it was given {repeats!r}")
+    return ApprovalRule(action, tools, () if effect is None else (effect,), when, reason, repeats)
 
 
-def _asks(tool: Tool, arguments: dict[str, Any]) -> bool:
+class Ruling(NamedTuple):
+    """What is to become of a call, and why."""
+
+    action: Action
+    reason: str = ""
+
+
+ALLOWED = Ruling("allow")
+
+
+async def ruling(
+    rules: Sequence[ApprovalRule], tool: Tool, arguments: dict[str, Any], made: Callable[[], int], own: Own
+) -> Ruling | None:
+    """What `rules` say about a call: the first that denies, else that asks, else that allows; None if none matches."""
+    found: dict[Action, Ruling] = {}
+    for rule in rules:
+        if rule.action not in found and rule.is_about(tool, made):
+            matches = rule.when is None or await _holds(rule.when, arguments, own, failing=rule.action != "allow")
+            if matches:
+                found[rule.action] = Ruling(rule.action, rule.reason)
+    return found.get("deny") or found.get("ask") or found.get("allow")
+
+
+async def own_word(tool: Tool, arguments: dict[str, Any], own: Own) -> Ruling:
     """What the tool says of itself. A function that fails to say is taken for yes."""
     asks = tool.needs_approval
-    if not callable(asks):
-        return asks
+    if callable(asks):
+        asks = await _holds(asks, arguments, own, failing=True)
+    return Ruling("ask") if asks else ALLOWED
+
+
+async def _holds(predicate: Predicate, arguments: dict[str, Any], own: Own, *, failing: bool) -> bool:
     try:
-        return bool(asks(arguments))
+        return bool(await own(predicate, named(predicate), arguments))
     except Exception:
-        return True
+        return failing
+
+
+def rules_of(approvals: Iterable[ApprovalRule], tools: Iterable[Tool]) -> tuple[str, ...]:
+    """All that an agent's runs are started under, a line a rule: its own, and what its tools say of themselves."""
+    lines = [str(rule) for rule in approvals]
+    for tool in tools:
+        asks = tool.needs_approval
+        if asks:
+            lines.append(f"ask {tool.name} (its own){f' when {named(asks)}' if callable(asks) else ''}")
+    return tuple(lines)
+
+
+def named(function: Any) -> str:
+    """A function's name, as a journal keeps it; with a digest of its code where the name alone says little."""
+    name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__qualname__)}"
+    code = getattr(function, "__code__", None)
+    if "<" not in name or code is None:
+        return name
+    constants = [one for one in code.co_consts if isinstance(one, (str, int, float, bytes, type(None)))]
+    return f"{name}@{sha256(repr((code.co_code, code.co_names, constants)).encode()).hexdigest()[:8]}"
+
+
+def require_rules(
+    run_id: str, rules: Sequence[str] | None, hooks: Sequence[str] | None, mine: Sequence[str], my_hooks: Sequence[str]
+) -> None:
+    """Refuses to take a run up under less than what it was started under.
+
+    Args:
+        rules, hooks: what the run was started under; None where its journal does not say.
+        mine, my_hooks: what the agent has that is to take it up.
+
+    Raises:
+        Misuse: a rule that asks or denies is missing, one that allows is new, or a hook is missing; it says which.
+    """
+    if rules is None or hooks is None:
+        return
+    kinds = {hook.partition(" ")[0] for hook in my_hooks}
+    missing = [rule for rule in rules if not rule.startswith("allow") and rule not in mine]
+    missing += [hook for hook in hooks if hook.partition(" ")[0] not in kinds]
+    looser = [rule for rule in mine if rule.startswith("allow") and rule not in rules]
+    if missing or looser:
+        faults = [f"this agent lacks: {'; '.join(missing)}"] if missing else []
+        faults += [f"it allows more: {'; '.join(looser)}"] if looser else []
+        raise Misuse(
+            f"run {run_id} was started under stricter rules, and is only taken up under them: {', and '.join(faults)}. "
+            "Use the agent that started it"
+        )

@@ -4,12 +4,13 @@ from decimal import Decimal
 
 from msgspec.structs import replace
 
-from treadle.drivers.configuration import price
+from treadle.context.tokens import estimate_text, estimate_tokens, next_tokens
+from treadle.kernel.accounts import MONEY
 from treadle.kernel.events import Reserve, StepPrepared
 from treadle.kernel.messages import Usage
 from treadle.kernel.state import RunState
-from treadle.kernel.tokens import estimate_text, estimate_tokens
 from treadle.models.port import Model
+from treadle.models.sound import cost_of
 
 DEFAULT_REPLY_TOKENS = 8192
 """The longest reply that is reckoned with where neither the settings nor the model say how long one may be."""
@@ -31,28 +32,29 @@ def capped(state: RunState, event: StepPrepared, model: Model) -> StepPrepared:
     if limits.tokens is not None:
         room = min(room, limits.tokens - state.usage.total_tokens - asked)
     if budget is not None:
-        room = min(room, _affordable(model, asked, budget - (state.cost or Decimal(0))))
+        room = min(room, _affordable(model, asked, MONEY.subtract(budget, state.cost or Decimal(0))))
     reply = max(room, min(longest, LEAST_REPLY_TOKENS))
-    usd = None if budget is None else price(model, Usage(asked, reply))
+    usd = None if budget is None else cost_of(model, Usage(asked, reply))
     return replace(event, settings=replace(settings, max_tokens=reply), reserve=Reserve(asked + reply, usd))
 
 
 def _request_tokens(state: RunState, event: StepPrepared) -> int:
     if event.messages is not None:
-        return state.tool_tokens + sum(estimate_tokens(message) for message in event.messages)
+        return state.started.tool_tokens + sum(estimate_tokens(message) for message in event.messages)
     extra = estimate_text(event.note) + estimate_text(event.instructions or "")
-    return state.next_tokens + (extra if extra > 2 else 0)
+    return next_tokens(state) + (extra if extra > 2 else 0)
 
 
 def _affordable(model: Model, asked: int, left: Decimal) -> int:
     """How many tokens of reply `left` dollars pay for, once the request is paid. Prices are linear in the reply."""
-    request = price(model, Usage(asked, 0))
-    more = price(model, Usage(asked, 1000))
+    request = cost_of(model, Usage(asked, 0))
+    more = cost_of(model, Usage(asked, 1000))
     if request is None or more is None:
         return 0
     if more == request:
         return UNBOUNDED if request <= left else 0
-    return int((left - request) / (more - request) * 1000)
+    share = MONEY.divide(MONEY.subtract(left, request), MONEY.subtract(more, request))
+    return int(MONEY.multiply(share, Decimal(1000)))
 
 
 def remaining(state: RunState) -> str:
@@ -65,7 +67,7 @@ def remaining(state: RunState) -> str:
     if limits.seconds is not None:
         parts.append(f"{max(0.0, limits.seconds - state.elapsed):.0f} seconds")
     if budget is not None:
-        parts.append(f"{max(Decimal(0), budget - (state.cost or Decimal(0))):.4f} dollars")
+        parts.append(f"{max(Decimal(0), MONEY.subtract(budget, state.cost or Decimal(0))):.4f} dollars")
     if limits.tokens is not None:
         parts.append(f"{max(0, limits.tokens - state.usage.total_tokens)} tokens")
     return f"(What is left of this task's limits: {', '.join(parts)}.)"

@@ -1,17 +1,20 @@
 """Checks: what cannot be right is refused at once, by a `Misuse` that says what would be."""
 
 import inspect
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from treadle.drivers.approvals import ApprovalRule
-from treadle.drivers.configuration import require_price
+from treadle.drivers.below import Below
+from treadle.drivers.configuration import model_named, require_price
 from treadle.drivers.run import RunEvent
-from treadle.kernel.context import storable_text
+from treadle.judging.conditions import Condition
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Content, File, Image, Text, UserMessage
 from treadle.kernel.stop import Limits
 from treadle.models.port import Model
+from treadle.tools import Tool
+from treadle.tools.errors import nearest
 
 Input = str | UserMessage | Sequence[Content] | None
 OnEvent = Callable[[RunEvent], object] | None
@@ -20,9 +23,7 @@ OnEvent = Callable[[RunEvent], object] | None
 def model_of(model: str | Model) -> Model:
     """The model in `model`: itself, or the one of that name."""
     if isinstance(model, str):
-        from treadle.models.names import model_from_name
-
-        return model_from_name(model)
+        return model_named(model)
     if not callable(getattr(model, "stream", None)) or not isinstance(getattr(model, "name", None), str):
         raise Misuse(
             "model takes a name such as 'anthropic:claude-sonnet-4-5' or 'offline', or an object with a name and "
@@ -56,7 +57,7 @@ def asked_of(input: Input) -> UserMessage | None:
     if isinstance(input, str):
         if not input.strip():
             raise Misuse("the question is empty")
-        return UserMessage(storable_text(input))
+        return UserMessage(input)
     if isinstance(input, (list, tuple)) and input and all(isinstance(part, (Text, Image, File)) for part in input):
         return UserMessage(tuple(input))
     raise Misuse(f"the question is a text, or a list of Text, Image and File parts; it was given {input!r}")
@@ -69,11 +70,72 @@ def watcher_of(on_event: OnEvent) -> OnEvent:
     return on_event
 
 
-def rules_of(approvals: Iterable[ApprovalRule], names: Collection[str]) -> tuple[ApprovalRule, ...]:
-    """The rules on approvals of an agent whose tools have these names."""
-    rules = tuple(approvals)
+def approvals_of(approvals: Iterable[ApprovalRule], tools: Mapping[str, Tool]) -> tuple[ApprovalRule, ...]:
+    """The rules on approvals of an agent with these tools; they may name those of the agents below it too."""
+    rules, names = tuple(approvals), _names_below(tools)
     for rule in rules:
         kind("approvals", rule, lambda it: isinstance(it, ApprovalRule), "ask_before(…), deny(…) and allow(…)")
-        for unknown in set(rule.tools).difference(names):
+        for unknown in sorted(set(rule.tools).difference(names)):
             raise Misuse(f"an approval rule names a tool {unknown!r}; this agent has {', '.join(names) or 'none'}")
     return rules
+
+
+def _names_below(tools: Mapping[str, Tool]) -> list[str]:
+    """The names of `tools`, and of those of the agents that work on calls of some of them."""
+    names = list(tools)
+    for tool in tools.values():
+        if isinstance(tool.agent, Below):
+            names += _names_below(tool.agent.config.tools)
+    return list(dict.fromkeys(names))
+
+
+WORDS = {
+    "system_prompt": "instructions",
+    "system": "instructions",
+    "prompt": "instructions",
+    "output_type": "output",
+    "result_type": "output",
+    "response_format": "output",
+    "max_steps": "limits=Limits(steps=…)",
+    "max_iterations": "limits=Limits(steps=…)",
+    "max_turns": "limits=Limits(steps=…)",
+    "max_tokens": "settings=ModelSettings(max_tokens=…)",
+    "temperature": "settings=ModelSettings(temperature=…)",
+    "model_settings": "settings",
+    "functions": "tools",
+    "toolsets": "skills",
+    "handoffs": "tools=[handoff(agent)]",
+    "stop": "stop_when",
+    "hooks": "on_tool_result, prepare_step and on_event",
+    "llm": "model",
+}
+"""What other frameworks call the arguments of an agent, and what they are here."""
+
+
+def refuse_unknown(unknown: Iterable[str], known: Iterable[str]) -> None:
+    """Refuses keyword arguments that an agent does not take, with what was probably meant."""
+    for name in unknown:
+        near = WORDS.get(name) or nearest(name, list(known))
+        raise Misuse(f"Agent takes no argument {name!r}{f'; did you mean {near}?' if near else ''}")
+
+
+def require_dependencies_injected(tools: Iterable[Tool]) -> None:
+    """Refuses a parameter of the dependencies' type that the model would have to fill in."""
+    tools = list(tools)
+    kinds = {one for tool in tools for one in tool.deps_types}
+    for tool in tools:
+        for name, annotation in tool.filled_in:
+            if annotation in kinds:
+                what = getattr(annotation, "__name__", annotation)
+                raise Misuse(
+                    f"the parameter {name!r} of {tool.name} has the type of the dependencies, {what}, and the model "
+                    f"would fill it in: write {name}: Injected[{what}]"
+                )
+
+
+def ceiling(limits: Limits | None, stop_when: Condition | None) -> Limits:
+    """The limits of an agent: those it was given, else the defaults, with room for the steps that `stop_when` counts."""
+    if limits is not None:
+        return limits
+    counted = 0 if stop_when is None else stop_when.most_steps
+    return Limits(steps=max(counted + 1, Limits().steps or 0)) if counted else Limits()

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from treadle.context.policies import (
     DEFAULT,
@@ -24,13 +25,14 @@ from treadle.context.policies import (
     ladder,
     resolved,
 )
-from treadle.drivers.configuration import price
+from treadle.context.stubs import READ_RESULT, shortened
+from treadle.context.tokens import context_tokens, estimate_tokens
 from treadle.drivers.lending import claim, settle
 from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
-from treadle.kernel.context import completed, storable_text
+from treadle.kernel.history import completed
 from treadle.kernel.decide import CallModel
-from treadle.kernel.errors import Misuse
+from treadle.kernel.errors import Misuse, PassesThrough
 from treadle.kernel.events import ContextEdited, Reserve, RunFinished
 from treadle.kernel.fold import IllegalEvent
 from treadle.kernel.messages import (
@@ -44,10 +46,10 @@ from treadle.kernel.messages import (
     Usage,
     UserMessage,
 )
-from treadle.kernel.stubs import READ_RESULT, shortened
-from treadle.kernel.tokens import estimate_tokens
+from treadle.kernel.storable import storable_text
 from treadle.models.errors import ModelError
 from treadle.models.port import Model, ModelReply, ModelRequest
+from treadle.models.sound import cost_of, sound_reply
 
 LONGEST_TOLD = 2000
 """Tokens of a tool result that the model which summarises is shown; longer ones are shown by their head and tail."""
@@ -136,8 +138,8 @@ def _messages(run: Run) -> Sequence[Message]:
 def _tokens(run: Run) -> int:
     state = run.state
     if state.prepared is not None and state.prepared.messages is not None:
-        return state.tool_tokens + sum(estimate_tokens(message) for message in state.prepared.messages)
-    return state.context_tokens
+        return state.started.tool_tokens + sum(estimate_tokens(message) for message in state.prepared.messages)
+    return context_tokens(state)
 
 
 async def _apply(run: Run, policies: Sequence[ContextPolicy], target: int | None) -> bool:
@@ -146,8 +148,8 @@ async def _apply(run: Run, policies: Sequence[ContextPolicy], target: int | None
     window, readable = _window(run), READ_RESULT in run.config.tools
     for policy in policies:
         state = run.state
-        since = state.known_messages if target is None else 0
-        facts = Facts(window, state.tool_tokens, state.pinned, since, target, readable)
+        since = state.size.messages if target is None else 0
+        facts = Facts(window, state.started.tool_tokens, state.pinned, since, target, readable)
         if isinstance(policy, Summarise):
             made = await _summarised(run, policy, tokens, facts)
         else:
@@ -158,8 +160,7 @@ async def _apply(run: Run, policies: Sequence[ContextPolicy], target: int | None
             raise Misuse(f"a context policy returns an Edit or None; {type(policy).__name__} returned {made.edit!r}")
         if _feed(run, policy, made, made.edit):
             tokens, changed = made.edit.after, True
-        if run.parent is not None:
-            settle(run)
+        settle(run)
     return changed
 
 
@@ -189,7 +190,7 @@ def _feed(run: Run, policy: ContextPolicy, made: Made, edit: Edit) -> bool:
         name,
         start,
         len(before) - end,
-        tuple(after[start : len(after) - end]),
+        tuple([_bare(message) for message in after[start : len(after) - end]]),
         edit.before,
         edit.after,
         made.detail or edit.detail,
@@ -201,6 +202,11 @@ def _feed(run: Run, policy: ContextPolicy, made: Made, edit: Edit) -> bool:
     except IllegalEvent as error:
         raise Misuse(f"what the context policy {name} made of the messages cannot be sent: {error}") from error
     return True
+
+
+def _bare(message: Message) -> Message:
+    """`message` as an edit records it: the whole of a result stands in the journal already."""
+    return replace(message, whole=None) if isinstance(message, ToolMessage) and message.whole is not None else message
 
 
 async def _summarised(run: Run, policy: Summarise, tokens: int, facts: Facts) -> Made:
@@ -222,12 +228,12 @@ async def _summarised(run: Run, policy: Summarise, tokens: int, facts: Facts) ->
     await run.commit()
     try:
         reply = await _asked(run, model, request)
-    except Misuse:
+    except (Misuse, PassesThrough):
         raise
     except Exception as error:
         return Made(messages, without, f"no summary: {_words(error)}")
     usage = reply.usage or Usage(_request_tokens(request), estimate_tokens(reply.message), estimated=True)
-    cost = price(model, usage) if reply.cost is None else reply.cost
+    cost = cost_of(model, usage) if reply.cost is None else reply.cost
     edit, detail = _with_summary(policy, dropped, reply, facts), ""
     if edit is None:
         edit, detail = without, "no summary: the model gave none that is short enough"
@@ -249,7 +255,7 @@ async def _asked(run: Run, model: Model, request: ModelRequest) -> ModelReply:
             reply: ModelReply | None = None
             async for event in model.stream(request):
                 if isinstance(event, ModelReply):
-                    reply = event
+                    reply = sound_reply(event)
             if reply is None:
                 raise ModelError(f"{model.name} ended its stream without a ModelReply")
             return reply
@@ -279,12 +285,12 @@ def _beyond_limits(run: Run, model: Model, request: ModelRequest, reply: int) ->
     if left is not None and asked + reply > left:
         return f"it may take {asked + reply} tokens, and {left} are left of the run's limit"
     if limits.budget is not None:
-        worst, money = price(model, Usage(asked, reply)), limits.budget - (state.cost or Decimal(0))
+        worst, money = cost_of(model, Usage(asked, reply)), subtracted(limits.budget, state.cost or Decimal(0))
         if worst is None:
             return f"the price of {model.name} is not known, and the run's money is limited"
         if worst > money:
             return f"it may cost {worst} dollars, and {money} are left of the run's limit"
-    refused = None if run.parent is None else claim(run, Reserve(asked + reply, price(model, Usage(asked, reply))))
+    refused = None if run.parent is None else claim(run, Reserve(asked + reply, cost_of(model, Usage(asked, reply))))
     return "" if refused is None else refused.detail
 
 

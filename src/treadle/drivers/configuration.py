@@ -1,18 +1,17 @@
 """Configuration: everything about an agent that a run of it needs, checked once. Holds no state of a run."""
 
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
 from treadle.context.policies import ContextPolicy
 from treadle.drivers.approvals import ApprovalRule
-from treadle.drivers.reaction import OnToolResult
+from treadle.drivers.calls.reaction import OnToolResult
 from treadle.journal.port import Journal
-from treadle.kernel.conditions import Condition
+from treadle.judging.conditions import Condition
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import AssistantMessage, Json, Message, ModelSettings, ToolSpec, Usage
 from treadle.kernel.state import RunState
@@ -20,6 +19,7 @@ from treadle.kernel.step import Step
 from treadle.kernel.stop import Limits, OnLimit
 from treadle.models.errors import ModelError
 from treadle.models.port import Model
+from treadle.models.sound import cost_of
 from treadle.tools import Tool
 
 
@@ -86,15 +86,16 @@ class StepSettings:
     """What `prepare_step` may change, for that step only; None leaves a thing as it is.
 
     Attributes:
-        model: another model.
+        model: another model, or its name.
         instructions: another system prompt.
         tools: the names of the tools to offer, among the agent's.
         tool_choice: "auto", "none", "required", or the name of the one tool to call.
-        messages: what to send in place of the history. It is completed to what every provider accepts.
+        messages: what to send in place of the history. It is completed to what every provider accepts: a tool result
+            brings the call along that it answers, and there is always something to answer.
         settings: how to generate.
     """
 
-    model: Model | None = None
+    model: Model | str | None = None
     instructions: str | None = None
     tools: Sequence[str] | None = None
     tool_choice: str | None = None
@@ -121,6 +122,8 @@ class Output:
         name: the type's name.
         instructions: what the model is told about it.
         read: finds the answer in a reply; raises ValueError with what is wrong.
+        value: the answer as a value of the type, from its JSON; raises ValueError if it does not fit.
+        kind: the type itself.
         schema: the JSON Schema that the reply's text must satisfy; None if the answer comes as a call of `tool`.
         tool: the final tool, whose arguments are the answer; None if the answer is text.
     """
@@ -128,8 +131,21 @@ class Output:
     name: str
     instructions: str
     read: Callable[[AssistantMessage], Answer]
+    value: Callable[[Any], Any]
+    kind: Any
     schema: Json | None = None
     tool: ToolSpec | None = None
+
+
+Errors = Callable[[Any], bool | Awaitable[bool]]
+"""Whether a value that a tool returned says that the call failed."""
+
+
+def model_named(name: str) -> Model:
+    """The model of that name. Raises `Misuse` or what its provider's module says if there is none."""
+    from treadle.models.names import model_from_name
+
+    return model_from_name(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,19 +174,23 @@ class Configuration:
     eager: bool = True
     watch: bool = True
     context: tuple[ContextPolicy, ...] | None = None
+    errors: Errors | None = None
+    model_named: Callable[[str], Model] = model_named
+    rules: tuple[str, ...] = ()
+    hooks: tuple[str, ...] = ()
 
 
 def require_price(model: Model, limits: Limits) -> None:
     """Raises `Misuse` if `limits` bounds money and the price of `model` is not known."""
-    if limits.usd is not None and price(model, Usage(1, 1)) is None:
+    if limits.usd is not None and cost_of(model, Usage(1, 1)) is None:
         raise Misuse(
             f"Limits(usd={limits.usd}) cannot be kept: the price of {model.name} is not known. Give the model one "
             "(price=Price(input=…, output=…), in dollars per million tokens), or limit tokens instead"
         )
 
 
-def price(model: Model, usage: Usage) -> Decimal | None:
-    """What `usage` costs at `model`, in dollars; None if the model does not know its price."""
-    cost = getattr(model, "cost", None)
-    found = None if cost is None else cost(usage)
-    return found if found is None or isinstance(found, Decimal) else Decimal(str(found))
+def check_tool_choice(choice: str | None, names: Collection[str], where: str) -> None:
+    """Raises `Misuse` if `choice` is neither a way to choose nor the name of a tool."""
+    if choice is not None and choice not in ("auto", "none", "required") and choice not in names:
+        known = ", ".join(["auto", "none", "required", *names])
+        raise Misuse(f"{where}: tool_choice {choice!r} is none of {known}")

@@ -2,23 +2,22 @@
 
     perceive  PrepareStep  assemble the request
     think     CallModel    call the model
-    act       RunTools     execute the tool calls
+    act       RunTools     carry out the tool calls (`drivers/calls/door.py`)
 
 The deadline is one scope around all of it: when it is reached, whatever is in flight is cancelled.
 """
 
 import asyncio
-import inspect
-from typing import Any, assert_never
+from typing import assert_never
 
 from msgspec.structs import replace
 
-from treadle.drivers.act import act
+from treadle.drivers.calls.door import act
+from treadle.drivers.calls.early import Early
 from treadle.drivers.compact import compact, make_room, overflowed
 from treadle.drivers.configuration import StepContext, StepSettings
-from treadle.drivers.early import Early
 from treadle.drivers.lending import claim, settle
-from treadle.drivers.run import CURRENT, Run
+from treadle.drivers.run import Driver, Run
 from treadle.drivers.think import seconds_left, think
 from treadle.journal import JournalError
 from treadle.kernel.decide import CallModel, Finish, Nudge, Pause, PrepareStep, RunTools
@@ -32,11 +31,11 @@ async def drive(run: Run) -> None:
     """Carries `run` to its end, or to a pause. Whatever happens, what was recorded is valid and can be continued.
 
     Raises:
-        JournalConflict: another process has taken the run over.
+        JournalError: the journal failed, or another process has taken the run over.
         asyncio.CancelledError: this task was cancelled; the run is recorded as `cancelled`.
-        Exception: the agent's own code (`prepare_step`, a stop condition) raised it; the run can be resumed.
+        Exception: the agent's own code (`prepare_step`, a stop condition, a hook) raised it; the run can be resumed.
     """
-    current = CURRENT.set(run)
+    run.begin()
     try:
         async with asyncio.timeout(seconds_left(run)) as deadline:
             await _steps(run)
@@ -45,7 +44,10 @@ async def drive(run: Run) -> None:
             raise
         limit = run.state.limits.seconds
         await end(run, stopped("deadline", f"the time limit of {limit:g} s is reached."))
-    except asyncio.CancelledError:
+    except asyncio.CancelledError as error:
+        if not run.is_cancelled():
+            await run.commit()
+            raise RuntimeError("a function of the application's cancelled itself") from error
         await end(run, stopped("cancelled"))
         raise
     except JournalError:
@@ -53,9 +55,11 @@ async def drive(run: Run) -> None:
     except Exception:
         await run.commit()
         raise
-    finally:
-        CURRENT.reset(current)
     await run.commit()
+
+
+DRIVER = Driver(drive, act)
+"""Who carries out the runs of agents."""
 
 
 async def end(run: Run, stop: Stop) -> None:
@@ -79,13 +83,14 @@ async def _steps(run: Run) -> None:
             failure = error
         finally:
             early.stop()
+    failure = failure or early.failure
     if failure is not None:
         raise failure
 
 
 async def _loop(run: Run, early: Early | None) -> None:
     while True:
-        match run.next():
+        match run.next() if run.state.phase != "ready" else await run.judged():
             case PrepareStep() as command:
                 if run.pause_wanted:
                     run.feed(RunPaused(Stop("waiting", "paused by the caller", "Resume the run.")))
@@ -100,8 +105,7 @@ async def _loop(run: Run, early: Early | None) -> None:
                     await think(run, hear)
                 if early is not None:
                     early.replied()
-                if run.parent is not None:
-                    settle(run)
+                settle(run)
             case RunTools(records=records):
                 await act(run, records)
             case Nudge() | Pause() as command:
@@ -118,7 +122,7 @@ async def _loop(run: Run, early: Early | None) -> None:
 async def perceive(run: Run, command: PrepareStep) -> None:
     """Chooses the step's request: what of the history fits, what `prepare_step` says, within what the limits leave."""
     if run.config.context and await compact(run):
-        again = run.next()
+        again = await run.judged()
         if not isinstance(again, PrepareStep):
             return
         command = again
@@ -126,8 +130,8 @@ async def perceive(run: Run, command: PrepareStep) -> None:
     chosen: StepSettings | None = None
     if function is not None:
         state = run.state
-        found: Any = function(StepContext(command.step, state.steps, state.messages, run.config.model, state, run.deps))
-        chosen = await found if inspect.isawaitable(found) else found
+        context = StepContext(command.step, state.steps, state.messages, run.config.model, state, run.deps)
+        chosen = await run.own(function, "prepare_step", context)
         if chosen is not None and not isinstance(chosen, StepSettings):
             raise Misuse(f"prepare_step returns StepSettings or None; it returned {chosen!r}")
     event = run.prepare(command, chosen)
@@ -137,13 +141,16 @@ async def perceive(run: Run, command: PrepareStep) -> None:
 
 def finish(run: Run, command: Finish) -> None:
     """Ends the run, if its answer is of the type that was asked for; else tells the model what is wrong with it."""
-    output = run.config.output
-    event = command.event()
-    if output is not None and command.stop.reason != "external_tool" and run.state.phase == "replied":
-        try:
-            event = replace(event, output=output.read(run.state.steps[-1].message or AssistantMessage()).json)
-        except ValueError as error:
-            if command.stop.reason == "answered":
-                run.feed(NudgeGiven(f"That is not a valid {output.name}. {error}", fault=True))
-                return
+    output, event, stop = run.config.output, command.event(), command.stop
+    if output is not None and stop.reason != "external_tool" and not run.state.handed_on:
+        if run.state.phase == "replied":
+            try:
+                event = replace(event, output=output.read(run.state.steps[-1].message or AssistantMessage()).json)
+            except ValueError as error:
+                if stop.reason == "answered":
+                    run.feed(NudgeGiven(f"That is not a valid {output.name}. {error}", fault=True))
+                    return
+        if stop.finished and event.output is None:
+            detail = f"{stop.detail}; there is no output: no reply gave a {output.name}".lstrip("; ")
+            event = replace(event, stop=replace(stop, detail=detail))
     run.feed(event)

@@ -7,47 +7,70 @@ together take more than one may. All of it happens between two turns of the even
 
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import TYPE_CHECKING, TypeVar
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
+from treadle.kernel.accounts import MONEY
 from treadle.kernel.events import Reserve
+from treadle.kernel.state import RunState
 from treadle.kernel.stop import Limits, Stop, stopped
-
-if TYPE_CHECKING:
-    from treadle.drivers.run import Run
 
 T = TypeVar("T", int, float, Decimal)
 
 
 class Amount(Struct, frozen=True):
-    """Steps, tokens and dollars."""
+    """Steps, tokens, dollars and tool calls."""
 
     steps: int = 0
     tokens: int = 0
     usd: Decimal = Decimal(0)
+    calls: int = 0
 
     def __add__(self, other: "Amount") -> "Amount":
-        return Amount(self.steps + other.steps, self.tokens + other.tokens, self.usd + other.usd)
+        usd = MONEY.add(self.usd, other.usd)
+        return Amount(self.steps + other.steps, self.tokens + other.tokens, usd, self.calls + other.calls)
 
     def __sub__(self, other: "Amount") -> "Amount":
-        return Amount(self.steps - other.steps, self.tokens - other.tokens, self.usd - other.usd)
+        usd = MONEY.subtract(self.usd, other.usd)
+        return Amount(self.steps - other.steps, self.tokens - other.tokens, usd, self.calls - other.calls)
 
 
-def used(run: "Run") -> Amount:
+class Borrower(Protocol):
+    """A run, as far as lending needs to know it; see `treadle.drivers.run.Run`."""
+
+    lent: Amount
+    claimed: Amount
+    state: RunState
+
+    @property
+    def parent(self) -> "Borrower | None":
+        """The run that it works for."""
+
+    @property
+    def run_id(self) -> str:
+        """Its name."""
+
+
+def used(run: Borrower) -> Amount:
     """What the run itself has used, the step under way and settled sub-runs included."""
     state = run.state
     under_way = state.step is not None and state.step.message is not None
-    return Amount(len(state.steps) + under_way + state.sub_steps, state.usage.total_tokens, state.cost or Decimal(0))
+    return Amount(
+        len(state.steps) + under_way + state.sub_steps,
+        state.usage.total_tokens,
+        state.cost or Decimal(0),
+        state.tool_calls + len(state.early),
+    )
 
 
-def _steps(run: "Run") -> int | None:
+def _steps(run: Borrower) -> int | None:
     """The steps that a run and its sub-runs may take before its closing reply."""
     steps = run.state.limits.steps
     return None if steps is None else steps - (run.state.on_limit == "answer")
 
 
-def claim(run: "Run", reserve: Reserve | None) -> Stop | None:
+def claim(run: Borrower, reserve: Reserve | None) -> Stop | None:
     """Reserves one more step of `run` from every run above it; the reason if one of them has not enough left."""
     worst = Amount(1, 0, Decimal(0)) if reserve is None else Amount(1, reserve.tokens, reserve.usd or Decimal(0))
     wanted = used(run) + run.lent + worst
@@ -60,18 +83,35 @@ def claim(run: "Run", reserve: Reserve | None) -> Stop | None:
     return None
 
 
-def settle(run: "Run") -> None:
+def settle(run: Borrower) -> None:
     """Gives back what a reservation did not need."""
-    _set_claim(run, used(run) + run.lent)
+    if run.parent is not None:
+        _set_claim(run, used(run) + run.lent)
 
 
-def give_back(run: "Run") -> None:
-    """The claim of a sub-run that is over: what it took stands in the parent's own account from here on."""
+def calls_allowed(run: Borrower) -> int | None:
+    """How many more tool calls the limits of `run` and of the runs above it leave; None where none has a limit."""
+    left: int | None = None
+    one: Borrower | None = run
+    while one is not None:
+        limit = one.state.limits.tool_calls
+        if limit is not None:
+            left = _least(left, max(0, limit - used(one).calls - one.lent.calls))
+        one = one.parent
+    return left
+
+
+def give_back(run: Borrower) -> None:
+    """The claim of a sub-run that is over: what it took stands in the parent's own account from here on.
+
+    The runs above the parent keep their claim on it until the parent settles.
+    """
     if run.parent is not None:
         run.parent.lent -= run.claimed
+        run.claimed = Amount()
 
 
-def left_of(run: "Run", seconds: float | None, own: Limits) -> Limits | None:
+def left_of(run: Borrower, seconds: float | None, own: Limits) -> Limits | None:
     """The limits of a sub-run of `run`: its `own`, within what is left; None if no step is left.
 
     `seconds` are those that the run has left.
@@ -80,11 +120,12 @@ def left_of(run: "Run", seconds: float | None, own: Limits) -> Limits | None:
     steps = None if steps is None else steps - taken.steps
     if steps is not None and steps < 1:
         return None
+    usd = None if limits.budget is None else max(Decimal(0), MONEY.subtract(limits.budget, taken.usd))
     return Limits(
         steps=_least(own.steps, steps),
-        tool_calls=own.tool_calls,
+        tool_calls=_least(own.tool_calls, calls_allowed(run)),
         seconds=_least(own.seconds, seconds),
-        usd=_least(own.budget, None if limits.budget is None else max(Decimal(0), limits.budget - taken.usd)),
+        usd=_least(own.budget, usd),
         tokens=_least(own.tokens, None if limits.tokens is None else max(0, limits.tokens - taken.tokens)),
         consecutive_errors=own.consecutive_errors,
     )
@@ -94,14 +135,14 @@ def _least(one: T | None, other: T | None) -> T | None:
     return other if one is None else one if other is None else min(one, other)
 
 
-def _above(run: "Run") -> Iterator["Run"]:
+def _above(run: Borrower) -> Iterator[Borrower]:
     above = run.parent
     while above is not None:
         yield above
         above = above.parent
 
 
-def _set_claim(run: "Run", wanted: Amount) -> None:
+def _set_claim(run: Borrower, wanted: Amount) -> None:
     more = wanted - run.claimed
     run.claimed = wanted
     for above in _above(run):
@@ -109,7 +150,7 @@ def _set_claim(run: "Run", wanted: Amount) -> None:
         above.claimed += more
 
 
-def _exceeded(above: "Run", total: Amount) -> Stop | None:
+def _exceeded(above: Borrower, total: Amount) -> Stop | None:
     limits, steps, where = above.state.limits, _steps(above), f"by run {above.run_id}, which this run works for"
     if steps is not None and total.steps > steps:
         return stopped("max_steps", f"the limit of {limits.steps} steps is used up {where}.")

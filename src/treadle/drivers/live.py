@@ -9,7 +9,6 @@ from types import TracebackType
 from treadle.drivers.drive import drive, end
 from treadle.drivers.partial import Partial
 from treadle.drivers.run import Run, RunEvent
-from treadle.kernel.context import storable_text
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import MessageAdded
 from treadle.kernel.fold import IllegalEvent
@@ -92,7 +91,7 @@ class LiveRun:
             Misuse: the run has ended, or is paused.
         """
         try:
-            self._run.feed(MessageAdded(UserMessage(storable_text(text))))
+            self._run.feed(MessageAdded(UserMessage(text)))
         except IllegalEvent as error:
             phase = "is paused: resume it first" if self._run.state.phase == "paused" else "has ended: start another"
             raise Misuse(f"run {self.run_id} takes no message now; it {phase}") from error

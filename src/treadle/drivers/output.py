@@ -7,14 +7,15 @@ is never run: `handed_in` makes its call the text of the reply, so that all that
 
 import re
 from collections.abc import Collection
+from inspect import isroutine
 from typing import Any
 
 import msgspec
 from jiter import from_json
 
-from treadle.drivers.configuration import Answer, Output
+from treadle.drivers.configuration import Answer, Configuration, Output
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import AssistantMessage, AssistantPart, Finish, Json, Text, ToolCall, ToolSpec
+from treadle.kernel.messages import AssistantMessage, AssistantPart, FinishReason, Json, Text, ToolCall, ToolSpec
 from treadle.kernel.state import RunState
 from treadle.models.port import OutputMode
 from treadle.tools.arguments import schema_of
@@ -38,15 +39,23 @@ def output_type(output: Any, mode: OutputMode, taken: Collection[str] = ()) -> O
     """
     from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter
 
+    refused = f"output takes a type that Pydantic can read from JSON; it was given {output!r}"
+    if isroutine(output):
+        # Pydantic would take its parameters for the type.
+        raise Misuse(refused)
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(output)
         schema = schema_of(adapter)
     except (PydanticSchemaGenerationError, PydanticUserError) as error:
-        raise Misuse(f"output takes a type that Pydantic can read from JSON; it was given {output!r}") from error
+        raise Misuse(refused) from error
     wrapped = mode != "prompted" and schema.get("type") != "object"
     if wrapped:
         schema = _in_an_object(schema)
     name = getattr(output, "__name__", str(output))
+
+    def value(json: Any) -> Any:
+        return adapter.validate_json(msgspec.json.encode(json))
+
     if mode == "tool":
         tool = ToolSpec(_free("final_answer", taken), f"Gives the answer ({name}) and ends the task.", schema)
         told = (
@@ -54,21 +63,31 @@ def output_type(output: Any, mode: OutputMode, taken: Collection[str] = ()) -> O
             "tools are turned off."
         )
         wanted = f"Call {tool.name} with arguments that satisfy its schema."
-        return Output(name, told, lambda said: _read(adapter, _last_text(said), wrapped, wanted), tool=tool)
+        return Output(
+            name, told, lambda said: _read(adapter, _last_text(said), wrapped, wanted), value, output, tool=tool
+        )
     told = (
         "When you have the answer, reply with JSON alone, without any other text, that satisfies this JSON Schema:\n"
         + msgspec.json.encode(schema).decode()
     )
     wanted = "Reply with JSON alone that satisfies the schema in your instructions."
-    return Output(name, told, lambda said: _read(adapter, said.text, wrapped, wanted), schema)
+    return Output(name, told, lambda said: _read(adapter, said.text, wrapped, wanted), value, output, schema)
 
 
-def typed_output(output: Output | None, state: RunState) -> Any:
+def typed_output(config: Configuration, state: RunState, read_on: Output | None) -> Any:
     """The answer of a run as a value of its type, read anew from the reply that gave it: the journal holds JSON only.
 
     Where the reply no longer fits, because the type has changed since, it is that JSON.
+
+    Args:
+        read_on: the type of the answer of the agent that the conversation was handed on to.
     """
-    stop = state.stop
+    output, stop = config.output, state.stop
+    if state.handed_on and state.output is not None and (read_on or output) is not None:
+        try:
+            return (read_on or output).value(state.output)
+        except ValueError:
+            return state.output
     if output is None or stop is None or stop.reason == "external_tool" or state.handed_on:
         return state.output
     if state.output is None and stop.reason != "answered":
@@ -79,7 +98,7 @@ def typed_output(output: Output | None, state: RunState) -> Any:
         return state.output
 
 
-def handed_in(message: AssistantMessage, finish: Finish, tool: str) -> tuple[AssistantMessage, Finish]:
+def handed_in(message: AssistantMessage, finish: FinishReason, tool: str) -> tuple[AssistantMessage, FinishReason]:
     """A reply with each call of the final `tool` as the text that it stands for, and why the reply ended then."""
     if not any(call.name == tool for call in message.calls):
         return message, finish

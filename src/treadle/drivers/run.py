@@ -1,6 +1,7 @@
 """Run: one run as it is being driven: its state, its events, and the requests that follow from them.
 
-It does no waiting itself. `drive.py` carries its commands out with asyncio; a person can do the same by hand:
+It does no waiting itself, but for the journal. `drive.py` carries its commands out with asyncio; a person can do the
+same by hand:
 
     run = agent.start("What is 6 times 7?")
     while command := run.next():
@@ -20,40 +21,41 @@ It does no waiting itself. `drive.py` carries its commands out with asyncio; a p
     print(run.result.text)
 """
 
+import asyncio
 import dataclasses
+import inspect
 import logging
 import time
-from collections.abc import Callable, Sequence
-from contextvars import ContextVar
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.drivers.budget import capped, remaining
-from treadle.drivers.configuration import Configuration, StepSettings, price, require_price
-from treadle.drivers.lending import Amount
+from treadle.context.tokens import estimate_tokens, next_tokens, uncounted
+from treadle.drivers.below import Below
+from treadle.drivers.configuration import Configuration, Output, StepSettings
+from treadle.drivers.lending import Amount, calls_allowed
 from treadle.drivers.output import handed_in, typed_output
 from treadle.drivers.partial import PartialArguments
-from treadle.journal import Journal, MemoryJournal
-from treadle.kernel.context import completed, distinct_ids, have_distinct_ids, instructed, storable
+from treadle.drivers.request import prepared, request_of
+from treadle.journal import Journal, JournalError, MemoryJournal
+from treadle.judging.judge import judge
 from treadle.kernel.decide import Command, PrepareStep, decide
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, ModelReplied, Parent, RunStarted, StepPrepared
 from treadle.kernel.fold import fold
-from treadle.kernel.messages import AssistantMessage, Json, Message, ToolSpec, Usage, UserMessage
+from treadle.kernel.history import distinct_ids, have_distinct_ids
+from treadle.kernel.messages import AssistantMessage, Json, Message, Usage
 from treadle.kernel.state import RunState
-from treadle.kernel.step import CallRecord
+from treadle.kernel.calls import CallRecord
 from treadle.kernel.stop import Limits
-from treadle.kernel.tokens import estimate_tokens
+from treadle.kernel.storable import storable, storable_event
 from treadle.models.port import Model, ModelEvent, ModelReply, ModelRequest
+from treadle.models.sound import cost_of, sound_reply
 from treadle.result import RunResult, result_of
-from treadle.tools import ToolOutput
 
 log = logging.getLogger("treadle")
-
-CURRENT: "ContextVar[Run | None]" = ContextVar("treadle_run", default=None)
-"""The run that is being driven here, for what is called below it."""
 
 
 class ToolProgress(Struct, frozen=True):
@@ -77,33 +79,41 @@ RunEvent = Event | ModelEvent | PartialArguments | ToolProgress | SubRunEvent
 """What someone who watches a run sees: its journal's events, the model's deltas, the tools' reports, its sub-runs."""
 
 
+class Driver(NamedTuple):
+    """Who carries a run out, and the runs below it: the whole of it, or some of its calls."""
+
+    drive: "Callable[[Run], Awaitable[None]]"
+    act: "Callable[[Run, Sequence[CallRecord]], Awaitable[None]]"
+
+
 class Run:
     """One run under way.
 
     Attributes:
         state: what has happened, folded.
         config: the agent that it is a run of.
-        deps: what tools are given as `deps`.
+        deps: what tools are given as their dependencies.
         partial: the pieces of the reply that is arriving.
         parent: the run that this one works for.
         lent: what its sub-runs have claimed of its limits; `claimed`, what it has claimed of its parent's.
-        outcomes: by call id, how the result of a call that a sub-run worked on is to be recorded.
-        passed_down: by call id, the decisions for a sub-run that is taken up again.
         error: the exception behind the state's failure, while this process has it.
+        pause_wanted: whether somebody asked for a pause before the next step.
     """
 
     def __init__(
         self,
         config: Configuration,
+        driver: Driver,
         *,
         deps: Any = None,
         on_event: Callable[[RunEvent], object] | None = None,
         state: RunState | None = None,
         over: Callable[["Run"], None] | None = None,
         parent: "Run | None" = None,
-        sub_runs: Journal | None = None,
+        journal: Journal | None = None,
     ) -> None:
         self.config = config
+        self.driver = driver
         self.deps = deps
         self.state = RunState() if state is None else state
         self.partial: list[str] = []
@@ -113,19 +123,22 @@ class Run:
         self._over = over
         self.parent = parent
         self.lent, self.claimed = Amount(), Amount()
-        self.outcomes: dict[str, Callable[[ToolOutput], Event]] = {}
-        self.passed_down: dict[str, Any] = {}
-        self._sub_runs = sub_runs
+        self._journal = config.journal if journal is None else journal
         self._call_ids: set[str] | None = None
         self._events: list[Event] = []
-        self._saved = 0
         self._earlier = self.state.events
+        self._saved = 0
+        self._writing: asyncio.Future[None] | None = None
+        self._broken: JournalError | None = None
         self._step_model: Model | None = None
+        self._models: dict[str, Model] = {}
+        self._task: asyncio.Task[Any] | None = None
+        self._cancels = 0
 
     @property
     def run_id(self) -> str:
         """The run's name in its journal."""
-        return self.state.run_id
+        return self.state.started.run_id
 
     @property
     def finished(self) -> bool:
@@ -144,17 +157,10 @@ class Run:
 
     @property
     def journal(self) -> Journal:
-        """Where its sub-runs are kept: its own journal; if it has none, one that is kept with its result."""
-        if self.config.journal is not None:
-            return self.config.journal
-        if self._sub_runs is None:
-            self._sub_runs = MemoryJournal()
-        return self._sub_runs
-
-    @property
-    def sub_runs(self) -> Journal | None:
-        """The journal of the sub-runs of a run that has none itself; None if there were no sub-runs."""
-        return self._sub_runs
+        """Where it and its sub-runs are kept: the agent's journal; if it has none, one that is kept with its result."""
+        if self._journal is None:
+            self._journal = MemoryJournal()
+        return self._journal
 
     @property
     def model(self) -> Model:
@@ -162,8 +168,28 @@ class Run:
         return self._step_model or self.config.model
 
     def next(self) -> Command | None:
-        """What to do next; None when the run has finished or is paused."""
-        return decide(self.state, self.config.stop_when)
+        """What to do next; None when the run has finished or is paused.
+
+        Raises:
+            Misuse: a stop condition is asynchronous; `await run.judged()` there.
+        """
+        if self.state.phase != "ready":
+            return decide(self.state)
+        judgement = judge(self.state, self.config.stop_when)
+        if inspect.isawaitable(judgement):
+            if inspect.iscoroutine(judgement):
+                judgement.close()
+            raise Misuse("stop_when is asynchronous: ask what is next with await run.judged()")
+        return decide(self.state, judgement)
+
+    async def judged(self) -> Command | None:
+        """`next`, where a stop condition may be asynchronous."""
+        if self.state.phase != "ready":
+            return decide(self.state)
+        found = judge(self.state, self.config.stop_when)
+        if inspect.isawaitable(found):
+            found = await self.own(lambda: found, "stop_when")
+        return decide(self.state, found)
 
     def feed(self, event: Event | ModelReply) -> None:
         """Adds what has happened. An event without a time is given the present one.
@@ -175,10 +201,14 @@ class Run:
         """
         if isinstance(event, ModelReply):
             event = self.replied(event)
-        elif not event.at:
-            event = replace(event, at=time.time())
+        else:
+            event = storable_event(event)
+            if not event.at:
+                event = replace(event, at=time.time())
         self.state = fold(self.state, event)
         self._events.append(event)
+        if _logged(logging.INFO):
+            _log(self.state, event)
         if self._on_event is not None:
             self.show(event)
         if self._over is not None and self.state.phase in ("finished", "paused"):
@@ -201,13 +231,71 @@ class Run:
     async def commit(self) -> None:
         """Writes what has been fed to the journal, if there is one. Called before every effect.
 
+        Several may call it at once: one writes, for all of them, and the others wait for it.
+
         Raises:
             JournalConflict: another process has taken the run over; this one must stop.
+            JournalError: the journal cannot be written; nothing more is written in this process.
         """
-        journal, saved, fed = self.config.journal, self._saved, len(self._events)
-        if journal is not None and saved < fed:
-            self._saved = fed
+        if self._journal is None:
+            if self.state.phase != "paused":
+                return
+            # Whoever resumes from the result must find out that somebody else has done so before.
+            self._journal = MemoryJournal()
+        while self._saved < len(self._events):
+            if self._broken is not None:
+                raise self._broken
+            if self._writing is not None:
+                await asyncio.wait([self._writing])
+            else:
+                await self._write(self._journal)
+
+    async def _write(self, journal: Journal) -> None:
+        saved, fed = self._saved, len(self._events)
+        self._writing = asyncio.get_running_loop().create_future()
+        try:
             await journal.append(self.run_id, self._earlier + saved, self._events[saved:fed])
+        except JournalError as error:
+            self._broken = error
+            raise
+        except asyncio.CancelledError:
+            # The port's word: it is raised only once the events are stored.
+            self._saved = fed
+            raise
+        else:
+            self._saved = fed
+        finally:
+            self._writing.set_result(None)
+            self._writing = None
+
+    def begin(self) -> None:
+        """This task drives the run from here on: only a cancellation that comes from now on is meant for it."""
+        self._task = asyncio.current_task()
+        above = self.parent
+        if above is not None and above._task is self._task:
+            self._cancels = above._cancels
+        else:
+            self._cancels = 0 if self._task is None else self._task.cancelling()
+
+    def is_cancelled(self) -> bool:
+        """Whether the task that asks was cancelled from outside, and not only by what it runs."""
+        task = asyncio.current_task()
+        return task is None or task.cancelling() > self._cancels_of(task)
+
+    def _cancels_of(self, task: "asyncio.Task[Any]") -> int:
+        if task is self._task:
+            return self._cancels
+        return 0 if self.parent is None else self.parent._cancels_of(task)
+
+    async def own(self, function: Callable[..., Any], what: str, *given: Any) -> Any:
+        """What a function of the application's gives. That it cancels itself is an error of its own, and no more."""
+        try:
+            found = function(*given)
+            return await found if inspect.isawaitable(found) else found
+        except asyncio.CancelledError as error:
+            if self.is_cancelled():
+                raise
+            raise RuntimeError(f"{what} cancelled itself") from error
 
     def start(
         self, run_id: str, messages: Sequence[Message], limits: Limits | None = None, parent: Parent | None = None
@@ -224,12 +312,15 @@ class Run:
                 config.name,
                 config.model.name,
                 tuple(config.tools),
-                tuple(one.name for one in config.tools.values() if one.polling),
+                tuple([one.name for one in config.tools.values() if one.polling]),
                 config.tool_choice,
                 config.settings,
                 config.tool_tokens,
                 config.watch,
                 parent,
+                tuple([one.name for one in config.tools.values() if one.effect == "write"]),
+                config.rules,
+                config.hooks,
                 at=time.time(),
             )
         )
@@ -240,114 +331,60 @@ class Run:
         Raises:
             Misuse: a tool was chosen that the agent does not have.
         """
-        self._step_model = None if chosen is None else chosen.model
-        event = StepPrepared(
-            command.step,
-            command.decision,
-            command.landing,
-            command.note,
-            tool_choice="none" if command.landing is not None else None,
-            stuck=command.stuck,
-            withheld=command.withheld,
-            at=time.time(),
-        )
-        if chosen is not None:
-            event = self._with_choice(event, chosen)
-        if command.withheld:
-            event = self._without(event, command.withheld)
-        limits = self.state.limits
-        if limits.tokens is not None or limits.usd is not None:
-            require_price(self.model, limits)
-            event = capped(self.state, event, self.model)
-        return event
-
-    def _with_choice(self, event: StepPrepared, chosen: StepSettings) -> StepPrepared:
-        if isinstance(chosen.tools, str) or isinstance(chosen.model, str):
-            raise Misuse("StepSettings takes tools as a list of names, and model as a Model, not as a name")
-        tools = None if chosen.tools is None else tuple(chosen.tools)
-        choice = event.tool_choice or chosen.tool_choice
-        for name in tools or ():
-            if name not in self.config.tools:
-                known = ", ".join(self.config.tools) or "none"
-                raise Misuse(f"prepare_step offers a tool {name!r}; this agent has {known}")
-        check_tool_choice(choice, self.config.tools if tools is None else tools, "prepare_step")
-        return replace(
-            event,
-            model=None if chosen.model is None else chosen.model.name,
-            instructions=chosen.instructions,
-            tools=tools,
-            tool_choice=choice,
-            settings=chosen.settings,
-            messages=None if chosen.messages is None else tuple(completed(chosen.messages)),
-        )
-
-    def _without(self, event: StepPrepared, names: Sequence[str]) -> StepPrepared:
-        """`event` with some tools not offered; where none would be left, with all of them turned off."""
-        offered = self.config.tools if event.tools is None else event.tools
-        left = tuple(name for name in offered if name not in names)
-        choice = event.tool_choice or self.state.tool_choice
-        if not left:
-            return replace(event, tool_choice="none")
-        return replace(event, tools=left, tool_choice="auto" if choice in names else event.tool_choice)
+        model = None if chosen is None else chosen.model
+        if isinstance(model, str):
+            model = self._models.get(model) or self._models.setdefault(model, self.config.model_named(model))
+        self._step_model = model
+        return prepared(self.config, self.state, self.model, command, chosen)
 
     def request(self) -> ModelRequest:
-        """What the model is to be asked in the step under way."""
-        state, prepared, config = self.state, self.state.prepared, self.config
-        if prepared is None:
-            raise Misuse(f"run {self.run_id} has no step prepared: feed run.prepare(command) first")
-        messages: Sequence[Message] = state.messages if prepared.messages is None else prepared.messages
-        if prepared.messages is not None and prepared.note:
-            messages = [*messages, UserMessage(prepared.note)]
-        if self.config.tell_remaining:
-            messages = [*messages, UserMessage(remaining(state))]
-        if prepared.instructions is not None:
-            messages = instructed(messages, prepared.instructions)
-        tools = config.specs if prepared.tools is None else self._offered(prepared.tools)
-        choice = prepared.tool_choice or state.tool_choice
-        if choice == "none" and config.output is not None and config.output.tool is not None:
-            # A closing reply gives its answer by the final tool too; some models refuse to be held to one tool.
-            tools, choice = (config.output.tool,), "auto"
-        return ModelRequest(
-            messages,
-            tools,
-            choice,
-            prepared.settings or state.settings,
-            None if config.output is None else config.output.schema,
-            state.run_id,
-            prepared.step,
-        )
+        """What the model is to be asked in the step under way.
 
-    def _offered(self, names: Sequence[str]) -> tuple[ToolSpec, ...]:
-        final = None if self.config.output is None else self.config.output.tool
-        return tuple(spec for spec in self.config.specs if spec.name in names or spec is final)
+        Raises:
+            Misuse: no step is prepared.
+        """
+        return request_of(self.config, self.state)
 
     def replied(self, reply: ModelReply) -> ModelReplied:
-        """The event that records `reply`."""
-        model, usage, output = self.model, reply.usage, self.config.output
+        """The event that records `reply`.
+
+        Raises:
+            ModelError: the model replied what no model may, or its `cost()` failed.
+        """
+        model, output, state = self.model, self.config.output, self.state
+        reply = sound_reply(reply)
+        usage, prepared = reply.usage, state.prepared
         if usage is None:
-            usage = Usage(self.state.next_tokens, estimate_tokens(reply.message), estimated=True)
+            usage = Usage(next_tokens(state), estimate_tokens(reply.message), estimated=True)
         message, finish = storable(reply.message), reply.finish
+        handed = False
         if output is not None and output.tool is not None:
+            told = message
             message, finish = handed_in(message, finish, output.tool.name)
+            handed = told is not message
+        in_full = prepared is not None and not (prepared.tools or prepared.messages or prepared.instructions)
+        calls = message.calls
         return ModelReplied(
-            len(self.state.steps),
-            self._with_new_ids(message),
+            len(state.steps),
+            self._with_new_ids(message, calls) if calls else message,
             usage,
             finish,
             reply.finish_detail,
             reply.model or model.name,
             reply.request_id,
-            price(model, usage) if reply.cost is None else reply.cost,
+            cost_of(model, usage) if reply.cost is None else reply.cost,
+            uncounted(state) if state.size.reported or not in_full else 0,
+            None if self.parent is None or not calls else calls_allowed(self),
+            handed,
             at=time.time(),
         )
 
-    def _with_new_ids(self, message: AssistantMessage) -> AssistantMessage:
+    def _with_new_ids(self, message: AssistantMessage, calls: Sequence[Any]) -> AssistantMessage:
         """`message` with call ids that the run has not had yet: some servers begin to count anew in each reply."""
         if self._call_ids is None:
             said = [one for one in self.state.messages if isinstance(one, AssistantMessage)]
             made = [record.call for step in self.state.steps for record in step.calls]
             self._call_ids = {call.id for call in (*made, *(call for one in said for call in one.calls))}
-        calls = message.calls
         if not have_distinct_ids(calls) or any([call.id in self._call_ids for call in calls]):
             message = distinct_ids(message, self._call_ids)
             calls = message.calls
@@ -355,10 +392,8 @@ class Run:
         return message
 
     async def call_tool(self, record: CallRecord) -> None:
-        """Validates and runs one tool call, and feeds its result, or that it waits for someone."""
-        from treadle.drivers.act import act
-
-        await act(self, [record])
+        """Carries one tool call as far as it goes, and feeds its result, or that it waits for someone."""
+        await self.driver.act(self, [record])
 
     @property
     def result(self) -> RunResult:
@@ -367,12 +402,32 @@ class Run:
 
     def result_after(self, earlier: Sequence[Event] = ()) -> RunResult:
         """What has come of the run so far, with the `earlier` events that this process has not added."""
-        found = result_of(self.state, self.error, [*earlier, *self._events], self._sub_runs)
-        return dataclasses.replace(found, output=typed_output(self.config.output, self.state))
+        kept = None if self._journal is self.config.journal else self._journal
+        found = result_of(self.state, self.error, [*earlier, *self._events], kept)
+        return dataclasses.replace(found, output=typed_output(self.config, self.state, self._handed_to()))
+
+    def _handed_to(self) -> Output | None:
+        """The type of the answer of the agent that the conversation was handed on to, if it has one."""
+        if not self.state.handed_on or not self.state.steps:
+            return None
+        for record in self.state.steps[-1].calls:
+            tool = self.config.tools.get(record.doing.name)
+            if record.final and tool is not None and isinstance(tool.agent, Below):
+                return tool.agent.output_below(self.config.output)
+        return None
 
 
-def check_tool_choice(choice: str | None, names: Any, where: str) -> None:
-    """Raises `Misuse` if `choice` is neither a way to choose nor the name of a tool."""
-    if choice is not None and choice not in ("auto", "none", "required") and choice not in names:
-        known = ", ".join(["auto", "none", "required", *names])
-        raise Misuse(f"{where}: tool_choice {choice!r} is none of {known}")
+def _logged(level: int) -> bool:
+    return log.isEnabledFor(level)
+
+
+def _log(state: RunState, event: Event) -> None:
+    """A line a step at INFO, and a line an event at DEBUG; what was said and found stays in the journal."""
+    if state.step is None and state.steps and state.steps[-1].ended_at == event.at:
+        step = state.steps[-1]
+        calls = ", ".join([record.name for record in step.calls]) or "no tools"
+        log.info(
+            "run %s step %d: %s replied in %.3f s and asked for %s; %d tokens",
+            state.run_id, step.number, step.model, step.replied_at - step.started_at, calls, step.usage.total_tokens,
+        )  # fmt: skip
+    log.debug("run %s event %d: %s", state.run_id, state.events - 1, type(event).__name__)

@@ -7,15 +7,16 @@ withdrawn.
 
 import asyncio
 from collections.abc import Callable
+from decimal import Decimal
 
-from treadle.drivers.configuration import price
+from treadle.context.tokens import estimate_text, next_tokens
 from treadle.drivers.run import Run
-from treadle.kernel.context import storable_text
+from treadle.kernel.storable import storable_text
 from treadle.kernel.decide import CallModel
-from treadle.kernel.errors import Misuse
+from treadle.kernel.errors import Misuse, PassesThrough
 from treadle.kernel.events import ErrorInfo, ModelFailed
 from treadle.kernel.messages import Usage
-from treadle.kernel.tokens import estimate_text
+from treadle.context.tokens import estimate_text
 from treadle.models.errors import ModelError, ProtocolError
 from treadle.models.port import (
     AttemptFailed,
@@ -26,6 +27,7 @@ from treadle.models.port import (
     ToolCallDelta,
     ToolCallStarted,
 )
+from treadle.models.sound import cost_of, sound_event
 
 ToolCallEvent = ToolCallStarted | ToolCallDelta | ToolCallCompleted
 
@@ -39,31 +41,38 @@ async def think(run: Run, hear: Callable[[ToolCallEvent], None] | None = None) -
     while True:
         run.partial = []
         try:
-            reply = await _reply(run, hear, attempt)
-        except asyncio.CancelledError:
-            if run.partial:
-                info = ErrorInfo("cancelled", "The call was cancelled while the reply was arriving.")
-                run.feed(_failed(run, info, attempt, None))
-            raise
-        except Misuse:
+            event = run.replied(await _reply(run, hear, attempt))
+        except asyncio.CancelledError as error:
+            if run.is_cancelled():
+                if run.partial:
+                    info = ErrorInfo("cancelled", "The call was cancelled while the reply was arriving.")
+                    run.feed(_failed(run, info, attempt, None))
+                raise
+            failure: ModelError = _unexpected(error)
+        except (Misuse, PassesThrough):
             raise
         except Exception as error:
             failure = error if isinstance(error, ModelError) else _unexpected(error)
-            wait = run.config.retries.delay(failure, attempt, seconds_left(run))
-            run.error = failure
-            run.feed(_failed(run, error_info(failure), attempt, wait))
-            if wait is None:
-                return
-            await run.commit()
-            await asyncio.sleep(wait)
-            attempt += 1
-            if not isinstance(run.next(), CallModel):
-                # What the failed attempt took leaves too little for another.
-                return
         else:
             run.error = None
-            run.feed(reply)
+            run.feed(event)
             return
+        attempt, again = await _again(run, failure, attempt)
+        if not again:
+            return
+
+
+async def _again(run: Run, failure: ModelError, attempt: int) -> tuple[int, bool]:
+    """Records the failed `attempt` and waits, if the call is to be made again: the next attempt's number."""
+    wait = run.config.retries.delay(failure, attempt, seconds_left(run))
+    run.error = failure
+    run.feed(_failed(run, error_info(failure), attempt, wait))
+    if wait is None:
+        return attempt, False
+    await run.commit()
+    await asyncio.sleep(wait)
+    # What the failed attempt took may leave too little for another.
+    return attempt + 1, isinstance(run.next(), CallModel)
 
 
 async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt: int) -> ModelReply:
@@ -71,7 +80,8 @@ async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt
     reply: ModelReply | None = None
     show = run.show if run.watched else None
     partial = run.partial
-    async for event in run.model.stream(run.request()):
+    async for given in run.model.stream(run.request()):
+        event = sound_event(given)
         if isinstance(event, TextDelta):
             partial.append(event.text)
         elif isinstance(event, ModelReply):
@@ -92,9 +102,17 @@ async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt
 def _failed(run: Run, error: ErrorInfo, attempt: int, wait: float | None) -> ModelFailed:
     """The record of a failed attempt. A provider charges for a reply that broke off, so it is counted by estimate."""
     text = storable_text("".join(run.partial))
-    usage = Usage(run.state.next_tokens, estimate_text(text), estimated=True) if text else None
-    cost = None if usage is None else price(run.model, usage)
+    usage = Usage(next_tokens(run.state), estimate_text(text), estimated=True) if text else None
+    cost = None if usage is None else _cost(run, usage)
     return ModelFailed(len(run.state.steps), error, attempt, text, wait, usage, cost, run.model.name)
+
+
+def _cost(run: Run, usage: Usage) -> Decimal | None:
+    """What a failed attempt cost; a model that cannot even say so is not asked again."""
+    try:
+        return cost_of(run.model, usage)
+    except ModelError:
+        return None
 
 
 def _passed_over(run: Run, event: AttemptFailed, attempt: int) -> ModelFailed:
@@ -102,7 +120,7 @@ def _passed_over(run: Run, event: AttemptFailed, attempt: int) -> ModelFailed:
     return ModelFailed(len(run.state.steps), error_info(event.error), attempt, retry_in=0.0, model=event.model)
 
 
-def _unexpected(error: Exception) -> ModelError:
+def _unexpected(error: BaseException) -> ModelError:
     """A model that raises anything else is at fault itself; the same call would most likely fail again."""
     failure = ModelError(f"{type(error).__name__}: {error}")
     failure.__cause__ = error

@@ -6,8 +6,10 @@ Pure data and words; raised by every journal of this package.
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from treadle.kernel.errors import PassesThrough
 
-class JournalError(Exception):
+
+class JournalError(PassesThrough):
     """A journal could not do what was asked; of an append this means that nothing of it was written.
 
     Attributes:

@@ -1,65 +1,231 @@
-"""The calls of a reply: which may be executed, which have begun already, and how those left open are answered."""
+"""The tool calls of a step: what became of each, and all of them as an immutable sequence.
 
-from collections.abc import Sequence
+A reply may hold thousands of calls, and each has several events. Copying all of them for each would make a batch dearer
+the larger it is; so `Calls` keeps them in blocks, and a change copies one block and the list of blocks.
+"""
 
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, Literal, overload
+
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.kernel.events import ModelReplied
-from treadle.kernel.messages import ToolCall
-from treadle.kernel.state import RunState
-from treadle.kernel.step import CallRecord, EarlyCall, Step, cut_off, unexecuted
-from treadle.kernel.stop import Stop
+from treadle.kernel.messages import ToolCall, ToolMessage
 
-UNEXECUTED_FINISH = {
-    "length": "The reply was cut off at its length limit, so this call may be incomplete.",
-    "content_filter": "The provider's content filter ended the reply.",
-    "refusal": "The reply was ended by a refusal.",
-}
+CallStatus = Literal[
+    "asked", "started", "interrupted", "needs_approval", "approved", "awaited", "returned", "done", "refused"
+]
+"""Where a call stands: asked for; handed to its tool; in flight when a process died; waiting for a person's decision;
+decided and to be run; waiting for a result from outside; back, and the application has yet to say what becomes of its
+result; answered; answered, but not allowed."""
 
 
-def recorded(
-    state: RunState, step: Step, event: ModelReplied, calls: Sequence[ToolCall]
-) -> tuple[tuple[CallRecord, ...], int]:
-    """The records of a reply's calls, those that must not be executed already answered, and how many may be."""
-    early = _matched(state.early, calls) if state.early else {}
-    limit, used = state.limits.tool_calls, state.tool_calls + len(state.early) - len(early)
-    allowed = len(calls) if limit is None else max(0, min(len(calls), limit - used))
-    why = f"The run's limit of {limit} tool calls is reached."
-    if step.landing is not None:
-        allowed, why = 0, "Tools are off: the run is at its limit and this was its closing reply."
-    elif event.finish in UNEXECUTED_FINISH:
-        allowed, why = 0, UNEXECUTED_FINISH[event.finish]
-    if allowed == len(calls) and not early:
-        return tuple([CallRecord(call) for call in calls]), allowed
-    refusal = unexecuted(f"This call was not executed. {why}")
-    records = []
-    for i, call in enumerate(calls):
-        if i >= allowed:
-            record = replace(CallRecord(call).answered(refusal, is_error=True, at=event.at), status="refused")
-        else:
-            record = early[i].record(call) if i in early else CallRecord(call)
-        records.append(record)
-    return tuple(records), allowed
+class Awaited(Struct, frozen=True, gc=False):
+    """A call of a sub-run that waits for someone: its id there, the tool, the JSON of its arguments, what for."""
+
+    call_id: str
+    name: str
+    arguments: str
+    kind: Literal["approval", "interrupted", "result"]
 
 
-def _matched(early: Sequence[EarlyCall], calls: Sequence[ToolCall]) -> dict[int, EarlyCall]:
-    """Which of `calls` were started early, by their place: each early call is one of them at most."""
-    left = list(early)
-    found: dict[int, EarlyCall] = {}
-    for i, call in enumerate(calls):
-        for one in left:
-            if (one.call.name, one.call.arguments) == (call.name, call.arguments):
-                found[i] = one
-                left.remove(one)
-                break
-    return found
+class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A tool call and what became of it.
+
+    Attributes:
+        call: the call as the model made it.
+        status: where it stands.
+        result: what the model was shown; None until the call is answered.
+        app: what the tool gave the application.
+        edited: the JSON text of the arguments that a person put in place of the model's.
+        stand_in: what is called in its place, or again, because the application's reaction said so.
+        made: how many calls were made for it: 1, and one for each reaction that called again.
+        found: the last result that came back, where the application has yet to say, or may still change, what the
+            model is shown.
+        final: whether its result is the run's answer.
+        wait: for a call of a tool without a function: whether the run pauses for its result.
+        run_id: the sub-run that works on it, if one does and waits for someone; `waits` is for what.
+        question: what the person who decides or answers is asked.
+        executed: whether it was handed to a tool, or to whoever answers it from outside.
+        in_doubt: whether it was in flight when a process died, so that nobody knows what it did.
+        started_at: Unix seconds at which it was handed to its tool; 0 if it never was.
+        ended_at: Unix seconds at which it was answered; 0 until then.
+    """
+
+    call: ToolCall
+    status: CallStatus = "asked"
+    result: ToolMessage | None = None
+    app: Any = None
+    edited: str | None = None
+    stand_in: ToolCall | None = None
+    made: int = 1
+    found: ToolMessage | None = None
+    final: bool = False
+    wait: bool = False
+    run_id: str = ""
+    waits: tuple[Awaited, ...] = ()
+    question: str = ""
+    executed: bool = False
+    in_doubt: bool = False
+    started_at: float = 0.0
+    ended_at: float = 0.0
+
+    @property
+    def id(self) -> str:
+        """The call's id."""
+        return self.call.id
+
+    @property
+    def name(self) -> str:
+        """The tool's name."""
+        return self.call.name
+
+    @property
+    def arguments_json(self) -> str:
+        """The JSON text of the arguments that count: the edited ones, else the model's."""
+        return self.call.arguments if self.edited is None else self.edited
+
+    @property
+    def arguments(self) -> Any:
+        """The arguments as data; the text itself where it is not JSON."""
+        return parsed(self.arguments_json)
+
+    @property
+    def doing(self) -> ToolCall:
+        """What is to be run, or is being run, for it."""
+        if self.stand_in is not None:
+            return self.stand_in
+        return self.call if self.edited is None else replace(self.call, arguments=self.edited)
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the model was shown an error."""
+        return self.result is not None and self.result.is_error
+
+    def answered(self, content: Any, *, is_error: bool, at: float, app: Any = None) -> "CallRecord":
+        """The same call with its one result."""
+        result = ToolMessage(self.call.id, self.call.name, content, is_error)
+        return replace(self, status="done", result=result, app=app, in_doubt=False, ended_at=at)
+
+    def settled(self, at: float) -> "CallRecord":
+        """The same call with the result that was found as its one result."""
+        return replace(self, status="done", result=self.found, ended_at=at)
 
 
-def left_open(record: CallRecord, stop: Stop, at: float) -> CallRecord:
-    """`record`, still open when the run stopped, with a result that says so."""
-    if record.status == "awaited":
-        return record.answered("The run ended with this call.", is_error=False, at=at)
-    if record.status in ("started", "interrupted") or record.executed:
-        return record.answered(cut_off(f" ({stop.reason})"), is_error=True, at=at)
-    why = f"This call was not executed: the run stopped ({stop.reason})."
-    return record.answered(unexecuted(why), is_error=True, at=at)
+class EarlyCall(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A call that was started while the reply that asks for it was still arriving.
+
+    A reply that breaks off is asked for again, and may then give the same call another id: what makes it the same is
+    the tool and the arguments. `provisional` says that the application has yet to say what becomes of its result.
+    """
+
+    call: ToolCall
+    started_at: float
+    result: ToolMessage | None = None
+    app: Any = None
+    provisional: bool = False
+    ended_at: float = 0.0
+
+    def record(self, call: ToolCall) -> CallRecord:
+        """The record of `call`, which is this call as the whole reply has it."""
+        record = CallRecord(call, "started", executed=True, started_at=self.started_at)
+        if self.result is None:
+            return record
+        found = replace(self.result, call_id=call.id)
+        if self.provisional:
+            return replace(record, status="returned", found=found, app=self.app)
+        return replace(record, status="done", result=found, app=self.app, ended_at=self.ended_at)
+
+
+def parsed(arguments: str) -> Any:
+    """Arguments as data; the text itself where it is not JSON."""
+    try:
+        return msgspec.json.decode(arguments or "{}")
+    except msgspec.DecodeError:
+        return arguments
+
+
+def unexecuted(content: str) -> str:
+    """The result of a call that was never made, as the model is shown it."""
+    return msgspec.json.encode({"error": True, "message": content, "executed": False}).decode()
+
+
+def cut_off(reason: str = "") -> str:
+    """The result of a call whose outcome nobody knows, as the model is shown it."""
+    content = (
+        f"This call was under way when the run stopped{reason}; its outcome is unknown: it may or may not have taken "
+        "effect."
+    )
+    return msgspec.json.encode({"error": True, "message": content, "executed": "unknown"}).decode()
+
+
+BLOCK = 64
+"""Calls in a block; most replies have one block."""
+
+
+class Calls(Sequence[CallRecord]):
+    """An immutable sequence of records, with `place` to find one by its call's id and `put` to change one."""
+
+    __slots__ = ("_blocks", "_length", "_places")
+
+    def __init__(self, records: Iterable[CallRecord] = ()) -> None:
+        items = tuple(records)
+        self._length = len(items)
+        self._blocks = (items,) if len(items) <= BLOCK else _blocks(items)
+        self._places: dict[str, int] | None = None
+
+    def place(self, call_id: str) -> int | None:
+        """Where the record of call `call_id` is; None if there is none."""
+        if self._length == 1:
+            return 0 if self._blocks[0][0].call.id == call_id else None
+        if self._places is None:
+            self._places = {record.call.id: i for i, record in enumerate(self)}
+        return self._places.get(call_id)
+
+    def put(self, index: int, record: CallRecord) -> "Calls":
+        """The same records with `record`, of the same call, at `index`."""
+        number, at = divmod(index, BLOCK)
+        block = self._blocks[number]
+        changed = (record,) if len(block) == 1 else (*block[:at], record, *block[at + 1 :])
+        calls = Calls.__new__(Calls)
+        calls._length, calls._places = self._length, self._places
+        blocks = self._blocks
+        calls._blocks = (changed,) if len(blocks) == 1 else (*blocks[:number], changed, *blocks[number + 1 :])
+        return calls
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[CallRecord]:
+        return iter(self._blocks[0]) if len(self._blocks) == 1 else chain.from_iterable(self._blocks)
+
+    @overload
+    def __getitem__(self, index: int) -> CallRecord: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[CallRecord]: ...
+    def __getitem__(self, index: int | slice) -> CallRecord | Sequence[CallRecord]:
+        if isinstance(index, slice):
+            return tuple(self)[index]
+        if not -self._length <= index < self._length:
+            raise IndexError(f"index {index} is outside {self._length} calls")
+        number, at = divmod(index if index >= 0 else self._length + index, BLOCK)
+        return self._blocks[number][at]
+
+    def __eq__(self, other: Any) -> bool:
+        if isinstance(other, (Calls, list, tuple)):
+            return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Calls({list(self)!r})"
+
+
+def _blocks(items: tuple[CallRecord, ...]) -> tuple[tuple[CallRecord, ...], ...]:
+    return tuple([items[i : i + BLOCK] for i in range(0, len(items), BLOCK)])
+
+
+NO_CALLS = Calls()

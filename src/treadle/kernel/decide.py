@@ -1,24 +1,25 @@
-"""decide: what a run does next, as a command; a pure function of its state.
+"""decide: what a run does next, as a command; a pure function of its state and of what was judged about it.
 
-The limits and conditions are looked at in one place, before each step (`_next_step`), in this order: is what was asked
-for done (stop conditions), then the hard limits. With `on_limit="answer"` the last step that the limits allow is kept
+All of it is looked at in one place, before each step (`_next_step`), in this order: is what was asked for done (stop
+conditions), then the hard limits, then whether the run gets anywhere. With `on_limit="answer"` the last step that the limits allow is kept
 for a closing reply without tools. What is decided stands in the command, and through its event in the journal.
 """
 
+from decimal import Decimal
 from typing import Literal
 
 from msgspec import Struct
 
-from treadle.kernel.conditions import Condition
+from treadle.kernel.accounts import MONEY
 from treadle.kernel.events import NudgeGiven, RunFinished, RunPaused
 from treadle.kernel.messages import ToolCall
-from treadle.kernel.progress import WINDOW, Finding, detect_stuck, reads_as_error
 from treadle.kernel.state import RunState
-from treadle.kernel.step import CallRecord
-from treadle.kernel.stop import Check, Decision, Stop, StopReason, stopped
+from treadle.kernel.calls import CallRecord
+from treadle.kernel.step import Step
+from treadle.kernel.stop import UNJUDGED, Check, Decision, Judgement, Stop, StopReason, stopped
 
-POLLING_PATIENCE = 120.0
-"""Seconds for which a polling tool may give the same answer before that counts as getting nowhere."""
+TO_RUN = frozenset({"asked", "approved", "interrupted", "returned"})
+"""The calls that somebody has to carry on with."""
 
 EMPTY_REPLY = "Your last reply was empty. Call a tool, or answer."
 
@@ -41,9 +42,10 @@ class CallModel(Struct, frozen=True, gc=False):
 
 
 class RunTools(Struct, frozen=True, gc=False):
-    """Run these calls, together where their tools allow it, and record `ToolFinished` for each.
+    """Run these calls, together where their tools allow it, and record `ToolFinished` for each as it comes back.
 
-    A call whose tool has no function is recorded as `ResultAwaited`, one that needs a person as `ApprovalRequested`.
+    A call whose tool has no function is recorded as `ResultAwaited`, one that needs a person as `ApprovalRequested`. Of
+    one that is back already ("returned") the application is asked what becomes of its result: `ToolReacted`.
     """
 
     step: int
@@ -60,10 +62,11 @@ class Nudge(Struct, frozen=True, gc=False):
 
     text: str
     stuck: bool = False
+    fault: bool = False
 
     def event(self, at: float = 0.0) -> NudgeGiven:
         """The event that carries this out."""
-        return NudgeGiven(self.text, stuck=self.stuck, at=at)
+        return NudgeGiven(self.text, fault=self.fault, stuck=self.stuck, at=at)
 
 
 class Pause(Struct, frozen=True, gc=False):
@@ -91,11 +94,15 @@ class Finish(Struct, frozen=True, gc=False):
 Command = PrepareStep | CallModel | RunTools | Nudge | Pause | Finish
 
 
-def decide(state: RunState, stop_when: Condition | None = None) -> Command | None:
-    """What to do next in `state`; None if the run has finished, is paused, has not started, or has calls in flight."""
+def decide(state: RunState, judgement: Judgement = UNJUDGED) -> Command | None:
+    """What to do next in `state`; None if the run has finished, is paused, has not started, or has calls in flight.
+
+    `judgement` is what was found about a run that is `ready`: whether enough has been done, and whether it gets
+    anywhere.
+    """
     match state.phase:
         case "ready":
-            return _next_step(state, stop_when)
+            return _next_step(state, judgement)
         case "prepared":
             return _model_call(state)
         case "acting":
@@ -106,12 +113,12 @@ def decide(state: RunState, stop_when: Condition | None = None) -> Command | Non
             return None
 
 
-def _next_step(state: RunState, stop_when: Condition | None) -> Command:
+def _next_step(state: RunState, judgement: Judgement) -> Command:
     if state.handed_on:
         return Finish(stopped("answered", "handed on"), output=state.output)
     checks: tuple[Check, ...] = ()
-    if stop_when is not None and state.steps:
-        verdict = stop_when.look(state)
+    verdict = judgement.verdict
+    if verdict is not None:
         if verdict.met:
             decision = _decision(state, "stop", verdict.detail, verdict.checks)
             return Finish(stopped(verdict.reason, verdict.detail), decision)
@@ -119,20 +126,21 @@ def _next_step(state: RunState, stop_when: Condition | None) -> Command:
     made = len(state.steps)
     limit = _limit_reached(state)
     if limit is not None:
-        return _stop_or_land(state, *limit, checks)
-    finding = _getting_nowhere(state)
-    if finding is None:
-        stuck = state.stuck if state.stuck_at == made else 0
-        return PrepareStep(made, _decision(state, "go", "", checks), stuck=stuck)
-    checks += (Check("progress", finding.kind, None, True),)
-    match state.stuck:
-        case 0:
-            return Nudge(finding.message, stuck=True)
-        case 1 if set(state.tools) - set(withheld := _concerned(state, finding)):
-            decision = _decision(state, "go", finding.message, checks)
-            return PrepareStep(made, decision, stuck=2, withheld=withheld)
-        case _:
-            return _stop_or_land(state, "no_progress", finding.message, True, checks)
+        reason, detail, may_land = limit
+        return _stop_or_land(state, reason, f"{detail} {judgement.loop}".strip(), may_land, checks)
+    stuck = judgement.stuck
+    if stuck is None:
+        rung = state.progress.stuck if state.progress.stuck_at == made else 0
+        return PrepareStep(made, _decision(state, "go", "", checks), stuck=rung)
+    checks += (Check("progress", stuck.kind, None, True),)
+    match stuck.act:
+        case "nudge":
+            return Nudge(stuck.message, stuck=True)
+        case "withhold":
+            decision = _decision(state, "go", stuck.message, checks)
+            return PrepareStep(made, decision, note=stuck.message, stuck=2, withheld=stuck.tools)
+        case "stop":
+            return _stop_or_land(state, "no_progress", stuck.message, True, checks)
 
 
 def _stop_or_land(
@@ -145,34 +153,6 @@ def _stop_or_land(
         )
         return PrepareStep(len(state.steps), _decision(state, "land", detail, checks), stop, note)
     return Finish(stop, _decision(state, "stop", detail, checks))
-
-
-def _getting_nowhere(state: RunState) -> Finding | None:
-    """What the run is stuck in, if a step was made since that was last acted on.
-
-    A call that is new and went well cannot be part of a loop: the finder, which is dearer, is not asked then.
-    """
-    made = len(state.steps)
-    if not state.watch or not made or state.stuck_at == made or not state.steps[-1].calls:
-        return None
-    if state.polled is not None and state.now - state.polled_since > POLLING_PATIENCE:
-        name, waited = state.polled[0], state.now - state.polled_since
-        return Finding(
-            "polling", (), f"You have asked {name} for {waited:.0f} seconds, and its answer has not changed."
-        )
-    last = state.steps[-1].calls[-1]
-    seen = state.recent[-1] in state.recent[:-1]
-    if not (seen or last.is_error or (last.result is not None and reads_as_error(last.result.text))):
-        return None
-    return detect_stuck(state.observed(WINDOW))
-
-
-def _concerned(state: RunState, finding: Finding) -> tuple[str, ...]:
-    """The names of the tools whose calls make up what was found."""
-    if finding.kind == "polling" and state.polled is not None:
-        return (state.polled[0],)
-    calls = state.observed(WINDOW)
-    return tuple(dict.fromkeys(calls[i].name for i in finding.calls if calls[i].name in state.tools))
 
 
 def _decision(state: RunState, verdict: Literal["go", "land", "stop"], why: str, checks: tuple[Check, ...]) -> Decision:
@@ -227,12 +207,12 @@ def _model_call(state: RunState) -> Command:
     reserve, limits = None if prepared is None else prepared.reserve, state.limits
     if reserve is None:
         return CallModel(len(state.steps))
-    used, spent, budget = state.usage.total_tokens, state.cost or 0, limits.budget
+    used, spent, budget = state.usage.total_tokens, state.cost or Decimal(0), limits.budget
     reached: tuple[StopReason, str] | None = None
     if limits.tokens is not None and used + reserve.tokens > limits.tokens:
         detail = f"{used} tokens are used and the next call may take {reserve.tokens}, of at most {limits.tokens}."
         reached = "max_tokens", detail
-    elif budget is not None and reserve.usd is not None and spent + reserve.usd > budget:
+    elif budget is not None and reserve.usd is not None and MONEY.add(spent, reserve.usd) > budget:
         detail = f"{spent} dollars are spent and the next call may cost {reserve.usd}, of at most {budget}."
         reached = "max_cost", detail
     if reached is None:
@@ -243,12 +223,12 @@ def _model_call(state: RunState) -> Command:
 def _tool_calls(state: RunState) -> Command | None:
     step = state.step
     records = () if step is None else step.calls
-    to_run = tuple([record for record in records if record.status in ("asked", "approved", "interrupted")])
+    to_run = tuple([record for record in records if record.status in TO_RUN])
     if to_run:
         return RunTools(len(state.steps), to_run)
     waiting = [r for r in records if r.status == "needs_approval" or (r.status == "awaited" and r.wait)]
     if waiting and len(waiting) + len([r for r in records if r.status == "awaited" and not r.wait]) == state.open_calls:
-        return Pause(stopped("waiting", ", ".join(f"{record.name} ({record.id})" for record in waiting)))
+        return Pause(stopped("waiting", ", ".join(f"{record.doing.name} ({record.id})" for record in waiting)))
     ended = [record for record in records if record.status == "awaited"]
     if len(ended) < state.open_calls or not ended:
         return None
@@ -263,4 +243,16 @@ def _after_reply(state: RunState) -> Command:
         case "length" | "content_filter" | "refusal":
             return Finish(stopped(step.finish, step.finish_detail))
         case "stop" | "tool_calls" | "pause" | "unknown":
-            return Finish(stopped("answered")) if step.text.strip() else Nudge(EMPTY_REPLY)
+            return _said(step)
+
+
+def _said(step: Step) -> Command:
+    """What follows on a reply without tool calls."""
+    if not step.text.strip():
+        return Nudge(EMPTY_REPLY)
+    if step.withheld:
+        return Finish(stopped("no_progress", step.decision.why), step.decision)
+    if step.tool_choice not in ("auto", "none") and not step.handed_in:
+        what = "one of the tools" if step.tool_choice == "required" else step.tool_choice
+        return Nudge(f"A text is no answer in this step: call {what}.", fault=True)
+    return Finish(stopped("answered"))

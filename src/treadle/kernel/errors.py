@@ -1,5 +1,9 @@
-"""Misuse: treadle was called in a way that cannot be right. Raised at once, with how to do it right."""
+"""Errors that every room knows: a wrong use of treadle, and what nobody may swallow."""
 
 
 class Misuse(ValueError):
     """A call or configuration that cannot be right; the message says what would be."""
+
+
+class PassesThrough(Exception):
+    """The run cannot go on in this process, so that no tool, hook or model may swallow it."""

@@ -11,8 +11,17 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from treadle.kernel.messages import AssistantMessage, Content, Finish, Message, ModelSettings, Usage, UserMessage
-from treadle.kernel.step import Awaited
+from treadle.kernel.messages import (
+    AssistantMessage,
+    Content,
+    FinishReason,
+    Message,
+    ModelSettings,
+    ToolCall,
+    Usage,
+    UserMessage,
+)
+from treadle.kernel.calls import Awaited
 from treadle.kernel.stop import Decision, Limits, OnLimit, Stop
 
 FORMAT = 1
@@ -46,9 +55,13 @@ class Happened(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, 
 class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     """A run began: with these messages, under these limits, offering these tools.
 
-    `polling` are the tools among them for which calling again is progress; `tool_tokens` estimates what the tools'
-    descriptions take of each request; `watch` is whether the run's progress is watched; `format` is the stored form's
-    version.
+    `polling` are the tools among them for which calling again is progress, `writes` those whose calls have an effect
+    outside; `tool_tokens` estimates what the tools' descriptions take of each request; `watch` is whether the run's
+    progress is watched; `format` is the stored form's version.
+
+    `rules` says which of its calls somebody must decide on and which are never made, a line a rule, and `hooks` what
+    else of the application's takes part in it, by name: only an agent that has them all may take the run up. They are
+    None in a journal of treadle 0.1.
     """
 
     run_id: str
@@ -65,6 +78,9 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     tool_tokens: int = 0
     watch: bool = True
     parent: Parent | None = None
+    writes: tuple[str, ...] = ()
+    rules: tuple[str, ...] | None = None
+    hooks: tuple[str, ...] | None = None
 
 
 class Reserve(Struct, frozen=True, gc=False):
@@ -98,16 +114,24 @@ class StepPrepared(Happened, frozen=True, gc=False, tag="step_prepared"):
 
 
 class ModelReplied(Happened, frozen=True, gc=False, tag="model_replied"):
-    """The model's whole reply. `cost` is None if the price is unknown."""
+    """The model's whole reply. `cost` is None if the price is unknown.
+
+    `estimate` is what was estimated for the messages of the request that nobody had counted yet, where somebody needs
+    to know; `allowed` how many of its calls the runs that this one works for leave it (None if they set no limit), and
+    `handed_in` whether the answer came by the final tool of a typed answer.
+    """
 
     step: int
     message: AssistantMessage
     usage: Usage = Usage()
-    finish: Finish = "stop"
+    finish: FinishReason = "stop"
     finish_detail: str = ""
     model: str = ""
     request_id: str = ""
     cost: Decimal | None = None
+    estimate: int = 0
+    allowed: int | None = None
+    handed_in: bool = False
 
 
 class ModelFailed(Happened, frozen=True, gc=False, tag="model_failed"):
@@ -145,13 +169,15 @@ class Spent(Struct, frozen=True, gc=False, omit_defaults=True):
     steps: int = 0
     usage: Usage = Usage()
     cost: Decimal | None = None
+    tool_calls: int = 0
 
 
 class ToolFinished(Happened, frozen=True, gc=False, tag="tool_finished"):
-    """The one result of a tool call: what the model is shown, and what the application is given.
+    """A tool call came back: what the model is shown, and what the application is given.
 
-    `spent` is what a sub-run took for it; `final` says that the result is the run's answer (the conversation was handed
-    on to another agent).
+    It is the call's one result, unless it is `provisional`: then the application has yet to say what becomes of it
+    (`ToolReacted`). `spent` is what a sub-run took for it; `final` says that the result is the run's answer (the
+    conversation was handed on to another agent); `raised` is the type and last frame of an exception in the tool.
     """
 
     step: int
@@ -161,6 +187,24 @@ class ToolFinished(Happened, frozen=True, gc=False, tag="tool_finished"):
     app: Any = None
     spent: Spent | None = None
     final: bool = False
+    provisional: bool = False
+    raised: str = ""
+
+
+class ToolReacted(Happened, frozen=True, gc=False, tag="tool_reacted"):
+    """What the application made of a result: it is kept, replaced by `content`, or `call` is made in its place.
+
+    `reason` says why a reaction was not carried out, so that the result was kept instead.
+    """
+
+    step: int
+    call_id: str
+    action: Literal["keep", "replace", "call"]
+    content: str | tuple[Content, ...] = ""
+    is_error: bool = False
+    app: Any = None
+    call: ToolCall | None = None
+    reason: str = ""
 
 
 class ApprovalRequested(Happened, frozen=True, gc=False, tag="approval_requested"):
@@ -236,7 +280,7 @@ class RunPaused(Happened, frozen=True, gc=False, tag="run_paused"):
 
 
 class RunResumed(Happened, frozen=True, gc=False, tag="run_resumed"):
-    """A process took the run up, after a pause or a crash; calls that were in flight then are interrupted.
+    """A process took the run up, after a pause, a crash or its end; calls that were in flight then are interrupted.
 
     `limits` replaces the run's limits, if given.
     """
@@ -259,6 +303,7 @@ Event = (
     | ModelFailed
     | ToolStarted
     | ToolFinished
+    | ToolReacted
     | ApprovalRequested
     | ApprovalDecided
     | ResultAwaited

@@ -4,29 +4,28 @@ The rules:
 
 1. A run is `new`, then goes round `ready` (may take a step) -> `prepared` (the model is to be called) -> `acting` (tool
    calls are open) -> `ready`; a reply without tool calls leads to `replied`. From any of these it can be `paused` and
-   resumed, or `finished`, which is final.
+   resumed, or `finished`; somebody may take a finished run up again, under other limits or with something to say.
 2. `TRANSITIONS` is the whole table: for each phase, the events that are legal in it, where they lead, and the function
-   that makes the next state. An event that is not in the table, or that names a step or call that is not open, raises
+   that says what changes. An event that is not in the table, or that names a step or call that is not open, raises
    `IllegalEvent` and changes nothing.
 3. The messages are valid for every provider whenever the model may be called: an assistant message with tool calls is
    followed at once by exactly one result for each, in call order. What is said meanwhile waits in `inbox`.
 4. A call that must not be executed (over the limit, cut off, made with tools off) is answered here, as it is recorded;
    whatever is still open when a run finishes is answered then.
+5. A result that the application may still react to is known (`found`) before it is the call's one result (`result`).
 
 `fold` is pure: no clock, no input or output. Time is what the events say.
 """
 
 from collections.abc import Callable, Iterable
-from decimal import Decimal
 from functools import reduce
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.kernel.calls import UNEXECUTED_FINISH, left_open, recorded
-from treadle.kernel.context import have_distinct_ids
-from treadle.kernel.edits import edited, learnt
+from treadle.kernel.accounts import Progress, RequestSize, added
+from treadle.kernel.calls import Calls
 from treadle.kernel.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -44,14 +43,19 @@ from treadle.kernel.events import (
     Spent,
     StepPrepared,
     ToolFinished,
+    ToolReacted,
     ToolStarted,
 )
+from treadle.kernel.history import edited, have_distinct_ids
 from treadle.kernel.log import Log
 from treadle.kernel.messages import Message, ToolCall, ToolMessage, UserMessage
-from treadle.kernel.progress import WINDOW
+from treadle.kernel.reply import UNEXECUTED_FINISH, denied, left_open, recorded
 from treadle.kernel.state import Phase, RunState
-from treadle.kernel.step import CallRecord, CallStatus, EarlyCall, Step, cut_off, unexecuted
-from treadle.kernel.tokens import estimate_tokens
+from treadle.kernel.calls import CallRecord, CallStatus, EarlyCall
+from treadle.kernel.step import Step
+
+Changes = dict[str, Any]
+"""The fields of the state that an event changes, and their new values."""
 
 
 class IllegalEvent(Exception):
@@ -71,7 +75,7 @@ def fold(state: RunState, event: Event) -> RunState:
             f"a run that is {state.phase!r} cannot take {type(event).__name__}; {legal} can follow "
             f"(run {state.run_id or '?'}, event {state.events})"
         )
-    return transition.apply(state, event)
+    return replace(state, **transition.changes(state, event), now=event.at, events=state.events + 1)
 
 
 def fold_all(events: Iterable[Event], state: RunState | None = None) -> RunState:
@@ -79,48 +83,36 @@ def fold_all(events: Iterable[Event], state: RunState | None = None) -> RunState
     return reduce(fold, events, RunState() if state is None else state)
 
 
-def _run_started(state: RunState, event: RunStarted) -> RunState:
-    return RunState(
-        phase="ready",
-        run_id=event.run_id,
-        agent=event.agent,
-        model=event.model,
-        limits=event.limits,
-        on_limit=event.on_limit,
-        tools=event.tools,
-        polling=event.polling,
-        tool_choice=event.tool_choice,
-        settings=event.settings,
-        tool_tokens=event.tool_tokens,
-        watch=event.watch,
-        known_tokens=event.tool_tokens,
-        parent=event.parent,
-        messages=Log(event.messages),
-        pinned=Log([message for message in event.messages[-1:] if isinstance(message, UserMessage)]),
-        started_at=event.at,
-        resumed_at=event.at,
-        now=event.at,
-        events=1,
-    )
+def _run_started(state: RunState, event: RunStarted) -> Changes:
+    return {
+        "phase": "ready",
+        "started": event,
+        "limits": event.limits,
+        "size": RequestSize(event.tool_tokens),
+        "messages": Log(event.messages),
+        "pinned": Log([message for message in event.messages[-1:] if isinstance(message, UserMessage)]),
+        "resumed_at": event.at,
+    }
 
 
-def _step_prepared(state: RunState, event: StepPrepared) -> RunState:
+def _step_prepared(state: RunState, event: StepPrepared) -> Changes:
     if event.step != len(state.steps):
         raise IllegalEvent(f"step {event.step} was prepared, but step {len(state.steps)} is next (run {state.run_id})")
-    messages = state.messages.append(UserMessage(event.note)) if event.note else state.messages
-    step = Step(event.step, event.decision, event.at, event.landing)
-    return replace(
-        state,
-        phase="prepared",
-        messages=messages,
-        step=step,
-        prepared=event,
-        stuck=event.stuck,
-        stuck_at=event.step if event.withheld else state.stuck_at,
-        failure=None,
-        now=event.at,
-        events=state.events + 1,
-    )
+    choice = state.started.tool_choice if event.tool_choice is None else event.tool_choice
+    changes: Changes = {
+        "phase": "prepared",
+        "step": Step(
+            event.step, event.decision, event.at, event.landing, tool_choice=choice, withheld=event.withheld
+        ),
+        "prepared": event,
+        "failure": None,
+    }
+    if event.note:
+        changes["messages"] = state.messages.append(UserMessage(event.note))
+    if event.stuck or state.progress.stuck:
+        at = event.step if event.withheld else state.progress.stuck_at
+        changes["progress"] = replace(state.progress, stuck=event.stuck, stuck_at=at)
+    return changes
 
 
 def _open_step(state: RunState, number: int, what: str) -> Step:
@@ -130,55 +122,47 @@ def _open_step(state: RunState, number: int, what: str) -> Step:
     return state.step
 
 
-def _model_replied(state: RunState, event: ModelReplied) -> RunState:
+def _model_replied(state: RunState, event: ModelReplied) -> Changes:
     step = _open_step(state, event.step, "ModelReplied")
-    message, usage = event.message, event.usage
-    calls, text = message.calls, message.text
+    message, calls = event.message, event.message.calls
     if not have_distinct_ids(calls):
         raise IllegalEvent(f"the calls of step {step.number} need ids that differ (run {state.run_id})")
-    records, allowed = recorded(state, step, event, calls) if calls else ((), 0)
-    unused = len(state.early) - sum([record.executed for record in records])
-    messages = state.messages
-    said = bool(calls or text.strip())
-    if said or (event.finish == "pause" and message.says_something):
+    made = recorded(state, step, event, calls)
+    messages, text = state.messages, message.text
+    if calls or text.strip() or (event.finish == "pause" and message.says_something):
         messages = messages.append(message)
-    in_full = _asked_in_full(state.prepared)
-    reported = in_full and usage.input_tokens > 0 and not usage.estimated
-    known = usage.total_tokens if in_full and usage.total_tokens else state.next_tokens + estimate_tokens(message)
     step = replace(
         step,
         model=event.model,
         message=message,
-        usage=usage,
+        usage=event.usage,
         cost=event.cost,
         finish=event.finish,
         finish_detail=event.finish_detail,
-        calls=records,
+        calls=made.calls,
+        handed_in=event.handed_in,
         replied_at=event.at,
     )
-    replied = replace(
-        state,
-        phase="acting",
-        messages=messages,
-        step=step,
-        early=(),
-        open_calls=sum([record.result is None for record in records]),
-        tool_calls=state.tool_calls + allowed + unused,
-        refused=allowed < len(calls),
-        usage=state.usage + usage,
-        cost=state.cost if event.cost is None else (state.cost or Decimal(0)) + event.cost,
-        known_tokens=known,
-        known_messages=len(messages),
-        reported=reported and not usage.reasoning_tokens,
-        ratios=learnt(state, event) if reported else state.ratios,
-        text=text if text.strip() else state.text,
-        now=event.at,
-        events=state.events + 1,
-    )
-    if replied.open_calls:
-        return replied
-    goes_on = bool(calls or event.finish == "pause" or state.inbox) and event.finish not in UNEXECUTED_FINISH
-    return _closed(replied, step, event.at, "ready" if goes_on and step.landing is None else "replied")
+    accounts = state.accounts
+    changes: Changes = {
+        "phase": "acting",
+        "messages": messages,
+        "step": step,
+        "early": (),
+        "open_calls": sum([record.result is None for record in made.calls]),
+        "refused": made.refused,
+        "accounts": replace(
+            accounts,
+            usage=accounts.usage + event.usage,
+            cost=added(accounts.cost, event.cost),
+            tool_calls=accounts.tool_calls + made.counted,
+        ),
+        "size": state.size.after(
+            event.model, event.usage, event.estimate, _asked_in_full(state.prepared), len(messages)
+        ),
+        "text": text if text.strip() else state.text,
+    }
+    return changes if changes["open_calls"] else _closed(state, step, event.at, changes)
 
 
 def _asked_in_full(prepared: StepPrepared | None) -> bool:
@@ -186,15 +170,15 @@ def _asked_in_full(prepared: StepPrepared | None) -> bool:
     return prepared is None or (prepared.tools is None and prepared.messages is None and prepared.instructions is None)
 
 
-def _started_early(state: RunState, event: ToolStarted) -> RunState:
+def _started_early(state: RunState, event: ToolStarted) -> Changes:
     _open_step(state, event.step, "ToolStarted")
     if not event.name or any(one.call.id == event.call_id for one in state.early):
         raise IllegalEvent(f"call {event.call_id!r} cannot be started before the reply that asks for it is in")
     early = EarlyCall(ToolCall(event.call_id, event.name, event.arguments), event.at)
-    return replace(state, early=(*state.early, early), now=event.at, events=state.events + 1)
+    return {"early": (*state.early, early)}
 
 
-def _finished_early(state: RunState, event: ToolFinished) -> RunState:
+def _finished_early(state: RunState, event: ToolFinished) -> Changes:
     _open_step(state, event.step, "ToolFinished")
     if not any(one.call.id == event.call_id and one.result is None for one in state.early):
         raise IllegalEvent(f"ToolFinished names call {event.call_id!r}, but no such call is under way yet")
@@ -203,91 +187,99 @@ def _finished_early(state: RunState, event: ToolFinished) -> RunState:
             one,
             result=ToolMessage(event.call_id, one.call.name, event.content, event.is_error),
             app=event.app,
+            provisional=event.provisional,
             ended_at=event.at,
         )
         if one.call.id == event.call_id
         else one
         for one in state.early
     )
-    return replace(state, early=early, now=event.at, events=state.events + 1)
+    return {"early": early}
 
 
-def _model_failed(state: RunState, event: ModelFailed) -> RunState:
+def _model_failed(state: RunState, event: ModelFailed) -> Changes:
     step = _open_step(state, event.step, "ModelFailed")
-    return replace(
-        state,
-        step=replace(step, failures=step.failures + 1),
-        failure=event.error if event.retry_in is None else None,
-        usage=state.usage if event.usage is None else state.usage + event.usage,
-        cost=state.cost if event.cost is None else (state.cost or Decimal(0)) + event.cost,
-        text=event.text or state.text,
-        now=event.at,
-        events=state.events + 1,
-    )
+    return {
+        "step": replace(step, failures=step.failures + 1),
+        "failure": event.error if event.retry_in is None else None,
+        "accounts": state.accounts.charged(event.usage, event.cost),
+        "text": event.text or state.text,
+    }
 
 
-def _on_call(
-    state: RunState, event: ToolStarted | ToolFinished | ApprovalRequested | ApprovalDecided | ResultAwaited
-) -> tuple[Step, int]:
-    """The step under way and the place in it of the open call that `event` names."""
+CallEvent = ToolStarted | ToolFinished | ToolReacted | ApprovalRequested | ApprovalDecided | ResultAwaited
+
+
+def _on_call(state: RunState, event: CallEvent, *statuses: CallStatus) -> tuple[Step, int, CallRecord]:
+    """The step under way, the place in it of the open call that `event` names, and its record."""
     step = _open_step(state, event.step, type(event).__name__)
-    for i, record in enumerate(step.calls):
-        if record.call.id == event.call_id and record.result is None:
-            return step, i
-    raise IllegalEvent(
-        f"{type(event).__name__} names call {event.call_id!r}, but it is not open in step {step.number} "
-        f"(run {state.run_id})"
-    )
-
-
-def _expect(record: CallRecord, event: Event, *statuses: CallStatus) -> None:
-    if record.status not in statuses:
+    calls = step.calls
+    place = calls.place(event.call_id)
+    if place is None or calls[place].result is not None:
+        raise IllegalEvent(
+            f"{type(event).__name__} names call {event.call_id!r}, but it is not open in step {step.number} "
+            f"(run {state.run_id})"
+        )
+    record = calls[place]
+    if statuses and record.status not in statuses:
         raise IllegalEvent(
             f"call {record.id!r} is {record.status!r} and cannot take {type(event).__name__}; "
             f"it would have to be {' or '.join(map(repr, statuses))}"
         )
+    return step, place, record
 
 
-def _with_call(state: RunState, step: Step, i: int, record: CallRecord, at: float) -> RunState:
-    """The state with a changed call; when it was the last open one, with the step closed."""
-    calls = step.calls
-    step = replace(step, calls=(record,) if len(calls) == 1 else (*calls[:i], record, *calls[i + 1 :]))
+def _with_call(state: RunState, step: Step, place: int, record: CallRecord, at: float, changes: Changes) -> Changes:
+    """`changes` with a changed call; when it was the last open one, with the step closed."""
+    step = replace(step, calls=step.calls.put(place, record))
+    changes["step"] = step
     if record.result is None:
-        return replace(state, step=step, now=at, events=state.events + 1)
-    counts = {**state.call_counts, record.call.name: state.call_counts.get(record.call.name, 0) + 1}
-    left = state.open_calls - 1
-    if left:
-        return replace(state, step=step, open_calls=left, call_counts=counts, now=at, events=state.events + 1)
-    return _closed(state, step, at, "ready", open_calls=0, call_counts=counts, now=at, events=state.events + 1)
+        return changes
+    if record.final:
+        changes |= {"handed_on": True, "text": record.result.text, "output": record.app}
+    changes["open_calls"] = state.open_calls - 1
+    return changes if changes["open_calls"] else _closed(state, step, at, changes)
 
 
-def _closed(state: RunState, step: Step, at: float, phase: Phase, **changes: Any) -> RunState:
-    """The state with its step complete, results in call order, then what was said meanwhile; and `changes`."""
-    results: list[Message] = [record.result for record in step.calls if record.result is not None]
-    errors = 0 if step.calls else state.errors
-    if step.failed and not _goes_on_by_itself(step):
-        errors = state.errors + 1
-    recent, polled, since = state.recent, None, 0.0
-    if state.polling and step.calls and step.calls[-1].name in state.polling:
-        last = step.calls[-1]
-        polled = (last.name, last.arguments_json, "" if last.result is None else last.result.text)
-        since = state.polled_since if polled == state.polled else step.started_at
-    if step.calls:
-        recent = (*recent, *[(record.call.name, record.arguments_json) for record in step.calls])[-WINDOW:]
-    return replace(
-        state,
-        phase=phase,
-        recent=recent,
-        polled=polled,
-        polled_since=since,
-        messages=state.messages.extend([*results, *state.inbox]),
-        inbox=(),
-        steps=state.steps.append(replace(step, ended_at=at)),
-        step=None,
-        prepared=None,
-        errors=errors,
-        **changes,
-    )
+def _closed(state: RunState, step: Step, at: float, changes: Changes) -> Changes:
+    """`changes` with the step complete: its results in call order, then what was said meanwhile."""
+    calls, accounts = step.calls, changes.get("accounts", state.accounts)
+    failed = step.failed and not _goes_on_by_itself(step)
+    errors = accounts.errors + 1 if failed else 0 if calls else accounts.errors
+    counts = accounts.call_counts
+    if calls:
+        counts = dict(counts)
+        for record in calls:
+            if record.status != "refused":
+                counts[record.call.name] = counts.get(record.call.name, 0) + 1
+    if errors != accounts.errors or calls:
+        accounts = replace(accounts, errors=errors, call_counts=counts)
+    results: list[Message] = [record.result for record in calls if record.result is not None]
+    said = bool(calls or step.finish == "pause" or state.inbox)
+    goes_on = said and step.finish not in UNEXECUTED_FINISH and step.landing is None
+    progress = state.progress
+    if state.started.polling or progress.polled is not None:
+        progress = _polling(state, step)
+    return changes | {
+        "phase": "ready" if goes_on else "replied",
+        "messages": changes.get("messages", state.messages).extend([*results, *state.inbox]),
+        "inbox": (),
+        "steps": state.steps.append(replace(step, ended_at=at)),
+        "step": None,
+        "prepared": None,
+        "accounts": accounts,
+        "progress": progress,
+    }
+
+
+def _polling(state: RunState, step: Step) -> Progress:
+    """The progress after `step`, with the call of a polling tool that it ended with."""
+    if not step.calls or step.calls[-1].name not in state.started.polling:
+        return replace(state.progress, polled=None, polled_since=0.0)
+    last = step.calls[-1]
+    polled = (last.name, last.arguments_json, "" if last.result is None else last.result.text)
+    since = state.progress.polled_since if polled == state.progress.polled else step.started_at
+    return replace(state.progress, polled=polled, polled_since=since)
 
 
 def _goes_on_by_itself(step: Step) -> bool:
@@ -295,58 +287,83 @@ def _goes_on_by_itself(step: Step) -> bool:
     return step.finish == "pause" and not step.calls and step.message is not None and step.message.says_something
 
 
-def _tool_started(state: RunState, event: ToolStarted) -> RunState:
-    step, i = _on_call(state, event)
-    record = step.calls[i]
-    _expect(record, event, "asked", "approved", "interrupted")
-    return _with_call(state, step, i, replace(record, status="started", executed=True, started_at=event.at), event.at)
+def _tool_started(state: RunState, event: ToolStarted) -> Changes:
+    step, place, record = _on_call(state, event, "asked", "approved", "interrupted")
+    record = replace(record, status="started", executed=True, in_doubt=False, started_at=event.at)
+    return _with_call(state, step, place, record, event.at, {})
 
 
-def _tool_finished(state: RunState, event: ToolFinished) -> RunState:
-    step, i = _on_call(state, event)
-    record = step.calls[i].answered(event.content, is_error=event.is_error, at=event.at, app=event.app)
-    if event.spent is not None:
-        state = _with_spent(state, event.spent)
-    if event.final and record.result is not None:
-        state = replace(state, handed_on=True, text=record.result.text, output=event.app)
-    return _with_call(state, step, i, record, event.at)
-
-
-def _with_spent(state: RunState, spent: Spent) -> RunState:
-    return replace(
-        state,
-        sub_steps=state.sub_steps + spent.steps,
-        usage=state.usage + spent.usage,
-        cost=state.cost if spent.cost is None else (state.cost or Decimal(0)) + spent.cost,
-    )
-
-
-def _approval_requested(state: RunState, event: ApprovalRequested) -> RunState:
-    step, i = _on_call(state, event)
-    _expect(step.calls[i], event, "asked", "interrupted")
-    return _with_call(state, step, i, replace(step.calls[i], status="needs_approval", question=event.reason), event.at)
-
-
-def _approval_decided(state: RunState, event: ApprovalDecided) -> RunState:
-    step, i = _on_call(state, event)
-    record = step.calls[i]
-    decidable: tuple[CallStatus, ...] = ("needs_approval", "awaited") if record.run_id else ("needs_approval",)
-    _expect(record, event, *decidable)
-    if event.approved:
-        record = replace(record, status="approved", edited=event.arguments or record.edited)
+def _tool_finished(state: RunState, event: ToolFinished) -> Changes:
+    step, place, record = _on_call(state, event)
+    changes: Changes = {} if event.spent is None else _with_spent(state, event.spent)
+    if event.provisional:
+        found = ToolMessage(record.call.id, record.call.name, event.content, event.is_error)
+        record = replace(
+            record, status="returned", found=found, app=event.app, final=event.final, in_doubt=False, run_id="", waits=()
+        )
     else:
-        reason = f": {event.reason}" if event.reason else ""
-        content = cut_off(reason) if record.executed else unexecuted(f"This call was not approved{reason}.")
-        record = record.answered(content, is_error=True, at=event.at)
-    return _with_call(state, step, i, record, event.at)
+        record = record.answered(event.content, is_error=event.is_error, at=event.at, app=event.app)
+        record = replace(record, final=True) if event.final else record
+    return _with_call(state, step, place, record, event.at, changes)
 
 
-def _result_awaited(state: RunState, event: ResultAwaited) -> RunState:
-    step, i = _on_call(state, event)
-    before: tuple[CallStatus, ...] = ("started",) if event.run_id or event.question else ("asked", "approved")
-    _expect(step.calls[i], event, *before)
+def _with_spent(state: RunState, spent: Spent) -> Changes:
+    accounts = state.accounts.charged(spent.usage, spent.cost)
+    return {
+        "accounts": replace(
+            accounts, sub_steps=accounts.sub_steps + spent.steps, tool_calls=accounts.tool_calls + spent.tool_calls
+        )
+    }
+
+
+def _tool_reacted(state: RunState, event: ToolReacted) -> Changes:
+    """A call in place of another may be refused before it runs: then what was found before stands."""
+    step, place, record = _on_call(state, event, "returned", "asked", "approved", "interrupted")
+    if record.found is None:
+        raise IllegalEvent(f"call {record.id!r} has no result yet that could be reacted to (run {state.run_id})")
+    changes: Changes = {}
+    match event.action:
+        case "keep":
+            record = record.settled(event.at)
+        case "replace":
+            record = record.answered(event.content, is_error=event.is_error, at=event.at, app=event.app)
+        case "call":
+            if event.call is None:
+                raise IllegalEvent(f"ToolReacted says that call {record.id!r} is made again, but not how")
+            record = replace(record, status="asked", stand_in=event.call, made=record.made + 1, final=False)
+            changes["accounts"] = replace(state.accounts, tool_calls=state.accounts.tool_calls + 1)
+    return _with_call(state, step, place, record, event.at, changes)
+
+
+def _approval_requested(state: RunState, event: ApprovalRequested) -> Changes:
+    step, place, record = _on_call(state, event, "asked", "interrupted")
+    record = replace(record, status="needs_approval", question=event.reason)
+    return _with_call(state, step, place, record, event.at, {})
+
+
+def _approval_decided(state: RunState, event: ApprovalDecided) -> Changes:
+    step, place, record = _on_call(state, event)
+    decidable = ("needs_approval", "awaited") if record.run_id else ("needs_approval",)
+    _on_call(state, event, *decidable)
+    if not event.approved:
+        record = denied(record, event.reason, event.at)
+    elif event.arguments is None:
+        record = replace(record, status="approved")
+    elif record.stand_in is not None:
+        stand_in = replace(record.stand_in, arguments=event.arguments)
+        record = replace(record, status="approved", stand_in=stand_in)
+    else:
+        record = replace(record, status="approved", edited=event.arguments)
+    return _with_call(state, step, place, record, event.at, {})
+
+
+def _result_awaited(state: RunState, event: ResultAwaited) -> Changes:
+    before: tuple[CallStatus, ...] = ("asked", "approved")
+    if event.run_id or event.question:
+        before = ("started", "returned")
+    step, place, record = _on_call(state, event, *before)
     record = replace(
-        step.calls[i],
+        record,
         status="awaited",
         executed=True,
         wait=event.wait,
@@ -354,45 +371,51 @@ def _result_awaited(state: RunState, event: ResultAwaited) -> RunState:
         waits=event.waits,
         question=event.question,
     )
-    return _with_call(state, step, i, record, event.at)
+    return _with_call(state, step, place, record, event.at, {})
 
 
-def _message_added(state: RunState, event: MessageAdded) -> RunState:
-    state = replace(state, pinned=state.pinned.append(event.message))
+def _message_added(state: RunState, event: MessageAdded) -> Changes:
+    pinned = state.pinned.append(event.message)
     if state.step is None:
-        return replace(
-            state, phase="ready", messages=state.messages.append(event.message), now=event.at, events=state.events + 1
-        )
-    return replace(state, inbox=(*state.inbox, event.message), now=event.at, events=state.events + 1)
+        return {"phase": "ready", "pinned": pinned, "messages": state.messages.append(event.message)}
+    return {"pinned": pinned, "inbox": (*state.inbox, event.message)}
 
 
-def _context_edited(state: RunState, event: ContextEdited) -> RunState:
+def _context_edited(state: RunState, event: ContextEdited) -> Changes:
+    """Nobody has counted a request of the edited messages: what is known of its size is what was known at the start."""
+    prepared = state.prepared
+    chosen = None if prepared is None else prepared.messages
+    note = 1 if prepared is not None and chosen is None and prepared.note else 0
     try:
-        return edited(state, event)
+        after = edited(state.messages if chosen is None else chosen, event, note)
     except ValueError as error:
         raise IllegalEvent(f"ContextEdited by {event.policy} cannot follow: {error} (run {state.run_id})") from error
+    changes: Changes = {
+        "failure": None,
+        "accounts": state.accounts.charged(event.usage, event.cost),
+        "size": replace(state.size, reported=False),
+    }
+    if prepared is not None and chosen is not None:
+        return changes | {"prepared": replace(prepared, messages=tuple(after))}
+    unknown = RequestSize(state.started.tool_tokens, ratios=state.size.ratios)
+    return changes | {"messages": Log(after), "size": unknown}
 
 
-def _nudge_given(state: RunState, event: NudgeGiven) -> RunState:
-    return replace(
-        state,
-        phase="ready",
-        messages=state.messages.append(UserMessage(event.text)),
-        errors=state.errors + 1 if event.fault else state.errors,
-        stuck=1 if event.stuck else state.stuck,
-        stuck_at=len(state.steps) if event.stuck else state.stuck_at,
-        now=event.at,
-        events=state.events + 1,
-    )
+def _nudge_given(state: RunState, event: NudgeGiven) -> Changes:
+    changes: Changes = {"phase": "ready", "messages": state.messages.append(UserMessage(event.text))}
+    if event.fault:
+        changes["accounts"] = replace(state.accounts, errors=state.accounts.errors + 1)
+    if event.stuck:
+        nudges = state.progress.nudges + 1
+        changes["progress"] = replace(state.progress, stuck=1, stuck_at=len(state.steps), nudges=nudges)
+    return changes
 
 
-def _run_paused(state: RunState, event: RunPaused) -> RunState:
-    return replace(
-        state, phase="paused", paused_from=state.phase, stop=event.stop, now=event.at, events=state.events + 1
-    )
+def _run_paused(state: RunState, event: RunPaused) -> Changes:
+    return {"phase": "paused", "paused_from": state.phase, "stop": event.stop}
 
 
-def _run_resumed(state: RunState, event: RunResumed) -> RunState:
+def _run_resumed(state: RunState, event: RunResumed) -> Changes:
     """The time since the last event was a pause, or nobody's: it does not count.
 
     A step whose model had not replied is prepared anew, under the limits as they are now.
@@ -404,57 +427,67 @@ def _run_resumed(state: RunState, event: RunResumed) -> RunState:
             messages = Log(messages[:-1])
         phase, step = "ready", None
     elif step is not None and any(record.status == "started" for record in step.calls):
-        calls = tuple(
-            replace(record, status="interrupted") if record.status == "started" else record for record in step.calls
+        step = replace(
+            step,
+            calls=Calls(
+                replace(record, status="interrupted", in_doubt=True) if record.status == "started" else record
+                for record in step.calls
+            ),
         )
-        step = replace(step, calls=calls)
-    return replace(
-        state,
-        phase=phase,
-        messages=messages.extend(state.inbox) if step is None else messages,
-        inbox=() if step is None else state.inbox,
-        step=step,
-        prepared=None if step is None else state.prepared,
-        early=tuple(one for one in state.early if one.result is not None),
-        limits=event.limits or state.limits,
-        failure=None,
-        stop=None,
-        earlier=state.elapsed,
-        resumed_at=event.at,
-        now=event.at,
-        events=state.events + 1,
-    )
+    changes: Changes = {
+        "phase": phase,
+        "step": step,
+        "early": tuple(one for one in state.early if one.result is not None),
+        "limits": event.limits or state.limits,
+        "failure": None,
+        "stop": None,
+        "earlier": state.elapsed,
+        "resumed_at": event.at,
+    }
+    if step is None:
+        changes |= {"messages": messages.extend(state.inbox), "inbox": (), "prepared": None}
+    return changes
 
 
-def _run_finished(state: RunState, event: RunFinished) -> RunState:
+def _taken_up_again(state: RunState, event: RunResumed) -> Changes:
+    """A run that had ended begins to count anew what went wrong in a row, and whether it gets anywhere."""
+    return _run_resumed(state, event) | {
+        "phase": "ready",
+        "refused": False,
+        "handed_on": False,
+        "accounts": replace(state.accounts, errors=0),
+        "progress": Progress(stuck_at=len(state.steps)),
+        "decision": None,
+        "output": None,
+    }
+
+
+def _run_finished(state: RunState, event: RunFinished) -> Changes:
     """Whatever is open is answered, so that the history can be continued."""
-    step = state.step
+    step, changes = state.step, {}
     if step is not None and step.message is not None:
-        calls = tuple(
+        calls = Calls(
             record if record.result is not None else left_open(record, event.stop, event.at) for record in step.calls
         )
-        state = _closed(state, replace(step, calls=calls), event.at, "finished")
-    if state.inbox:
-        state = replace(state, messages=state.messages.extend(state.inbox), inbox=())
-    return replace(
-        state,
-        phase="finished",
-        step=None,
-        prepared=None,
-        open_calls=0,
-        stop=event.stop,
-        decision=event.decision,
-        output=event.output,
-        now=event.at,
-        events=state.events + 1,
-    )
+        changes = _closed(state, replace(step, calls=calls), event.at, {})
+    elif state.inbox:
+        changes = {"messages": state.messages.extend(state.inbox), "inbox": ()}
+    return changes | {
+        "phase": "finished",
+        "step": None,
+        "prepared": None,
+        "open_calls": 0,
+        "stop": event.stop,
+        "decision": event.decision,
+        "output": event.output,
+    }
 
 
 class Transition(Struct, frozen=True):
-    """One row of the table: the phases an event may lead to, and what makes the next state."""
+    """One row of the table: the phases an event may lead to, and what says what changes."""
 
     leads_to: tuple[Phase, ...]
-    apply: Callable[[RunState, Any], RunState]
+    changes: Callable[[RunState, Any], Changes]
 
 
 _RUNNING: dict[type, Transition] = {
@@ -484,9 +517,10 @@ TRANSITIONS: dict[Phase, dict[type, Transition]] = {
     },
     "acting": {
         ToolStarted: Transition(("acting",), _tool_started),
-        ToolFinished: Transition(("acting", "ready"), _tool_finished),
+        ToolFinished: Transition(("acting", "ready", "replied"), _tool_finished),
+        ToolReacted: Transition(("acting", "ready", "replied"), _tool_reacted),
         ApprovalRequested: Transition(("acting",), _approval_requested),
-        ApprovalDecided: Transition(("acting", "ready"), _approval_decided),
+        ApprovalDecided: Transition(("acting", "ready", "replied"), _approval_decided),
         ResultAwaited: Transition(("acting",), _result_awaited),
         MessageAdded: Transition(("acting",), _message_added),
         RunResumed: Transition(("acting",), _run_resumed),
@@ -502,5 +536,5 @@ TRANSITIONS: dict[Phase, dict[type, Transition]] = {
         RunResumed: Transition(("ready", "acting", "replied"), _run_resumed),
         RunFinished: Transition(("finished",), _run_finished),
     },
-    "finished": {},
+    "finished": {RunResumed: Transition(("ready",), _taken_up_again)},
 }

@@ -1,19 +1,17 @@
 """RunState: everything that follows from a run's events so far. `fold.py` makes it, `decide.py` reads it."""
 
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
-from treadle.kernel.events import ErrorInfo, Parent, StepPrepared
+from treadle.kernel.accounts import Accounts, Progress, RequestSize
+from treadle.kernel.events import ErrorInfo, Parent, RunStarted, StepPrepared
 from treadle.kernel.log import Log
-from treadle.kernel.messages import Message, ModelSettings, ToolMessage, Usage, UserMessage
-from treadle.kernel.step import EarlyCall, Step
+from treadle.kernel.messages import Message, ModelSettings, Usage, UserMessage
+from treadle.kernel.calls import EarlyCall
+from treadle.kernel.step import Step
 from treadle.kernel.stop import Decision, Limits, OnLimit, Stop
-from treadle.kernel.tokens import Ratio, estimate_tokens
-
-if TYPE_CHECKING:
-    from treadle.kernel.progress import ObservedCall
 
 Phase = Literal["new", "ready", "prepared", "acting", "replied", "paused", "finished"]
 
@@ -23,46 +21,32 @@ class RunState(Struct, frozen=True, gc=False):
 
     Attributes:
         phase: where the run stands; see the rules in `fold.py`.
+        started: how it began.
+        limits: what it may use at most, as it was last said.
         messages: the history as the next model call will see it, the system message first.
-        steps: the steps that are complete; `step` is the one under way.
+        steps: the steps that are complete; `step` is the one under way, `prepared` how its request was chosen.
         early: calls that were started while the reply is still arriving.
         inbox: what was said to the run while a step was under way.
-        tool_calls: tool calls within the limit so far; `call_counts` by tool name; `refused` whether the last step
-            asked for more than the limit allows.
-        sub_steps: steps of sub-runs; `handed_on` whether another agent has given the run's answer.
-        recent: tools and arguments of the last calls.
-        polled: the last call of a polling tool, with its arguments and result, if the last step ended with one, and
-            `polled_since`, since when the answer has been the same.
-        stuck: how far up the ladder against getting nowhere the run is, `stuck_at` after how many steps it got there.
-        usage, cost: of all model calls so far; the cost is None as long as no price is known.
-        errors: steps in a row in which everything went wrong.
-        known_tokens: tokens of the history as last reported or estimated, which covers its first `known_messages`;
-            `reported` is whether the provider counted them.
-        ratios: what providers reported against what was estimated, by model.
+        open_calls: calls of the step under way that have no result yet.
+        refused: whether the last step asked for more calls than the limit allows.
+        handed_on: whether another agent has given the run's answer.
+        accounts: what it has taken.
+        size: what is known of the size of its next request.
+        progress: what was done about a run that gets nowhere.
         pinned: what people asked and said in this run, which no context policy takes away.
-        shelf: the results that a context policy put something shorter in the place of, whole, by `stubs.reference`.
         failure: the last failed attempt at the model call under way, if it is not to be tried again.
         text: the last text that the model said, whole or in part.
-        started_at, now: the times of the first and the last event, Unix seconds.
+        now: the time of the last event, Unix seconds.
         resumed_at: when the run was started or last taken up; it had been under way for `earlier` seconds before.
+        paused_from: the phase that it was in when it paused.
         stop: why the run ended or paused; `decision` is the record of the look at the limits that ended it.
         output: the structured answer, or an external tool's arguments.
         events: how many events have been folded.
     """
 
     phase: Phase = "new"
-    run_id: str = ""
-    agent: str = ""
-    model: str = ""
+    started: RunStarted = RunStarted("", (), 0)
     limits: Limits = Limits()
-    on_limit: OnLimit = "answer"
-    tools: tuple[str, ...] = ()
-    polling: tuple[str, ...] = ()
-    tool_choice: str = "auto"
-    settings: ModelSettings = ModelSettings()
-    tool_tokens: int = 0
-    watch: bool = True
-    parent: Parent | None = None
     messages: Log[Message] = Log()
     steps: Log[Step] = Log()
     step: Step | None = None
@@ -70,28 +54,14 @@ class RunState(Struct, frozen=True, gc=False):
     early: tuple[EarlyCall, ...] = ()
     inbox: tuple[UserMessage, ...] = ()
     open_calls: int = 0
-    tool_calls: int = 0
-    call_counts: dict[str, int] = {}
     refused: bool = False
-    sub_steps: int = 0
     handed_on: bool = False
-    recent: tuple[tuple[str, str], ...] = ()
-    polled: tuple[str, str, str] | None = None
-    polled_since: float = 0.0
-    stuck: int = 0
-    stuck_at: int = 0
-    usage: Usage = Usage()
-    cost: Decimal | None = None
-    errors: int = 0
-    known_tokens: int = 0
-    known_messages: int = 0
-    reported: bool = False
-    ratios: dict[str, Ratio] = {}
+    accounts: Accounts = Accounts()
+    size: RequestSize = RequestSize()
+    progress: Progress = Progress()
     pinned: Log[UserMessage] = Log()
-    shelf: dict[str, ToolMessage] = {}
     failure: ErrorInfo | None = None
     text: str = ""
-    started_at: float = 0.0
     now: float = 0.0
     resumed_at: float = 0.0
     earlier: float = 0.0
@@ -101,50 +71,82 @@ class RunState(Struct, frozen=True, gc=False):
     output: Any = None
     events: int = 0
 
-    def observed(self, window: int = 64) -> "list[ObservedCall]":
-        """The last `window` tool calls with their results, for `detect_stuck`."""
-        from treadle.kernel.progress import ObservedCall
+    @property
+    def run_id(self) -> str:
+        """The run's name in its journal."""
+        return self.started.run_id
 
-        calls: list[ObservedCall] = []
-        for step in reversed(self.steps):
-            for record in reversed(step.calls):
-                if record.result is not None:
-                    result = record.result
-                    polling = record.name in self.polling
-                    calls.append(
-                        ObservedCall(record.name, record.arguments_json, result.text, result.is_error, polling)
-                    )
-            if len(calls) >= window:
-                break
-        return calls[window - 1 :: -1] if len(calls) > window else calls[::-1]
+    @property
+    def agent(self) -> str:
+        """What the agent is called."""
+        return self.started.agent
+
+    @property
+    def model(self) -> str:
+        """What the agent's model is called."""
+        return self.started.model
+
+    @property
+    def on_limit(self) -> OnLimit:
+        """What is done at a limit."""
+        return self.started.on_limit
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The names of the tools."""
+        return self.started.tools
+
+    @property
+    def tool_choice(self) -> str:
+        """How the model is to choose among them, where a step says nothing else."""
+        return self.started.tool_choice
+
+    @property
+    def settings(self) -> ModelSettings:
+        """How the model is to generate, where a step says nothing else."""
+        return self.started.settings
+
+    @property
+    def parent(self) -> Parent | None:
+        """The run, step and call that the run works for, if it is a sub-run."""
+        return self.started.parent
+
+    @property
+    def started_at(self) -> float:
+        """The time of the first event, Unix seconds."""
+        return self.started.at
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of all model calls so far."""
+        return self.accounts.usage
+
+    @property
+    def cost(self) -> Decimal | None:
+        """Dollars of all model calls so far; None as long as no price is known."""
+        return self.accounts.cost
+
+    @property
+    def tool_calls(self) -> int:
+        """Tool calls within the limit so far, those of sub-runs included."""
+        return self.accounts.tool_calls
+
+    @property
+    def call_counts(self) -> dict[str, int]:
+        """Answered calls so far by tool name."""
+        return self.accounts.call_counts
+
+    @property
+    def sub_steps(self) -> int:
+        """Steps of sub-runs so far."""
+        return self.accounts.sub_steps
+
+    @property
+    def errors(self) -> int:
+        """Steps in a row in which everything went wrong."""
+        return self.accounts.errors
 
     @property
     def elapsed(self) -> float:
         """Seconds under way, pauses not counted. A clock that goes back adds nothing."""
         return self.earlier + max(0.0, self.now - self.resumed_at)
-
-    @property
-    def next_tokens(self) -> int:
-        """What the next request will hold: as reported as far as that goes, then estimated on the high side."""
-        return self._with_rest(max(1.0, self._factor) if self.ratios else 1.0)
-
-    @property
-    def context_tokens(self) -> int:
-        """What the next request will hold, the part that nobody has counted as the model's ratio makes it likely."""
-        return self._with_rest(self._factor if self.ratios else 1.0)
-
-    @property
-    def _factor(self) -> float:
-        """What estimates are multiplied by for the model that answered last."""
-        ratio = self.ratios.get(self.steps[-1].model) if self.steps else None
-        return 1.0 if ratio is None else ratio.factor
-
-    def _with_rest(self, factor: float) -> int:
-        rest = 0
-        for message in self.messages.since(self.known_messages):
-            rest += estimate_tokens(message)
-        if factor == 1.0:
-            return self.known_tokens + rest
-        if not self.known_messages:
-            return round((self.known_tokens + rest) * factor)
-        return self.known_tokens + round(rest * factor)

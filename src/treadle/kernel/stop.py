@@ -1,7 +1,7 @@
 """Why a run goes on or stops: limits, stop reasons, and the record of each decision.
 
 Limits are hard: they are looked at before the effect that would break them. Conditions, which say that enough has been
-done, are in `conditions.py`.
+done, and the watch for progress are judged outside (`treadle.judging`); what they found comes in as a `Judgement`.
 """
 
 from collections.abc import Iterator
@@ -11,6 +11,7 @@ from typing import Literal, get_args
 from msgspec import Struct
 
 StopReason = Literal[
+    "running",
     "answered",
     "condition",
     "external_tool",
@@ -48,6 +49,7 @@ ADVICE: dict[str, str] = {
     "content_filter": "The provider withheld the reply; rephrase the question.",
     "refusal": "The model declined; rephrase the question or use another model.",
     "model_error": "See result.error; when its cause is gone, run it again or go on with the conversation.",
+    "running": "Wait for it, or resume it if its process died.",
     "waiting": "Give the decisions or results that are pending, and resume the run.",
     "cancelled": "Run it again, or go on with the conversation.",
 }
@@ -57,7 +59,7 @@ class Stop(Struct, frozen=True, gc=False, omit_defaults=True):
     """Why a run ended or paused.
 
     Attributes:
-        reason: one of `STOP_REASONS`.
+        reason: one of `STOP_REASONS`; "running" in the result of a run that is still under way.
         detail: what exactly, such as the name of the condition that was met.
         advice: what to try next; empty if the run finished.
     """
@@ -187,3 +189,45 @@ class Decision(Struct, frozen=True, gc=False, omit_defaults=True):
             if bound is not None:
                 yield Check(name, value, bound, value is not None and value >= bound)
         yield from self.conditions
+
+
+class Verdict(Struct, frozen=True, gc=False):
+    """What a stop condition found: met or not, in words, and everything that was looked at on the way."""
+
+    met: bool
+    detail: str
+    checks: tuple[Check, ...]
+    reason: StopReason = "condition"
+
+
+class Stuck(Struct, frozen=True, gc=False):
+    """A run that gets nowhere, and what is to be done about it.
+
+    Attributes:
+        act: "nudge" tells the model, "withhold" takes `tools` away for one step, "stop" ends the run.
+        kind: how it is stuck, in a word.
+        message: the same in a sentence or two, for the model.
+        tools: the tools whose calls lead nowhere.
+    """
+
+    act: Literal["nudge", "withhold", "stop"]
+    kind: str
+    message: str
+    tools: tuple[str, ...] = ()
+
+
+class Judgement(Struct, frozen=True, gc=False):
+    """What was found about a run that may take another step.
+
+    Attributes:
+        verdict: of the stop conditions; None if there are none.
+        stuck: what is to be done if the run gets nowhere; None if it gets somewhere.
+        loop: a sentence that names the call that the run repeats, for a limit that ends it first; empty if none.
+    """
+
+    verdict: Verdict | None = None
+    stuck: Stuck | None = None
+    loop: str = ""
+
+
+UNJUDGED = Judgement()

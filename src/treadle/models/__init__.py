@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from treadle.kernel.messages import (
     AssistantMessage,
     File,
-    Finish,
+    FinishReason,
     Image,
     Message,
     ModelSettings,

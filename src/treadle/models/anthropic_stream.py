@@ -14,7 +14,7 @@ import msgspec
 from treadle.kernel.messages import (
     AssistantMessage,
     AssistantPart,
-    Finish,
+    FinishReason,
     Json,
     Opaque,
     Text,
@@ -34,7 +34,7 @@ from treadle.models.port import (
     ToolCallStarted,
 )
 
-FINISHES: Final[Mapping[str, Finish]] = {
+FINISHES: Final[Mapping[str, FinishReason]] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "tool_use": "tool_calls",

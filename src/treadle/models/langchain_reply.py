@@ -6,7 +6,7 @@ Neighbours: `treadle.models.langchain`, which asks the chat model; `treadle.mode
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from treadle.kernel.messages import Finish, ToolCall, Usage
+from treadle.kernel.messages import FinishReason, ToolCall, Usage
 from treadle.models.langchain_messages import assistant_message, calls_of, said
 from treadle.models.port import (
     ModelEvent,
@@ -21,7 +21,7 @@ from treadle.models.port import (
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
 
-FINISHES: Final[Mapping[str, Finish]] = {
+FINISHES: Final[Mapping[str, FinishReason]] = {
     "stop": "stop",
     "end_turn": "stop",
     "stop_sequence": "stop",

@@ -14,7 +14,7 @@ import msgspec
 from treadle.kernel.messages import (
     AssistantMessage,
     AssistantPart,
-    Finish,
+    FinishReason,
     Json,
     Opaque,
     Text,
@@ -35,7 +35,7 @@ from treadle.models.port import (
     ToolCallStarted,
 )
 
-FINISHES: Final[Mapping[str, Finish]] = {
+FINISHES: Final[Mapping[str, FinishReason]] = {
     "stop": "stop",
     "end_turn": "stop",
     "eos": "stop",

@@ -13,7 +13,7 @@ from typing import Any, Final
 from treadle.kernel.messages import (
     AssistantMessage,
     AssistantPart,
-    Finish,
+    FinishReason,
     Json,
     Opaque,
     Text,
@@ -38,7 +38,7 @@ CLOSING: Final = frozenset(
 )
 READABLE: Final = "reasoning_text"
 """What the provider calls reasoning that is readable; such a `Thinking` part has it as its signature."""
-INCOMPLETE: Final[dict[str, Finish]] = {"max_output_tokens": "length", "content_filter": "content_filter"}
+INCOMPLETE: Final[dict[str, FinishReason]] = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 
 class _Item:

@@ -25,7 +25,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from treadle.kernel.messages import AssistantMessage, Finish, Json, Message, ModelSettings, ToolSpec, Usage
+from treadle.kernel.messages import AssistantMessage, FinishReason, Json, Message, ModelSettings, ToolSpec, Usage
 from treadle.models.errors import ModelError
 
 OutputMode = Literal["native", "tool", "prompted"]
@@ -112,7 +112,7 @@ class ModelReply(Struct, frozen=True, gc=False):
 
     message: AssistantMessage
     usage: Usage | None = None
-    finish: Finish = "stop"
+    finish: FinishReason = "stop"
     finish_detail: str = ""
     model: str = ""
     request_id: str = ""

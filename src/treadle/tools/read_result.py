@@ -1,6 +1,6 @@
 """read_result: the tool with which a model reads what a context policy cleared or shortened."""
 
-from treadle.kernel.stubs import READ_RESULT
+from treadle.context.stubs import READ_RESULT
 from treadle.tools.context import ToolContext
 from treadle.tools.errors import ToolError
 from treadle.tools.function import tool

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from treadle.kernel.messages import AssistantMessage, Finish, Text, ToolCall, ToolSpec, UserMessage
+from treadle.kernel.messages import AssistantMessage, FinishReason, Text, ToolCall, ToolSpec, UserMessage
 from treadle.models.port import ModelEvent, ModelReply, ModelRequest, TextDelta
 from treadle.models.text_tools import TextTools
 
@@ -43,7 +43,7 @@ class Says:
 
     name = "says"
 
-    def __init__(self, text: str, pieces: Sequence[str] | None = None, finish: Finish = "stop") -> None:
+    def __init__(self, text: str, pieces: Sequence[str] | None = None, finish: FinishReason = "stop") -> None:
         self.text, self.pieces, self.finish = text, [text] if pieces is None else pieces, finish
         self.requests: list[ModelRequest] = []
 

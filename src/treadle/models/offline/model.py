@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from datetime import date
 from decimal import Decimal
 
-from treadle.kernel.messages import AssistantMessage, Finish, Text, ToolCall, Usage
+from treadle.kernel.messages import AssistantMessage, FinishReason, Text, ToolCall, Usage
 from treadle.models.offline.answer import decline, structured, too_long, write_up
 from treadle.models.offline.choice import is_final
 from treadle.models.offline.followup import effective_question
@@ -70,7 +70,7 @@ class OfflineModel:
         if not made:
             for piece in re.findall(r"\s*\S+\s*?(?=\s|$)|\s+$", text):
                 yield TextDelta(piece)
-        finish: Finish = "tool_calls" if made else "stop"
+        finish: FinishReason = "tool_calls" if made else "stop"
         yield ModelReply(AssistantMessage(made or (Text(text),)), usage=Usage(0, 0), finish=finish, model=self.name)
 
     def _reply(self, request: ModelRequest) -> tuple[list[Call], str]:

@@ -16,7 +16,7 @@ from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import (
     AssistantMessage,
     AssistantPart,
-    Finish,
+    FinishReason,
     Message,
     ModelSettings,
     SystemMessage,
@@ -211,7 +211,7 @@ def _reply(whole: ModelReply, parts: list[AssistantPart]) -> ModelReply:
     return replace(whole, message=message, finish=_finish(whole.finish, message.calls))
 
 
-def _finish(finish: Finish, calls: tuple[ToolCall, ...]) -> Finish:
+def _finish(finish: FinishReason, calls: tuple[ToolCall, ...]) -> FinishReason:
     match finish:
         case "stop" | "tool_calls" | "unknown":
             return "tool_calls" if calls else "unknown" if finish == "unknown" else "stop"

@@ -230,7 +230,7 @@ class Repeating(Condition):
     __slots__ = ()
 
     def look(self, state: "RunState") -> Verdict:
-        from treadle.kernel.progress import detect_stuck
+        from treadle.judging.progress import detect_stuck
 
         finding = detect_stuck(state.observed())
         if finding is None:
@@ -243,5 +243,5 @@ class Repeating(Condition):
 
 
 def no_progress() -> Condition:
-    """The last calls repeat themselves (see `treadle.kernel.progress`). The run then stops with `no_progress`."""
+    """The last calls repeat themselves (see `treadle.judging.progress`). The run then stops with `no_progress`."""
     return Repeating()

@@ -1,9 +1,10 @@
-"""What a model may be sent: edits of a list of messages that leave every tool call answered exactly once."""
+"""A valid history: every tool call answered exactly once, whatever was left out, moved or put in its place."""
 
 from collections.abc import Iterable, Sequence, Set
 
 from msgspec.structs import replace
 
+from treadle.kernel.events import ContextEdited
 from treadle.kernel.messages import (
     AssistantMessage,
     AssistantPart,
@@ -13,8 +14,9 @@ from treadle.kernel.messages import (
     Thinking,
     ToolCall,
     ToolMessage,
+    UserMessage,
 )
-from treadle.kernel.step import unexecuted
+from treadle.kernel.calls import unexecuted
 
 NO_RESULT = unexecuted("No result was recorded for this call.")
 
@@ -53,6 +55,85 @@ def _result(messages: Sequence[Message], start: int, call: ToolCall, taken: set[
         if isinstance(message, AssistantMessage) and any(other.id == call.id for other in message.calls):
             break
     return ToolMessage(call.id, call.name, NO_RESULT, is_error=True)
+
+
+def rejoined(chosen: Sequence[Message], history: Sequence[Message]) -> list[Message]:
+    """`chosen` out of `history`, made valid, with what a choice of messages easily forgets.
+
+    A result that was kept brings the assistant message along that asked for it, and there is always something to
+    answer: if nothing is left, the last that a person said.
+    """
+    asked = {call.id for message in chosen if isinstance(message, AssistantMessage) for call in message.calls}
+    out: list[Message] = []
+    for message in chosen:
+        if isinstance(message, ToolMessage) and message.call_id not in asked:
+            asking = _asking(history, message)
+            if asking is not None:
+                out.append(asking)
+                asked |= {call.id for call in asking.calls}
+        out.append(message)
+    made = completed(out)
+    if any(not isinstance(message, SystemMessage) for message in made):
+        return made
+    said = [message for message in history if isinstance(message, UserMessage)]
+    return [*made, *said[-1:]] if said else completed(history)
+
+
+def _asking(history: Sequence[Message], result: ToolMessage) -> AssistantMessage | None:
+    """The assistant message of `history` whose call `result` answers, if it is a result of that history."""
+    for i in range(len(history) - 1, -1, -1):
+        if history[i] is result or history[i] == result:
+            while i >= 0:
+                message = history[i]
+                if isinstance(message, AssistantMessage) and any(call.id == result.call_id for call in message.calls):
+                    return message
+                i -= 1
+    return None
+
+
+def edited(messages: Sequence[Message], event: ContextEdited, note: int) -> list[Message]:
+    """`messages` after an edit of the context; the last `note` of them it may not touch.
+
+    A result that something shorter takes the place of keeps the whole of it, for `read_result`.
+
+    Raises:
+        ValueError: the edit does not fit the messages, or would leave them invalid.
+    """
+    start, stop, end = event.start, event.stop, len(messages) - note
+    if not 0 <= start <= stop <= end:
+        raise ValueError(f"it replaces messages {start} to {stop}, but only those up to {end} may be replaced")
+    if any(isinstance(message, SystemMessage) for message in (*messages[start:stop], *event.messages)):
+        raise ValueError("it touches the system message, which stays")
+    put = _with_wholes(messages[start:stop], event.messages)
+    after = [*messages[:start], *put, *messages[stop:]]
+    if not after:
+        raise ValueError("it leaves no message")
+    first, last = max(0, start - 1), start + len(put)
+    while first > 0 and isinstance(after[first], ToolMessage):
+        first -= 1
+    while last < len(after) and isinstance(after[last], ToolMessage):
+        last += 1
+    around = after[first:last]
+    sound = all(have_distinct_ids(one.calls) for one in around if isinstance(one, AssistantMessage) and one.calls)
+    if not sound or completed(around) != around:
+        raise ValueError("it parts a tool call from its result, or leaves a message that says nothing")
+    return after
+
+
+def _with_wholes(before: Sequence[Message], put: Sequence[Message]) -> list[Message]:
+    """`put`, each result in it with the whole of the one in whose place it is; the order tells equal ids apart."""
+    there: dict[str, list[ToolMessage]] = {}
+    for message in before:
+        if isinstance(message, ToolMessage):
+            there.setdefault(message.call_id, []).append(message)
+    out: list[Message] = []
+    for message in put:
+        if isinstance(message, ToolMessage) and there.get(message.call_id):
+            old = there[message.call_id].pop(0)
+            whole = old.content if old.whole is None and old.content != message.content else old.whole
+            message = message if message.whole == whole else replace(message, whole=whole)
+        out.append(message)
+    return out
 
 
 def instructed(messages: Iterable[Message], instructions: str) -> list[Message]:

@@ -1,25 +1,38 @@
 """Early: read-only tool calls that start as soon as their arguments are complete, while the reply is still arriving.
 
 A call is started once the model's stream waits for more: a reply that is there at once has nothing to gain. What was
-started stands in the journal, so that a reply which breaks off and is asked for again does not run it twice.
+started stands in the journal, so that a reply which breaks off and is asked for again does not run it twice. What the
+application makes of a result is asked when the reply is in, by the same door as for any other call.
+
+Early calls count, also those of a reply that is withdrawn. So they only start while more than twice as many calls are
+left as would then have begun: the reply that stands can still make its own.
 """
 
 import asyncio
 from collections.abc import Collection
 
-from treadle.drivers.act import Admitted, admit, execute
+from treadle.drivers.calls.admission import Admitted, check, ruled
+from treadle.drivers.calls.execution import executed
+from treadle.drivers.lending import calls_allowed, settle
 from treadle.drivers.run import Run
+from treadle.kernel.calls import CallRecord
 from treadle.kernel.events import ToolFinished, ToolStarted
 from treadle.kernel.messages import ToolCall
-from treadle.kernel.step import CallRecord
 from treadle.models.port import ToolCallCompleted, ToolCallDelta, ToolCallStarted
 from treadle.tools import Tool
 
+MOST = 64
+"""Calls that one reply starts early; a larger batch gains nothing more by it."""
+
 
 class Early:
-    """The early calls of a run's step under way; their tasks live in the run's task group."""
+    """The early calls of a run's step under way; their tasks live in the run's task group.
 
-    __slots__ = ("_calls", "_due", "_group", "_heard", "_run", "_stopped", "_tasks")
+    Attributes:
+        failure: what a journal that failed raised in one of them.
+    """
+
+    __slots__ = ("_calls", "_due", "_group", "_heard", "_run", "_stopped", "_tasks", "failure")
 
     def __init__(self, run: Run, group: asyncio.TaskGroup) -> None:
         self._run, self._group = run, group
@@ -28,6 +41,7 @@ class Early:
         self._calls: dict[str, tuple[str, list[str]]] = {}
         self._due: asyncio.Handle | None = None
         self._tasks: dict[asyncio.Task[None], ToolCall] = {}
+        self.failure: Exception | None = None
 
     def hear(self, event: ToolCallStarted | ToolCallDelta | ToolCallCompleted) -> None:
         """Takes note of a piece of the reply; looked at once the stream waits, if it has completed a call by then."""
@@ -63,30 +77,48 @@ class Early:
         run, state = self._run, self._run.state
         if self._stopped or state.phase != "prepared" or len(state.steps) != step or not call.id:
             return
-        if any(one.call.id == call.id or _same(one.call, call) for one in state.early):
+        begun = state.early
+        if len(begun) >= MOST or any(one.call.id == call.id or _same(one.call, call) for one in begun):
             return
-        limit = state.limits.tool_calls
-        if not may_start_early(run, call.name):
+        left = calls_allowed(run)
+        if left is not None and left <= len(begun) + 2:
             return
-        if limit is not None and state.tool_calls + len(state.early) >= limit:
+        if not _may_start_early(run, call):
             return
-        admitted = admit(run, CallRecord(call))
+        admitted = check(run, CallRecord(call))
         if isinstance(admitted, Admitted):
             run.feed(ToolStarted(step, call.id, call.name, call.arguments))
+            settle(run)
             task = self._group.create_task(self._finish(admitted, step))
             self._tasks[task] = call
             task.add_done_callback(self._tasks.pop)
 
     async def _finish(self, admitted: Admitted, step: int) -> None:
-        event = await execute(self._run, admitted)
-        call_id = self._open_id(admitted.record.call, step)
-        if call_id is not None and isinstance(event, ToolFinished):
-            self._run.feed(ToolFinished(step, call_id, event.content, event.is_error, event.app))
+        run = self._run
+        try:
+            await run.commit()
+            event, _ = await executed(run, admitted)
+            call_id = self._open_id(admitted.record.call, step)
+            if call_id is not None and isinstance(event, ToolFinished):
+                run.feed(
+                    ToolFinished(
+                        step,
+                        call_id,
+                        event.content,
+                        event.is_error,
+                        event.app,
+                        provisional=run.config.on_tool_result is not None,
+                        raised=event.raised,
+                    )
+                )
+                await run.commit()
+        except Exception as error:
+            self.failure = error
 
     def _open_id(self, call: ToolCall, step: int) -> str | None:
         """The id under which the result of `call` is wanted: its own, or that of the reply that asked for it again."""
         state = self._run.state
-        if len(state.steps) != step:
+        if len(state.steps) != step or state.phase == "finished":
             return None
         if state.phase == "prepared":
             return call.id
@@ -95,7 +127,11 @@ class Early:
         return next(started, None)
 
     async def settle(self) -> bool:
-        """Waits until one of the calls under way is done; False if none is. Those that nobody wants are cancelled."""
+        """Waits until one of the calls under way is done; False if none is. Those that nobody wants are cancelled.
+
+        Raises:
+            JournalError: one of them could not be recorded.
+        """
         state = self._run.state
         records = () if state.step is None else state.step.calls
         wanted = [record.call for record in records if record.status == "started"]
@@ -105,6 +141,8 @@ class Early:
         if not self._tasks:
             return False
         await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        if self.failure is not None:
+            raise self.failure
         return True
 
     def stop(self) -> None:
@@ -119,17 +157,21 @@ def any_may_start_early(tools: Collection[Tool]) -> bool:
     return any(_is_free(tool) for tool in tools) and not any(tool.alone for tool in tools)
 
 
-def may_start_early(run: Run, name: str) -> bool:
-    """Whether a call of the tool `name` may start before its reply has ended: it only reads, and asks for nothing."""
+def _may_start_early(run: Run, call: ToolCall) -> bool:
+    """Whether `call` may start before its reply has ended: it only reads, asks for nothing, and is surely whole.
+
+    A reply that is cut off right after a tool's name has no arguments, which is not to say that there are none.
+    """
     prepared = run.state.prepared
-    tool: Tool | None = run.config.tools.get(name)
-    if tool is None or prepared is None or prepared.landing is not None:
+    tool: Tool | None = run.config.tools.get(call.name)
+    if tool is None or prepared is None or prepared.landing is not None or ruled(run, tool):
         return False
-    return _is_free(tool) and (prepared.tool_choice or run.state.tool_choice) != "none"
+    return _is_free(tool) and call.arguments.rstrip().endswith("}")
 
 
 def _is_free(tool: Tool) -> bool:
-    return tool.effect == "read" and not (tool.needs_approval or tool.external or tool.alone or tool.resource)
+    external = tool.external or tool.agent is not None
+    return tool.effect == "read" and not (tool.needs_approval or external or tool.alone or tool.resource)
 
 
 def _same(one: ToolCall, other: ToolCall) -> bool:

@@ -1,0 +1,206 @@
+"""Answers: what people and the outside said about the calls that a paused run waits for, recorded in it.
+
+An answer names a call by its id, escaped (`treadle.kernel.names`), and a call of a sub-run by the path to it
+("call/its call"); with the fingerprint of its arguments after it ("call#1f2e3d4c") it holds for these arguments only.
+All answers are held against all that waits, in the run and in those below it, before any of them is recorded; and those
+for a run below are in its journal before the run above goes on.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from treadle.drivers.below import Below
+from treadle.drivers.calls.subrun import recorded_below, taken_up
+from treadle.drivers.run import Run
+from treadle.kernel.calls import CallRecord
+from treadle.kernel.errors import Misuse
+from treadle.kernel.events import ApprovalDecided, RunResumed, ToolFinished
+from treadle.kernel.names import escaped
+from treadle.kernel.stop import Limits
+from treadle.result import Pending, pending_in
+from treadle.tools import ToolError
+from treadle.tools.output import encode
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """By call: allowed, with other arguments or None; refused, with a reason; answered, with a result."""
+
+    approve: dict[str, Mapping[str, Any] | None] = field(default_factory=dict)
+    deny: dict[str, str] = field(default_factory=dict)
+    results: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        approve: Iterable[str] | Mapping[str, Mapping[str, Any] | None],
+        deny: Iterable[str] | Mapping[str, str],
+        results: Mapping[str, Any],
+    ) -> "Answers":
+        """The answers as a caller gave them.
+
+        Raises:
+            Misuse: one text was given where several ids are wanted, or what should be text or arguments is not.
+        """
+        for name, value in (("approve", approve), ("deny", deny)):
+            if isinstance(value, str):
+                raise Misuse(f"{name} takes a list of call ids, such as {name}=[{value!r}]; it was given a text")
+        approved = approve if isinstance(approve, Mapping) else dict.fromkeys(approve)
+        denied = deny if isinstance(deny, Mapping) else dict.fromkeys(deny, "")
+        for call, arguments in approved.items():
+            if arguments is not None and not isinstance(arguments, Mapping):
+                raise Misuse(f"approve takes for call {call!r} the arguments to use, as a dict, or None for the model's")
+        for call, reason in denied.items():
+            if not isinstance(reason, str):
+                raise Misuse(f"deny takes for call {call!r} the reason as a text; it was given {reason!r}")
+        return cls(dict(approved), dict(denied), dict(results))
+
+    def __bool__(self) -> bool:
+        return bool(self.approve or self.deny or self.results)
+
+    @property
+    def calls(self) -> list[str]:
+        """The calls that are answered, as they were named."""
+        return [*self.approve, *self.deny, *self.results]
+
+
+async def answer(run: Run, answers: Answers, limits: Limits | None) -> None:
+    """Takes `run` up again, with `answers`.
+
+    Raises:
+        Misuse: an answer fits no call that waits, or two fit one; nothing has been recorded.
+        JournalError: the journal of a run below could not be read or written.
+    """
+    fitting = await _Fitting.of(run, answers)
+    await fitting.record(limits)
+
+
+class _Fitting:
+    """A run, and the answers that fit calls of its own and of runs below it."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.approved: dict[str, str | None] = {}
+        self.denied: dict[str, str] = {}
+        self.answered: list[tuple[CallRecord, Any]] = []
+        self.below: dict[str, _Fitting] = {}
+
+    @classmethod
+    async def of(cls, run: Run, answers: Answers) -> "_Fitting":
+        waiting = run.state.phase == "paused"
+        step = run.state.step if waiting else None
+        records = () if step is None else tuple(step.calls)
+        pending = () if step is None else pending_in(step)
+        named = {name: one for one in pending for name in (one.call_id, one.key)}
+        self, paths = cls(run), dict[str, str]()
+        for given in answers.calls:
+            one = _fit(run, given, named, pending)
+            if one.call_id in paths:
+                raise Misuse(f"call {one.call_id!r} is decided in two ways at once: {paths[one.call_id]!r} and {given!r}")
+            paths[one.call_id] = given
+        by_record = {escaped(record.id): record for record in records}
+        inner: dict[str, Answers] = {}
+        for path, given in paths.items():
+            first, slash, rest = path.partition("/")
+            if slash:
+                _give(answers, given, inner.setdefault(first, Answers()), rest)
+            else:
+                self._take(by_record[first], answers, given)
+        for first, theirs in inner.items():
+            self.below[by_record[first].id] = await _below(run, by_record[first], theirs)
+        return self
+
+    def _take(self, record: CallRecord, answers: Answers, given: str) -> None:
+        asked = record.status == "needs_approval"
+        if given in answers.results:
+            self.answered.append((record, answers.results[given]))
+        elif not asked:
+            raise Misuse(f"call {given!r} of run {self.run.run_id} waits for a result, and not to be decided on")
+        elif given in answers.deny:
+            self.denied[record.id] = answers.deny[given]
+        else:
+            self.approved[record.id] = _edited(self.run, record, answers.approve[given])
+
+    async def record(self, limits: Limits | None) -> None:
+        """Writes the answers for the runs below to their journals, then feeds those for this one."""
+        for fitting in self.below.values():
+            await fitting.record(None)
+            await fitting.run.commit()
+        run = self.run
+        run.feed(RunResumed(limits))
+        step = len(run.state.steps)
+        for call_id in self.below:
+            run.feed(ApprovalDecided(step, call_id, True))
+        for call_id, edited in self.approved.items():
+            run.feed(ApprovalDecided(step, call_id, True, arguments=edited))
+        for call_id, reason in self.denied.items():
+            run.feed(ApprovalDecided(step, call_id, False, reason))
+        for record, value in self.answered:
+            run.feed(_result(run, step, record, value))
+
+
+def _fit(run: Run, given: str, named: Mapping[str, Pending], pending: Iterable[Pending]) -> Pending:
+    """The call that waits under the name `given`."""
+    if given in named:
+        return named[given]
+    path, marked, _ = given.rpartition("#")
+    if marked and path in named:
+        raise Misuse(
+            f"call {path!r} of run {run.run_id} waits with other arguments than those that were decided on; look at "
+            f"them again (it is now {named[path].key!r})"
+        )
+    # An id that could be taken for a path, a key or an escape is only known by its escaped form.
+    by_plain = [] if set("#/%") & set(given) else [one for one in pending if one.plain == given]
+    if len(by_plain) == 1:
+        return by_plain[0]
+    waiting = ", ".join(f"{one.call_id} ({one.tool})" for one in pending) or "none"
+    raise Misuse(f"call {given!r} of run {run.run_id} does not wait for this; waiting: {waiting}")
+
+
+def _give(answers: Answers, given: str, theirs: Answers, path: str) -> None:
+    """Passes the answer that was `given` on to a run below, under the call's name there."""
+    if given in answers.approve:
+        theirs.approve[path] = answers.approve[given]
+    elif given in answers.deny:
+        theirs.deny[path] = answers.deny[given]
+    else:
+        theirs.results[path] = answers.results[given]
+
+
+async def _below(run: Run, record: CallRecord, answers: Answers) -> "_Fitting":
+    tool = run.config.tools.get(record.doing.name)
+    if tool is None or not isinstance(tool.agent, Below):
+        raise Misuse(f"this agent has no sub-agent {record.doing.name!r}, which run {run.run_id} waits for")
+    events = await recorded_below(run, record)
+    if events is None:
+        raise Misuse(f"the journal no longer has run {record.run_id}, which call {record.id!r} waits for")
+    return await _Fitting.of(taken_up(run, tool.agent, record, events), answers)
+
+
+def _edited(run: Run, record: CallRecord, arguments: Mapping[str, Any] | None) -> str | None:
+    """The JSON text of the arguments that a person put in place of the model's, which must fit the tool."""
+    if arguments is None:
+        return None
+    tool = run.config.tools.get(record.doing.name)
+    if tool is None:
+        raise Misuse(f"this agent has no tool {record.doing.name!r}, which run {run.run_id} waits to call")
+    try:
+        text = _encoder.encode(dict(arguments)).decode()
+        tool.validate(text)
+    except (ToolError, TypeError, ValueError) as error:
+        raise Misuse(f"the edited arguments of call {record.id!r} do not fit {tool.name}: {error}") from error
+    return text
+
+
+_encoder = msgspec.json.Encoder(decimal_format="number")
+
+
+def _result(run: Run, step: int, record: CallRecord, value: Any) -> ToolFinished:
+    """The event for a result from outside. The answer to a question is the last word; any other may be reacted to."""
+    tool = run.config.tools.get(record.doing.name)
+    output = encode(value, 50_000 if tool is None else tool.max_output)
+    provisional = run.config.on_tool_result is not None and record.found is None
+    return ToolFinished(step, record.id, output.content, output.is_error, output.app, provisional=provisional)

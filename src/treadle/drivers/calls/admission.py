@@ -1,0 +1,142 @@
+"""Admission: whether a call may be made. Known? Offered in this step? Valid? Allowed by the rules?
+
+What is refused is answered with an error that says what would be right; the limits on the number of calls are kept
+where calls come from: a reply's when it is recorded, those of a reaction when it is carried out.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from treadle.drivers.approvals import ALLOWED, Ruling, own_word, ruling
+from treadle.drivers.below import Below
+from treadle.drivers.run import Run
+from treadle.kernel.events import ApprovalRequested, Event, ResultAwaited, ToolFinished, ToolReacted
+from treadle.kernel.messages import Json, ToolCall
+from treadle.kernel.calls import CallRecord, cut_off
+from treadle.tools import Tool, ToolError
+from treadle.tools.errors import did_you_mean, nearest
+from treadle.tools.output import encode_error
+
+
+class Admitted(Struct, frozen=True):
+    """A call that may be run: its record, its tool, and its arguments as validated."""
+
+    record: CallRecord
+    tool: Tool
+    arguments: dict[str, Any]
+
+
+async def admit(run: Run, record: CallRecord) -> Admitted | Event:
+    """`record` ready to be run, or the event that says why it is not: an error, an approval or a result to wait for."""
+    checked = check(run, record)
+    if not isinstance(checked, Admitted):
+        return checked
+    step, tool = len(run.state.steps), checked.tool
+    if ruled(run, tool):
+        verdict = await _ruling(run, checked)
+        if verdict.action == "deny":
+            if record.status == "interrupted":
+                return ToolFinished(step, record.id, cut_off(), is_error=True)
+            why = f": {verdict.reason}" if verdict.reason else ""
+            return refused(run, record, ToolError(f"This call is not allowed{why}.", executed=False))
+        if verdict.action == "ask" and record.status == "asked":
+            return ApprovalRequested(step, record.id, reason=verdict.reason)
+    if tool.external:
+        return ResultAwaited(step, record.id, tool.wait)
+    return checked
+
+
+def check(run: Run, record: CallRecord) -> Admitted | Event:
+    """Admission as far as it needs none of the application's functions."""
+    call, step = record.doing, len(run.state.steps)
+    tool = run.config.tools.get(call.name)
+    fault = _not_offered(run, call, tool)
+    if fault is not None or tool is None:
+        return refused(run, record, fault or _unknown_tool(call, list(run.config.tools)))
+    if record.status == "interrupted" and tool.effect == "write":
+        if run.config.on_interrupted == "tell":
+            return ToolFinished(step, record.id, cut_off(), is_error=True)
+        return ApprovalRequested(step, record.id, "interrupted")
+    if isinstance(tool.agent, Below) and tool.agent.final and any(other.final for other in _calls_so_far(run)):
+        return refused(run, record, ToolError("The conversation has been handed on already.", executed=False))
+    try:
+        return Admitted(record, tool, tool.validate(call.arguments))
+    except ToolError as error:
+        return refused(run, record, error)
+
+
+def ruled(run: Run, tool: Tool) -> bool:
+    """Whether anybody has a say about calls of `tool`: the tool itself, the agent's rules, or those of a run above."""
+    above: Run | None = run
+    while above is not None:
+        if above.config.approvals:
+            return True
+        above = above.parent
+    return bool(tool.needs_approval)
+
+
+async def _ruling(run: Run, admitted: Admitted) -> Ruling:
+    """The strictest word on a call: of the run's own rules or else its tool, and of the rules of the runs above."""
+    tool, arguments = admitted.tool, admitted.arguments
+
+    def made() -> int:
+        return _made_before(run, admitted.record)
+
+    own = await ruling(run.config.approvals, tool, arguments, made, run.own)
+    strictest = await own_word(tool, arguments, run.own) if own is None else own
+    above = run.parent
+    while above is not None:
+        found = await ruling(above.config.approvals, tool, arguments, made, run.own) or ALLOWED
+        if found.action == "deny" or (found.action == "ask" and strictest.action == "allow"):
+            strictest = found if strictest.action != "deny" else strictest
+        above = above.parent
+    return strictest
+
+
+def _made_before(run: Run, record: CallRecord) -> int:
+    """How often the run has made this call before, with the same arguments."""
+    state, doing = run.state, record.doing
+    earlier = [one for step in state.steps for one in step.calls]
+    for one in _calls_so_far(run):
+        if one.id == record.id:
+            break
+        earlier.append(one)
+    return sum(one.executed and (one.doing.name, one.doing.arguments) == (doing.name, doing.arguments) for one in earlier)
+
+
+def _calls_so_far(run: Run) -> Sequence[CallRecord]:
+    return () if run.state.step is None else run.state.step.calls
+
+
+def _not_offered(run: Run, call: ToolCall, tool: Tool | None) -> ToolError | None:
+    """Why the step under way does not let the model call this tool; None if it does."""
+    prepared = run.state.prepared
+    if prepared is None:
+        return None
+    names = list(run.config.tools if prepared.tools is None else prepared.tools)
+    choice = prepared.tool_choice or run.state.started.tool_choice
+    if choice == "none":
+        return ToolError("Tools are off in this step: answer from what you have.", executed=False)
+    if tool is None or call.name not in names:
+        withheld = call.name in prepared.withheld
+        return ToolError(f"{call.name} is withheld in this step.") if withheld else _unknown_tool(call, names)
+    if choice not in ("auto", "required") and call.name != choice:
+        return ToolError(f"Only {choice} may be called in this step.", executed=False, available_tools=[choice])
+    return None
+
+
+def _unknown_tool(call: ToolCall, names: list[str]) -> ToolError:
+    near = nearest(call.name, names)
+    hints: Json = {"given": call.name, **({"nearest": near} if near else {}), "available_tools": names}
+    return ToolError(f"There is no tool {call.name!r}{did_you_mean(near)}", **hints)
+
+
+def refused(run: Run, record: CallRecord, error: ToolError) -> Event:
+    """The event that answers a call which is not made; one in place of another leaves the result there was."""
+    step = len(run.state.steps)
+    if record.found is not None:
+        return ToolReacted(step, record.id, "keep", reason=f"{record.doing.name}: {error.message}")
+    content = encode_error(error).content
+    return ToolFinished(step, record.id, content, is_error=True, provisional=run.config.on_tool_result is not None)

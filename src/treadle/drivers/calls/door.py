@@ -1,0 +1,216 @@
+"""The door: every tool call goes through it, whoever asked for it: a reply, a reaction, a decision, a person's hand.
+
+    admit    known? offered? valid? allowed by the rules?          admission.py
+    start    journaled before the effect
+    run      a function, or a run below                            execution.py
+    record   journaled as it comes back, whichever comes first
+    react    what the application makes of it                      reaction.py
+
+Calls of one reply that only read, or may be repeated, run together; those that write run one after the other, in call
+order, unless their tool says `parallel=True`; a tool that is `alone` runs with nothing beside it. A function of the
+application's that raises ends the run where it can be taken up again: what is under way comes back first and is
+recorded, and nothing more is started.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import AsyncExitStack
+from typing import Any
+
+from msgspec.structs import replace
+
+from treadle.drivers.calls.admission import Admitted, admit
+from treadle.drivers.calls.execution import executed, lock_of
+from treadle.drivers.calls.reaction import Retry, reacted, reaction_of
+from treadle.drivers.lending import calls_allowed, settle
+from treadle.drivers.run import Run
+from treadle.kernel.errors import PassesThrough
+from treadle.kernel.events import ToolFinished, ToolReacted, ToolStarted
+from treadle.kernel.calls import CallRecord
+from treadle.tools import Tool, ToolOutput
+
+
+async def act(run: Run, records: Sequence[CallRecord]) -> None:
+    """Carries `records`, calls of the step under way, as far as they go.
+
+    Raises:
+        JournalError: the journal failed; whatever was under way was cancelled.
+        Exception: a function of the application's raised it; all that was under way is recorded.
+    """
+    batch = Batch(run)
+    for wave in _waves(run, records):
+        if len(wave) == 1:
+            await batch.one(wave[0])
+        else:
+            await batch.together(wave)
+        if batch.failure is not None:
+            await run.commit()
+            raise batch.failure
+
+
+class Batch:
+    """Calls of one reply on their way through the door; `failure` is what a function of the application's raised."""
+
+    __slots__ = ("_run", "_seen", "failure")
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._seen: dict[str, ToolOutput] = {}
+        self.failure: Exception | None = None
+
+    async def one(self, record: CallRecord) -> None:
+        """A call with nothing beside it."""
+        admitted = await self._admit(record)
+        if admitted is not None:
+            await self._carry(admitted)
+        await self._react(record.id)
+
+    async def together(self, records: Sequence[CallRecord]) -> None:
+        """Calls that run at the same time, and those among them that wait for their turn."""
+        at_once: list[Admitted] = []
+        in_turn: list[CallRecord] = []
+        back: list[CallRecord] = []
+        for record in records:
+            if _takes_turns(self._tool(record)) and record.status != "returned":
+                in_turn.append(record)
+            elif (admitted := await self._admit(record)) is not None:
+                self._run.feed(ToolStarted(len(self._run.state.steps), record.id))
+                at_once.append(admitted)
+            else:
+                back.append(record)
+        await self._run.commit()
+        work: list[Coroutine[Any, Any, None]] = [self._back(one.record.id, one) for one in at_once]
+        work += [self._back(record.id) for record in back]
+        work += [self._turns(lane) for lane in _lanes(in_turn, self._tool)]
+        try:
+            async with asyncio.TaskGroup() as group:
+                for each in work:
+                    group.create_task(each)
+        except BaseExceptionGroup as raised:
+            # Only what nobody may swallow comes this way, and the caller knows no task group.
+            raise raised.exceptions[0] from None
+
+    def _tool(self, record: CallRecord) -> Tool | None:
+        return self._run.config.tools.get(record.doing.name)
+
+    async def _turns(self, records: Sequence[CallRecord]) -> None:
+        for record in records:
+            if self.failure is None:
+                await self.one(record)
+
+    async def _back(self, call_id: str, started: Admitted | None = None) -> None:
+        if started is not None:
+            await self._record(started)
+        await self._react(call_id)
+
+    async def _admit(self, record: CallRecord) -> Admitted | None:
+        """The call, if it may be run; else what became of it is recorded."""
+        if record.status == "returned" or self.failure is not None:
+            return None
+        found = await admit(self._run, record)
+        if isinstance(found, Admitted):
+            return found
+        self._run.feed(found)
+        return None
+
+    async def _carry(self, admitted: Admitted) -> None:
+        """Starts, runs and records one call; what it shares with others it waits for before it starts."""
+        run, resource = self._run, admitted.tool.resource
+        async with AsyncExitStack() as held:
+            if resource is not None:
+                await held.enter_async_context(lock_of(resource))
+            run.feed(ToolStarted(len(run.state.steps), admitted.record.id))
+            await run.commit()
+            await self._record(admitted)
+
+    async def _record(self, admitted: Admitted) -> None:
+        run = self._run
+    XX isinstance(event, ToolFinished) and run.config.on_tool_result is not None:
+            event = replace(event, provisional=True)
+            self._seen[admitted.record.id] = output
+        run.feed(event)
+        settle(run)
+        await run.commit()
+
+    async def _react(self, call_id: str) -> None:
+        """Asks the application about a result that is recorded, and carries out what it says."""
+        run, function = self._run, self._run.config.on_tool_result
+        while (record := _returned(run, call_id)) is not None and self.failure is None:
+            await run.commit()
+            output = self._seen.pop(call_id, None) or _output_of(record)
+            try:
+                reaction = None if function is None else await reaction_of(function, record, output, run.own)
+                event = reacted(len(run.state.steps), record, reaction, run.config.tools, calls_allowed(run))
+            except PassesThrough:
+                raise
+            except Exception as error:
+                self.failure = error
+                return
+            again = isinstance(event, ToolReacted) and event.action == "call"
+            if again and isinstance(reaction, Retry) and reaction.delay > 0:
+                await asyncio.sleep(reaction.delay)
+            run.feed(event)
+            settle(run)
+            await run.commit()
+            if again:
+                await self._again(call_id)
+
+    async def _again(self, call_id: str) -> None:
+        record = _open(self._run, call_id)
+        admitted = None if record is None else await self._admit(record)
+        if admitted is not None:
+            await self._carry(admitted)
+        await self._run.commit()
+
+
+def _open(run: Run, call_id: str) -> CallRecord | None:
+    """The record of a call of the step under way that has no result yet."""
+    step = run.state.step
+    place = None if step is None else step.calls.place(call_id)
+    record = None if step is None or place is None else step.calls[place]
+    return record if record is not None and record.result is None else None
+
+
+def _returned(run: Run, call_id: str) -> CallRecord | None:
+    record = _open(run, call_id)
+    return record if record is not None and record.status == "returned" else None
+
+
+def _output_of(record: CallRecord) -> ToolOutput:
+    """A result as it was recorded, for a process that did not see the tool return it."""
+    found = record.found
+    return ToolOutput("") if found is None else ToolOutput(found.content, found.is_error, record.app)
+
+
+def _takes_turns(tool: Tool | None) -> bool:
+    """Whether calls of `tool` wait: for the writes before them, or for a resource that they share."""
+    return tool is not None and ((tool.effect == "write" and not tool.parallel) or tool.resource is not None)
+
+
+def _lanes(
+    records: Sequence[CallRecord], tool_of: Callable[[CallRecord], Tool | None]
+) -> Iterator[list[CallRecord]]:
+    """What goes one after the other: all that write, and each other call that only waits for its resource."""
+    writes: list[CallRecord] = []
+    for record in records:
+        tool = tool_of(record)
+        if tool is not None and tool.effect == "write" and not tool.parallel:
+            writes.append(record)
+        else:
+            yield [record]
+    if writes:
+        yield writes
+
+
+def _waves(run: Run, records: Sequence[CallRecord]) -> list[list[CallRecord]]:
+    """Which calls run together, in call order: a tool that is `alone` has a wave of its own."""
+    tools, out, after_alone = run.config.tools, list[list[CallRecord]](), True
+    for record in records:
+        tool = tools.get(record.doing.name)
+        alone = tool is not None and tool.alone
+        if alone or after_alone:
+            out.append([record])
+        else:
+            out[-1].append(record)
+        after_alone = alone
+    return out

@@ -1,0 +1,59 @@
+"""Execution: what is done with a call that was admitted and started. There are two ways, and no other: a function is
+called, or a run below this one is driven.
+"""
+
+import asyncio
+from collections import defaultdict
+from weakref import WeakKeyDictionary
+
+from treadle.drivers.below import Below
+from treadle.drivers.calls.admission import Admitted
+from treadle.drivers.calls.subrun import carried
+from treadle.drivers.run import Run, ToolProgress
+from treadle.drivers.think import seconds_left
+from treadle.kernel.events import ResultAwaited, ToolFinished
+from treadle.kernel.calls import CallRecord
+from treadle.tools import ToolContext, ToolOutput
+
+
+async def executed(run: Run, admitted: Admitted) -> tuple[ToolFinished | ResultAwaited, ToolOutput]:
+    """Runs one call: the event that records how it came back, and what it gave.
+
+    Raises:
+        JournalError: a run below could not be recorded.
+        asyncio.CancelledError: this run was cancelled.
+    """
+    record, tool, step = admitted.record, admitted.tool, len(run.state.steps)
+    if isinstance(tool.agent, Below):
+        return await carried(run, tool.agent, record, tool, admitted.arguments)
+    context = context_of(run, record) if tool.injected else None
+    output = await tool.call(
+        admitted.arguments, context, cancelled=run.is_cancelled, errors=run.config.errors
+    )
+    event = ToolFinished(step, record.id, output.content, output.is_error, output.app, raised=output.raised)
+    return event, output
+
+
+def context_of(run: Run, record: CallRecord) -> ToolContext:
+    """What a tool may know about the call that it serves."""
+    left = seconds_left(run)
+    name = record.doing.name
+    return ToolContext(
+        run_id=run.run_id,
+        tool_name=name,
+        call_id=record.id,
+        step=len(run.state.steps),
+        deadline=None if left is None else run.state.now + left,
+        deps=run.deps,
+        progress=lambda update: run.show(ToolProgress(record.id, name, update)),
+        made=record.made,
+        history=lambda: run.state.messages,
+    )
+
+
+_locks: "WeakKeyDictionary[asyncio.AbstractEventLoop, defaultdict[str, asyncio.Lock]]" = WeakKeyDictionary()
+
+
+def lock_of(resource: str) -> asyncio.Lock:
+    """The lock of a named resource, shared by all runs of this event loop."""
+    return _locks.setdefault(asyncio.get_running_loop(), defaultdict(asyncio.Lock))[resource]

@@ -1,0 +1,107 @@
+"""Reactions: what the application makes of each result before the model is shown it.
+
+`on_tool_result(call, result)` may leave a result as it is (return None), replace it, have the call made again, have
+another tool called in its place, or ask the person. The result is in the journal before the function sees it, and what
+it chose is one more event; a call that it asks for comes in by the same door as any other.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from treadle.kernel.errors import Misuse
+from treadle.kernel.events import ResultAwaited, ToolReacted
+from treadle.kernel.messages import ToolCall
+from treadle.kernel.calls import CallRecord
+from treadle.tools import Tool, ToolOutput, ToolResult
+from treadle.tools.output import encode
+
+MOST_REACTIONS = 3
+"""How often one call may be made again, or by another tool, before its last result stands."""
+
+
+class Retry(Struct, frozen=True):
+    """Make the call again after `delay` seconds, with `arguments` in place of the model's if given.
+
+    A `write` that did run is not made again: its result stands.
+    """
+
+    delay: float = 0.0
+    arguments: Mapping[str, Any] | None = None
+
+
+class Alternative(Struct, frozen=True):
+    """Call another of the agent's tools in its place; its result is this call's."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+
+
+class AskUser(Struct, frozen=True):
+    """Pause the run and ask the person; the answer is the call's result. The result there was is shown to them."""
+
+    question: str
+
+
+Reaction = Retry | Alternative | AskUser | ToolOutput | ToolResult | Any
+OnToolResult = Callable[[CallRecord, ToolOutput], Reaction | Awaitable[Reaction]]
+
+
+async def reaction_of(
+    function: OnToolResult, record: CallRecord, output: ToolOutput, own: Callable[..., Awaitable[Any]]
+) -> Reaction:
+    """What `function` makes of the result that was found for `record`."""
+    return await own(function, "on_tool_result", msgspec.structs.replace(record, result=record.found), output)
+
+
+def reacted(
+    step: int, record: CallRecord, reaction: Reaction, tools: Mapping[str, Tool], left: int | None
+) -> ToolReacted | ResultAwaited:
+    """The event that records `reaction`; one that cannot be carried out keeps the result, and says why.
+
+    Args:
+        left: how many more tool calls the limits leave; None if there is no limit.
+
+    Raises:
+        Misuse: the alternative is no tool of the agent's that could be called.
+    """
+    tool = tools.get(record.doing.name)
+    match reaction:
+        case None:
+            return ToolReacted(step, record.id, "keep")
+        case AskUser():
+            return ResultAwaited(step, record.id, wait=True, question=reaction.question)
+        case Retry():
+            if tool is not None and tool.effect == "write" and record.executed:
+                reason = f"{tool.name} is not called again: its effect is 'write', it may run only once"
+                return ToolReacted(step, record.id, "keep", reason=reason)
+            text = record.doing.arguments if reaction.arguments is None else _json(reaction.arguments)
+            return _again(step, record, ToolCall(record.id, record.doing.name, text), left)
+        case Alternative():
+            other = tools.get(reaction.tool)
+            if other is None or other.external:
+                known = [one.name for one in tools.values() if not one.external]
+                raise Misuse(f"on_tool_result calls {reaction.tool!r}, which this agent does not have; it has {known}")
+            return _again(step, record, ToolCall(record.id, reaction.tool, _json(reaction.arguments)), left)
+        case ToolOutput():
+            return ToolReacted(step, record.id, "replace", reaction.content, reaction.is_error, reaction.app)
+        case value:
+            output = encode(value, 50_000 if tool is None else tool.max_output)
+            return ToolReacted(step, record.id, "replace", output.content, output.is_error, output.app)
+
+
+def _again(step: int, record: CallRecord, call: ToolCall, left: int | None) -> ToolReacted:
+    if record.made > MOST_REACTIONS:
+        return ToolReacted(step, record.id, "keep", reason=f"it was called {record.made} times: its last result stands")
+    if left is not None and left < 1:
+        return ToolReacted(step, record.id, "keep", reason="the run's limit of tool calls is reached")
+    return ToolReacted(step, record.id, "call", call=call)
+
+
+_encoder = msgspec.json.Encoder(decimal_format="number")
+
+
+def _json(arguments: Mapping[str, Any]) -> str:
+    return _encoder.encode(dict(arguments)).decode()

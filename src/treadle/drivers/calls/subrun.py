@@ -1,0 +1,143 @@
+"""Sub-runs: an agent as a tool of another, and hand-offs, which pass the conversation on.
+
+A sub-run has a journal of its own beside its parent's, under a name that follows from the call it works for: when the
+parent is taken up again after a crash or a pause, the sub-run is too, and nothing of it is paid for twice. It draws on
+its parent's limits (`lending.py`), its parent's rules hold for it, its events are shown to whoever watches the parent,
+its cancellation follows the parent's, and what it waits for, the parent waits for.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from pydantic_core import to_jsonable_python
+
+from treadle.drivers.approvals import require_rules
+from treadle.drivers.below import Below
+from treadle.drivers.configuration import RunContext, require_price
+from treadle.drivers.lending import give_back, left_of
+from treadle.drivers.run import Run, RunEvent, SubRunEvent
+from treadle.drivers.think import seconds_left
+from treadle.journal import UnknownRun
+from treadle.kernel.errors import Misuse
+from treadle.kernel.events import Event, Parent, ResultAwaited, RunResumed, Spent, ToolFinished
+from treadle.kernel.fold import fold_all
+from treadle.kernel.history import completed
+from treadle.kernel.messages import Message, SystemMessage, UserMessage
+from treadle.kernel.names import escaped
+from treadle.kernel.calls import Awaited, CallRecord
+from treadle.tools import Tool, ToolError, ToolOutput
+from treadle.tools.output import encode, encode_error
+
+
+def run_id_of(parent: Run, record: CallRecord) -> str:
+    """The name of the run that works on a call; the same whenever the call is taken up again."""
+    again = "" if record.made == 1 else f"+{record.made}"
+    return f"{parent.run_id}.{len(parent.state.steps)}.{escaped(record.id)}{again}"
+
+
+async def carried(
+    parent: Run, below: Below, record: CallRecord, tool: Tool, arguments: dict[str, Any]
+) -> tuple[ToolFinished | ResultAwaited, ToolOutput]:
+    """Carries the sub-run of a call to its end or to a pause: what is to be recorded of the call."""
+    try:
+        child = await _child(parent, below, record, arguments)
+    except ToolError as error:
+        output = encode_error(error, tool.max_output)
+        return ToolFinished(len(parent.state.steps), record.id, output.content, True), output
+    if not child.finished:
+        try:
+            await parent.driver.drive(child)
+        finally:
+            give_back(child)
+    return _recorded(len(parent.state.steps), record, tool, child, below.final)
+
+
+async def _child(parent: Run, below: Below, record: CallRecord, arguments: dict[str, Any]) -> Run:
+    events = await recorded_below(parent, record)
+    if events is not None:
+        child = taken_up(parent, below, record, events)
+        if not child.finished and child.state.phase != "new":
+            child.feed(RunResumed())
+        return child
+    config = below.config
+    limits = left_of(parent, seconds_left(parent), config.limits)
+    if limits is None:
+        raise ToolError("the run has no step left that this agent could take; answer from what you have")
+    run_id = run_id_of(parent, record)
+    instructions: Any = config.instructions
+    if callable(instructions):
+        context = RunContext(run_id, config.name, parent.deps)
+        instructions = await parent.own(instructions, f"the instructions of {config.name}", context)
+        if not isinstance(instructions, str):
+            raise Misuse(f"the instructions of {config.name} are a text; it was given {instructions!r}")
+    require_price(config.model, limits)
+    child = _run(parent, below, record, None)
+    system = below.system(instructions, child.config.output)
+    said = _so_far(parent, arguments.get("reason", "")) if below.final else [UserMessage(arguments["task"])]
+    link = Parent(parent.run_id, len(parent.state.steps), record.id)
+    child.start(run_id, [*system, *said], limits, link)
+    return child
+
+
+async def recorded_below(parent: Run, record: CallRecord) -> list[Event] | None:
+    """The events of the run that works on a call; None if it has not begun."""
+    try:
+        return await parent.journal.read(run_id_of(parent, record))
+    except UnknownRun:
+        return None
+
+
+def taken_up(parent: Run, below: Below, record: CallRecord, events: list[Event]) -> Run:
+    """The run that works on a call, from its events.
+
+    Raises:
+        Misuse: it was started under stricter rules than those of the agent.
+    """
+    child = _run(parent, below, record, events)
+    started, config = child.state.started, child.config
+    if not child.finished:
+        require_rules(child.run_id, started.rules, started.hooks, config.rules, config.hooks)
+    return child
+
+
+def _run(parent: Run, below: Below, record: CallRecord, events: list[Event] | None) -> Run:
+    run_id = run_id_of(parent, record)
+
+    def show(event: RunEvent) -> None:
+        parent.show(SubRunEvent(run_id, record.id, below.config.name, event))
+
+    config = replace(below.config, journal=parent.journal, output=below.output_below(parent.config.output))
+    return Run(
+        config,
+        parent.driver,
+        deps=parent.deps,
+        on_event=show,
+        state=None if events is None else fold_all(events),
+        parent=parent,
+    )
+
+
+def _so_far(parent: Run, reason: str) -> list[Message]:
+    """The conversation up to the message that handed it on."""
+    said = [message for message in parent.state.messages if not isinstance(message, SystemMessage)]
+    note: list[Message] = [UserMessage(f"(This conversation was handed on to you: {reason})")] if reason else []
+    return [*completed(said[:-1]), *note]
+
+
+def _recorded(
+    step: int, record: CallRecord, tool: Tool, child: Run, final: bool
+) -> tuple[ToolFinished | ResultAwaited, ToolOutput]:
+    result = child.result
+    if result.stop.reason == "waiting" and result.pending:
+        waits = tuple(Awaited(one.call_id, one.tool, one.arguments_json, one.kind) for one in result.pending)
+        return ResultAwaited(step, record.id, True, result.run_id, waits), ToolOutput("")
+    spent = Spent(len(result.steps) + result.sub_steps, result.usage, result.cost, child.state.tool_calls)
+    if result.finished:
+        value = result.text if result.output is None else to_jsonable_python(result.output)
+        output = encode(value, tool.max_output)
+        app = output.app if result.output is None else to_jsonable_python(result.output)
+        return ToolFinished(step, record.id, output.content, False, app, spent, final), output
+    stop = result.stop
+    why = f"{tool.name} stopped before it was done ({stop.reason}: {stop.detail})"
+    output = encode_error(ToolError(why, found=result.text), tool.max_output)
+    return ToolFinished(step, record.id, output.content, True, output.app, spent), output

@@ -1,0 +1,118 @@
+"""The request of a step: chosen from what the run decided and what `prepare_step` said, and made from what was chosen.
+
+Pure but for the clock: the choice is an event (`StepPrepared`), and the request follows from it and the state alone.
+"""
+
+import time
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from treadle.drivers.budget import capped, remaining
+from treadle.drivers.configuration import Configuration, StepSettings, check_tool_choice, require_price
+from treadle.kernel.decide import PrepareStep
+from treadle.kernel.errors import Misuse
+from treadle.kernel.events import StepPrepared
+from treadle.kernel.history import instructed, rejoined
+from treadle.kernel.messages import Message, ToolSpec, UserMessage
+from treadle.kernel.state import RunState
+from treadle.models.port import Model, ModelRequest
+
+
+def prepared(
+    config: Configuration, state: RunState, model: Model, command: PrepareStep, chosen: StepSettings | None
+) -> StepPrepared:
+    """The event that carries `command` out with what `prepare_step` chose.
+
+    Raises:
+        Misuse: a tool was chosen that the agent does not have.
+    """
+    event = StepPrepared(
+        command.step,
+        command.decision,
+        command.landing,
+        command.note,
+        tool_choice="none" if command.landing is not None else None,
+        stuck=command.stuck,
+        withheld=command.withheld,
+        at=time.time(),
+    )
+    if chosen is not None:
+        event = _with_choice(config, state, event, chosen, model)
+    if command.withheld:
+        event = _without(config, event, command.withheld)
+    limits = state.limits
+    if limits.tokens is not None or limits.usd is not None:
+        require_price(model, limits)
+        event = capped(state, event, model)
+    return event
+
+
+def _with_choice(
+    config: Configuration, state: RunState, event: StepPrepared, chosen: StepSettings, model: Model
+) -> StepPrepared:
+    if isinstance(chosen.tools, str):
+        raise Misuse("StepSettings takes tools as a list of names")
+    tools = None if chosen.tools is None else tuple(chosen.tools)
+    choice = event.tool_choice or chosen.tool_choice
+    for name in tools or ():
+        if name not in config.tools:
+            known = ", ".join(config.tools) or "none"
+            raise Misuse(f"prepare_step offers a tool {name!r}; this agent has {known}")
+    check_tool_choice(choice, config.tools if tools is None else tools, "prepare_step")
+    return replace(
+        event,
+        model=None if chosen.model is None else model.name,
+        instructions=chosen.instructions,
+        tools=tools,
+        tool_choice=choice,
+        settings=chosen.settings,
+        messages=None if chosen.messages is None else tuple(rejoined(chosen.messages, state.messages)),
+    )
+
+
+def _without(config: Configuration, event: StepPrepared, names: Sequence[str]) -> StepPrepared:
+    """`event` with some tools not offered; where none would be left, with all of them turned off."""
+    offered = config.tools if event.tools is None else event.tools
+    left = tuple(name for name in offered if name not in names)
+    choice = event.tool_choice or config.tool_choice
+    if not left:
+        return replace(event, tool_choice="none")
+    return replace(event, tools=left, tool_choice="auto" if choice in names else event.tool_choice)
+
+
+def request_of(config: Configuration, state: RunState) -> ModelRequest:
+    """What the model is to be asked in the step under way.
+
+    Raises:
+        Misuse: no step is prepared.
+    """
+    step = state.prepared
+    if step is None:
+        raise Misuse(f"run {state.run_id} has no step prepared: feed run.prepare(command) first")
+    messages: Sequence[Message] = state.messages if step.messages is None else step.messages
+    if step.messages is not None and step.note:
+        messages = [*messages, UserMessage(step.note)]
+    if config.tell_remaining:
+        messages = [*messages, UserMessage(remaining(state))]
+    if step.instructions is not None:
+        messages = instructed(messages, step.instructions)
+    tools = config.specs if step.tools is None else _offered(config, step.tools)
+    choice = step.tool_choice or state.started.tool_choice
+    if choice == "none" and config.output is not None and config.output.tool is not None:
+        # A closing reply gives its answer by the final tool too; some models refuse to be held to one tool.
+        tools, choice = (config.output.tool,), "auto"
+    return ModelRequest(
+        messages,
+        tools,
+        choice,
+        step.settings or state.started.settings,
+        None if config.output is None else config.output.schema,
+        state.started.run_id,
+        step.step,
+    )
+
+
+def _offered(config: Configuration, names: Sequence[str]) -> tuple[ToolSpec, ...]:
+    final = None if config.output is None else config.output.tool
+    return tuple(spec for spec in config.specs if spec.name in names or spec is final)

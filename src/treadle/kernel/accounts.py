@@ -1,0 +1,130 @@
+"""What a run keeps count of: what it has taken, how large its next request is, and what was done about its progress.
+
+Small values of their own, so that a state is the machine and these three. Money is added in a context of its own: a
+program that rounds its decimals elsewhere changes no bill.
+"""
+
+from decimal import Context, Decimal
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from treadle.kernel.messages import Usage
+
+MONEY: Final = Context(prec=60)
+"""The arithmetic of money: more digits than any sum of prices has."""
+
+FADING = 0.9
+"""What an earlier comparison of tokens still counts when a later one of the same size is made."""
+
+BELIEF = 200
+"""Tokens that count as estimated rightly before anything was reported, so that short messages teach little."""
+
+LEAST_RATIO, MOST_RATIO = 0.2, 5.0
+"""Bounds of what is learnt: beyond them something else than the text was counted."""
+
+
+def added(cost: Decimal | None, more: Decimal | None) -> Decimal | None:
+    """The sum of two costs, exactly; None where neither is known."""
+    if more is None:
+        return cost
+    return more if cost is None else MONEY.add(cost, more)
+
+
+class Accounts(Struct, frozen=True, gc=False):
+    """What a run has taken so far, its sub-runs included.
+
+    Attributes:
+        usage, cost: of all model calls; the cost is None as long as no price is known.
+        tool_calls: tool calls within the limit; `call_counts` by tool name, of the run itself.
+        sub_steps: steps of sub-runs.
+        errors: steps in a row in which everything went wrong.
+    """
+
+    usage: Usage = Usage()
+    cost: Decimal | None = None
+    tool_calls: int = 0
+    call_counts: dict[str, int] = {}
+    sub_steps: int = 0
+    errors: int = 0
+
+    def charged(self, usage: Usage | None, cost: Decimal | None) -> "Accounts":
+        """The accounts with one more model call in them."""
+        if usage is None and cost is None:
+            return self
+        return replace(
+            self, usage=self.usage if usage is None else self.usage + usage, cost=added(self.cost, cost)
+        )
+
+
+class Ratio(Struct, frozen=True, gc=False):
+    """What a model's provider reported, held against what was estimated for the same messages."""
+
+    reported: float = 0.0
+    estimated: float = 0.0
+
+    def learnt(self, reported: int, estimated: int) -> "Ratio":
+        """This ratio and one more comparison; the larger the messages, the more it counts."""
+        return Ratio(self.reported * FADING + reported, self.estimated * FADING + estimated)
+
+    @property
+    def factor(self) -> float:
+        """What an estimate is to be multiplied by; 1 as long as nothing was reported."""
+        ratio = (self.reported + BELIEF) / (self.estimated + BELIEF)
+        return min(max(ratio, LEAST_RATIO), MOST_RATIO)
+
+
+class RequestSize(Struct, frozen=True, gc=False):
+    """What is known of the size of the next request; `treadle.context.tokens` estimates the rest.
+
+    Attributes:
+        tokens: tokens of the history as last reported or estimated, which covers its first `messages` messages.
+        messages: how many messages that is.
+        reported: whether the provider counted them.
+        ratios: what providers reported against what was estimated, by model.
+    """
+
+    tokens: int = 0
+    messages: int = 0
+    reported: bool = False
+    ratios: dict[str, Ratio] = {}
+
+    def after(self, model: str, usage: Usage, estimate: int, in_full: bool, messages: int) -> "RequestSize":
+        """The size after a reply of `model`, `messages` messages being known by then.
+
+        The first request teaches nothing: providers add hundreds of tokens of their own for tools, whatever the text
+        is. Nor does one after a reply with hidden reasoning, which is counted in the reply and not in the request.
+
+        Args:
+            usage: what the reply took.
+            estimate: what was estimated for the messages that nobody had counted before.
+            in_full: whether the request was the history with all tools, so that its size tells that of the next one.
+        """
+        if not (in_full and usage.total_tokens):
+            if not estimate:
+                return self
+            return RequestSize(self.tokens + estimate + usage.output_tokens, messages, False, self.ratios)
+        reported = usage.input_tokens > 0 and not usage.estimated
+        ratios, new = self.ratios, usage.input_tokens - self.tokens
+        if reported and self.reported and estimate and new > 0:
+            ratios = {**ratios, model: ratios.get(model, Ratio()).learnt(new, estimate)}
+        return RequestSize(usage.total_tokens, messages, reported and not usage.reasoning_tokens, ratios)
+
+
+class Progress(Struct, frozen=True, gc=False):
+    """What was done about a run that gets nowhere, and what it polls.
+
+    Attributes:
+        stuck: how far up the ladder the run is: 1 told so, 2 tools withheld; 0 if it gets somewhere.
+        stuck_at: after how many steps it got there.
+        nudges: how often it was told.
+        polled: the last call of a polling tool, with its arguments and result, if the last step ended with one.
+        polled_since: since when the answer has been the same, in Unix seconds.
+    """
+
+    stuck: int = 0
+    stuck_at: int = 0
+    nudges: int = 0
+    polled: tuple[str, str, str] | None = None
+    polled_since: float = 0.0

@@ -1,0 +1,101 @@
+"""The calls of a reply: which may be executed, which have begun already, and how those left open are answered."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from treadle.kernel.calls import NO_CALLS, Calls
+from treadle.kernel.events import ModelReplied
+from treadle.kernel.messages import ToolCall
+from treadle.kernel.state import RunState
+from treadle.kernel.calls import CallRecord, cut_off, EarlyCall, unexecuted
+from treadle.kernel.step import Step
+from treadle.kernel.stop import Stop
+
+UNEXECUTED_FINISH = {
+    "length": "The reply was cut off at its length limit, so this call may be incomplete.",
+    "content_filter": "The provider's content filter ended the reply.",
+    "refusal": "The reply was ended by a refusal.",
+}
+
+
+class Recorded(Struct, frozen=True):
+    """The records of a reply's calls, how many calls count, and whether the limit refused some."""
+
+    calls: Calls = NO_CALLS
+    counted: int = 0
+    refused: bool = False
+
+
+def recorded(state: RunState, step: Step, event: ModelReplied, calls: Sequence[ToolCall]) -> Recorded:
+    """The records of a reply's calls, those that must not be executed already answered.
+
+    A call that began early did run, whatever the whole reply says, and so did one that the whole reply does not have:
+    it counts.
+    """
+    begun = len(state.early)
+    if not calls:
+        return Recorded(counted=begun)
+    early = _matched(state.early, calls) if begun else {}
+    limit = state.limits.tool_calls
+    left = None if limit is None else max(0, limit - state.tool_calls - begun)
+    if event.allowed is not None:
+        left = event.allowed if left is None else min(left, event.allowed)
+    why, limited = f"The run's limit of {limit} tool calls is reached.", True
+    if step.landing is not None:
+        left, why, limited = 0, "Tools are off: the run is at its limit and this was its closing reply.", False
+    elif event.finish in UNEXECUTED_FINISH:
+        left, why, limited = 0, UNEXECUTED_FINISH[event.finish], False
+    new = len(calls) - len(early)
+    if not early and (left is None or left >= new):
+        return Recorded(Calls([CallRecord(call) for call in calls]), begun + new)
+    free = new if left is None else min(left, new)
+    counted, records, refusal = begun + free, [], unexecuted(f"This call was not executed. {why}")
+    for i, call in enumerate(calls):
+        if i in early:
+            records.append(early[i].record(call))
+        elif free:
+            records.append(CallRecord(call))
+            free -= 1
+        else:
+            answered = CallRecord(call).answered(refusal, is_error=True, at=event.at)
+            records.append(replace(answered, status="refused"))
+    return Recorded(Calls(records), counted, limited and counted < begun + new)
+
+
+def _matched(early: Sequence[EarlyCall], calls: Sequence[ToolCall]) -> dict[int, EarlyCall]:
+    """Which of `calls` were started early, by their place: each early call is one of them at most."""
+    left = list(early)
+    found: dict[int, EarlyCall] = {}
+    for i, call in enumerate(calls):
+        for one in left:
+            if (one.call.name, one.call.arguments) == (call.name, call.arguments):
+                found[i] = one
+                left.remove(one)
+                break
+        if not left:
+            break
+    return found
+
+
+def left_open(record: CallRecord, stop: Stop, at: float) -> CallRecord:
+    """`record`, still open when the run stopped, with a result that says so, or with the one that was found."""
+    if record.in_doubt or record.status == "started":
+        return record.answered(cut_off(f" ({stop.reason})"), is_error=True, at=at)
+    if record.found is not None:
+        return record.settled(at)
+    if record.status == "awaited":
+        return record.answered("The run ended with this call.", is_error=False, at=at)
+    why = f"This call was not executed: the run stopped ({stop.reason})."
+    return record.answered(unexecuted(why), is_error=True, at=at)
+
+
+def denied(record: CallRecord, reason: str, at: float) -> CallRecord:
+    """`record` after a person said no to it: what is known of it stays true."""
+    why = f": {reason}" if reason else ""
+    if record.in_doubt:
+        return record.answered(cut_off(why), is_error=True, at=at)
+    if record.found is not None:
+        return record.settled(at)
+    return record.answered(unexecuted(f"This call was not approved{why}."), is_error=True, at=at)
