@@ -1,5 +1,9 @@
-"""Misuse: treadle was called in a way that cannot be right. Raised at once, with how to do it right."""
+"""What treadle itself raises: `Misuse` to whoever called it wrongly, and `PassesThrough` where a run cannot go on."""
 
 
 class Misuse(ValueError):
     """A call or configuration that cannot be right; the message says what would be."""
+
+
+class PassesThrough(Exception):
+    """The run cannot go on in this process, so nobody may swallow this."""

@@ -134,13 +134,17 @@ class AssistantMessage(Struct, frozen=True, gc=False, tag_field="role", tag="ass
 
 @final
 class ToolMessage(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="role", tag="tool"):
-    """The one result of the tool call `call_id`, as the model is shown it."""
+    """The one result of the tool call `call_id`, as the model is shown it.
+
+    `whole` is the result that stood here before a policy put something shorter in its place; models are never sent it.
+    """
 
     role: ClassVar[Literal["tool"]] = "tool"
     call_id: str
     name: str
     content: str | tuple[Content, ...]
     is_error: bool = False
+    whole: str | tuple[Content, ...] | None = None
 
     @property
     def text(self) -> str:
