@@ -4,7 +4,7 @@ from typing import Any
 
 from treadle.kernel.messages import ToolSpec
 from treadle.tools.arguments import Arguments, from_json_schema, from_type
-from treadle.tools.function import check_name
+from treadle.tools.options import check_name
 from treadle.tools.tool import Tool
 
 
