@@ -153,7 +153,7 @@ def _context(run: Run, record: CallRecord) -> ToolContext:
         deadline=None if left is None else run.state.now + left,
         deps=run.deps,
         progress=lambda update: run.show(ToolProgress(record.id, record.name, update)),
-        shelf=run.state.shelf,
+        history=lambda: [replace(one, whole=one.content) for one in run.state.shelf.values()],
     )
 
 
