@@ -7,6 +7,7 @@ import pytest
 from treadle import (
     Agent,
     Conversation,
+    Injected,
     Limits,
     MemoryJournal,
     Misuse,
@@ -131,7 +132,7 @@ def test_dependencies_and_context_are_injected_and_hidden():
     seen = []
 
     @tool
-    def greet(name: str, context: ToolContext, deps: dict) -> str:
+    def greet(name: str, context: ToolContext, deps: Injected[dict]) -> str:
         """Greet."""
         seen.append((context.run_id, context.step, context.call_id, deps["greeting"], context.deps is deps))
         return f"{deps['greeting']} {name}"

@@ -36,6 +36,7 @@ from treadle.models.price import Price
 from treadle.result import Pending, RunResult, RunStopped
 from treadle.tools import (
     BadTool,
+    Injected,
     Skill,
     SkillRegistry,
     Tool,
@@ -44,18 +45,19 @@ from treadle.tools import (
     ToolResult,
     external_tool,
     load_tools,
+    says_error,
     tool,
 )
 
 __all__ = [
     "Agent", "Alternative", "ApprovalRule", "AskUser", "BadTool", "CallModel", "CallRecord", "ClearToolResults",
     "Command", "Condition", "ContextPolicy", "Conversation", "Decision", "Event", "File", "Finish", "IllegalEvent",
-    "Image", "Journal", "KeepFirstAndRecent", "Limits", "LiveRun", "MemoryJournal", "Message", "Misuse",
+    "Image", "Injected", "Journal", "KeepFirstAndRecent", "Limits", "LiveRun", "MemoryJournal", "Message", "Misuse",
     "ModelSettings", "Nudge", "PartialArguments", "Pause", "Pending", "PrepareStep", "Price", "Retries", "Retry",
     "Run", "RunContext", "RunResult", "RunState", "RunStopped", "RunTools", "ShortenResult", "Skill", "SkillRegistry",
     "SqliteJournal", "Step", "StepContext", "StepSettings", "Stop", "SubRunEvent", "Summarise", "Text", "Tool",
     "ToolContext", "ToolError", "ToolProgress", "ToolResult", "Usage", "allow", "ask_before", "condition",
     "consecutive_errors", "cost_over", "decide", "deny", "elapsed_over", "external_tool", "fold", "handoff",
-    "has_tool_call", "load_tools", "no_progress", "step_count", "text_contains", "tokens_over", "tool",
+    "has_tool_call", "load_tools", "no_progress", "says_error", "step_count", "text_contains", "tokens_over", "tool",
     "tool_call_count",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from treadle.tools import ToolContext, ToolError, ToolOutput, ToolResult, encode, tool
+from treadle.tools import Injected, ToolContext, ToolError, ToolOutput, ToolResult, encode, tool
 
 pytestmark = pytest.mark.anyio
 WHO: contextvars.ContextVar[str] = contextvars.ContextVar("WHO", default="nobody")
@@ -59,7 +59,11 @@ async def test_context_variables_reach_the_thread() -> None:
     WHO.reset(token)
 
 
-@pytest.mark.parametrize("sync", [True, False])
+class Stop(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("where", ["thread", "loop", "async"])
 @pytest.mark.parametrize(
     ("error", "message"),
     [
@@ -70,16 +74,21 @@ async def test_context_variables_reach_the_thread() -> None:
         (ExceptionGroup("many", [ValueError("a")]), "ValueError: a"),
         (RecursionError("deep"), "RecursionError: deep"),
         (asyncio.CancelledError("inner"), "cancelled itself"),
+        (SystemExit(3), "SystemExit: 3"),
+        (KeyboardInterrupt(), "KeyboardInterrupt"),
+        (GeneratorExit(), "GeneratorExit"),
+        (Stop("now"), "Stop: now"),
     ],
 )
-async def test_what_a_tool_raises_is_its_result(sync: bool, error: BaseException, message: str) -> None:
+async def test_what_a_tool_raises_is_its_result(where: str, error: BaseException, message: str) -> None:
     def fail() -> None:
         raise error
 
     async def fail_async() -> None:
         raise error
 
-    output = await tool(fail if sync else fail_async).call({})
+    made = tool(fail_async) if where == "async" else tool(fail, thread=where == "thread")
+    output = await made.call({})
     assert message in told(output)["message"]
     assert "Traceback" not in str(output.content)
 
@@ -91,22 +100,6 @@ async def test_a_tool_error_keeps_its_hints() -> None:
 
     message = told(await find.call({"source": "x"}))
     assert (message["message"], message["available"], message["nearest"]) == ("there is no source 'x'", ["a", "b"], "a")
-
-
-class Stop(BaseException):
-    pass
-
-
-@pytest.mark.parametrize("sync", [True, False])
-async def test_what_is_no_exception_passes(sync: bool) -> None:
-    def leave() -> None:
-        raise Stop
-
-    async def leave_async() -> None:
-        raise Stop
-
-    with pytest.raises(Stop):
-        await tool(leave if sync else leave_async).call({})
 
 
 async def test_a_timeout_ends_the_task() -> None:
@@ -213,7 +206,7 @@ async def test_retries_until_it_works() -> None:
         return "done"
 
     output = await shaky.call({}, ToolContext(run_id="r", call_id="c", step=2))
-    assert output == ToolOutput("done")
+    assert output == ToolOutput("done", value="done")
     assert attempts == [(1, "r-2-c"), (2, "r-2-c"), (3, "r-2-c")]
 
 
@@ -252,8 +245,8 @@ async def test_a_timeout_may_be_tried_again() -> None:
 
 async def test_context_and_dependencies_are_injected() -> None:
     @tool
-    async def look(a: int, where: ToolContext, deps: dict[str, int]) -> list[Any]:
-        return [a, where.run_id, where.tool_name, where.call_id, where.step, where.deadline, deps]
+    async def look(a: int, where: ToolContext, stock: Injected[dict[str, int]]) -> list[Any]:
+        return [a, where.run_id, where.tool_name, where.call_id, where.step, where.deadline, stock]
 
     context = ToolContext("r", "look", "c", 4, 99.5, {"x": 1})
     assert (await look.call({"a": 1}, context)).content == '[1,"r","look","c",4,99.5,{"x":1}]'
@@ -309,7 +302,7 @@ async def test_max_output_and_tool_result() -> None:
     assert output.content.startswith("aaa")
     assert output.content.endswith("z")
     assert output.app == [1]
-    assert output == encode(ToolResult("a" * 500 + "z", [1]), 100)
+    assert output == encode(output.value, 100)
 
 
 async def test_arguments_are_not_changed_by_the_call() -> None:

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from treadle.tools import BadTool, Tool, ToolContext, ToolResult, tool
+from treadle.tools import BadTool, Injected, Tool, ToolContext, ToolResult, tool
 
 
 class Colour(enum.Enum):
@@ -180,18 +180,43 @@ def test_default_without_json_form_is_not_shown() -> None:
 
 def test_injected_parameters_are_hidden() -> None:
     @tool
-    def one(a: int, where: ToolContext, deps: dict[str, int]) -> None: ...
+    def one(a: int, where: ToolContext, stock: Injected[dict[str, int]]) -> None: ...
 
     @tool
-    def two(a: int, where: ToolContext | None = None) -> None: ...
+    def two(a: int, where: ToolContext | None = None, shop: Injected[Shop] | None = None) -> None: ...
 
     @tool
-    def three(a: int, context) -> None: ...  # type: ignore[no-untyped-def]
+    def three(a: int, where: ToolContext[Shop]) -> None: ...
 
+    assert [list(properties(each)) for each in (one, two, three)] == [["a"], ["a"], ["a"]]
+    assert [each.deps_types for each in (one, two, three)] == [(), (Shop,), (Shop,)]
+
+
+def test_what_is_injected_is_said_by_type_and_never_by_name() -> None:
     @tool
-    def four(a: int, context: str) -> None: ...
+    def take(context: str, deps: list[int]) -> None: ...
 
-    assert [list(properties(each)) for each in (one, two, three, four)] == [["a"], ["a"], ["a"], ["a", "context"]]
+    assert list(properties(take)) == ["context", "deps"]
+    assert take.filled == (("context", str), ("deps", list[int]))
+
+
+def named_context(a: int, context) -> None: ...  # type: ignore[no-untyped-def]
+
+
+def named_deps(a: int, deps=None) -> None: ...  # type: ignore[no-untyped-def]
+
+
+@pytest.mark.parametrize(
+    ("function", "advice"), [(named_context, "context: ToolContext"), (named_deps, r"deps: Injected\[Shop\]")]
+)
+def test_a_name_that_was_once_injected_must_have_a_type(function: Any, advice: str) -> None:
+    with pytest.raises(BadTool, match=advice):
+        tool(function)
+    with pytest.raises(BadTool, match=advice):
+        Tool.from_schema("take", "", {"type": "object", "properties": {"a": {}}, "required": ["a"]}, function)
+    name = function.__name__.removeprefix("named_")
+    described = {"type": "object", "properties": {"a": {}, name: {}}, "required": ["a", name]}
+    assert Tool.from_schema("take", "", described, function).injected == ()
 
 
 class Shop:
@@ -310,6 +335,9 @@ def test_refusal_names_file_and_line() -> None:
         ({"timeout": "1"}, "seconds above 0"),
         ({"max_output": 10}, "from 100"),
         ({"alone": "yes"}, "True or False"),
+        ({"parallel": 1}, "True or False"),
+        ({"thread": None}, "True or False"),
+        ({"errors": "yes"}, "says_error"),
         ({"resource": ""}, "resource"),
         ({"needs_approval": "yes"}, "needs_approval"),
         ({"name": "a b"}, "letters, digits"),
@@ -361,7 +389,7 @@ class TestFromSchema:
         assert made.validate('{"amount": "1.10", "colour": "red"}') == {"amount": Decimal("1.10"), "colour": Colour.RED}
 
     def test_from_json_schema_untyped_function_and_defaults_of_the_schema(self) -> None:
-        def take(a, context):  # type: ignore[no-untyped-def]
+        def take(a, where: ToolContext):  # type: ignore[no-untyped-def]
             return a
 
         schema = {"type": "object", "properties": {"a": {"type": "array", "default": [1]}}}

@@ -124,7 +124,7 @@ def require_dependencies_injected(tools: Iterable[Tool]) -> None:
     tools = list(tools)
     kinds = {one for tool in tools for one in tool.deps_types}
     for tool in tools:
-        for name, annotation in tool.filled_in:
+        for name, annotation in tool.filled:
             if annotation in kinds:
                 what = getattr(annotation, "__name__", annotation)
                 raise Misuse(

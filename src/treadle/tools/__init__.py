@@ -1,22 +1,25 @@
 """Tools: what a model can ask for, the skills that bundle them, and how they are made of functions.
 
-May use `treadle.kernel` and nothing else of treadle. Pydantic, `jsonschema-rs` and anyio are imported when a tool needs
-them.
+May use `treadle.kernel` and nothing else of treadle. Pydantic and `jsonschema-rs` are imported when a tool needs them.
 """
 
-from treadle.tools.context import ToolContext
+from treadle.tools.context import Injected, ToolContext
 from treadle.tools.errors import BadTool, InvalidArguments, ToolError, did_you_mean, nearest
 from treadle.tools.external import external_tool
-from treadle.tools.function import ToolOptions, tool
+from treadle.tools.failure import SaysError, says_error
+from treadle.tools.function import tool
 from treadle.tools.load import load_tools
+from treadle.tools.options import Effect, ToolOptions
 from treadle.tools.output import ToolOutput, ToolResult, encode, encode_error
 from treadle.tools.skills import Skill, SkillRegistry
-from treadle.tools.tool import Effect, Tool
+from treadle.tools.tool import Tool
 
 __all__ = [
     "BadTool",
     "Effect",
+    "Injected",
     "InvalidArguments",
+    "SaysError",
     "Skill",
     "SkillRegistry",
     "Tool",
@@ -31,5 +34,6 @@ __all__ = [
     "external_tool",
     "load_tools",
     "nearest",
+    "says_error",
     "tool",
 ]

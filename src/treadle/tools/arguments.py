@@ -5,6 +5,7 @@ Schemas come from types (Pydantic makes both schema and validator) or from a JSO
 is made, not before. Neighbours: `signature.py` reads the function, `explain.py` words the errors.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Annotated, Any, Literal, NotRequired, Required, cast
@@ -13,8 +14,10 @@ from jiter import from_json
 from msgspec import Struct
 from pydantic_core import ValidationError
 
+from treadle.kernel.errors import PassesThrough
 from treadle.kernel.messages import Json
 from treadle.tools.errors import BadTool, InvalidArguments, describe_exception
+from treadle.tools.exact import exact, takes_decimal
 from treadle.tools.explain import Fault, example, explain, pydantic_faults, schema_faults
 from treadle.tools.signature import MISSING, Parameter
 
@@ -30,6 +33,7 @@ class Arguments(Struct, frozen=True, eq=False):
         closed: the keys that are allowed, where the validators would let others pass.
         defaults: values for absent keys, from a schema written by hand.
         shape: makes keyword arguments of the validated value; None if it is them already.
+        decimals: Pydantic's core schema, if a `Decimal` belongs somewhere in it.
     """
 
     tool: str
@@ -39,6 +43,7 @@ class Arguments(Struct, frozen=True, eq=False):
     closed: frozenset[str] | None = None
     defaults: Json = {}
     shape: Callable[[Any], dict[str, Any]] | None = None
+    decimals: Any = None
 
     def parse(self, text: str) -> dict[str, Any]:
         """The keyword arguments in the JSON text that the model wrote; empty text means none.
@@ -48,9 +53,9 @@ class Arguments(Struct, frozen=True, eq=False):
         """
         try:
             return self._parse(text.strip() or "{}")
-        except InvalidArguments:
+        except (InvalidArguments, PassesThrough):
             raise
-        except Exception as error:  # a validator of the user's may raise anything
+        except BaseException as error:  # a validator of the user's may raise anything
             raise InvalidArguments(
                 f"{self.tool}: the arguments could not be checked: {describe_exception(error)[:500]}"
             ) from error
@@ -61,6 +66,8 @@ class Arguments(Struct, frozen=True, eq=False):
             raise self._explained(data, text)
         if self.checker is not None and not self.checker.is_valid(data):
             raise self._explained(data, text)
+        if self.decimals is not None and (found := exact(self.decimals, text)) is not None:
+            data, text = found, json.dumps(found)
         for name, default in self.defaults.items():
             if name not in data:
                 data[name] = deepcopy(default)
@@ -71,7 +78,7 @@ class Arguments(Struct, frozen=True, eq=False):
                     self.validator.validate_json(text) if self.checker is None else self.validator.validate_python(data)
                 )
             except ValidationError:
-                raise self._explained(data, text) from None
+                raise self._explained(data, text, fits_schema=True) from None
         return value if self.shape is None else self.shape(value)
 
     def _decode(self, text: str) -> dict[str, Any]:
@@ -104,12 +111,12 @@ class Arguments(Struct, frozen=True, eq=False):
             expected=right,
         )
 
-    def _explained(self, data: dict[str, Any], text: str) -> InvalidArguments:
+    def _explained(self, data: dict[str, Any], text: str, fits_schema: bool = False) -> InvalidArguments:
         """Looks for everything that is wrong, as a model does better with all of it at once."""
         faults: list[Fault] = []
         if self.closed is not None:
             faults += [Fault((key,), "unknown") for key in data if key not in self.closed]
-        if self.checker is not None:
+        if self.checker is not None and not fits_schema:
             faults += schema_faults(list(self.checker.iter_errors(data)))
         if self.validator is not None and (self.checker is None or not faults):
             try:
@@ -122,7 +129,9 @@ class Arguments(Struct, frozen=True, eq=False):
 def from_parameters(tool: str, parameters: Sequence[Parameter], where: str) -> Arguments:
     """The arguments that a function's typed parameters describe."""
     adapter = _adapter(tool, parameters, where, extra="forbid")
-    return Arguments(tool, _schema_of(adapter, f"{tool} ({where})"), adapter.validator)
+    return Arguments(
+        tool, _schema_of(adapter, f"{tool} ({where})"), adapter.validator, decimals=_with_decimals(adapter)
+    )
 
 
 def from_json_schema(
@@ -169,6 +178,7 @@ def from_json_schema(
         checker,
         closed=None if is_open else _closed(schema, names),
         defaults=defaults,
+        decimals=_with_decimals(adapter) if adapter is not None else None,
     )
 
 
@@ -203,7 +213,7 @@ def from_type(tool: str, kind: Any) -> Arguments:
     def dump(value: Any) -> dict[str, Any]:
         return cast(dict[str, Any], adapter.dump_python(value, mode="json", by_alias=True))
 
-    return Arguments(tool, schema, adapter.validator, closed=closed, shape=dump)
+    return Arguments(tool, schema, adapter.validator, closed=closed, shape=dump, decimals=_with_decimals(adapter))
 
 
 def schema_of_result(annotation: Any) -> Json | None:
@@ -251,6 +261,10 @@ def _made(kind: Any, label: str) -> Any:
         return TypeAdapter(kind)
     except (PydanticUserError, TypeError, ValueError, NameError) as error:
         raise BadTool(f"{label}: a type cannot be filled from JSON: {str(error).splitlines()[0]}") from error
+
+
+def _with_decimals(adapter: Any) -> Any:
+    return adapter.core_schema if takes_decimal(adapter.core_schema) else None
 
 
 def _schema_of(adapter: Any, label: str) -> Json:

@@ -1,16 +1,30 @@
-"""What a tool may know about the call that it is serving.
+"""What a tool may know about the call that it is serving, and how a parameter asks for it.
 
-The driver makes a `ToolContext` for each call; a tool that has a parameter for it gets it, and the model never sees
-that parameter. Neighbours: `tool.py` hands it over, `function.py` finds the parameter.
+The driver makes a `ToolContext` for each call; a tool that has a parameter for it, or for the dependencies alone
+(`Injected`), gets it, and the model never sees that parameter. Neighbours: `signature.py` finds the parameter,
+`tool.py` fills it.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Generic
 
 from msgspec import Struct
+from typing_extensions import TypeVar
 
-from treadle.kernel.messages import Json, ToolMessage
+from treadle.kernel.messages import Json, Message
+from treadle.kernel.names import escaped
+
+Deps = TypeVar("Deps", covariant=True, default=Any)
+_T = TypeVar("_T")
+
+
+class FromRun:
+    """The mark in `Injected`: such a parameter is given the run's dependencies."""
+
+
+Injected = Annotated[_T, FromRun]
+"""`shop: Injected[Shop]` is given what the run was given as `deps=`: checkers see a `Shop`, the model nothing."""
 
 
 class Cancellation:
@@ -26,8 +40,15 @@ def _unheard(_: str | Json) -> None:
     return None
 
 
-class ToolContext(Struct, frozen=True):
-    """The call that a tool is serving.
+def _nothing_said() -> Sequence[Message]:
+    return ()
+
+
+_NO_DEPS: Any = None
+
+
+class ToolContext(Struct, Generic[Deps], frozen=True):
+    """The call that a tool is serving; `ToolContext[Shop]` says of what type the dependencies are.
 
     Attributes:
         run_id: the run; empty outside a run.
@@ -39,7 +60,8 @@ class ToolContext(Struct, frozen=True):
         progress: takes what `report` is told.
         attempt: 1 for the first try, 2 for the first retry, and so on.
         cancellation: the flag behind `check_cancelled`.
-        shelf: the results that a context policy shortened or cleared, whole, by the name that the model was given.
+        history: gives the run's messages so far; none outside a run.
+        made: 1 for the call itself, 2 for the first that a reaction made in its place, and so on.
     """
 
     run_id: str = ""
@@ -47,16 +69,18 @@ class ToolContext(Struct, frozen=True):
     call_id: str = ""
     step: int = 0
     deadline: float | None = None
-    deps: Any = None
+    deps: Deps = _NO_DEPS
     progress: Callable[[str | Json], None] = _unheard
     attempt: int = 1
     cancellation: Cancellation | None = None
-    shelf: Mapping[str, ToolMessage] = {}
+    history: Callable[[], Sequence[Message]] = _nothing_said
+    made: int = 1
 
     @property
     def idempotency_key(self) -> str:
         """A name for this call that is the same at every retry and after a crash; send it to services that take one."""
-        return f"{self.run_id}-{self.step}-{self.call_id}"
+        again = "" if self.made == 1 else f"+{self.made}"
+        return f"{self.run_id}-{self.step}-{escaped(self.call_id)}{again}"
 
     def report(self, progress: str | Json) -> None:
         """Tells whoever watches the run how far the tool has come. May be called from a worker thread."""

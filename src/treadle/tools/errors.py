@@ -5,8 +5,11 @@ text {"error": true, "message": ..., ...hints} with hints that a program can rea
 schema.
 """
 
+import os
 from collections.abc import Iterable
 from typing import Any
+
+from treadle.kernel.errors import PassesThrough
 
 
 class BadTool(TypeError):
@@ -20,6 +23,8 @@ class ToolError(Exception):
         message: one sentence for the model.
         hints: JSON-able facts beside it, under these names where they fit: `argument` (which one), `given`, `available`
             (the valid values), `nearest` (the valid value most like the given one; None leaves it out).
+
+    Lone surrogates in either are shown as `?`, as they have no UTF-8 form.
 
     Attributes:
         message: the sentence.
@@ -71,9 +76,29 @@ def describe_exception(error: BaseException) -> str:
     """An exception as one line for a model: type and message, and those inside a group; never a traceback."""
     try:
         text = str(error)
-    except Exception:
+    except BaseException:  # whatever it is, it must not hide what is described
         text = "(its message could not be shown)"
     line = f"{type(error).__name__}: {text}" if text else type(error).__name__
     if isinstance(error, BaseExceptionGroup):
         line += ": " + "; ".join(describe_exception(inner) for inner in error.exceptions[:5])
     return line
+
+
+def place_of_exception(error: BaseException) -> str:
+    """An exception's type and last frame, such as "ValueError at shop.py:12 in pay"."""
+    name, trace = type(error).__name__, error.__traceback__
+    if trace is None:
+        return name
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    code = trace.tb_frame.f_code
+    return f"{name} at {os.path.basename(code.co_filename)}:{trace.tb_lineno} in {code.co_name}"
+
+
+def passing(error: BaseException) -> PassesThrough | None:
+    """The exception that nobody may swallow, if `error` is one or is a group that holds one."""
+    if isinstance(error, PassesThrough):
+        return error
+    if isinstance(error, BaseExceptionGroup):
+        return next((found for inner in error.exceptions if (found := passing(inner)) is not None), None)
+    return None

@@ -4,7 +4,7 @@ from typing import Any
 
 from treadle.kernel.messages import ToolSpec
 from treadle.tools.arguments import Arguments, from_json_schema, from_type
-from treadle.tools.function import check_name
+from treadle.tools.options import check_name
 from treadle.tools.tool import Tool
 
 
@@ -27,3 +27,15 @@ def external_tool(name: str, description: str, input: Any = None, wait: bool = F
     arguments: Arguments
     arguments = from_json_schema(name, input, None, "") if isinstance(input, dict) else from_type(name, input)
     return Tool(spec=ToolSpec(name, description, arguments.schema), arguments=arguments, external=True, wait=wait)
+
+
+def agent_tool(name: str, description: str, input: Json, agent: object, **options: Unpack[ToolOptions]) -> Tool:
+    """A tool whose calls an agent works on; `input` is the JSON Schema of its arguments.
+
+    Raises:
+        BadTool: the name cannot be used.
+    """
+    check_name(name, "as_tool")
+    arguments = from_json_schema(name, input, None, "")
+    spec = ToolSpec(name, description, arguments.schema)
+    return Tool(spec=spec, arguments=arguments, agent=agent, **{"effect": "idempotent", "timeout": None, **options})

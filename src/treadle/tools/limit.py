@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Coroutine, Generator
 from typing import Any
 
+from treadle.tools.errors import passing
+
 
 async def within(seconds: float, coroutine: Coroutine[Any, Any, Any]) -> Any:
     """The coroutine's value, if it comes within `seconds`.
@@ -22,8 +24,10 @@ async def within(seconds: float, coroutine: Coroutine[Any, Any, Any]) -> Any:
     try:
         async with limit:
             return await _Rest(coroutine, waits_for)
-    except Exception as error:
-        if limit.expired():
+    except (asyncio.CancelledError, GeneratorExit):
+        raise
+    except BaseException as error:
+        if limit.expired() and passing(error) is None:
             raise TimedOut from error
         raise
 

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from treadle.tools.errors import BadTool, describe_exception, did_you_mean, nearest
-from treadle.tools.function import ToolOptions, from_schema
+from treadle.tools.options import ToolOptions
 from treadle.tools.tool import Tool
 
 _INPUT = ("input_schema", "parameters", "inputSchema")
@@ -83,7 +83,7 @@ def _tool(item: Any, module: Any, place: str) -> Tool:
     schema, output_schema = _first(item, _INPUT, place), _first(item, _OUTPUT, place)
     options = {key: item[key] for key in ToolOptions.__annotations__ if key in item}
     try:
-        return from_schema(
+        return Tool.from_schema(
             name,
             description,
             {"type": "object", "properties": {}} if schema is None else schema,

@@ -3,20 +3,26 @@
 A tool returns anything that has a JSON form, text, images and files, or a `ToolResult`; `encode` makes a `ToolOutput`
 of it, no longer than the tool's `max_output`, and `encode_error` does the same for what went wrong. Text stays as it
 is; everything else becomes JSON text (None is `null`; NaN and infinities become the strings "NaN", "Infinity",
-"-Infinity", as JSON has none).
+"-Infinity", as JSON has none; a `Decimal` becomes text with all its digits). Lone surrogates, such as those in the
+names of files, have no UTF-8 form and would break the journal and the request to the provider: wherever text comes out
+of a tool they become `?`.
 """
 
+import dataclasses
 from collections.abc import Collection, Iterator, Mapping
+from pathlib import PurePath
 from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 from pydantic_core import to_json, to_jsonable_python
 
 from treadle.kernel.messages import Content, File, Image, Text
-from treadle.tools.errors import ToolError, describe_exception
+from treadle.tools.errors import ToolError, describe_exception, passing, place_of_exception
 
 _PARTS = (Text, Image, File)
+_TEXTS = ("url", "media_type", "name")
 _PLAIN = frozenset({int, float, bool, type(None), dict, list, tuple})
 _ADVICE = (
     "the tool ran; only its result could not be shown. A tool returns text, numbers, lists, dicts, dataclasses, "
@@ -45,46 +51,62 @@ class ToolResult:
 
 
 class ToolOutput(Struct, frozen=True):
-    """The outcome of a tool call, ready to be journaled.
+    """The outcome of a tool call, ready to be journaled but for `value`.
 
     Attributes:
         content: what the model is shown.
         is_error: whether the call failed.
         app: what the application gets, made of JSON's own types.
+        raised: the type and last frame of what the function raised, such as "ValueError at shop.py:12 in pay"; empty if
+            it raised nothing, or a `ToolError`.
+        value: what the function returned, for the application's own code in this process.
     """
 
     content: str | tuple[Content, ...]
     is_error: bool = False
     app: Any = None
+    raised: str = ""
+    value: Any = None
 
 
-def encode(value: Any, max_output: int) -> ToolOutput:
-    """What a tool returned, as its output; an error output that names the type if it has no JSON form."""
+def encode(value: Any, max_output: int, failed: bool = False) -> ToolOutput:
+    """What a tool returned, as its output; an error output that names the type if it has no JSON form.
+
+    Args:
+        value: what the function returned.
+        max_output: the most characters of text that the model is shown.
+        failed: whether the value is known to say that the call failed; it is shown as it is all the same.
+    """
     try:
         if isinstance(value, ToolResult):
             app = None if value.for_app is None else _jsonable(value.for_app)
             shown = _error_form(value.for_model) if value.is_error else value.for_model
-            return ToolOutput(_content(shown, max_output), value.is_error, app)
-        return ToolOutput(_content(value, max_output))
-    except Exception as error:
+            return ToolOutput(_content(shown, max_output), value.is_error or failed, app, "", value)
+        return ToolOutput(_content(value, max_output), failed, None, "", value)
+    except BaseException as error:
+        if passing(error) is not None:
+            raise
         named = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
         fault = describe_exception(error).split(": ", 1)[-1]
-        return encode_error(ToolError(f"the result of type {named} is not JSON ({fault[:300]}); {_ADVICE}"), max_output)
+        told = ToolError(f"the result of type {named} is not JSON ({fault[:300]}); {_ADVICE}")
+        return replace(encode_error(told, max_output), value=value)
 
 
 def encode_error(error: BaseException, max_output: int = 50_000) -> ToolOutput:
     """What went wrong, as {"error": true, "message": ...} with the hints of a `ToolError`; no traceback."""
+    raised = ""
     if isinstance(error, ToolError):
         shown = {"error": True, "message": error.message, **error.hints} | {"error": True, "message": error.message}
     else:
         shown = {"error": True, "message": describe_exception(error)}
+        raised = _clean(place_of_exception(error))
     try:
         text = _json(shown, lenient=True)
     except Exception:
-        text = _json({"error": True, "message": str(shown["message"])})
+        text = _json({"error": True, "message": _clean(str(shown["message"]))})
     if len(text) > max_output:
         text = _json({"error": True, "message": cut(_clean(str(shown["message"])), max(max_output // 2 - 40, 0))})
-    return ToolOutput(cut(text, max_output), is_error=True)
+    return ToolOutput(cut(text, max_output), is_error=True, raised=raised)
 
 
 def cut(text: str, limit: int) -> str:
@@ -117,7 +139,7 @@ def _parts(values: list[Any] | tuple[Any, ...], max_output: int) -> tuple[Conten
     left = max_output
     for value in values:
         if isinstance(value, Image | File):
-            parts.append(value)
+            parts.append(_attached(value))
             continue
         text = value.text if isinstance(value, Text) else value if isinstance(value, str) else _json(value)
         text = cut(_clean(text), left)
@@ -125,6 +147,12 @@ def _parts(values: list[Any] | tuple[Any, ...], max_output: int) -> tuple[Conten
         if text:
             parts.append(Text(text))
     return tuple(parts)
+
+
+def _attached(part: Image | File) -> Image | File:
+    texts = [(field, text) for field in _TEXTS if isinstance(text := getattr(part, field, None), str)]
+    changed = {field: _clean(text) for field, text in texts if not text.isascii()}
+    return replace(part, **changed) if changed else part
 
 
 def _json(value: Any, lenient: bool = False) -> str:
@@ -136,12 +164,15 @@ def _json(value: Any, lenient: bool = False) -> str:
     except ValueError as error:
         if "surrogates not allowed" not in str(error):
             raise
-        cleaned = _jsonable(_clean_deep(value))
-        return to_json(cleaned, inf_nan_mode="strings", fallback=fallback).decode()
+        return to_json(_clean_deep(value), inf_nan_mode="strings", fallback=fallback).decode()
 
 
 def _jsonable(value: Any) -> Any:
-    return _clean_deep(to_jsonable_python(value, inf_nan_mode="strings", fallback=_known))
+    try:
+        made = to_jsonable_python(value, inf_nan_mode="strings", fallback=_known)
+    except UnicodeEncodeError:  # a key of a dict
+        made = to_jsonable_python(_clean_deep(value), inf_nan_mode="strings", fallback=_known)
+    return _clean_deep(made)
 
 
 def _known(value: Any) -> Any:
@@ -164,20 +195,35 @@ def _lenient(value: Any) -> Any:
 
 
 def _clean(text: str) -> str:
-    """Lone surrogates have no UTF-8 form and would break the journal and the request to the provider."""
     if text.isascii():
         return text
     return text.encode("utf-8", "replace").decode()
 
 
 def _clean_deep(value: Any) -> Any:
-    if isinstance(value, str):
-        return _clean(value)
-    if isinstance(value, list | tuple):
-        return [_clean_deep(item) for item in value]
-    if isinstance(value, dict):
-        return {_clean(key) if isinstance(key, str) else key: _clean_deep(item) for key, item in value.items()}
-    return value
+    """`value` without lone surrogates, and without the types that may hide some."""
+    match value:
+        case str():
+            return _clean(str.__str__(value))
+        case list() | tuple() | set() | frozenset():
+            return [_clean_deep(item) for item in value]
+        case Mapping():
+            return {
+                _clean_deep(key) if isinstance(key, str | PurePath) else key: _clean_deep(item)
+                for key, item in value.items()
+            }
+        case PurePath():
+            return _clean(str(value))
+        case BaseException() | type():
+            return value
+        case Struct():
+            return _clean_deep(msgspec.structs.asdict(value))
+        case _ if dataclasses.is_dataclass(value):
+            return {field.name: _clean_deep(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        case _ if hasattr(value, "__pydantic_serializer__"):
+            return _clean_deep(value.__pydantic_serializer__.to_python(value, warnings=False))
+        case _:
+            return value
 
 
 def _error_form(value: Any) -> Any:

@@ -1,6 +1,7 @@
 """read_result: the tool with which a model reads what a context policy cleared or shortened."""
 
-from treadle.context.stubs import READ_RESULT
+from treadle.context.stubs import READ_RESULT, reference
+from treadle.kernel.messages import ToolMessage, text_of
 from treadle.tools.context import ToolContext
 from treadle.tools.errors import ToolError
 from treadle.tools.function import tool
@@ -17,19 +18,7 @@ async def read_result(call_id: str, offset: int = 0, *, context: ToolContext) ->
         call_id: The id that stands where the result was.
         offset: The character to begin with, from 0.
     """
-    shelf = context.shelf
-    found = shelf.get(call_id)
-    if found is None:
-        named = [one for one in shelf.values() if one.call_id == call_id]
-        if not named:
-            raise ToolError(
-                f"There is no cleared or shortened result {call_id!r} in this run. Call the tool that gave it again.",
-                argument="call_id",
-                given=call_id,
-                available=list(shelf)[-20:],
-            )
-        found = named[-1]
-    text = found.text
+    text = _original(context, call_id)
     if not 0 <= offset < max(1, len(text)):
         raise ToolError(
             f"The result has {len(text)} characters; offset {offset} is outside it.", argument="offset", given=offset
@@ -37,3 +26,22 @@ async def read_result(call_id: str, offset: int = 0, *, context: ToolContext) ->
     end = min(len(text), offset + PAGE)
     more = f" To read on call {READ_RESULT} with offset {end}." if end < len(text) else " This is its end."
     return f"{text[offset:end]}\n[Characters {offset} to {end} of {len(text)}.{more}]"
+
+
+def _original(context: ToolContext, call_id: str) -> str:
+    """The text of the result that was named in its stub; of the last of its call, if the call alone is named."""
+    there: dict[str, str] = {}
+    for message in context.history():
+        if isinstance(message, ToolMessage) and message.whole is not None:
+            there[reference(message.call_id, message.whole)] = text_of(message.whole)
+    if call_id in there:
+        return there[call_id]
+    named = [text for name, text in there.items() if name.rpartition("~")[0] == call_id]
+    if not named:
+        raise ToolError(
+            f"There is no cleared or shortened result {call_id!r} in this run. Call the tool that gave it again.",
+            argument="call_id",
+            given=call_id,
+            available=list(there)[-20:],
+        )
+    return named[-1]

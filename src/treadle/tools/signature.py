@@ -8,17 +8,21 @@ import functools
 import inspect
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Annotated, Any, Literal
 
 from msgspec import Struct
 
-from treadle.tools.context import ToolContext
+from treadle.tools.context import FromRun, ToolContext
 from treadle.tools.docstring import parse_docstring
 from treadle.tools.errors import BadTool
 
-Injected = Literal["context", "deps"]
+Injection = Literal["context", "deps"]
 MISSING: Any = inspect.Parameter.empty
+_ONCE_INJECTED = {
+    "context": "ToolContext",
+    "deps": "Injected[...]` with the type of the dependencies in it, such as `deps: Injected[Shop]",
+}
 _CALL = "__call__"  # of an instance that can be called, where it is async or a generator
 
 
@@ -40,6 +44,7 @@ class Signature(Struct, frozen=True):
         description: its docstring without the sections on parameters and results.
         parameters: those that the model fills, in order.
         injected: the parameters that are filled with the context or the dependencies.
+        deps_types: the classes that those parameters say the dependencies to be.
         open: whether it takes any further keyword (`**name`).
         returns: the type it returns; `MISSING` if it does not say, or says what cannot be resolved.
         is_async: whether calling it gives a coroutine.
@@ -49,14 +54,20 @@ class Signature(Struct, frozen=True):
     where: str
     description: str
     parameters: tuple[Parameter, ...]
-    injected: tuple[tuple[str, Injected], ...]
+    injected: tuple[tuple[str, Injection], ...]
+    deps_types: tuple[type, ...]
     open: bool
     returns: Any
     is_async: bool
 
 
-def read_signature(function: Callable[..., Any], *, typed: bool = True) -> Signature:
-    """Reads `function`; with `typed` every parameter must have a type, and `**name` is refused.
+def read_signature(function: Callable[..., Any], described: Collection[str] | None = None) -> Signature:
+    """Reads `function`.
+
+    Args:
+        function: what is to be a tool.
+        described: the arguments that a schema describes, apart from the function; None if its parameters are all there
+            is, so that each must have a type, and `**name` is refused.
 
     Raises:
         BadTool: the function cannot be a tool; the message names it and its place.
@@ -72,9 +83,11 @@ def read_signature(function: Callable[..., Any], *, typed: bool = True) -> Signa
             f"{label} cannot be read ({error}); wrap it in a function of your own whose parameters have types"
         ) from error
     description, said = parse_docstring(_docstring_of(function))
+    typed = described is None
     preset = function.keywords if isinstance(function, functools.partial) else {}
     parameters: list[Parameter] = []
-    injected: list[tuple[str, Injected]] = []
+    injected: list[tuple[str, Injection]] = []
+    deps_types: list[type] = []
     is_open = False
     for name, parameter in signature.parameters.items():
         if name in preset:
@@ -84,10 +97,11 @@ def read_signature(function: Callable[..., Any], *, typed: bool = True) -> Signa
             continue
         _refuse_unnamed(parameter, label)
         annotation = _resolve(function, name, parameter.annotation, label)
-        kind = _injection(name, annotation)
+        kind, deps = _injection(annotation)
         if kind is not None:
             injected.append((name, kind))
-        elif annotation is MISSING and typed:
+            deps_types += _classes(deps)
+        elif annotation is MISSING and (typed or name in _ONCE_INJECTED) and name not in (described or ()):
             raise BadTool(f"{label}: the parameter {name!r} has no type; {_fix_for_untyped(name)}")
         else:
             parameters.append(
@@ -99,6 +113,7 @@ def read_signature(function: Callable[..., Any], *, typed: bool = True) -> Signa
         description=description,
         parameters=tuple(parameters),
         injected=tuple(injected),
+        deps_types=tuple(dict.fromkeys(deps_types)),
         open=is_open,
         returns=_returns(function, signature.return_annotation),
         is_async=_is_async(function),
@@ -146,18 +161,39 @@ def _refuse_unnamed(parameter: inspect.Parameter, label: str) -> None:
 def _fix_for_untyped(name: str) -> str:
     if name in ("self", "cls"):
         return "make the tool of the bound method: tool(instance.method)"
+    if name in _ONCE_INJECTED:
+        return (
+            f"what treadle fills in is said by type: write `{name}: {_ONCE_INJECTED[name]}`, or give it the type of "
+            "what the model is to write"
+        )
     return f"write it as `{name}: str` (or whatever it takes), so that the model can be told"
 
 
-def _injection(name: str, annotation: Any) -> Injected | None:
-    if name == "deps":
-        return "deps"
-    if annotation is MISSING:
-        return "context" if name == "context" else None
-    choices = typing.get_args(annotation) if typing.get_origin(annotation) is not None else ()
-    if isinstance(annotation, types.UnionType):
-        choices = annotation.__args__
-    return "context" if annotation is ToolContext or ToolContext in choices else None
+def _injection(annotation: Any) -> tuple[Injection | None, Any]:
+    """What the parameter is filled with, if not by the model, and the type of the dependencies that it names."""
+    for kind in _arms(annotation):
+        if typing.get_origin(kind) is Annotated:
+            inner, *marks = typing.get_args(kind)
+            if FromRun in marks:
+                return "deps", inner
+            kind = inner
+        if kind is ToolContext:
+            return "context", MISSING
+        if typing.get_origin(kind) is ToolContext:
+            return "context", typing.get_args(kind)[0]
+    return None, MISSING
+
+
+def _arms(annotation: Any) -> tuple[Any, ...]:
+    """What a union is made of; the annotation itself if it is none."""
+    is_union = typing.get_origin(annotation) in (typing.Union, types.UnionType)
+    return typing.get_args(annotation) if is_union else (annotation,)
+
+
+def _classes(deps: Any) -> list[type]:
+    """The classes of the application in `deps`; JSON's own types say nothing, as anything may be one of them."""
+    arms = _arms(typing.get_args(deps)[0] if typing.get_origin(deps) is Annotated else deps)
+    return [arm for arm in arms if isinstance(arm, type) and arm is not MISSING and arm.__module__ != "builtins"]
 
 
 def _with_none(annotation: Any, default: Any) -> Any:

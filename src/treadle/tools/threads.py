@@ -1,39 +1,162 @@
-"""Runs a sync function beside the event loop. The only place in `tools` that knows of threads."""
+"""Runs sync functions beside the event loop. The only place in `tools` that knows of threads.
 
+The threads are daemons: a program may end while a function that never returns still holds one. An idle thread takes the
+next call, whichever event loop it comes from, and ends when none comes for a while.
+"""
+
+import asyncio
+import contextvars
+import os
+import threading
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Any
+from weakref import WeakKeyDictionary
 
-_MOST_THREADS = 256
-_limiters: Any = None
+_MOST_CALLS = 256
+_IDLE_SECONDS = 10.0
+
+Outcome = tuple[Any, BaseException | None]
+Work = Callable[[], Callable[[], None]]
+"""What a thread does; it gives what tells whoever waits for it."""
 
 
-async def in_thread(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """Calls `function(**arguments)` in a worker thread with the caller's context variables.
+class ThreadCall:
+    """One call of a sync function; `begun` says whether a thread has taken it."""
 
-    Up to 256 run at a time in one event loop. When the caller is cancelled it does not wait: the thread runs on until
-    the function returns, and what it returns is dropped.
-    """
-    from anyio import to_thread
+    __slots__ = ("begun", "function")
 
-    def run() -> Any:
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.begun = False
+
+    async def result(self, arguments: dict[str, Any]) -> Any:
+        """Calls `function(**arguments)` in a thread with the caller's context variables.
+
+        Up to 256 calls run at a time in one event loop; the others wait for a place. When the caller is cancelled it
+        does not wait: the function runs on, keeps its place until it returns, and what it returns is dropped.
+        """
+        loop = asyncio.get_running_loop()
+        places = _places.get(loop) or _places.setdefault(loop, _Places())
+        await places.take(loop)
+        future: asyncio.Future[Outcome] = loop.create_future()
+
+        def ended(outcome: Outcome) -> None:
+            places.free()
+            if not future.done():
+                future.set_result(outcome)
+
+        context, function = contextvars.copy_context(), self.function
+
+        def work() -> Callable[[], None]:
+            try:
+                outcome: Outcome = context.run(function, **arguments), None
+            except BaseException as error:
+                outcome = None, error
+            return lambda: _tell(loop, ended, outcome)
+
+        self.begun = True
         try:
-            return function(**arguments)
-        except StopIteration as error:  # no coroutine may let it pass
-            raise RuntimeError(f"StopIteration: {error}") from error
+            _threads.do(work)
+        except BaseException:  # the system has no more threads to give
+            places.free()
+            raise
+        value, error = await future
+        try:
+            if isinstance(error, StopIteration):  # no coroutine may let it pass
+                raise RuntimeError(f"StopIteration: {error}") from error
+            if error is not None:
+                raise error
+            return value
+        finally:
+            del error  # its traceback holds this frame
 
-    return await to_thread.run_sync(run, abandon_on_cancel=True, limiter=_limiter())
+
+def _tell(loop: asyncio.AbstractEventLoop, ended: Callable[[Outcome], None], outcome: Outcome) -> None:
+    """Once the loop is closed there is nobody left to tell, and nobody who waits for the place."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(ended, outcome)
 
 
-def _limiter() -> Any:
-    """This event loop's own limiter: anyio's common one has 40 places, which other code may hold."""
-    global _limiters
-    from anyio import CapacityLimiter
-    from anyio.lowlevel import RunVar
+class _Places:
+    """The calls that one event loop may have in threads at a time; used on that loop's thread only."""
 
-    if _limiters is None:
-        _limiters = RunVar("treadle tool threads", default=None)
-    limiter = _limiters.get()
-    if limiter is None:
-        limiter = CapacityLimiter(_MOST_THREADS)
-        _limiters.set(limiter)
-    return limiter
+    __slots__ = ("taken", "waiting")
+
+    def __init__(self) -> None:
+        self.taken = 0
+        self.waiting: deque[asyncio.Future[None]] = deque()
+
+    async def take(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self.taken < _MOST_CALLS:
+            self.taken += 1
+            return
+        turn: asyncio.Future[None] = loop.create_future()
+        self.waiting.append(turn)
+        try:
+            await turn
+        except BaseException:
+            if turn.done() and not turn.cancelled():
+                self.free()
+            raise
+
+    def free(self) -> None:
+        """Gives the place to the next that still waits."""
+        while self.waiting:
+            turn = self.waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self.taken -= 1
+
+
+class _Threads:
+    """The threads of this process. `idle` counts those that wait for work and have none on its way."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.idle = 0
+        self.work: SimpleQueue[Work] = SimpleQueue()
+
+    def do(self, work: Work) -> None:
+        with self.lock:
+            lacking = self.idle == 0
+            if not lacking:
+                self.idle -= 1
+        if lacking:
+            threading.Thread(target=self._run, name="treadle-tool", daemon=True).start()
+        self.work.put(work)
+
+    def _run(self) -> None:
+        queue = self.work
+        while True:
+            try:
+                work = queue.get(timeout=_IDLE_SECONDS)
+            except Empty:
+                with self.lock:
+                    if self.idle > 0:
+                        self.idle -= 1
+                        return
+                continue
+            tell = work()
+            # Idle before anybody hears of it: whoever calls next then finds this thread, and starts no other.
+            with self.lock:
+                self.idle += 1
+            tell()
+            del work, tell  # an idle thread keeps nothing alive
+
+
+_places: "WeakKeyDictionary[asyncio.AbstractEventLoop, _Places]" = WeakKeyDictionary()
+_threads = _Threads()
+
+
+def _after_fork() -> None:
+    """A child has none of its parent's threads, whatever the count says."""
+    global _threads
+    _threads = _Threads()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

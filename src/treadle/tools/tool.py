@@ -1,42 +1,58 @@
 """A tool: something that a model can ask for, with its schema, its check of arguments and its call.
 
 A `Tool` never changes after it was made (by `tool`, `Tool.from_schema`, `external_tool` or `load_tools`) and holds
-nothing of a run. Its `call` never raises an `Exception`: whatever goes wrong becomes an output that the model can read.
+nothing of a run. Its `call` raises nothing of the function's: whatever goes wrong becomes an output that the model can
+read.
 Scheduling, approval and the journal are the driver's; the fields here tell it what it may do.
 """
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Generic, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
+from typing_extensions import ParamSpec, TypeVar
 
 from treadle.kernel.messages import Json, ToolSpec
 from treadle.tools.arguments import Arguments
 from treadle.tools.context import Cancellation, ToolContext
-from treadle.tools.errors import BadTool, ToolError
+from treadle.tools.described import described
+from treadle.tools.errors import BadTool, ToolError, passing, place_of_exception
+from treadle.tools.failure import SaysError, is_failure
 from treadle.tools.limit import TimedOut, within
+from treadle.tools.options import Effect, NeedsApproval, ToolOptions
 from treadle.tools.output import ToolOutput, encode, encode_error
-from treadle.tools.signature import Injected
-from treadle.tools.threads import in_thread
+from treadle.tools.signature import Injection
+from treadle.tools.threads import ThreadCall
 
-Effect = Literal["read", "idempotent", "write"]
+P = ParamSpec("P", default=...)
+R = TypeVar("R", covariant=True, default=Any)
+
+_log = logging.getLogger("treadle")
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
 
 
-class Tool(Struct, frozen=True, eq=False, kw_only=True):
-    """Something that a model can ask for.
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
+class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
+    """Something that a model can ask for; `Tool[P, R]` has a function that takes `P` and returns `R`.
 
     Attributes:
         spec: what the model is told: name, description, schemas.
         arguments: the check of what the model writes.
-        function: what is called; None for an external tool.
+        function: what is called; None for an external tool, and for one that is an agent.
         where: the place of the function, as "file:line", for errors.
-        is_async: whether the function is a coroutine function; others run in threads.
+        is_async: whether the function is a coroutine function.
         injected: the function's parameters that are filled with the context or the dependencies.
+        deps_types: the classes that those parameters say the dependencies to be.
+        filled: the function's parameters that the model fills, each with its type.
         effect: "read" (may run beside others and again), "idempotent" (may run again with the same key), "write"
             (once).
         timeout: seconds that one attempt may take; None for no limit.
@@ -44,26 +60,38 @@ class Tool(Struct, frozen=True, eq=False, kw_only=True):
         alone: whether nothing else may run beside it.
         resource: the name of something that two calls must not use at the same time.
         max_output: the most characters of text that the model is shown; the middle of what is longer is left out.
-        needs_approval: whether a person must agree first; a function of the validated arguments may decide.
+        needs_approval: whether a person must agree first; a function of the validated arguments, sync or async, may
+            decide.
         polling: whether calling it again with the same arguments is progress (it waits for something).
+        parallel: for a tool that writes, whether it may run beside others that write, in any order.
+        thread: for a sync function, whether it runs in a thread. One that is quick and waits for nothing may do
+            without, and spares some 60 µs; while it runs nothing else does, and no time limit can end it.
+        errors: tells, of what the function returned, whether the call failed; None to leave it to the agent.
+        agent: the agent that works on its calls, for a tool that is one; the driver knows what it is.
         external: whether it has no function: calling it ends or pauses the run.
         wait: for an external tool, whether the run pauses for a result instead of ending.
     """
 
     spec: ToolSpec
     arguments: Arguments
-    function: Callable[..., Any] | None = None
+    function: Callable[P, R] | None = None
     where: str = ""
     is_async: bool = False
-    injected: tuple[tuple[str, Injected], ...] = ()
+    injected: tuple[tuple[str, Injection], ...] = ()
+    deps_types: tuple[type, ...] = ()
+    filled: tuple[tuple[str, Any], ...] = ()
     effect: Effect = "write"
     timeout: float | None = 60.0
     retries: int = 0
     alone: bool = False
     resource: str | None = None
     max_output: int = 50_000
-    needs_approval: bool | Callable[[dict[str, Any]], bool] = False
+    needs_approval: NeedsApproval = False
     polling: bool = False
+    parallel: bool = False
+    thread: bool = True
+    errors: SaysError | None = None
+    agent: object | None = None
     external: bool = False
     wait: bool = False
 
@@ -103,9 +131,11 @@ class Tool(Struct, frozen=True, eq=False, kw_only=True):
         Raises:
             BadTool: schema and function do not fit each other, or an option is wrong.
         """
-        from treadle.tools.function import from_schema
-
-        return from_schema(name, description, input_schema, function, **options)
+        if isinstance(function, Tool) and function.function is not None:
+            function = function.function
+        output_schema = options.pop("output_schema", None)
+        fields = described(name, description, input_schema, function, output_schema, cast(ToolOptions, options))
+        return cls(**fields)
 
     def validate(self, arguments: str) -> dict[str, Any]:
         """The function's keyword arguments, from the JSON text that the model wrote; for an external tool JSON's own
@@ -116,60 +146,108 @@ class Tool(Struct, frozen=True, eq=False, kw_only=True):
         """
         return self.arguments.parse(arguments)
 
-    async def call(self, arguments: dict[str, Any], context: ToolContext | None = None) -> ToolOutput:
+    async def call(
+        self,
+        arguments: dict[str, Any],
+        context: ToolContext | None = None,
+        cancelled: Callable[[], bool] = _is_cancelled,
+        errors: SaysError | None = None,
+    ) -> ToolOutput:
         """Runs the function with validated arguments and gives its output, an error output if it failed.
 
+        Whatever the function raises is an error output, `SystemExit`, `KeyboardInterrupt` and a `CancelledError` of its
+        own included.
+
+        Args:
+            arguments: as `validate` gave them.
+            context: the call that is served.
+            cancelled: whether whoever calls was told to stop; then a `CancelledError` is not the function's own. By
+                default whether the current task was told so.
+            errors: tells of a returned value whether the call failed; for a tool that has no `errors` of its own.
+
         Raises:
-            asyncio.CancelledError: the caller was cancelled. An `Exception` is never raised.
+            asyncio.CancelledError: the caller was cancelled.
+            PassesThrough: the run cannot go on in this process.
         """
-        if self.function is None:
+        function = self.function
+        if function is None:
             return encode_error(ToolError(f"{self.name} has no function here; its result comes from outside"))
         attempt = 1
         while True:
             try:
-                value = await self._attempt(arguments, context, attempt)
-            except Exception as error:
-                if attempt > self.retries or (isinstance(error, ToolError) and not isinstance(error, _TimedOut)):
-                    return encode_error(error, self.max_output)
-            except asyncio.CancelledError as error:
-                if _is_cancelled():
-                    raise
-                if attempt > self.retries:
-                    return encode_error(ToolError(f"{self.name} cancelled itself: {error!r}"), self.max_output)
+                value = await self._attempt(function, arguments, context, attempt)
+            except GeneratorExit as error:  # whoever waited is gone, and a coroutine that is closed must not wait again
+                return encode_error(error, self.max_output)
+            except BaseException as error:
+                output = self._failed(error, attempt, cancelled)
+                if output is not None:
+                    return output
             else:
-                return encode(value, self.max_output)
+                break
             await asyncio.sleep(min(_FIRST_PAUSE * 2 ** (attempt - 1), _LONGEST_PAUSE))
             attempt += 1
+        says = errors if self.errors is None else self.errors
+        return encode(value, self.max_output, says is not None and await is_failure(says, value, self.name, cancelled))
 
-    async def _attempt(self, arguments: dict[str, Any], context: ToolContext | None, attempt: int) -> Any:
-        function = self.function
-        assert function is not None  # noqa: S101  (call() has answered for external tools)
+    def _failed(self, error: BaseException, attempt: int, cancelled: Callable[[], bool]) -> ToolOutput | None:
+        """The output of an attempt that raised `error`; None if there is to be another."""
+        final = passing(error)
+        if final is not None:
+            raise final
+        if isinstance(error, asyncio.CancelledError | KeyboardInterrupt) and cancelled():
+            raise error
+        self._tell(error)
+        if attempt <= self.retries and (not isinstance(error, ToolError) or isinstance(error, _TimedOut)):
+            return None
+        output = encode_error(error, self.max_output)
+        if isinstance(error, asyncio.CancelledError):
+            told = encode_error(ToolError(f"{self.name} cancelled itself: {error!r}"), self.max_output)
+            return replace(output, content=told.content)
+        return output
+
+    def _tell(self, error: BaseException) -> None:
+        """Logs what an attempt raised; the arguments may be secret, and so may the words of a `ToolError`."""
+        if isinstance(error, _TimedOut):
+            _log.info("%s", error.message)
+        elif isinstance(error, ToolError):
+            _log.info("tool %s: %s", self.name, place_of_exception(error))
+        else:
+            _log.warning("tool %s: %s", self.name, place_of_exception(error), exc_info=error)
+
+    async def _attempt(
+        self, function: Callable[..., Any], arguments: dict[str, Any], context: ToolContext | None, attempt: int
+    ) -> Any:
+        thread: ThreadCall | None = None
         if self.is_async:
             work = function(**(self._injecting(arguments, context, attempt) if self.injected else arguments))
+        elif self.thread:
+            thread = ThreadCall(function)
+            work = self._in_thread(thread, arguments, context, attempt)
         else:
-            work = self._in_thread(function, arguments, context, attempt)
+            work = _here(function, self._injecting(arguments, context, attempt))
         if self.timeout is None:
             return await work
         try:
             return await within(self.timeout, work)
         except TimedOut as error:
-            raise self._timed_out() from error
+            raise self._timed_out(thread) from error
 
     async def _in_thread(
-        self, function: Callable[..., Any], arguments: dict[str, Any], context: ToolContext | None, attempt: int
+        self, thread: ThreadCall, arguments: dict[str, Any], context: ToolContext | None, attempt: int
     ) -> Any:
         if self.injected:
             cancellation = Cancellation()
-            context = replace(context or ToolContext(tool_name=self.name), cancellation=cancellation)
-            context = replace(context, progress=_from_thread(context.progress, cancellation))
+            context = context or ToolContext(tool_name=self.name)
+            progress = _from_thread(context.progress, cancellation)
+            context = replace(context, cancellation=cancellation, progress=progress)
             arguments = self._injecting(arguments, context, attempt)
             try:
-                value = await in_thread(function, arguments)
+                value = await thread.result(arguments)
             except BaseException:
                 cancellation.requested = True
                 raise
         else:
-            value = await in_thread(function, arguments)
+            value = await thread.result(arguments)
         return await value if inspect.isawaitable(value) else value
 
     def _injecting(self, arguments: dict[str, Any], context: ToolContext | None, attempt: int) -> dict[str, Any]:
@@ -182,24 +260,31 @@ class Tool(Struct, frozen=True, eq=False, kw_only=True):
         given = {name: context if kind == "context" else context.deps for name, kind in self.injected}
         return {**arguments, **given}
 
-    def _timed_out(self) -> "_TimedOut":
+    def _timed_out(self, thread: ThreadCall | None) -> "_TimedOut":
         seconds = f"{self.timeout:g} s"
-        if self.is_async:
-            return _TimedOut(f"{self.name} was stopped after its time limit of {seconds}", timeout_seconds=self.timeout)
-        return _TimedOut(
-            f"{self.name} was given up after its time limit of {seconds}; it runs in a thread, which cannot be stopped "
-            "from outside and may still be running",
-            timeout_seconds=self.timeout,
-        )
+        if thread is None:
+            told = f"{self.name} was stopped after its time limit of {seconds}"
+        elif thread.begun:
+            told = (
+                f"{self.name} was given up after its time limit of {seconds}; it runs in a thread, which cannot be "
+                "stopped from outside and may still be running"
+            )
+        else:
+            told = (
+                f"{self.name} was not started: too many sync tools are running, and none of them ended within its time "
+                f"limit of {seconds}"
+            )
+        return _TimedOut(told, timeout_seconds=self.timeout)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Calls the plain function, without validation, limits or threads; for tests and for use from other code.
 
         Raises:
             BadTool: the tool has no function.
         """
         if self.function is None:
-            raise BadTool(f"{self.name} is an external tool: it has no function to call")
+            kind = "an external tool" if self.external else "the work of an agent"
+            raise BadTool(f"{self.name} is {kind}: it has no function to call")
         return self.function(*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -210,9 +295,9 @@ class _TimedOut(ToolError):
     """An attempt took too long; unlike what a tool says itself, it may be tried again."""
 
 
-def _is_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is None or task.cancelling() > 0
+async def _here(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    value = function(**arguments)
+    return await value if inspect.isawaitable(value) else value
 
 
 def _from_thread(progress: Callable[[str | Json], None], cancellation: Cancellation) -> Callable[[str | Json], None]:
