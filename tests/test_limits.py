@@ -1,11 +1,16 @@
 """Each limit stops the run with its own reason, before the effect that would break it."""
 
 import asyncio
+import reprlib
 from decimal import Decimal
+from enum import IntEnum
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from treadle import Agent, Limits, Misuse, Price, RunStopped, tool
+from treadle import Agent, Limits, Misuse, Price, RunStopped, SqliteJournal, tool
 from treadle.kernel.messages import AssistantMessage, Text, ToolCall, Usage
 from treadle.models import ModelReply, Overloaded
 from treadle.testing import ScriptedModel
@@ -230,3 +235,80 @@ def test_every_step_says_why_it_was_made_and_the_result_why_it_ended():
     rows = {check.name: check for check in result.decision.checks(result.limits)}
     assert rows["steps"].bound == 4
     assert rows["tool_calls"].value == 3
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"seconds": Decimal(30)},
+        {"seconds": float("inf")},
+        {"seconds": float("nan")},
+        {"seconds": "30"},
+        {"seconds": 10**400},
+        {"steps": 10**400},
+        {"tokens": float("inf")},
+        {"tokens": Decimal(3)},
+        {"usd": float("inf")},
+        {"usd": Decimal("Infinity")},
+        {"usd": Decimal("sNaN")},
+        {"usd": Decimal("1E+30")},
+        {"usd": 10**400},
+        {"usd": True},
+        {"usd": "1"},
+        {"usd": -0.01},
+    ],
+    ids=reprlib.repr,
+)
+def test_a_limit_that_would_crash_the_run_later_is_refused_where_it_is_given(wrong):
+    with pytest.raises(ValueError, match=f"Limits.{next(iter(wrong))} takes .* or None for no limit") as caught:
+        Limits(**wrong)
+    assert len(str(caught.value)) < 250
+
+
+def test_the_largest_limits_there_are_hold_a_run_that_is_journaled(tmp_path):
+    most = 2**63 - 1
+    limits = Limits(most, most, float(2**62), Decimal("1E+15"), most, most)
+    journal = SqliteJournal(tmp_path / "runs.db")
+
+    async def run():
+        agent = Agent(ScriptedModel(["hello"], price=Price(1, 1)), limits=limits, journal=journal)
+        result = await agent.run("hi")
+        async with journal:
+            return result, (await journal.read(result.run_id))[0].limits
+
+    result, stored = asyncio.run(run())
+    assert result.stop.reason == "answered"
+    assert stored == limits
+
+
+class Few(IntEnum):
+    STEPS = 3
+
+
+class Half(float):
+    """A number like NumPy's, which msgspec has no JSON form for."""
+
+
+def test_numbers_of_other_kinds_become_plain_ones():
+    limits = Limits(steps=Few.STEPS, seconds=Half(0.5), usd=Half(0.5))
+    assert [type(limits.steps), type(limits.seconds), type(limits.usd)] == [int, float, Decimal]
+    assert msgspec.json.decode(msgspec.json.encode(limits), type=Limits) == Limits(
+        steps=3, seconds=0.5, usd=Decimal("0.5")
+    )
+
+
+@given(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(), st.floats(), st.decimals(), st.text(max_size=3), st.binary(max_size=3)
+    ),
+    st.sampled_from(["steps", "tool_calls", "seconds", "usd", "tokens", "consecutive_errors"]),
+)
+def test_a_limit_is_refused_or_keeps_its_value_through_a_journal(value, name):
+    try:
+        limits = Limits(**{name: value})
+    except ValueError:
+        with pytest.raises(ValueError, match=f"Limits.{name} takes"):
+            Limits(**{name: value})
+    else:
+        assert msgspec.json.decode(msgspec.json.encode(limits), type=Limits) == limits
+        assert getattr(limits, name) == value

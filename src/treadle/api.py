@@ -23,13 +23,13 @@ from treadle.judging.conditions import (
     tokens_over,
     tool_call_count,
 )
+from treadle.kernel.calls import CallRecord
 from treadle.kernel.decide import CallModel, Command, Finish, Nudge, Pause, PrepareStep, RunTools, decide
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event
 from treadle.kernel.fold import IllegalEvent, fold
 from treadle.kernel.messages import File, Image, Message, ModelSettings, Text, Usage
 from treadle.kernel.state import RunState
-from treadle.kernel.calls import CallRecord
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Decision, Limits, Stop
 from treadle.models.price import Price

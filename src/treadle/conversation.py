@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from treadle.kernel.history import completed
 from treadle.kernel.errors import Misuse
+from treadle.kernel.history import completed
 from treadle.kernel.messages import (
     AssistantMessage,
     Content,

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from decimal import Decimal
+from enum import IntEnum, StrEnum
 from itertools import pairwise
 from typing import Any
 
@@ -46,7 +47,9 @@ from treadle.models import (
     ToolCallDelta,
     ToolCallStarted,
 )
+from treadle.models.errors import UnsoundReply
 from treadle.models.langchain import LangChainModel, from_langchain, to_langchain
+from treadle.models.sound import sound_reply
 from treadle.testing import forbid_real_models
 
 pytestmark = pytest.mark.anyio
@@ -338,6 +341,88 @@ async def test_usage_is_added_up_over_the_chunks_with_its_details() -> None:
     )
     assert reply.usage == Usage(100, 9, 80, 5)
     assert (await reply_of(chunk("x")))[1].usage is None
+
+
+@pytest.mark.parametrize(
+    ("reported", "usage"),
+    [
+        ({"input_tokens": 100.0, "output_tokens": "9"}, Usage(100, 9)),
+        ({"input_tokens": 100, "output_tokens": None}, Usage(100, 0)),
+        ({"input_tokens": 100}, Usage(100, 0)),
+        ({"input_tokens": 100, "output_tokens": 9, "input_token_details": {"cache_read": None}}, Usage(100, 9)),
+        ({"input_tokens": 100, "output_tokens": 9, "input_token_details": 3}, Usage(100, 9)),
+        ({"input_tokens": None, "output_tokens": None}, None),
+        ({"input_tokens": 1.5, "output_tokens": 9}, None),
+        ({"input_tokens": -1, "output_tokens": 9}, None),
+        ({"input_tokens": "many", "output_tokens": 9}, None),
+        ({"input_tokens": float("nan"), "output_tokens": 9}, None),
+        ({"input_tokens": True, "output_tokens": 9}, None),
+        ({"input_tokens": 100, "output_tokens": 9, "output_token_details": {"reasoning": "?"}}, None),
+        ({}, None),
+        ("nothing", None),
+    ],
+    ids=repr,
+)
+async def test_tokens_are_read_whatever_their_kind_and_unknown_where_they_cannot_be(reported: Any, usage: Any) -> None:
+    last = chunk("x")
+    last.usage_metadata = reported
+    _, reply = await reply_of(last)
+    assert reply.usage == usage
+    assert reply == sound_reply(reply)
+
+
+class TheirFinish(IntEnum):
+    STOP = 1
+    MAX_TOKENS = 2
+
+
+class TheirWord(StrEnum):
+    CUT = "length"
+
+
+@pytest.mark.parametrize(
+    ("word", "finish", "detail"),
+    [
+        (TheirFinish.STOP, "stop", "STOP"),
+        (TheirFinish.MAX_TOKENS, "length", "MAX_TOKENS"),
+        (TheirWord.CUT, "length", "length"),
+        (7, "unknown", "7"),
+        (["stop"], "unknown", "['stop']"),
+    ],
+    ids=repr,
+)
+async def test_a_word_for_the_end_may_be_of_any_kind(word: Any, finish: str, detail: str) -> None:
+    _, reply = await reply_of(chunk("x", response_metadata={"finish_reason": word}))
+    assert (reply.finish, reply.finish_detail) == (finish, detail)
+
+
+async def test_an_unknown_word_for_the_end_is_not_taken_for_one_that_asks_for_tools() -> None:
+    call = (0, "c1", "add", "{}")
+    assert (await reply_of(chunk("", call, response_metadata={"finish_reason": "broken"})))[1].finish == "unknown"
+    assert (await reply_of(chunk("", call, response_metadata={"finish_reason": "STOP"})))[1].finish == "tool_calls"
+    assert (await reply_of(chunk("", call)))[1].finish == "tool_calls"
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ([{"type": "text", "text": 7}], "'text' takes text"),
+        ([{"type": ["text"]}], "'type' takes text"),
+        ([{"type": "thinking", "thinking": {}}], "'thinking' takes text"),
+    ],
+)
+async def test_content_that_cannot_be_read_is_an_error_of_the_model(content: Any, words: str) -> None:
+    odd = chunk("x")
+    odd.content = content
+    with pytest.raises(UnsoundReply, match=words):
+        await reply_of(odd)
+
+
+async def test_a_piece_of_a_call_that_is_no_text_is_an_error_of_the_model() -> None:
+    odd = chunk("")
+    odd.tool_call_chunks = [{"index": 0, "id": "c", "name": "add", "args": {"a": 1}}]
+    with pytest.raises(UnsoundReply, match="'args' takes text"):
+        await reply_of(odd)
 
 
 SPEC = ToolSpec("add", "Adds.", {"type": "object", "properties": {}})

@@ -4,8 +4,8 @@ from typing import Any
 
 from treadle.cli.story import described
 from treadle.cli.terminal import note, shorten
-from treadle.kernel.messages import Usage
 from treadle.kernel.calls import CallRecord
+from treadle.kernel.messages import Usage
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Decision, Limits
 from treadle.result import Pending, RunResult

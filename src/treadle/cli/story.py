@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from treadle.cli.terminal import shorten
 from treadle.drivers.run import RunEvent, SubRunEvent, ToolProgress
+from treadle.kernel.calls import CallRecord
 from treadle.kernel.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -29,7 +30,6 @@ from treadle.kernel.events import (
 from treadle.kernel.fold import fold
 from treadle.kernel.messages import ToolCall, text_of
 from treadle.kernel.state import RunState
-from treadle.kernel.calls import CallRecord
 from treadle.kernel.stop import Check, Decision, Limits, Stop
 
 ARGUMENTS = 160

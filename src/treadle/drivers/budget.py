@@ -5,9 +5,9 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from treadle.context.tokens import estimate_text, estimate_tokens, next_tokens
-from treadle.kernel.accounts import MONEY
 from treadle.kernel.events import Reserve, StepPrepared
 from treadle.kernel.messages import Usage
+from treadle.kernel.money import minus, over, times
 from treadle.kernel.state import RunState
 from treadle.models.port import Model
 from treadle.models.sound import cost_of
@@ -32,7 +32,7 @@ def capped(state: RunState, event: StepPrepared, model: Model) -> StepPrepared:
     if limits.tokens is not None:
         room = min(room, limits.tokens - state.usage.total_tokens - asked)
     if budget is not None:
-        room = min(room, _affordable(model, asked, MONEY.subtract(budget, state.cost or Decimal(0))))
+        room = min(room, _affordable(model, asked, minus(budget, state.cost or Decimal(0))))
     reply = max(room, min(longest, LEAST_REPLY_TOKENS))
     usd = None if budget is None else cost_of(model, Usage(asked, reply))
     return replace(event, settings=replace(settings, max_tokens=reply), reserve=Reserve(asked + reply, usd))
@@ -53,8 +53,8 @@ def _affordable(model: Model, asked: int, left: Decimal) -> int:
         return 0
     if more == request:
         return UNBOUNDED if request <= left else 0
-    share = MONEY.divide(MONEY.subtract(left, request), MONEY.subtract(more, request))
-    return int(MONEY.multiply(share, Decimal(1000)))
+    share = over(minus(left, request), minus(more, request))
+    return int(times(share, 1000))
 
 
 def remaining(state: RunState) -> str:
@@ -67,7 +67,7 @@ def remaining(state: RunState) -> str:
     if limits.seconds is not None:
         parts.append(f"{max(0.0, limits.seconds - state.elapsed):.0f} seconds")
     if budget is not None:
-        parts.append(f"{max(Decimal(0), MONEY.subtract(budget, state.cost or Decimal(0))):.4f} dollars")
+        parts.append(f"{max(Decimal(0), minus(budget, state.cost or Decimal(0))):.4f} dollars")
     if limits.tokens is not None:
         parts.append(f"{max(0, limits.tokens - state.usage.total_tokens)} tokens")
     return f"(What is left of this task's limits: {', '.join(parts)}.)"

@@ -25,16 +25,17 @@ from treadle.context.policies import (
     ladder,
     resolved,
 )
+from treadle.context.storable import storable_text
 from treadle.context.stubs import READ_RESULT, shortened
 from treadle.context.tokens import context_tokens, estimate_tokens
 from treadle.drivers.lending import claim, settle
 from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
-from treadle.kernel.history import completed
 from treadle.kernel.decide import CallModel
 from treadle.kernel.errors import Misuse, PassesThrough
 from treadle.kernel.events import ContextEdited, Reserve, RunFinished
 from treadle.kernel.fold import IllegalEvent
+from treadle.kernel.history import completed
 from treadle.kernel.messages import (
     AssistantMessage,
     Message,
@@ -46,7 +47,7 @@ from treadle.kernel.messages import (
     Usage,
     UserMessage,
 )
-from treadle.kernel.storable import storable_text
+from treadle.kernel.money import minus
 from treadle.models.errors import ModelError
 from treadle.models.port import Model, ModelReply, ModelRequest
 from treadle.models.sound import cost_of, sound_reply
@@ -285,7 +286,7 @@ def _beyond_limits(run: Run, model: Model, request: ModelRequest, reply: int) ->
     if left is not None and asked + reply > left:
         return f"it may take {asked + reply} tokens, and {left} are left of the run's limit"
     if limits.budget is not None:
-        worst, money = cost_of(model, Usage(asked, reply)), subtracted(limits.budget, state.cost or Decimal(0))
+        worst, money = cost_of(model, Usage(asked, reply)), minus(limits.budget, state.cost or Decimal(0))
         if worst is None:
             return f"the price of {model.name} is not known, and the run's money is limited"
         if worst > money:

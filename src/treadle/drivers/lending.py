@@ -11,8 +11,8 @@ from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
-from treadle.kernel.accounts import MONEY
 from treadle.kernel.events import Reserve
+from treadle.kernel.money import minus, plus
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Limits, Stop, stopped
 
@@ -28,11 +28,11 @@ class Amount(Struct, frozen=True):
     calls: int = 0
 
     def __add__(self, other: "Amount") -> "Amount":
-        usd = MONEY.add(self.usd, other.usd)
+        usd = plus(self.usd, other.usd)
         return Amount(self.steps + other.steps, self.tokens + other.tokens, usd, self.calls + other.calls)
 
     def __sub__(self, other: "Amount") -> "Amount":
-        usd = MONEY.subtract(self.usd, other.usd)
+        usd = minus(self.usd, other.usd)
         return Amount(self.steps - other.steps, self.tokens - other.tokens, usd, self.calls - other.calls)
 
 
@@ -120,7 +120,7 @@ def left_of(run: Borrower, seconds: float | None, own: Limits) -> Limits | None:
     steps = None if steps is None else steps - taken.steps
     if steps is not None and steps < 1:
         return None
-    usd = None if limits.budget is None else max(Decimal(0), MONEY.subtract(limits.budget, taken.usd))
+    usd = None if limits.budget is None else max(Decimal(0), minus(limits.budget, taken.usd))
     return Limits(
         steps=_least(own.steps, steps),
         tool_calls=_least(own.tool_calls, calls_allowed(run)),

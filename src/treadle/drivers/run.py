@@ -32,6 +32,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from treadle.context.storable import storable, storable_event
 from treadle.context.tokens import estimate_tokens, next_tokens, uncounted
 from treadle.drivers.below import Below
 from treadle.drivers.configuration import Configuration, Output, StepSettings
@@ -41,6 +42,7 @@ from treadle.drivers.partial import PartialArguments
 from treadle.drivers.request import prepared, request_of
 from treadle.journal import Journal, JournalError, MemoryJournal
 from treadle.judging.judge import judge
+from treadle.kernel.calls import CallRecord
 from treadle.kernel.decide import Command, PrepareStep, decide
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, ModelReplied, Parent, RunStarted, StepPrepared
@@ -48,9 +50,7 @@ from treadle.kernel.fold import fold
 from treadle.kernel.history import distinct_ids, have_distinct_ids
 from treadle.kernel.messages import AssistantMessage, Json, Message, Usage
 from treadle.kernel.state import RunState
-from treadle.kernel.calls import CallRecord
 from treadle.kernel.stop import Limits
-from treadle.kernel.storable import storable, storable_event
 from treadle.models.port import Model, ModelEvent, ModelReply, ModelRequest
 from treadle.models.sound import cost_of, sound_reply
 from treadle.result import RunResult, result_of

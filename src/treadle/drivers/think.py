@@ -9,14 +9,13 @@ import asyncio
 from collections.abc import Callable
 from decimal import Decimal
 
+from treadle.context.storable import storable_text
 from treadle.context.tokens import estimate_text, next_tokens
 from treadle.drivers.run import Run
-from treadle.kernel.storable import storable_text
 from treadle.kernel.decide import CallModel
 from treadle.kernel.errors import Misuse, PassesThrough
 from treadle.kernel.events import ErrorInfo, ModelFailed
 from treadle.kernel.messages import Usage
-from treadle.context.tokens import estimate_text
 from treadle.models.errors import ModelError, ProtocolError
 from treadle.models.port import (
     AttemptFailed,

@@ -1,19 +1,15 @@
 """What a run keeps count of: what it has taken, how large its next request is, and what was done about its progress.
 
-Small values of their own, so that a state is the machine and these three. Money is added in a context of its own: a
-program that rounds its decimals elsewhere changes no bill.
+Small values of their own, so that a state is the machine and these three.
 """
 
-from decimal import Context, Decimal
-from typing import Final
+from decimal import Decimal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from treadle.kernel.messages import Usage
-
-MONEY: Final = Context(prec=60)
-"""The arithmetic of money: more digits than any sum of prices has."""
+from treadle.kernel.money import total
 
 FADING = 0.9
 """What an earlier comparison of tokens still counts when a later one of the same size is made."""
@@ -23,13 +19,6 @@ BELIEF = 200
 
 LEAST_RATIO, MOST_RATIO = 0.2, 5.0
 """Bounds of what is learnt: beyond them something else than the text was counted."""
-
-
-def added(cost: Decimal | None, more: Decimal | None) -> Decimal | None:
-    """The sum of two costs, exactly; None where neither is known."""
-    if more is None:
-        return cost
-    return more if cost is None else MONEY.add(cost, more)
 
 
 class Accounts(Struct, frozen=True, gc=False):
@@ -54,7 +43,7 @@ class Accounts(Struct, frozen=True, gc=False):
         if usage is None and cost is None:
             return self
         return replace(
-            self, usage=self.usage if usage is None else self.usage + usage, cost=added(self.cost, cost)
+            self, usage=self.usage if usage is None else self.usage + usage, cost=total(self.cost, cost)
         )
 
 

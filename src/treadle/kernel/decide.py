@@ -10,11 +10,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-from treadle.kernel.accounts import MONEY
+from treadle.kernel.calls import CallRecord
 from treadle.kernel.events import NudgeGiven, RunFinished, RunPaused
 from treadle.kernel.messages import ToolCall
+from treadle.kernel.money import plus
 from treadle.kernel.state import RunState
-from treadle.kernel.calls import CallRecord
 from treadle.kernel.step import Step
 from treadle.kernel.stop import UNJUDGED, Check, Decision, Judgement, Stop, StopReason, stopped
 
@@ -212,7 +212,7 @@ def _model_call(state: RunState) -> Command:
     if limits.tokens is not None and used + reserve.tokens > limits.tokens:
         detail = f"{used} tokens are used and the next call may take {reserve.tokens}, of at most {limits.tokens}."
         reached = "max_tokens", detail
-    elif budget is not None and reserve.usd is not None and MONEY.add(spent, reserve.usd) > budget:
+    elif budget is not None and reserve.usd is not None and plus(spent, reserve.usd) > budget:
         detail = f"{spent} dollars are spent and the next call may cost {reserve.usd}, of at most {budget}."
         reached = "max_cost", detail
     if reached is None:

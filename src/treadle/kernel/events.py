@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from treadle.kernel.calls import Awaited
 from treadle.kernel.messages import (
     AssistantMessage,
     Content,
@@ -21,7 +22,6 @@ from treadle.kernel.messages import (
     Usage,
     UserMessage,
 )
-from treadle.kernel.calls import Awaited
 from treadle.kernel.stop import Decision, Limits, OnLimit, Stop
 
 FORMAT = 1

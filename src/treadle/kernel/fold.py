@@ -24,8 +24,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.kernel.accounts import Progress, RequestSize, added
-from treadle.kernel.calls import Calls
+from treadle.kernel.accounts import Progress, RequestSize
+from treadle.kernel.calls import CallRecord, Calls, CallStatus, EarlyCall
 from treadle.kernel.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -49,9 +49,9 @@ from treadle.kernel.events import (
 from treadle.kernel.history import edited, have_distinct_ids
 from treadle.kernel.log import Log
 from treadle.kernel.messages import Message, ToolCall, ToolMessage, UserMessage
+from treadle.kernel.money import total
 from treadle.kernel.reply import UNEXECUTED_FINISH, denied, left_open, recorded
 from treadle.kernel.state import Phase, RunState
-from treadle.kernel.calls import CallRecord, CallStatus, EarlyCall
 from treadle.kernel.step import Step
 
 Changes = dict[str, Any]
@@ -154,7 +154,7 @@ def _model_replied(state: RunState, event: ModelReplied) -> Changes:
         "accounts": replace(
             accounts,
             usage=accounts.usage + event.usage,
-            cost=added(accounts.cost, event.cost),
+            cost=total(accounts.cost, event.cost),
             tool_calls=accounts.tool_calls + made.counted,
         ),
         "size": state.size.after(

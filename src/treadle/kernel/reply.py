@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.kernel.calls import NO_CALLS, Calls
+from treadle.kernel.calls import NO_CALLS, CallRecord, Calls, EarlyCall, cut_off, unexecuted
 from treadle.kernel.events import ModelReplied
 from treadle.kernel.messages import ToolCall
 from treadle.kernel.state import RunState
-from treadle.kernel.calls import CallRecord, cut_off, EarlyCall, unexecuted
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Stop
 

@@ -6,10 +6,10 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from treadle.kernel.accounts import Accounts, Progress, RequestSize
+from treadle.kernel.calls import EarlyCall
 from treadle.kernel.events import ErrorInfo, Parent, RunStarted, StepPrepared
 from treadle.kernel.log import Log
 from treadle.kernel.messages import Message, ModelSettings, Usage, UserMessage
-from treadle.kernel.calls import EarlyCall
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Decision, Limits, OnLimit, Stop
 

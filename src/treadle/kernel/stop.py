@@ -4,11 +4,15 @@ Limits are hard: they are looked at before the effect that would break them. Con
 done, and the watch for progress are judged outside (`treadle.judging`); what they found comes in as a `Judgement`.
 """
 
+import reprlib
 from collections.abc import Iterator
-from decimal import Decimal, InvalidOperation
-from typing import Literal, get_args
+from decimal import Decimal
+from typing import Final, Literal, get_args
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from treadle.kernel.money import MOST, dollars
 
 StopReason = Literal[
     "running",
@@ -84,14 +88,14 @@ class Limits(Struct, frozen=True, gc=False):
 
     Attributes:
         steps: model calls, the closing one of `on_limit="answer"` included (`max_steps`).
-        tool_calls: tool calls, each call of a parallel batch counted (`max_tool_calls`).
+        tool_calls: tool calls, each call of a parallel batch and those of sub-runs counted (`max_tool_calls`).
         seconds: time under way, pauses not counted; what is in flight then is cancelled (`deadline`).
         usd: money; a call whose worst case would go over it is not made (`max_cost`).
         tokens: input and output tokens of all calls; likewise (`max_tokens`).
         consecutive_errors: steps in a row in which everything went wrong (`consecutive_errors`).
 
     Raises:
-        ValueError: a limit is negative, or not a number.
+        ValueError: a limit is negative, not finite, not a number, or larger than anything there is.
     """
 
     steps: int | None = 20
@@ -102,12 +106,16 @@ class Limits(Struct, frozen=True, gc=False):
     consecutive_errors: int | None = 3
 
     def __post_init__(self) -> None:
-        for name in ("steps", "consecutive_errors"):
-            _check(name, getattr(self, name), at_least=1, whole=True)
-        for name in ("tool_calls", "tokens"):
-            _check(name, getattr(self, name), at_least=0, whole=True)
-        for name in ("seconds", "usd"):
-            _check(name, getattr(self, name), at_least=0, whole=False)
+        for name, at_least in _LEAST.items():
+            value = getattr(self, name)
+            if value is not None:
+                _check(self, name, value, at_least)
+        if self.usd is not None:
+            budget = dollars(self.usd)
+            if budget is None:
+                raise _refused("usd", f"a number of dollars (int, float or Decimal) from 0 to {MOST:,}", self.usd)
+            if type(self.usd) not in (int, float, Decimal):
+                force_setattr(self, "usd", budget)
 
     @classmethod
     def simple(cls) -> "Limits":
@@ -127,22 +135,30 @@ class Limits(Struct, frozen=True, gc=False):
     @property
     def budget(self) -> Decimal | None:
         """`usd` as an exact number."""
-        return None if self.usd is None else Decimal(str(self.usd))
+        return None if self.usd is None else dollars(self.usd)
 
 
-def _check(name: str, value: object, *, at_least: int, whole: bool) -> None:
-    if value is None:
-        return
-    kind = "a whole number" if whole else "a number"
-    wanted = f"Limits.{name} takes {kind} of at least {at_least}, or None for no limit; it was given {value!r}"
-    if isinstance(value, bool) or not isinstance(value, int if whole else (int, float, Decimal)):
-        raise ValueError(wanted)
-    try:
-        enough = Decimal(str(value)) >= at_least
-    except InvalidOperation:
-        enough = False
-    if not enough:
-        raise ValueError(wanted)
+_LEAST: Final = {"steps": 1, "consecutive_errors": 1, "tool_calls": 0, "tokens": 0, "seconds": 0}
+_LARGEST: Final = 2**63 - 1
+
+
+def _check(limits: Limits, name: str, value: object, at_least: int) -> None:
+    """Refuses what is no limit. One of a kind of number that has no JSON form, such as NumPy's, is made a plain one."""
+    plain: int | float | None = None
+    if isinstance(value, int) and not isinstance(value, bool):
+        plain = int(value)
+    elif isinstance(value, float) and name == "seconds":
+        plain = float(value)
+    if plain is None or not at_least <= plain <= _LARGEST:
+        kind = "a number (int or float)" if name == "seconds" else "a whole number"
+        raise _refused(name, f"{kind} of at least {at_least} and at most {_LARGEST:,}", value)
+    if type(value) is not type(plain):
+        force_setattr(limits, name, plain)
+
+
+def _refused(name: str, wanted: str, value: object) -> ValueError:
+    # A number may have thousands of digits.
+    return ValueError(f"Limits.{name} takes {wanted}, or None for no limit; it was given {reprlib.repr(value)}")
 
 
 class Check(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -106,3 +106,13 @@ class ProtocolError(ModelError):
 
     kind = "protocol_error"
     retryable = True
+
+
+class UnsoundReply(ProtocolError):
+    """A reply that holds what no reply may hold, such as a finish that treadle has no word for.
+
+    It is a mistake of whoever wrote the model, which would be made again.
+    """
+
+    kind = "unsound_reply"
+    retryable = False

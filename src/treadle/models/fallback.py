@@ -15,6 +15,7 @@ from msgspec import Struct, structs
 
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Usage
+from treadle.kernel.money import NOTHING, minus, plus
 from treadle.models import errors
 from treadle.models.errors import (
     AuthenticationFailed,
@@ -27,6 +28,7 @@ from treadle.models.errors import (
     RateLimited,
 )
 from treadle.models.port import AttemptFailed, Model, ModelEvent, ModelReply, ModelRequest, OutputMode, output_mode_of
+from treadle.models.sound import cost_of, sound_event
 
 ENDLESS: Final = 1 << 60
 """More tokens than any model takes."""
@@ -121,14 +123,14 @@ class FallbackModel:
         of the reply, and a reply that is held to what is left of a budget cannot exceed it.
         """
         request = structs.replace(usage, output_tokens=0, reasoning_tokens=0)
-        requests, replies = [Decimal(0)], [Decimal(0)]
+        requests, replies = [NOTHING], [NOTHING]
         for model in self.models:
-            sent, both = _cost(model, request), _cost(model, usage)
+            sent, both = cost_of(model, request), cost_of(model, usage)
             if sent is None or both is None:
                 return None
             requests.append(sent)
-            replies.append(both - sent)
-        return max(requests) + max(replies)
+            replies.append(minus(both, sent))
+        return plus(max(requests), max(replies))
 
     def output_mode(self, tools: bool) -> OutputMode:
         """What each of its models can do: natively if all can, else by a tool if all can, else in words."""
@@ -208,8 +210,9 @@ async def _whole(model: Model, request: ModelRequest) -> AsyncGenerator[ModelEve
     events: Any = model.stream(request)
     try:
         async for event in events:
-            yield event
-            if isinstance(event, ModelReply):
+            sound = sound_event(event)
+            yield sound
+            if isinstance(sound, ModelReply):
                 return
         raise ProtocolError(f"{model.name} ended its stream without a ModelReply, which must be the last event")
     finally:
@@ -221,14 +224,8 @@ async def _whole(model: Model, request: ModelRequest) -> AsyncGenerator[ModelEve
 def _signed(reply: ModelReply, model: Model) -> ModelReply:
     """The reply under the name of the model that gave it, with what it cost there."""
     name = reply.model if isinstance(model, FallbackModel) else model.name
-    cost = _cost(model, reply.usage) if reply.cost is None and reply.usage is not None else reply.cost
+    cost = cost_of(model, reply.usage) if reply.cost is None and reply.usage is not None else reply.cost
     return structs.replace(reply, model=name, cost=cost)
-
-
-def _cost(model: Model, usage: Usage) -> Decimal | None:
-    cost = getattr(model, "cost", None)
-    found = None if cost is None else cost(usage)
-    return found if found is None or isinstance(found, Decimal) else Decimal(str(found))
 
 
 def _number(model: Model, name: str) -> int | None:

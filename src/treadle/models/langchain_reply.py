@@ -1,12 +1,17 @@
 """LangChain's replies: the chunks that a chat model streams, read as model events and a whole reply.
 
-Neighbours: `treadle.models.langchain`, which asks the chat model; `treadle.models.langchain_messages`, the conversion.
+What an integration puts into a chunk is of its own making: tokens as floats or text, words as enums, blocks of odd
+shapes. What can be read is read; tokens that cannot are unknown, and a block that cannot is an error. Neighbours:
+`treadle.models.langchain`, which asks the chat model; `treadle.models.langchain_messages`, the conversion.
 """
 
+import reprlib
 from collections.abc import Mapping
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from treadle.kernel.messages import FinishReason, ToolCall, Usage
+from treadle.models.errors import UnsoundReply
 from treadle.models.langchain_messages import assistant_message, calls_of, said
 from treadle.models.port import (
     ModelEvent,
@@ -17,6 +22,7 @@ from treadle.models.port import (
     ToolCallDelta,
     ToolCallStarted,
 )
+from treadle.models.sound import MOST_TOKENS
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
@@ -80,8 +86,8 @@ class Reading:
         self._metadata.update(message.response_metadata)
         if message.id and not message.id.startswith(("run-", "lc_")):
             self._id = message.id
-        if message.usage_metadata is not None:
-            usage = _usage(message.usage_metadata)
+        usage = None if message.usage_metadata is None else _usage(message.usage_metadata)
+        if usage is not None:
             self._usage = usage if self._usage is None else self._usage + usage
         return events
 
@@ -99,14 +105,14 @@ class Reading:
         message = assistant_message(content, self._extra, calls, streamed=True)
         word = _word(self._metadata)
         finish = FINISHES.get(word.lower(), "unknown") if word else "stop"
-        if calls and finish in ("stop", "unknown"):
+        if calls and finish == "stop":
             finish = "tool_calls"
         model = self._metadata.get("model_name") or self._metadata.get("model") or ""
         return events, ModelReply(message, self._usage, finish, word, str(model), self._id)
 
     def _piece(self, piece: Mapping[str, Any]) -> list[ModelEvent]:
         """Adds a piece of a call to the call it belongs to: by its index, its id, or else the last."""
-        index, id, name = piece.get("index"), piece.get("id") or "", piece.get("name") or ""
+        index, id, name = piece.get("index"), _text(piece, "id"), _text(piece, "name")
         call = None
         for one in reversed(self._calls):
             # Some servers give every call the index 0, or none; an id that is another one's then tells them apart.
@@ -118,7 +124,7 @@ class Reading:
             self._calls.append(call)
         elif not call.started:
             call.name += name
-        text = piece.get("args") or ""
+        text = _text(piece, "args")
         call.pieces.append(text)
         if not call.started and call.name:
             return call.start()
@@ -146,34 +152,85 @@ class _Call:
         return [*events, ToolCallDelta(self.id, self.arguments)] if self.arguments else events
 
 
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _text(piece: Mapping[str, Any], name: str) -> str:
+    """The text that stands under `name`; empty if there is none."""
+    value = piece.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise UnsoundReply(
+            f"what the chat model streamed cannot be read: {name!r} takes text; it was given {reprlib.repr(value)}, of "
+            f"type {type(value).__name__}. That is for the LangChain integration to mend"
+        )
+    return value
+
+
 def _deltas(content: Any) -> list[ModelEvent]:
     events: list[ModelEvent] = []
     for block in [content] if isinstance(content, str) else content:
         if isinstance(block, str):
             events.append(TextDelta(block))
-        elif block.get("type") == "text" and block.get("text"):
+            continue
+        kind, *_ = [_text(block, name) for name in ("type", "text", "thinking", "reasoning")]
+        if kind == "text" and block.get("text"):
             events.append(TextDelta(block["text"]))
-        elif block.get("type") in ("thinking", "reasoning") and (text := getattr(said(block), "text", "")):
+        elif kind in ("thinking", "reasoning") and (text := getattr(said(block), "text", "")):
             events.append(ThinkingDelta(text))
     return events
 
 
-def _usage(usage: Mapping[str, Any]) -> Usage:
-    sent, received = usage.get("input_token_details") or {}, usage.get("output_token_details") or {}
-    return Usage(
-        usage["input_tokens"],
-        usage["output_tokens"],
-        sent.get("cache_read") or 0,
-        sent.get("cache_creation") or 0,
-        received.get("reasoning") or 0,
-    )
+def _usage(usage: Any) -> Usage | None:
+    """The tokens that a chunk reports; None if they cannot be told, and are better estimated than believed."""
+    reported = _mapping(usage)
+    sent, received = _mapping(reported.get("input_token_details")), _mapping(reported.get("output_token_details"))
+    counts = [
+        _tokens(value)
+        for value in (
+            reported.get("input_tokens"),
+            reported.get("output_tokens"),
+            sent.get("cache_read"),
+            sent.get("cache_creation"),
+            received.get("reasoning"),
+        )
+    ]
+    known = [count for count in counts if count is not None]
+    empty = reported.get("input_tokens") is None and reported.get("output_tokens") is None
+    if empty or len(known) < len(counts):
+        return None
+    asked, replied, read, written, thought = known
+    return Usage(asked, replied, read, written, thought)
+
+
+def _tokens(value: Any) -> int | None:
+    """A number of tokens, 0 if none is given; None for what is no number of tokens."""
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        count = int(value)
+        exact = isinstance(value, str) or count == value
+    except (ValueError, OverflowError):
+        return None
+    return count if exact and 0 <= count <= MOST_TOKENS else None
 
 
 def _word(metadata: Mapping[str, Any]) -> str:
     """The integration's own word for why the reply ended."""
     for name in ("finish_reason", "stop_reason", "stopReason", "done_reason"):
         if value := metadata.get(name):
-            return str(value)
+            return _said(value)
     if metadata.get("status") == "incomplete":
-        return str((metadata.get("incomplete_details") or {}).get("reason") or "incomplete")
+        return _said(_mapping(metadata.get("incomplete_details")).get("reason") or "incomplete")
     return ""
+
+
+def _said(word: Any) -> str:
+    """A word, or the name of one: some integrations pass their client's enums on, of text or of numbers."""
+    if isinstance(word, Enum):
+        word = word.value if isinstance(word.value, str) else word.name
+    return word if type(word) is str else str(word)

@@ -267,7 +267,7 @@ def _reply(response: Json, output: Iterable[Json], provider: str) -> ModelReply:
     )
 
 
-def _finish_of(response: Json, called: bool, refused: bool) -> tuple[Finish, str]:
+def _finish_of(response: Json, called: bool, refused: bool) -> tuple[FinishReason, str]:
     status = response.get("status") or "completed"
     if status == "incomplete":
         reason = (response.get("incomplete_details") or {}).get("reason") or status

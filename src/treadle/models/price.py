@@ -1,11 +1,13 @@
 """Price: what a model's tokens cost."""
 
+import reprlib
 from decimal import Decimal
 
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Usage
+from treadle.kernel.money import MOST, dollars, over, plus, times
 
-MILLION = Decimal(1_000_000)
+MILLION = 1_000_000
 
 
 class Price:
@@ -18,7 +20,7 @@ class Price:
         cache_write: tokens sent that were written to it.
 
     Raises:
-        Misuse: a price is negative or not a number.
+        Misuse: a price is negative, not finite, or not a number; text is none.
     """
 
     __slots__ = ("cache_read", "cache_write", "input", "output")
@@ -38,19 +40,21 @@ class Price:
     def of(self, usage: Usage) -> Decimal:
         """What `usage` costs, in dollars."""
         plain = usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens
-        return (
-            max(0, plain) * self.input
-            + usage.cache_read_tokens * self.cache_read
-            + usage.cache_write_tokens * self.cache_write
-            + usage.output_tokens * self.output
-        ) / MILLION
+        sent = times(self.input, max(0, plain))
+        cached = plus(
+            times(self.cache_read, usage.cache_read_tokens), times(self.cache_write, usage.cache_write_tokens)
+        )
+        return over(plus(plus(sent, cached), times(self.output, usage.output_tokens)), MILLION)
 
     def __repr__(self) -> str:
         return f"Price(input={self.input}, output={self.output})"
 
 
 def _dollars(name: str, value: float | Decimal) -> Decimal:
-    amount = Decimal(str(value))
-    if not amount.is_finite() or amount < 0:
-        raise Misuse(f"Price({name}=…) takes dollars per million tokens, 0 or more; it was given {value!r}")
+    amount = dollars(value)
+    if amount is None:
+        raise Misuse(
+            f"Price({name}=…) takes dollars per million tokens, a number (int, float or Decimal) from 0 to {MOST:,}; "
+            f"it was given {reprlib.repr(value)}"
+        )
     return amount

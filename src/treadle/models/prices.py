@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from treadle.kernel.messages import Usage
+from treadle.kernel.money import NOTHING, over, plus, times
 from treadle.models.price import MILLION
 from treadle.models.providers import PROVIDERS
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, ModelPrice
 
-ZERO: Final = Decimal(0)
 KEPT: Final = 1000
 """The most models whose row is kept."""
 
@@ -60,7 +60,7 @@ class KnownPrice(Struct, frozen=True):
     cache_write: Rate | None = None
     cache_write_hour: Rate | None = None
     reasoning: Rate | None = None
-    request: Decimal = ZERO
+    request: Decimal = NOTHING
 
     def of(self, usage: Usage, *, hour: bool = False) -> Decimal:
         """What one reply with `usage` costs, in dollars.
@@ -69,21 +69,21 @@ class KnownPrice(Struct, frozen=True):
             usage: the reply's tokens; the price depends on the length of its request, so not the sum of several.
             hour: whether what was written to the cache is kept there for an hour.
         """
-        size, total = usage.input_tokens, ZERO
+        size, total = usage.input_tokens, NOTHING
         write = self.cache_write_hour or self.cache_write if hour else self.cache_write
         sent, received = size, usage.output_tokens
         for rate, count in ((self.cache_read, usage.cache_read_tokens), (write, usage.cache_write_tokens)):
             if rate is not None and count:
-                total += rate.at(size) * count
+                total = plus(total, times(rate.at(size), count))
                 sent -= count
         if self.reasoning is not None and usage.reasoning_tokens:
-            total += self.reasoning.at(size) * usage.reasoning_tokens
+            total = plus(total, times(self.reasoning.at(size), usage.reasoning_tokens))
             received -= usage.reasoning_tokens
         if self.input is not None:
-            total += self.input.at(size) * max(0, sent)
+            total = plus(total, times(self.input.at(size), max(0, sent)))
         if self.output is not None:
-            total += self.output.at(size) * max(0, received)
-        return total / MILLION + self.request
+            total = plus(total, times(self.output.at(size), max(0, received)))
+        return plus(over(total, MILLION), self.request)
 
 
 def known_cost(address: str, model: str, usage: Usage, *, hour: bool = False) -> Decimal | None:
@@ -181,7 +181,7 @@ def _flat(price: "ModelPrice") -> KnownPrice | None:
             _rate(values.get("cache_write_mtok")),
             _rate(values.get("cache_write_1h_mtok")),
             _rate(values.get("output_reasoning_mtok")),
-            (values.get("requests_kcount") or ZERO) / 1000,
+            over(values.get("requests_kcount") or NOTHING, 1000),
         )
     if len(_prices) >= KEPT:
         _prices.clear()

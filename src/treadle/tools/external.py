@@ -1,10 +1,10 @@
 """Tools without a function: calling one ends the run with its arguments, or pauses it for a result from outside."""
 
-from typing import Any
+from typing import Any, Unpack
 
-from treadle.kernel.messages import ToolSpec
+from treadle.kernel.messages import Json, ToolSpec
 from treadle.tools.arguments import Arguments, from_json_schema, from_type
-from treadle.tools.options import check_name
+from treadle.tools.options import ToolOptions, check_name
 from treadle.tools.tool import Tool
 
 

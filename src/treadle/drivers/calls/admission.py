@@ -12,9 +12,9 @@ from msgspec import Struct
 from treadle.drivers.approvals import ALLOWED, Ruling, own_word, ruling
 from treadle.drivers.below import Below
 from treadle.drivers.run import Run
+from treadle.kernel.calls import CallRecord, cut_off
 from treadle.kernel.events import ApprovalRequested, Event, ResultAwaited, ToolFinished, ToolReacted
 from treadle.kernel.messages import Json, ToolCall
-from treadle.kernel.calls import CallRecord, cut_off
 from treadle.tools import Tool, ToolError
 from treadle.tools.errors import did_you_mean, nearest
 from treadle.tools.output import encode_error

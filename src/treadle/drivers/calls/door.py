@@ -125,7 +125,15 @@ class Batch:
 
     async def _record(self, admitted: Admitted) -> None:
         run = self._run
-    XX isinstance(event, ToolFinished) and run.config.on_tool_result is not None:
+        try:
+            event, output = await executed(run, admitted)
+        except PassesThrough:
+            raise
+        except Exception as error:
+            # A run below ended on a function of the application's: the call is taken up again with it.
+            self.failure = error
+            return
+        if isinstance(event, ToolFinished) and run.config.on_tool_result is not None:
             event = replace(event, provisional=True)
             self._seen[admitted.record.id] = output
         run.feed(event)

@@ -11,8 +11,8 @@ from treadle.drivers.calls.admission import Admitted
 from treadle.drivers.calls.subrun import carried
 from treadle.drivers.run import Run, ToolProgress
 from treadle.drivers.think import seconds_left
-from treadle.kernel.events import ResultAwaited, ToolFinished
 from treadle.kernel.calls import CallRecord
+from treadle.kernel.events import ResultAwaited, ToolFinished
 from treadle.tools import ToolContext, ToolOutput
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import ResultAwaited, ToolReacted
 from treadle.kernel.messages import ToolCall
-from treadle.kernel.calls import CallRecord
 from treadle.tools import Tool, ToolOutput, ToolResult
 from treadle.tools.output import encode
 

@@ -18,13 +18,13 @@ from treadle.drivers.lending import give_back, left_of
 from treadle.drivers.run import Run, RunEvent, SubRunEvent
 from treadle.drivers.think import seconds_left
 from treadle.journal import UnknownRun
+from treadle.kernel.calls import Awaited, CallRecord
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, Parent, ResultAwaited, RunResumed, Spent, ToolFinished
 from treadle.kernel.fold import fold_all
 from treadle.kernel.history import completed
 from treadle.kernel.messages import Message, SystemMessage, UserMessage
 from treadle.kernel.names import escaped
-from treadle.kernel.calls import Awaited, CallRecord
 from treadle.tools import Tool, ToolError, ToolOutput
 from treadle.tools.output import encode, encode_error
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from treadle.kernel.history import storable_text
+from treadle.context.storable import storable_text
 from treadle.tools.builtin.memory_file import can_index, has_index, read, written
 from treadle.tools.errors import BadTool, ToolError
 
