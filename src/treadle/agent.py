@@ -31,7 +31,7 @@ from treadle.drivers.reaction import OnToolResult
 from treadle.drivers.run import Run, RunEvent, check_tool_choice
 from treadle.drivers.subrun import Begin, agent_tool, begin_of, handoff_tool
 from treadle.journal import Journal
-from treadle.kernel.conditions import StopWhen, condition
+from treadle.judging.conditions import StopWhen, condition
 from treadle.kernel.context import storable_text
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, MessageAdded

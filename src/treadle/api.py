@@ -10,7 +10,7 @@ from treadle.drivers.partial import PartialArguments
 from treadle.drivers.reaction import Alternative, AskUser, Retry
 from treadle.drivers.run import Run, SubRunEvent, ToolProgress
 from treadle.journal import Journal, MemoryJournal, SqliteJournal
-from treadle.kernel.conditions import (
+from treadle.judging.conditions import (
     Condition,
     condition,
     consecutive_errors,

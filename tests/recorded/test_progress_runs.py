@@ -8,7 +8,7 @@ from statistics import mean
 
 import pytest
 
-from treadle.kernel.progress import ObservedCall, detect_stuck
+from treadle.judging.progress import ObservedCall, detect_stuck
 
 RECORDED = Path(__file__).resolve().parents[3] / "shared" / "recordings" / "runs.jsonl.gz"
 

@@ -12,7 +12,7 @@ from treadle.context.policies import ContextPolicy
 from treadle.drivers.approvals import ApprovalRule
 from treadle.drivers.reaction import OnToolResult
 from treadle.journal.port import Journal
-from treadle.kernel.conditions import Condition
+from treadle.judging.conditions import Condition
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import AssistantMessage, Json, Message, ModelSettings, ToolSpec, Usage
 from treadle.kernel.state import RunState

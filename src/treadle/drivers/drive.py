@@ -85,7 +85,7 @@ async def _steps(run: Run) -> None:
 
 async def _loop(run: Run, early: Early | None) -> None:
     while True:
-        match run.next():
+        match await run.judged():
             case PrepareStep() as command:
                 if run.pause_wanted:
                     run.feed(RunPaused(Stop("waiting", "paused by the caller", "Resume the run.")))
@@ -118,7 +118,7 @@ async def _loop(run: Run, early: Early | None) -> None:
 async def perceive(run: Run, command: PrepareStep) -> None:
     """Chooses the step's request: what of the history fits, what `prepare_step` says, within what the limits leave."""
     if run.config.context and await compact(run):
-        again = run.next()
+        again = await run.judged()
         if not isinstance(again, PrepareStep):
             return
         command = again

@@ -36,6 +36,7 @@ from treadle.drivers.lending import Amount
 from treadle.drivers.output import handed_in, typed_output
 from treadle.drivers.partial import PartialArguments
 from treadle.journal import Journal, MemoryJournal
+from treadle.judging.judge import judge
 from treadle.kernel.context import completed, distinct_ids, have_distinct_ids, instructed, storable
 from treadle.kernel.decide import Command, PrepareStep, decide
 from treadle.kernel.errors import Misuse
@@ -44,7 +45,7 @@ from treadle.kernel.fold import fold
 from treadle.kernel.messages import AssistantMessage, Json, Message, ToolSpec, Usage, UserMessage
 from treadle.kernel.state import RunState
 from treadle.kernel.step import CallRecord
-from treadle.kernel.stop import Limits
+from treadle.kernel.stop import Judgement, Limits
 from treadle.kernel.tokens import estimate_tokens
 from treadle.models.port import Model, ModelEvent, ModelReply, ModelRequest
 from treadle.result import RunResult, result_of
@@ -163,7 +164,19 @@ class Run:
 
     def next(self) -> Command | None:
         """What to do next; None when the run has finished or is paused."""
-        return decide(self.state, self.config.stop_when)
+        if self.state.phase != "ready":
+            return decide(self.state)
+        found = judge(self.state, self.config.stop_when)
+        if not isinstance(found, Judgement):
+            raise Misuse("a stop condition is asynchronous: ask `await run.judged()` what is next, not `run.next()`")
+        return decide(self.state, found)
+
+    async def judged(self) -> Command | None:
+        """What to do next, with stop conditions that may be asynchronous."""
+        if self.state.phase != "ready":
+            return decide(self.state)
+        found = judge(self.state, self.config.stop_when)
+        return decide(self.state, found if isinstance(found, Judgement) else await found)
 
     def feed(self, event: Event | ModelReply) -> None:
         """Adds what has happened. An event without a time is given the present one.
@@ -230,6 +243,7 @@ class Run:
                 config.tool_tokens,
                 config.watch,
                 parent,
+                tuple(one.name for one in config.tools.values() if one.effect == "write"),
                 at=time.time(),
             )
         )

@@ -9,16 +9,13 @@ from typing import Literal
 
 from msgspec import Struct
 
-from treadle.kernel.conditions import Condition
 from treadle.kernel.events import NudgeGiven, RunFinished, RunPaused
 from treadle.kernel.messages import ToolCall
-from treadle.kernel.progress import WINDOW, Finding, detect_stuck, reads_as_error
 from treadle.kernel.state import RunState
 from treadle.kernel.step import CallRecord
-from treadle.kernel.stop import Check, Decision, Stop, StopReason, stopped
+from treadle.kernel.stop import Check, Decision, Judgement, Stop, StopReason, stopped
 
-POLLING_PATIENCE = 120.0
-"""Seconds for which a polling tool may give the same answer before that counts as getting nowhere."""
+UNJUDGED = Judgement()
 
 EMPTY_REPLY = "Your last reply was empty. Call a tool, or answer."
 
@@ -91,11 +88,11 @@ class Finish(Struct, frozen=True, gc=False):
 Command = PrepareStep | CallModel | RunTools | Nudge | Pause | Finish
 
 
-def decide(state: RunState, stop_when: Condition | None = None) -> Command | None:
+def decide(state: RunState, judgement: Judgement = UNJUDGED) -> Command | None:
     """What to do next in `state`; None if the run has finished, is paused, has not started, or has calls in flight."""
     match state.phase:
         case "ready":
-            return _next_step(state, stop_when)
+            return _next_step(state, judgement)
         case "prepared":
             return _model_call(state)
         case "acting":
@@ -106,33 +103,30 @@ def decide(state: RunState, stop_when: Condition | None = None) -> Command | Non
             return None
 
 
-def _next_step(state: RunState, stop_when: Condition | None) -> Command:
+def _next_step(state: RunState, judgement: Judgement) -> Command:
     if state.handed_on:
         return Finish(stopped("answered", "handed on"), output=state.output)
-    checks: tuple[Check, ...] = ()
-    if stop_when is not None and state.steps:
-        verdict = stop_when.look(state)
-        if verdict.met:
-            decision = _decision(state, "stop", verdict.detail, verdict.checks)
-            return Finish(stopped(verdict.reason, verdict.detail), decision)
-        checks = verdict.checks
-    made = len(state.steps)
+    verdict, stuck = judgement.verdict, judgement.stuck
+    checks: tuple[Check, ...] = () if verdict is None else verdict.checks
+    if verdict is not None and verdict.met:
+        decision = _decision(state, "stop", verdict.detail, checks)
+        return Finish(stopped(verdict.reason, verdict.detail), decision)
     limit = _limit_reached(state)
     if limit is not None:
-        return _stop_or_land(state, *limit, checks)
-    finding = _getting_nowhere(state)
-    if finding is None:
-        stuck = state.stuck if state.stuck_at == made else 0
-        return PrepareStep(made, _decision(state, "go", "", checks), stuck=stuck)
-    checks += (Check("progress", finding.kind, None, True),)
-    match state.stuck:
-        case 0:
-            return Nudge(finding.message, stuck=True)
-        case 1 if set(state.tools) - set(withheld := _concerned(state, finding)):
-            decision = _decision(state, "go", finding.message, checks)
-            return PrepareStep(made, decision, stuck=2, withheld=withheld)
-        case _:
-            return _stop_or_land(state, "no_progress", finding.message, True, checks)
+        reason, detail, may_land = limit
+        return _stop_or_land(state, reason, " ".join(filter(None, (detail, judgement.loop))), may_land, checks)
+    made = len(state.steps)
+    if stuck is None:
+        return PrepareStep(made, _decision(state, "go", "", checks), stuck=state.stuck)
+    checks += (Check("progress", stuck.kind, None, True),)
+    match stuck.act:
+        case "nudge":
+            return Nudge(stuck.message, stuck=True)
+        case "withhold":
+            decision = _decision(state, "go", stuck.message, checks)
+            return PrepareStep(made, decision, note=stuck.message, stuck=2, withheld=stuck.tools)
+        case "stop":
+            return _stop_or_land(state, "no_progress", stuck.message, True, checks)
 
 
 def _stop_or_land(
@@ -145,34 +139,6 @@ def _stop_or_land(
         )
         return PrepareStep(len(state.steps), _decision(state, "land", detail, checks), stop, note)
     return Finish(stop, _decision(state, "stop", detail, checks))
-
-
-def _getting_nowhere(state: RunState) -> Finding | None:
-    """What the run is stuck in, if a step was made since that was last acted on.
-
-    A call that is new and went well cannot be part of a loop: the finder, which is dearer, is not asked then.
-    """
-    made = len(state.steps)
-    if not state.watch or not made or state.stuck_at == made or not state.steps[-1].calls:
-        return None
-    if state.polled is not None and state.now - state.polled_since > POLLING_PATIENCE:
-        name, waited = state.polled[0], state.now - state.polled_since
-        return Finding(
-            "polling", (), f"You have asked {name} for {waited:.0f} seconds, and its answer has not changed."
-        )
-    last = state.steps[-1].calls[-1]
-    seen = state.recent[-1] in state.recent[:-1]
-    if not (seen or last.is_error or (last.result is not None and reads_as_error(last.result.text))):
-        return None
-    return detect_stuck(state.observed(WINDOW))
-
-
-def _concerned(state: RunState, finding: Finding) -> tuple[str, ...]:
-    """The names of the tools whose calls make up what was found."""
-    if finding.kind == "polling" and state.polled is not None:
-        return (state.polled[0],)
-    calls = state.observed(WINDOW)
-    return tuple(dict.fromkeys(calls[i].name for i in finding.calls if calls[i].name in state.tools))
 
 
 def _decision(state: RunState, verdict: Literal["go", "land", "stop"], why: str, checks: tuple[Check, ...]) -> Decision:

@@ -48,7 +48,6 @@ from treadle.kernel.events import (
 )
 from treadle.kernel.log import Log
 from treadle.kernel.messages import Message, ToolCall, ToolMessage, UserMessage
-from treadle.kernel.progress import WINDOW
 from treadle.kernel.state import Phase, RunState
 from treadle.kernel.step import CallRecord, CallStatus, EarlyCall, Step, cut_off, unexecuted
 from treadle.kernel.tokens import estimate_tokens
@@ -89,6 +88,7 @@ def _run_started(state: RunState, event: RunStarted) -> RunState:
         on_limit=event.on_limit,
         tools=event.tools,
         polling=event.polling,
+        writes=event.writes,
         tool_choice=event.tool_choice,
         settings=event.settings,
         tool_tokens=event.tool_tokens,
@@ -267,17 +267,14 @@ def _closed(state: RunState, step: Step, at: float, phase: Phase, **changes: Any
     errors = 0 if step.calls else state.errors
     if step.failed and not _goes_on_by_itself(step):
         errors = state.errors + 1
-    recent, polled, since = state.recent, None, 0.0
+    polled, since = None, 0.0
     if state.polling and step.calls and step.calls[-1].name in state.polling:
         last = step.calls[-1]
         polled = (last.name, last.arguments_json, "" if last.result is None else last.result.text)
         since = state.polled_since if polled == state.polled else step.started_at
-    if step.calls:
-        recent = (*recent, *[(record.call.name, record.arguments_json) for record in step.calls])[-WINDOW:]
     return replace(
         state,
         phase=phase,
-        recent=recent,
         polled=polled,
         polled_since=since,
         messages=state.messages.extend([*results, *state.inbox]),
@@ -380,6 +377,7 @@ def _nudge_given(state: RunState, event: NudgeGiven) -> RunState:
         messages=state.messages.append(UserMessage(event.text)),
         errors=state.errors + 1 if event.fault else state.errors,
         stuck=1 if event.stuck else state.stuck,
+        nudges=state.nudges + event.stuck,
         stuck_at=len(state.steps) if event.stuck else state.stuck_at,
         now=event.at,
         events=state.events + 1,

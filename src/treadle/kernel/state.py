@@ -1,7 +1,7 @@
 """RunState: everything that follows from a run's events so far. `fold.py` makes it, `decide.py` reads it."""
 
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -12,10 +12,17 @@ from treadle.kernel.step import EarlyCall, Step
 from treadle.kernel.stop import Decision, Limits, OnLimit, Stop
 from treadle.kernel.tokens import Ratio, estimate_tokens
 
-if TYPE_CHECKING:
-    from treadle.kernel.progress import ObservedCall
-
 Phase = Literal["new", "ready", "prepared", "acting", "replied", "paused", "finished"]
+
+
+class Progress(Struct, frozen=True, gc=False):
+    """What was done about getting nowhere."""
+
+    stuck: int = 0
+    stuck_at: int = 0
+    nudges: int = 0
+    polled: tuple[str, str, str] | None = None
+    polled_since: float = 0.0
 
 
 class RunState(Struct, frozen=True, gc=False):
@@ -30,7 +37,6 @@ class RunState(Struct, frozen=True, gc=False):
         tool_calls: tool calls within the limit so far; `call_counts` by tool name; `refused` whether the last step
             asked for more than the limit allows.
         sub_steps: steps of sub-runs; `handed_on` whether another agent has given the run's answer.
-        recent: tools and arguments of the last calls.
         polled: the last call of a polling tool, with its arguments and result, if the last step ended with one, and
             `polled_since`, since when the answer has been the same.
         stuck: how far up the ladder against getting nowhere the run is, `stuck_at` after how many steps it got there.
@@ -58,6 +64,7 @@ class RunState(Struct, frozen=True, gc=False):
     on_limit: OnLimit = "answer"
     tools: tuple[str, ...] = ()
     polling: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
     tool_choice: str = "auto"
     settings: ModelSettings = ModelSettings()
     tool_tokens: int = 0
@@ -75,11 +82,11 @@ class RunState(Struct, frozen=True, gc=False):
     refused: bool = False
     sub_steps: int = 0
     handed_on: bool = False
-    recent: tuple[tuple[str, str], ...] = ()
     polled: tuple[str, str, str] | None = None
     polled_since: float = 0.0
     stuck: int = 0
     stuck_at: int = 0
+    nudges: int = 0
     usage: Usage = Usage()
     cost: Decimal | None = None
     errors: int = 0
@@ -101,22 +108,10 @@ class RunState(Struct, frozen=True, gc=False):
     output: Any = None
     events: int = 0
 
-    def observed(self, window: int = 64) -> "list[ObservedCall]":
-        """The last `window` tool calls with their results, for `detect_stuck`."""
-        from treadle.kernel.progress import ObservedCall
-
-        calls: list[ObservedCall] = []
-        for step in reversed(self.steps):
-            for record in reversed(step.calls):
-                if record.result is not None:
-                    result = record.result
-                    polling = record.name in self.polling
-                    calls.append(
-                        ObservedCall(record.name, record.arguments_json, result.text, result.is_error, polling)
-                    )
-            if len(calls) >= window:
-                break
-        return calls[window - 1 :: -1] if len(calls) > window else calls[::-1]
+    @property
+    def progress(self) -> Progress:
+        """What was done about getting nowhere."""
+        return Progress(self.stuck, self.stuck_at, self.nudges, self.polled, self.polled_since)
 
     @property
     def elapsed(self) -> float:

@@ -1,7 +1,7 @@
 """Why a run goes on or stops: limits, stop reasons, and the record of each decision.
 
 Limits are hard: they are looked at before the effect that would break them. Conditions, which say that enough has been
-done, are in `conditions.py`.
+done, and the watch for progress are judged outside the kernel; what they found comes in as a `Judgement`.
 """
 
 from collections.abc import Iterator
@@ -187,3 +187,49 @@ class Decision(Struct, frozen=True, gc=False, omit_defaults=True):
             if bound is not None:
                 yield Check(name, value, bound, value is not None and value >= bound)
         yield from self.conditions
+
+
+class Verdict(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What a stop condition found.
+
+    Attributes:
+        met: whether it holds.
+        detail: what held, in words; empty if it does not.
+        checks: everything that was looked at on the way.
+        reason: why a run that it ends has ended; of a condition that does not hold, what its opposite would give.
+    """
+
+    met: bool
+    detail: str
+    checks: tuple[Check, ...]
+    reason: StopReason = "condition"
+
+
+class Stuck(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What is to be done about a run that gets nowhere.
+
+    Attributes:
+        act: tell the model so; do not offer `tools` for one step; end the run.
+        kind: the kind of what was found.
+        message: what the model is told, or the detail of the stop.
+        tools: the tools to be withheld.
+    """
+
+    act: Literal["nudge", "withhold", "stop"]
+    kind: str
+    message: str
+    tools: tuple[str, ...] = ()
+
+
+class Judgement(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What was found about whether a run goes on, apart from its limits.
+
+    Attributes:
+        verdict: what the stop conditions found; None if there are none, or no step to look at.
+        stuck: what is to be done about a run that gets nowhere; None if nothing.
+        loop: a sentence that names a call which the last steps repeat, to be added where a limit ends the run first.
+    """
+
+    verdict: Verdict | None = None
+    stuck: Stuck | None = None
+    loop: str = ""

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from treadle.kernel.log import Log
-from treadle.kernel.progress import DEFAULT_WEIGHTS, Finding, ObservedCall, Weights, detect_stuck
+from treadle.judging.progress import DEFAULT_WEIGHTS, Finding, ObservedCall, Weights, detect_stuck
 
 
 def call(
