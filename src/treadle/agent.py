@@ -376,9 +376,7 @@ class Agent:
             raise
         return await self._driven(driven, earlier=events)
 
-    async def step(
-        self, messages: Sequence[Message], *, deps: Any = None, on_event: OnEvent = None
-    ) -> RunResult:
+    async def step(self, messages: Sequence[Message], *, deps: Any = None, on_event: OnEvent = None) -> RunResult:
         """One model call on `messages` and the tool calls that it asks for: a step of a loop that you write yourself.
 
         `result.messages` is what to call it with again, for as long as `result.tool_calls_made` is not empty. Nothing
@@ -474,8 +472,14 @@ class Agent:
         run = Run(self._config, DRIVER, deps=deps, on_event=watcher, over=_lent(conversation))
         if asked is None and not (before and isinstance(before[-1], (UserMessage, ToolMessage))):
             run.release()
-            raise Misuse("there is nothing to answer: give run(…) a question, or a conversation that ends with one or with tool results")
-        run.start(run_id, [*self._system_of(instructions, self._config.output), *before, *([] if asked is None else [asked])], limits)
+            raise Misuse(
+                "there is nothing to answer: give run(…) a question, or a conversation that ends with one or with tool results"
+            )
+        run.start(
+            run_id,
+            [*self._system_of(instructions, self._config.output), *before, *([] if asked is None else [asked])],
+            limits,
+        )
         return run
 
     async def _driven(self, run: Run, earlier: Sequence[Event] = ()) -> RunResult:
@@ -515,7 +519,11 @@ def _hooks(
     output: Output | None,
 ) -> tuple[str, ...]:
     """What else of the application's takes part in runs, by name."""
-    lines = [f"{what} {named(one)}" for what, one in (("on_tool_result", on_tool_result), ("prepare_step", prepare_step)) if one]
+    lines = [
+        f"{what} {named(one)}"
+        for what, one in (("on_tool_result", on_tool_result), ("prepare_step", prepare_step))
+        if one
+    ]
     lines += [] if stop_when is None else [f"stop_when {stop_when}"]
     return (*lines, *([] if output is None else [f"output {output.name}"]))
 

@@ -2,7 +2,7 @@
 
 Text from outside may hold lone surrogates (a file name in Latin-1 out of `os.listdir`), which no journal, file or
 provider takes, and an application may hand over a value that has no JSON form at all. An event is made storable once,
-where it comes in, so that the record, the state and what a model is sent are the same. """
+where it comes in, so that the record, the state and what a model is sent are the same."""
 
 from collections.abc import Mapping, Set
 from typing import Any, Final, TypeVar

@@ -21,6 +21,7 @@ BEGINNING = 60
 HEAD = 0.7
 """The share of a shortened result that is its head; the rest is its tail."""
 
+
 def left_out(count: int) -> UserMessage:
     """The notice that `count` messages were left out."""
     were = "message was" if count == 1 else "messages were"

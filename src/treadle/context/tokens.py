@@ -12,6 +12,7 @@ MESSAGE_TOKENS = 8
 MEDIA_TOKENS = 1600
 """An image or a page of a file; providers charge about 1,600 for the largest they do not scale down."""
 
+
 def estimate_text(text: str) -> int:
     """Tokens in `text`. Outside ASCII a character can be a token or more, so its bytes are counted."""
     return (len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")) * 2) // CHARS_PER_TOKEN + 1

@@ -52,7 +52,9 @@ class Answers:
         denied = deny if isinstance(deny, Mapping) else dict.fromkeys(deny, "")
         for call, arguments in approved.items():
             if arguments is not None and not isinstance(arguments, Mapping):
-                raise Misuse(f"approve takes for call {call!r} the arguments to use, as a dict, or None for the model's")
+                raise Misuse(
+                    f"approve takes for call {call!r} the arguments to use, as a dict, or None for the model's"
+                )
         for call, reason in denied.items():
             if not isinstance(reason, str):
                 raise Misuse(f"deny takes for call {call!r} the reason as a text; it was given {reason!r}")
@@ -99,7 +101,9 @@ class _Fitting:
         for given in answers.calls:
             one = _fit(run, given, named, pending)
             if one.call_id in paths:
-                raise Misuse(f"call {one.call_id!r} is decided in two ways at once: {paths[one.call_id]!r} and {given!r}")
+                raise Misuse(
+                    f"call {one.call_id!r} is decided in two ways at once: {paths[one.call_id]!r} and {given!r}"
+                )
             paths[one.call_id] = given
         by_record = {escaped(record.id): record for record in records}
         inner: dict[str, Answers] = {}

@@ -1,29 +1,27 @@
 """Stop conditions: when has enough been done?
 
-A condition is looked at when a step's tool results are in. It is a pure function of the run's state; conditions combine
-with `|`, `&` and `~`, a plain function `(state) -> bool | str` may stand wherever one is wanted, and what each of them
-found is kept in the step's decision record. Each built-in one looks at the last step or at a running total, so that it
-costs the same in a long run as in a short one.
+A condition is looked at when a step's tool results are in. It asks the run's state, and may wait for its answer; where
+nothing in it does, it is answered at once. Conditions combine with `|`, `&` and `~`, a function, asynchronous or not,
+`(state) -> bool | str` may stand wherever one is wanted, and what each of them found is kept in the step's decision
+record. Each built-in one looks at the last step or at a running total, so that it costs the same in a long run as in a
+short one.
 """
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from msgspec import Struct
-
-from treadle.kernel.stop import Check, StopReason
+from treadle.judging.observed import observed
+from treadle.judging.progress import detect_stuck
+from treadle.kernel.stop import Check, StopReason, Verdict
 
 if TYPE_CHECKING:
     from treadle.kernel.state import RunState
 
+Answer: TypeAlias = bool | str
+"""What a function says that stands as a condition; a text that is not empty says why it holds."""
 
-class Verdict(Struct, frozen=True, gc=False):
-    """What a condition found: met or not, in words, and everything that was looked at on the way."""
-
-    met: bool
-    detail: str
-    checks: tuple[Check, ...]
-    reason: StopReason = "condition"
+Found: TypeAlias = Verdict | Awaitable[Verdict]
+"""What a condition finds: at once, or when it has been waited for."""
 
 
 class Condition:
@@ -31,8 +29,13 @@ class Condition:
 
     __slots__ = ()
 
-    def look(self, state: "RunState") -> Verdict:
-        """Whether the condition holds in `state`, and why."""
+    @property
+    def most_steps(self) -> int:
+        """The largest number of steps that is counted in it; 0 if none is."""
+        return 0
+
+    def look(self, state: "RunState") -> Found:
+        """Whether the condition holds in `state`, and why; to be awaited where something in it is asynchronous."""
         raise TypeError(f"{type(self).__name__} has no look(); make one with treadle.condition(function)")
 
     def __or__(self, other: "StopWhen") -> "Condition":
@@ -51,7 +54,7 @@ class Condition:
         return Inverted(self)
 
 
-StopWhen: TypeAlias = Condition | Callable[["RunState"], bool | str] | Sequence["StopWhen"]
+StopWhen: TypeAlias = Condition | Callable[["RunState"], Answer | Awaitable[Answer]] | Sequence["StopWhen"]
 
 
 class Named(Condition):
@@ -70,23 +73,45 @@ class Named(Condition):
 
     def look(self, state: "RunState") -> Verdict:
         met, value = self.function(state)
-        return Verdict(met, str(self) if met else "", (Check(str(self), value, self.bound, met),), self.reason)
+        check = Check(str(self), value, self.bound, met)
+        return Verdict(met, str(self) if met else "", (check,), self.reason if met else "condition")
 
     def __repr__(self) -> str:
         return self.name
 
 
+class StepCount(Named):
+    """So many steps have been made."""
+
+    __slots__ = ()
+
+    @property
+    def most_steps(self) -> int:
+        return self.bound if isinstance(self.bound, int) else 0
+
+
 class Custom(Condition):
-    """A plain function of the state; a text that it returns says why it holds."""
+    """A function of the state, asynchronous or not; a text that it returns says why it holds."""
 
     __slots__ = ("function", "name")
 
-    def __init__(self, function: Callable[["RunState"], bool | str]) -> None:
+    def __init__(self, function: Callable[["RunState"], Answer | Awaitable[Answer]]) -> None:
         self.function = function
         self.name: str = getattr(function, "__name__", type(function).__name__)
 
-    def look(self, state: "RunState") -> Verdict:
+    def look(self, state: "RunState") -> Found:
         found = self.function(state)
+        return self._later(found) if isinstance(found, Awaitable) else self._verdict(found)
+
+    async def _later(self, found: Awaitable[Answer]) -> Verdict:
+        return self._verdict(await found)
+
+    def _verdict(self, found: Any) -> Verdict:
+        if callable(found) or isinstance(found, Condition | Awaitable | AsyncIterable):
+            raise TypeError(
+                f"the stop condition {self.name} takes the run's state and returns a bool, or a text that says why it "
+                f"holds; it returned {found!r}"
+            )
         met = bool(found)
         detail = f"{self.name}: {found}" if isinstance(found, str) and found else self.name
         return Verdict(met, detail if met else "", (Check(self.name, str(found), None, met),))
@@ -96,28 +121,50 @@ class Custom(Condition):
 
 
 class Combined(Condition):
-    """Several conditions, of which any or all must hold. Looks no further than it has to."""
+    """Several conditions, of which any or all must hold. Looks at one after the other, no further than it has to."""
 
     __slots__ = ("how", "parts")
 
     def __init__(self, how: Literal["any", "all"], parts: tuple[Condition, ...]) -> None:
         self.how, self.parts = how, parts
 
-    def look(self, state: "RunState") -> Verdict:
-        checks: tuple[Check, ...] = ()
-        details: list[str] = []
-        reasons: list[StopReason] = []
-        decisive = self.how == "any"
-        for part in self.parts:
-            verdict = part.look(state)
-            checks += verdict.checks
-            if verdict.met:
-                details.append(verdict.detail)
-                reasons.append(verdict.reason)
-            if verdict.met is decisive:
-                return Verdict(decisive, verdict.detail, checks, verdict.reason)
-        special = [reason for reason in reasons if reason != "condition"]
-        return Verdict(not decisive, " and ".join(details), checks, special[0] if special else "condition")
+    @property
+    def most_steps(self) -> int:
+        return max([part.most_steps for part in self.parts], default=0)
+
+    def look(self, state: "RunState") -> Found:
+        verdicts: list[Verdict] = []
+        for number, part in enumerate(self.parts):
+            found = found_by(part, state)
+            if not isinstance(found, Verdict):
+                return self._later(state, verdicts, found, self.parts[number + 1 :])
+            verdicts.append(found)
+            if self._decided(found):
+                break
+        return self._joined(verdicts)
+
+    async def _later(
+        self, state: "RunState", verdicts: list[Verdict], first: Awaitable[Verdict], rest: tuple[Condition, ...]
+    ) -> Verdict:
+        verdicts.append(checked(await first))
+        for part in rest:
+            if self._decided(verdicts[-1]):
+                break
+            found = found_by(part, state)
+            verdicts.append(found if isinstance(found, Verdict) else checked(await found))
+        return self._joined(verdicts)
+
+    def _decided(self, verdict: Verdict) -> bool:
+        return verdict.met is (self.how == "any")
+
+    def _joined(self, verdicts: Sequence[Verdict]) -> Verdict:
+        last = verdicts[-1]
+        checks = tuple(check for verdict in verdicts for check in verdict.checks)
+        if self._decided(last):
+            return Verdict(last.met, last.detail, checks, last.reason)
+        details = " and ".join(verdict.detail for verdict in verdicts if verdict.met)
+        special = [verdict.reason for verdict in verdicts if verdict.reason != "condition"]
+        return Verdict(last.met, details, checks, special[0] if special else "condition")
 
     def __repr__(self) -> str:
         return f"({(' | ' if self.how == 'any' else ' & ').join(map(repr, self.parts))})"
@@ -131,15 +178,38 @@ class Inverted(Condition):
     def __init__(self, part: Condition) -> None:
         self.part = part
 
-    def look(self, state: "RunState") -> Verdict:
-        verdict = self.part.look(state)
-        return Verdict(not verdict.met, "" if verdict.met else repr(self), verdict.checks)
+    def look(self, state: "RunState") -> Found:
+        found = found_by(self.part, state)
+        return self._verdict(found) if isinstance(found, Verdict) else self._later(found)
+
+    async def _later(self, found: Awaitable[Verdict]) -> Verdict:
+        return self._verdict(checked(await found))
+
+    def _verdict(self, verdict: Verdict) -> Verdict:
+        return Verdict(not verdict.met, "" if verdict.met else repr(self), verdict.checks, verdict.reason)
 
     def __invert__(self) -> Condition:
         return self.part
 
     def __repr__(self) -> str:
         return f"~{self.part!r}"
+
+
+def found_by(part: Condition, state: "RunState") -> Found:
+    """What `part` finds; a `look` of somebody's own may give anything."""
+    found: Any = part.look(state)
+    return found if isinstance(found, Awaitable) else checked(found)
+
+
+def checked(found: Any) -> Verdict:
+    """The verdict that was found.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if not isinstance(found, Verdict):
+        raise TypeError(f"look() of a condition returns a Verdict, or an awaitable of one; it returned {found!r}")
+    return found
 
 
 def condition(what: StopWhen) -> Condition:
@@ -162,7 +232,7 @@ def condition(what: StopWhen) -> Condition:
 
 def step_count(count: int) -> Condition:
     """`count` steps have been made."""
-    return Named(f"step_count({count})", lambda state: (len(state.steps) >= count, len(state.steps)), count)
+    return StepCount(f"step_count({count})", lambda state: (len(state.steps) >= count, len(state.steps)), count)
 
 
 def has_tool_call(name: str) -> Condition:
@@ -219,9 +289,29 @@ def elapsed_over(seconds: float) -> Condition:
     return Named(f"elapsed_over({seconds})", lambda state: (state.elapsed > seconds, round(state.elapsed, 3)), seconds)
 
 
-def consecutive_errors(count: int) -> Condition:
-    """Everything has gone wrong in `count` steps in a row."""
-    return Named(f"consecutive_errors({count})", lambda state: (state.errors >= count, state.errors), count)
+def consecutive_errors(count: int, by: Literal["step", "call"] = "step") -> Condition:
+    """Everything has gone wrong in `count` steps in a row; or, by call, the last `count` calls have all failed."""
+    if by == "step":
+        return Named(f"consecutive_errors({count})", lambda state: (state.errors >= count, state.errors), count)
+    if by != "call":
+        raise ValueError(f'consecutive_errors counts by="step" or by="call"; it was given {by!r}')
+
+    def look(state: "RunState") -> tuple[bool, int]:
+        failed = _failed_last(state, count)
+        return failed >= count, failed
+
+    return Named(f"consecutive_errors({count}, by='call')", look, count)
+
+
+def _failed_last(state: "RunState", count: int) -> int:
+    """How many of the last `count` calls failed, the latest first, up to the first that did not."""
+    failed = 0
+    for number in range(len(state.steps) - 1, -1, -1):
+        for record in reversed(state.steps[number].calls):
+            if failed == count or not record.is_error:
+                return failed
+            failed += 1
+    return failed
 
 
 class Repeating(Condition):
@@ -230,9 +320,7 @@ class Repeating(Condition):
     __slots__ = ()
 
     def look(self, state: "RunState") -> Verdict:
-        from treadle.judging.progress import detect_stuck
-
-        finding = detect_stuck(state.observed())
+        finding = detect_stuck(observed(state))
         if finding is None:
             return Verdict(False, "", (Check(repr(self), "moving"),))
         check = Check(repr(self), finding.kind, None, True)

@@ -1,37 +1,44 @@
 """Progress: is a run still getting anywhere, judged by its latest tool calls?
 
-`detect_stuck` looks at the last few calls of a run and says whether they brought anything that the run did not know
-already. It is a pure function of those calls: no clock, no files, nothing remembered between one call and the next.
-What is done about a finding (a nudge, a tool withheld, the end of the run) is decided elsewhere in the kernel.
+`detect_stuck` looks at the last few steps of a run and says whether their calls brought anything that the run did not
+know already. It is a pure function of those calls: no clock, no files. What is done about a finding (a nudge, tools
+withheld, the end of the run) is decided in `judge.py`.
 
-How it judges. Going back from the latest call, each call that brought nothing adds points:
+How it judges. Going back from the latest step, each step that brought nothing adds points:
 
-- the same call with the same result as before: 2 points the second time, 4 from the third time on;
-- an error that another call had brought already: 2 points;
-- an error that is seen for the first time: 1 point, since it rules something out but is no step forward.
+- the same call with the same result as before: 3 points the second time, 5 from the third time on. What came before the
+  last step that did bring something counts once at most: to look again after a change is no repetition;
+- an error: 1 point, since it rules something out but is no step forward.
 
-The first call that did bring something ends the walk: whatever lies before it, the run was getting somewhere there.
-With 7 points the run is stuck. In words: the same call failing alike three times (1 + 2 + 4), the same call answered
-alike four times (0 + 2 + 4 + 4), one error from four different calls (1 + 2 + 2 + 2), seven errors of any kind in a
-row; and any mixture of these that weighs as much. Two patterns are known by their shape: a cycle of two to six calls
-gone through twice with the same results, and three calls in a row of tools that do not exist.
+The first step that did bring something ends the walk: whatever lies before it, the run was getting somewhere there.
+With 9 points the run is stuck. In words: the same call failing alike three times (1 + 3 + 5), the same call answered
+alike four times (0 + 3 + 5 + 5), nine errors in a row; and any mixture of these that weighs as much. A step of several
+calls weighs what the least of them weighs. Two patterns are known by their shape: a cycle of two to six steps gone
+through twice with the same results, and three steps in a row that call only tools that do not exist.
 
-It follows that calls with different arguments that succeed are never a loop, however many there are and however alike
-their results: that is work through a list. `bench/progress.md` says what these rules find in recorded runs.
+What is never a loop: different calls that succeed, however many there are and however alike their results, for that is
+work through a list; nor calls that succeed of tools that change something, though the same one be made again.
+`bench/progress.md` says what these rules find in recorded runs.
 """
 
-import re
-from collections.abc import Sequence
-from typing import Final, Literal, assert_never
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Final, TypeAlias
 
-import msgspec
 from msgspec import Struct
 
-FindingKind = Literal["repeat", "cycle", "errors", "unknown_tool", "nothing_new", "polling"]
-
+from treadle.judging.failures import names_no_tool, put_differently, reads_as_error
+from treadle.judging.findings import Finding, FindingKind, in_words
+from treadle.judging.sameness import arguments_key, same_result
 
 WINDOW: Final = 12
-"""How many of the latest calls are looked at."""
+"""How many of the latest steps are looked at."""
+
+RESULTS: Final = 4
+"""How many different results of the same call a result is held against, the latest first."""
+
+OTHERS: Final = 24
+"""How many calls of the same tool that read as errors are looked at for one that says the same in other words."""
 
 
 class ObservedCall(Struct, frozen=True):
@@ -43,10 +50,12 @@ class ObservedCall(Struct, frozen=True):
             compared as it stands.
         result: What the model was shown. Where only the beginning of a long result is at hand, put a digest of the
             whole after it, so that two results that begin alike are told apart.
-        is_error: Whether the tool failed. Many tools report a failure as ordinary text, so the beginning of the result
-            is looked at as well.
+        is_error: Whether the tool failed. Many tools report a failure as ordinary text; such a text counts as an error
+            where other calls of the run bear that out.
         polling: Whether waiting for a change is the tool's purpose. Such calls are never evidence of a loop, and when
             one shows a change, the calls before it no longer are.
+        write: Whether the tool changes something. Its successes are never evidence of a loop.
+        step: The number of the step that the call belongs to; None for a step of its own.
     """
 
     name: str
@@ -54,22 +63,8 @@ class ObservedCall(Struct, frozen=True):
     result: str
     is_error: bool = False
     polling: bool = False
-
-
-class Finding(Struct, frozen=True):
-    """The run is stuck, and this is how.
-
-    Attributes:
-        kind: `repeat`: one call again and again with the same result. `cycle`: the same few calls in the same order,
-            with the same results. `errors`: nothing but errors. `unknown_tool`: calls of tools that do not exist.
-            `nothing_new`: different calls, each of which brought an error or what it had brought before.
-        calls: Indexes into the sequence that was looked at, in order: the calls that make up the pattern.
-        message: A sentence or two for the model that name the pattern and ask for another way.
-    """
-
-    kind: FindingKind
-    calls: tuple[int, ...]
-    message: str
+    write: bool = False
+    step: int | None = None
 
 
 class Weights(Struct, frozen=True):
@@ -78,96 +73,44 @@ class Weights(Struct, frozen=True):
     The defaults say in numbers what the text at the top of the module says in words. Raise `enough` for more patience.
 
     Attributes:
-        window: How many of the latest calls are looked at. 12 holds two rounds of a cycle of six calls, and bounds the
+        window: How many of the latest steps are looked at. 12 holds two rounds of a cycle of six steps, and bounds the
             work however long the run has been going.
-        repeated: The same call with the same result, for the second time in the window. A second look may be meant.
+        repeated: The same call with the same result, for the second time. A second look may be meant.
         again: The same, from the third time on. More than `repeated`, because the second time already told the model
-            that nothing had changed; no more than twice as much, so that one call which is repeated between others
-            that do bring something (back to the list, run the tests) is never enough by itself.
-        known_error: An error that an earlier, different call had brought in the same words.
-        fresh_error: An error that was not seen before in the window.
+            that nothing had changed; less than `enough`, so that one call which is repeated between others that do
+            bring something (back to the list, run the tests) is never enough by itself.
+        error: An error.
         enough: The points at which the run is stuck.
-        unknown_tools: Calls in a row of tools that do not exist at which the run is stuck. By the third the model has
-            twice been shown the tools that do.
+        unknown_tools: Steps in a row with nothing but calls of tools that do not exist at which the run is stuck. By
+            the third the model has twice been shown the tools that do.
 
     Raises:
         ValueError: A weight is negative, or `window`, `enough` or `unknown_tools` is below 1.
     """
 
     window: int = WINDOW
-    repeated: int = 2
-    again: int = 4
-    known_error: int = 2
-    fresh_error: int = 1
-    enough: int = 7
+    repeated: int = 3
+    again: int = 5
+    error: int = 1
+    enough: int = 9
     unknown_tools: int = 3
 
     def __post_init__(self) -> None:
-        for name, least in (("window", 1), ("enough", 1), ("unknown_tools", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)}")
-        for name in ("repeated", "again", "known_error", "fresh_error"):
+        for name in ("window", "enough", "unknown_tools"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        for name in ("repeated", "again", "error"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative, but is {getattr(self, name)}")
 
 
 DEFAULT_WEIGHTS: Final = Weights()
 
-# What differs from one answer to the next though nothing has changed: the moment, how long it took, which attempt it
-# was, under which id it was filed. A bare number, date or hash stays: it is as likely to be the answer itself.
-_COUNTS_ONLY: Final = re.compile(
-    r"""
-    \b(?=[\da-frst])(?:  # what begins with another letter need not be tried: half the time
-        \d{4}-\d\d-\d\d[T\ ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\s?Z|\s?[+-]\d\d:?\d\d)?  # 2026-01-31T10:20:30.5Z
-      | \d{1,2}:\d\d:\d\d(?:[.,]\d+)?\b                                 # 10:20:30.500
-      | \d+(?:\.\d+)?\s?(?:ns|[µu]s|ms|s|secs?|seconds?)\b               # 12.3 ms
-      | [0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b     # a UUID
-      | 0x[0-9a-f]{6,}\b                                                  # an address in memory
-      | (?:(?:request|req|trace|span|correlation)[ _-]?id
-          |timestamp|ts|elapsed(?:[ _-]?m?s)?|duration(?:[ _-]?m?s)?|took(?:[ _-]?ms)?
-          |(?:attempt|retry|request|call)s?(?:[ _-]?(?:no|number|count))?
-        )(?:["']?\s*[:=#]\s*["']?|\s+)(?=[\w.-]*\d)[\w.-]+               # request_id: "8f3a", attempt 3
-    )
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
-
-# How a failure reads where the tool has no other way to report it: the first words of the result, after brackets and at
-# most one label ("result:"). Words further on do not count: a document may well speak of errors. Nor does a field that
-# says that there is none ("error": null).
-_READS_AS_ERROR: Final = re.compile(
-    r"""
-    ^[\s\[\](){}"'*\#<>!-]*
-    (?:\w{1,40}["']?:\s*["']?)?
-    (?: (?:errors?|failures?|exception|(?-i:[\w.]*[a-z](?:Error|Exception)))\b
-        (?!["']?\s*[:=]\s*(?:null|none|false|0\b|""|''|\[\]|\{\}))
-      | (?:traceback|fatal|failed|invalid|unknown|unrecogni[sz]ed|unsupported|malformed|illegal)\b
-      | (?:unauthorized|forbidden)\b
-      | (?:cannot|can't|could\ not|couldn't|unable\ to|no\ such|bad\ request|permission\ denied|access\ denied)\b
-      | (?:\w+\ )?not\ (?:found|allowed|permitted|supported)\b
-      | (?:timed\ out|timeout)\b
-      | usage:
-    )
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
-_ERROR_LOOK: Final = 300  # characters: enough for brackets, labels and the first words
-
-_NO_SUCH_TOOL: Final = re.compile(
-    r"""
-      "available_tools"
-    | \b(?:unknown|no\ such|non-?existent|unrecogni[sz]ed)\ tool\b
-    | \bthere\ is\ no\ tool\b
-    | \btool\ \S{1,80}\ (?:was\ |is\ )?(?:not\ (?:found|available|defined)|does\ not\ exist|unknown)\b
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
-
 
 def detect_stuck(calls: Sequence[ObservedCall], weights: Weights = DEFAULT_WEIGHTS) -> Finding | None:
     """Say whether the run is stuck now, after the last of `calls`.
 
-    Only the last `weights.window` calls are looked at, so it may be asked after every call of a long run. Which calls
+    Only the last `weights.window` steps are looked at, so it may be asked after every step of a long run. Which calls
     came before them does not change the answer.
 
     Args:
@@ -177,155 +120,169 @@ def detect_stuck(calls: Sequence[ObservedCall], weights: Weights = DEFAULT_WEIGH
     Returns:
         What the run is stuck in, or None. Never raises for what a call's texts hold.
     """
-    start = max(0, len(calls) - weights.window)
-    window = [_Look(index, calls[index]) for index in range(start, len(calls))]
-    if not window or window[-1].call.polling:
+    window = _Window(_watched(calls, weights.window))
+    if not window.steps:
         return None
-    watched = _watched(window)
-    return _unknown_tools(watched, weights) or _cycle(watched) or _nothing_new(watched, weights)
+    return _unknown_tools(window, weights) or _cycle(window) or _nothing_new(window, weights)
 
 
-def reads_as_error(result: str) -> bool:
-    """Whether a result says by its first words that the call failed, as tools do that have no other way to say it."""
-    return _READS_AS_ERROR.match(result[:_ERROR_LOOK]) is not None
+Sight: TypeAlias = tuple[str, int, int]
 
 
 class _Look:
-    """One call of the window, with what can be told about it; the dearer answers are worked out once, when asked."""
+    """One call of the window: which step it is in, and its sight, which calls share that say and bring the same."""
 
-    def __init__(self, index: int, call: ObservedCall) -> None:
-        self.index = index
-        self.call = call
-        self.failed = call.is_error or reads_as_error(call.result)
-        self._arguments: str | None = None
-        self._result: str | None = None
+    __slots__ = ("call", "index", "reads", "sight", "step")
 
-    @property
-    def arguments(self) -> str:
-        if self._arguments is None:
-            self._arguments = _canonical(self.call.arguments)
-        return self._arguments
+    def __init__(self, index: int, call: ObservedCall, sight: Sight) -> None:
+        self.index, self.call, self.sight = index, call, sight
+        self.reads = call.is_error or reads_as_error(call.result)
+        self.step = 0
 
     @property
-    def result(self) -> str:
-        if self._result is None:
-            self._result = _COUNTS_ONLY.sub("#", self.call.result.strip())
-        return self._result
-
-    def same_result(self, other: "_Look") -> bool:
-        return self.call.result == other.call.result or self.result == other.result
-
-    def same_call(self, other: "_Look") -> bool:
-        if self.call.name != other.call.name:
-            return False
-        return self.call.arguments == other.call.arguments or self.arguments == other.arguments
-
-    def same(self, other: "_Look") -> bool:
-        return self.same_call(other) and self.same_result(other)
-
-    @property
-    def tool_missing(self) -> bool:
-        return self.failed and _NO_SUCH_TOOL.search(self.call.result) is not None
+    def went_well(self) -> bool:
+        """Whether the call changed something, as far as its result says."""
+        return self.call.write and not self.reads
 
 
-def _canonical(arguments: str) -> str:
-    """The same text for the same JSON value; text that is not JSON, stripped."""
-    text = arguments.strip()
-    try:
-        return msgspec.json.encode(msgspec.json.decode(text or "{}"), order="deterministic").decode()
-    except (ValueError, RecursionError):
-        return text
+class _Sights:
+    """Tells which calls are the same and brought the same."""
+
+    def __init__(self) -> None:
+        self._results: dict[tuple[str, int], dict[str, int]] = {}
+
+    def of(self, call: ObservedCall) -> Sight:
+        key = (call.name, arguments_key(call.arguments))
+        results = self._results.setdefault(key, {})
+        number = results.get(call.result)
+        if number is None:
+            latest = islice(reversed(results), RESULTS)
+            same = next((other for other in latest if same_result(other, call.result)), None)
+            number = results[call.result] = len(results) if same is None else results[same]
+        return *key, number
 
 
-def _watched(window: Sequence[_Look]) -> list[_Look]:
-    """The calls that are not polling, from the last moment on at which polling showed a change."""
-    polls: list[_Look] = []
-    watched: list[_Look] = []
-    for look in window:
-        if not look.call.polling:
-            watched.append(look)
-        elif not any(look.same(poll) for poll in polls):
-            watched.clear()
-            polls.append(look)
-    return watched
+class _Window:
+    """The steps that are looked at, with what can be told about their calls only side by side.
+
+    Attributes:
+        steps: the looks of each step.
+        places: the steps in which a sight was seen, first to last.
+    """
+
+    def __init__(self, steps: list[list[_Look]]) -> None:
+        self.steps = steps
+        self.places: dict[Sight, list[int]] = {}
+        self._failing: dict[str, list[_Look]] = {}
+        for number, looks in enumerate(steps):
+            for look in looks:
+                look.step = number
+                places = self.places.setdefault(look.sight, [])
+                if number not in places[-1:]:
+                    places.append(number)
+                    if look.reads:
+                        self._failing.setdefault(look.call.name, []).append(look)
+
+    def failed(self, look: _Look) -> bool:
+        """Whether a call failed: its tool says so, or its result reads so and another call bears that out."""
+        if look.call.is_error or not look.reads:
+            return look.call.is_error
+        return len(self.places[look.sight]) > 1 or any(
+            put_differently(look.call.arguments, other.call.arguments)
+            for other in self._failing[look.call.name][-OTHERS:]
+        )
+
+    def brought_something(self, look: _Look) -> bool:
+        """Whether a call brought what was not known: neither its result of before nor an error."""
+        return self.places[look.sight][0] == look.step and not self.failed(look)
 
 
-def _unknown_tools(watched: Sequence[_Look], weights: Weights) -> Finding | None:
-    streak = watched[-weights.unknown_tools :]
-    if len(streak) < weights.unknown_tools or not all(look.tool_missing for look in streak):
+def _watched(calls: Sequence[ObservedCall], window: int) -> list[list[_Look]]:
+    """The looks of the last steps without the polling, from the last moment on at which polling showed a change."""
+    sights, polls = _Sights(), set[Sight]()
+    steps: list[list[_Look]] = []
+    for indexes in _by_step(calls, window):
+        looks = [_Look(i, calls[i], sights.of(calls[i])) for i in indexes]
+        polled = {look.sight for look in looks if look.call.polling}
+        if polled - polls:
+            steps.clear()
+        polls |= polled
+        steps.append([look for look in looks if not look.call.polling])
+    return [looks for looks in steps if looks] if steps and steps[-1] else []
+
+
+def _by_step(calls: Sequence[ObservedCall], steps: int) -> list[range]:
+    """The indexes of the calls of each of the last `steps` steps."""
+    found: list[range] = []
+    end = len(calls)
+    while end and len(found) < steps:
+        begin, step = end - 1, calls[end - 1].step
+        while begin and step is not None and calls[begin - 1].step == step:
+            begin -= 1
+        found.append(range(begin, end))
+        end = begin
+    return found[::-1]
+
+
+def _unknown_tools(window: _Window, weights: Weights) -> Finding | None:
+    streak = [look for looks in window.steps[-weights.unknown_tools :] for look in looks]
+    if len(window.steps) < weights.unknown_tools:
+        return None
+    if not all(look.call.is_error and names_no_tool(look.call.result) for look in streak):
         return None
     return _finding("unknown_tool", streak)
 
 
-def _cycle(watched: Sequence[_Look]) -> Finding | None:
-    """The shortest cycle of at least two different calls that ends the window, if it was gone through twice."""
-    for period in range(2, len(watched) // 2 + 1):
-        latest, before = watched[-period:], watched[-2 * period : -period]
-        if all(a.same(b) for a, b in zip(latest, before, strict=True)):
-            if any(not look.same(latest[0]) for look in latest):
-                return _finding("cycle", [*before, *latest])
-            return None
+def _cycle(window: _Window) -> Finding | None:
+    """The shortest cycle of at least two different steps that ends the window, if it was gone through twice."""
+    sights = [{look.sight for look in looks} for looks in window.steps]
+    for period in range(2, len(sights) // 2 + 1):
+        if sights[-period:] == sights[-2 * period : -period]:
+            looks = [look for step in window.steps[-2 * period :] for look in step]
+            if all(one == sights[-1] for one in sights[-period:]) or any(look.went_well for look in looks):
+                return None
+            return _finding("cycle", looks)
     return None
 
 
-def _nothing_new(watched: Sequence[_Look], weights: Weights) -> Finding | None:
-    """Walk back from the latest call until one brought something, and add up what the others weigh."""
+def _nothing_new(window: _Window, weights: Weights) -> Finding | None:
+    """Walk back from the latest step until one brought something, and add up what the others weigh."""
+    begin = len(window.steps) - 1
+    while begin >= 0 and not any(map(window.brought_something, window.steps[begin])):
+        begin -= 1
     points = 0
     streak: list[_Look] = []
-    sources: list[_Look] = []
-    for position in range(len(watched) - 1, -1, -1):
-        look, earlier = watched[position], watched[:position]
-        same = [other for other in earlier if look.same(other)]
-        if same:
-            points += weights.repeated if len(same) == 1 else weights.again
-            sources += same
-        elif look.failed:
-            known = any(other.failed and look.same_result(other) for other in earlier)
-            points += weights.known_error if known else weights.fresh_error
-        else:
-            break
-        streak.append(look)
-    if points < weights.enough:
+    for looks in window.steps[begin + 1 :]:
+        counted = [look for look in looks if not look.went_well]
+        points += min((_weight(window, look, begin, weights) for look in counted), default=0)
+        streak += counted
+    if points < weights.enough or streak[-1].step != len(window.steps) - 1:
         return None
-    shown = sorted({look.index: look for look in [*streak, *sources]}.values(), key=lambda look: look.index)
-    if all(look.same(shown[0]) for look in shown):
+    sights = {look.sight for look in streak}
+    shown = [look for looks in window.steps for look in looks if look.sight in sights]
+    if len({frozenset(look.sight for look in looks) for looks in _apart(shown)}) == 1:
         return _finding("repeat", shown)
-    if all(look.failed for look in shown):
-        return _finding("errors", shown)
-    return _finding("nothing_new", shown)
+    return _finding("errors" if all(map(window.failed, shown)) else "nothing_new", shown)
+
+
+def _weight(window: _Window, look: _Look, begin: int, weights: Weights) -> int:
+    """What a call that brought nothing weighs, the last step that brought something being `begin`."""
+    before = [step for step in window.places[look.sight] if step < look.step]
+    if not before:
+        return weights.error
+    return weights.again if sum(step >= begin for step in before) > 1 else weights.repeated
+
+
+def _apart(looks: Iterable[_Look]) -> list[list[_Look]]:
+    """The looks of each step."""
+    steps: dict[int, list[_Look]] = {}
+    for look in looks:
+        steps.setdefault(look.step, []).append(look)
+    return list(steps.values())
 
 
 def _finding(kind: FindingKind, looks: Sequence[_Look]) -> Finding:
     names = list(dict.fromkeys(look.call.name for look in looks))
-    return Finding(kind=kind, calls=tuple(look.index for look in looks), message=_message(kind, len(looks), names))
-
-
-def _message(kind: FindingKind, count: int, names: Sequence[str]) -> str:
-    tools = ", ".join(names)
-    match kind:
-        case "repeat":
-            return (
-                f"You called {tools} {count} times with the same arguments and got the same result each time. "
-                "It will not change: use what it says, call it differently, or take another way."
-            )
-        case "cycle":
-            return (
-                f"You went through the same {count // 2} calls twice ({tools}), with the same results. "
-                "Going round again will bring nothing: decide from what you have, or take another way."
-            )
-        case "errors":
-            return (
-                f"The last {count} calls of {tools} failed. Read what the errors say, check your assumptions about "
-                "what exists, and take another way; or say what you cannot do and why."
-            )
-        case "unknown_tool":
-            return f"You called tools that do not exist: {tools}. Call only the tools that you were given."
-        case "nothing_new":
-            return (
-                f"Your last {count} calls ({tools}) brought nothing new: each gave an error or what it had given "
-                "before. Decide from what you have, or take another way."
-            )
-        case "polling":
-            return f"You have called {tools} again and again, and the answer has not changed."
-        case _:
-            assert_never(kind)
+    different = len({look.sight for look in looks})
+    message = in_words(kind, names, len(looks), len(_apart(looks)), different)
+    return Finding(kind, tuple(look.index for look in looks), message)

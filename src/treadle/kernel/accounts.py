@@ -42,9 +42,7 @@ class Accounts(Struct, frozen=True, gc=False):
         """The accounts with one more model call in them."""
         if usage is None and cost is None:
             return self
-        return replace(
-            self, usage=self.usage if usage is None else self.usage + usage, cost=total(self.cost, cost)
-        )
+        return replace(self, usage=self.usage if usage is None else self.usage + usage, cost=total(self.cost, cost))
 
 
 class Ratio(Struct, frozen=True, gc=False):

@@ -130,8 +130,7 @@ def _next_step(state: RunState, judgement: Judgement) -> Command:
         return _stop_or_land(state, reason, f"{detail} {judgement.loop}".strip(), may_land, checks)
     stuck = judgement.stuck
     if stuck is None:
-        rung = state.progress.stuck if state.progress.stuck_at == made else 0
-        return PrepareStep(made, _decision(state, "go", "", checks), stuck=rung)
+        return PrepareStep(made, _decision(state, "go", "", checks), stuck=state.progress.stuck)
     checks += (Check("progress", stuck.kind, None, True),)
     match stuck.act:
         case "nudge":

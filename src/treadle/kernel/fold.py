@@ -101,9 +101,7 @@ def _step_prepared(state: RunState, event: StepPrepared) -> Changes:
     choice = state.started.tool_choice if event.tool_choice is None else event.tool_choice
     changes: Changes = {
         "phase": "prepared",
-        "step": Step(
-            event.step, event.decision, event.at, event.landing, tool_choice=choice, withheld=event.withheld
-        ),
+        "step": Step(event.step, event.decision, event.at, event.landing, tool_choice=choice, withheld=event.withheld),
         "prepared": event,
         "failure": None,
     }
@@ -299,7 +297,14 @@ def _tool_finished(state: RunState, event: ToolFinished) -> Changes:
     if event.provisional:
         found = ToolMessage(record.call.id, record.call.name, event.content, event.is_error)
         record = replace(
-            record, status="returned", found=found, app=event.app, final=event.final, in_doubt=False, run_id="", waits=()
+            record,
+            status="returned",
+            found=found,
+            app=event.app,
+            final=event.final,
+            in_doubt=False,
+            run_id="",
+            waits=(),
         )
     else:
         record = record.answered(event.content, is_error=event.is_error, at=event.at, app=event.app)

@@ -103,7 +103,9 @@ def _made_before(run: Run, record: CallRecord) -> int:
         if one.id == record.id:
             break
         earlier.append(one)
-    return sum(one.executed and (one.doing.name, one.doing.arguments) == (doing.name, doing.arguments) for one in earlier)
+    return sum(
+        one.executed and (one.doing.name, one.doing.arguments) == (doing.name, doing.arguments) for one in earlier
+    )
 
 
 def _calls_so_far(run: Run) -> Sequence[CallRecord]:

@@ -24,9 +24,9 @@ from treadle.drivers.calls.execution import executed, lock_of
 from treadle.drivers.calls.reaction import Retry, reacted, reaction_of
 from treadle.drivers.lending import calls_allowed, settle
 from treadle.drivers.run import Run
+from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import PassesThrough
 from treadle.kernel.events import ToolFinished, ToolReacted, ToolStarted
-from treadle.kernel.calls import CallRecord
 from treadle.tools import Tool, ToolOutput
 
 
@@ -195,9 +195,7 @@ def _takes_turns(tool: Tool | None) -> bool:
     return tool is not None and ((tool.effect == "write" and not tool.parallel) or tool.resource is not None)
 
 
-def _lanes(
-    records: Sequence[CallRecord], tool_of: Callable[[CallRecord], Tool | None]
-) -> Iterator[list[CallRecord]]:
+def _lanes(records: Sequence[CallRecord], tool_of: Callable[[CallRecord], Tool | None]) -> Iterator[list[CallRecord]]:
     """What goes one after the other: all that write, and each other call that only waits for its resource."""
     writes: list[CallRecord] = []
     for record in records:

@@ -27,9 +27,7 @@ async def executed(run: Run, admitted: Admitted) -> tuple[ToolFinished | ResultA
     if isinstance(tool.agent, Below):
         return await carried(run, tool.agent, record, tool, admitted.arguments)
     context = context_of(run, record) if tool.injected else None
-    output = await tool.call(
-        admitted.arguments, context, cancelled=run.is_cancelled, errors=run.config.errors
-    )
+    output = await tool.call(admitted.arguments, context, cancelled=run.is_cancelled, errors=run.config.errors)
     event = ToolFinished(step, record.id, output.content, output.is_error, output.app, raised=output.raised)
     return event, output
 
