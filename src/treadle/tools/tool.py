@@ -65,7 +65,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         polling: whether calling it again with the same arguments is progress (it waits for something).
         parallel: for a tool that writes, whether it may run beside others that write, in any order.
         thread: for a sync function, whether it runs in a thread. One that is quick and waits for nothing may do
-            without, and spares some 60 µs; while it runs nothing else does, and no time limit can end it.
+            without, and spares some 25 µs; while it runs nothing else does, and no time limit can end it.
         errors: tells, of what the function returned, whether the call failed; None to leave it to the agent.
         agent: the agent that works on its calls, for a tool that is one; the driver knows what it is.
         external: whether it has no function: calling it ends or pauses the run.
