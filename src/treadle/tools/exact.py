@@ -5,12 +5,14 @@ the number is taken exactly as it stands; `exact` makes text of it (or a `Decima
 a `Decimal`, and nowhere else. The schemas here are Pydantic's core schemas.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jiter import LosslessFloat, from_json
 
 Schema = Mapping[str, Any]
+_FLOAT = re.compile(r"-?\d+(?:\.\d+(?:[eE][+-]?\d+)?|[eE][+-]?\d+)")
 _WRAPPED = ("schema", "json_schema", "lax_schema", "arguments_schema")
 _NO_SCHEMA = {"default", "metadata", "serialization"}
 
@@ -32,7 +34,7 @@ def exact(schema: Schema, text: str, as_text: bool) -> Any:
         text: what the model wrote.
         as_text: whether such a number becomes text, for a check that reads JSON; otherwise it becomes a `Decimal`.
     """
-    if "." not in text and "e" not in text and "E" not in text:
+    if all([str(float(number)) == number for number in _FLOAT.findall(text)]):
         return None
     walk = _Walk(as_text)
     value = walk.value([schema], from_json(text.encode(), float_mode="lossless-float"))

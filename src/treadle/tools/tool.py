@@ -174,12 +174,15 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
             return encode_error(ToolError(f"{self.name} has no function here; its result comes from outside"))
         attempt = 1
         while True:
+            thread = None if self.is_async or not self.thread else ThreadCall(function)
             try:
-                value = await self._attempt(function, arguments, context, attempt)
+                work = self._work(function, thread, arguments, context, attempt)
+                value = await (work if self.timeout is None else within(self.timeout, work))
             except GeneratorExit as error:  # whoever waited is gone, and a coroutine that is closed must not wait again
                 return encode_error(error, self.max_output)
             except BaseException as error:
-                output = self._failed(error, attempt, cancelled)
+                told = self._timed_out(thread) if isinstance(error, TimedOut) else error
+                output = self._failed(told, attempt, cancelled)
                 if output is not None:
                     return output
             else:
@@ -214,23 +217,19 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         else:
             _log.warning("tool %s: %s", self.name, place_of_exception(error), exc_info=error)
 
-    async def _attempt(
-        self, function: Callable[..., Any], arguments: dict[str, Any], context: ToolContext | None, attempt: int
+    def _work(
+        self,
+        function: Callable[..., Any],
+        thread: ThreadCall | None,
+        arguments: dict[str, Any],
+        context: ToolContext | None,
+        attempt: int,
     ) -> Any:
-        thread: ThreadCall | None = None
-        if self.is_async:
-            work = function(**(self._injecting(arguments, context, attempt) if self.injected else arguments))
-        elif self.thread:
-            thread = ThreadCall(function)
-            work = self._in_thread(thread, arguments, context, attempt)
-        else:
-            work = _here(function, self._injecting(arguments, context, attempt))
-        if self.timeout is None:
-            return await work
-        try:
-            return await within(self.timeout, work)
-        except TimedOut as error:
-            raise self._timed_out(thread) from error
+        """The coroutine of one attempt."""
+        if thread is not None:
+            return self._in_thread(thread, arguments, context, attempt)
+        given = self._injecting(arguments, context, attempt) if self.injected else arguments
+        return function(**given) if self.is_async else _here(function, given)
 
     async def _in_thread(
         self, thread: ThreadCall, arguments: dict[str, Any], context: ToolContext | None, attempt: int
