@@ -6,6 +6,7 @@ import enum
 import json
 from collections import deque
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -218,3 +219,46 @@ def test_output_is_never_longer_than_max_output(value: Any, limit: int) -> None:
     content = encode(value, limit).content
     assert isinstance(content, str)
     assert len(content) <= limit
+
+
+SURROGATE = "caf\udce9"
+
+
+class Named(BaseModel):
+    a: Any
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        SURROGATE,
+        [SURROGATE],
+        {SURROGATE: 1},
+        Path(SURROGATE),
+        [Path(SURROGATE)],
+        {"a": {SURROGATE: Path(SURROGATE)}},
+        Data(SURROGATE),  # type: ignore[arg-type]
+        Data({SURROGATE: SURROGATE}),  # type: ignore[arg-type]
+        Named(a={SURROGATE: [SURROGATE]}),
+        Record({SURROGATE: SURROGATE}),  # type: ignore[arg-type]
+        Text(SURROGATE),
+        File(data=b"x", name=SURROGATE, media_type=SURROGATE),
+        [Image(url=f"https://example.com/{SURROGATE}", media_type=SURROGATE), Text(SURROGATE), SURROGATE],
+    ],
+)
+def test_text_is_storable_wherever_it_comes_out(value: Any) -> None:
+    for output in (
+        encode(value, 1_000),
+        encode(ToolResult(value), 1_000),
+        encode(ToolResult(value, is_error=True), 1_000),
+    ):
+        assert output.is_error == (isinstance(output.value, ToolResult) and output.value.is_error)
+        assert "caf?" in str(output.content)
+        msgspec.json.encode(output.content)
+    if not isinstance(value, Text | File) and not isinstance(value, list):
+        app = encode(ToolResult("x", for_app=value), 1_000).app
+        assert "caf?" in str(app)
+        msgspec.json.encode(app)
+    error = encode_error(ToolError(SURROGATE, given=SURROGATE, **{SURROGATE: value}))
+    assert "caf?" in str(error.content)
+    msgspec.json.encode(error.content)

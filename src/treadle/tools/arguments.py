@@ -66,8 +66,11 @@ class Arguments(Struct, frozen=True, eq=False):
             raise self._explained(data, text)
         if self.checker is not None and not self.checker.is_valid(data):
             raise self._explained(data, text)
-        if self.decimals is not None and (found := exact(self.decimals, text)) is not None:
-            data, text = found, json.dumps(found)
+        if self.decimals is not None:
+            as_text = self.checker is None
+            found = exact(self.decimals, text, as_text)
+            if found is not None:
+                data, text = found, json.dumps(found) if as_text else text
         for name, default in self.defaults.items():
             if name not in data:
                 data[name] = deepcopy(default)

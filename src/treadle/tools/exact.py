@@ -1,16 +1,18 @@
 """Numbers that keep every digit: what is written where a `Decimal` belongs does not go through a float.
 
 Pydantic reads each number of a JSON text that has a point as a float, and makes the `Decimal` of that. Given as text
-the number is taken exactly as it stands; `exact` makes text of it where the schema of the types takes a `Decimal`, and
-nowhere else. The schemas here are Pydantic's core schemas.
+the number is taken exactly as it stands; `exact` makes text of it (or a `Decimal`) where the schema of the types takes
+a `Decimal`, and nowhere else. The schemas here are Pydantic's core schemas.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jiter import LosslessFloat, from_json
 
 Schema = Mapping[str, Any]
+_FLOAT = re.compile(r"-?\d+(?:\.\d+(?:[eE][+-]?\d+)?|[eE][+-]?\d+)")
 _WRAPPED = ("schema", "json_schema", "lax_schema", "arguments_schema")
 _NO_SCHEMA = {"default", "metadata", "serialization"}
 
@@ -24,11 +26,17 @@ def takes_decimal(schema: Any) -> bool:
     return isinstance(schema, list | tuple) and any(takes_decimal(each) for each in schema)
 
 
-def exact(schema: Schema, text: str) -> Any:
-    """The JSON value of `text` with text for the numbers whose digits a `Decimal` is to get; None if there are none."""
-    if "." not in text and "e" not in text and "E" not in text:
+def exact(schema: Schema, text: str, as_text: bool) -> Any:
+    """The JSON value of `text` with the numbers whose digits a `Decimal` is to get made exact; None if there are none.
+
+    Args:
+        schema: what the value is to be checked by.
+        text: what the model wrote.
+        as_text: whether such a number becomes text, for a check that reads JSON; otherwise it becomes a `Decimal`.
+    """
+    if all([str(float(number)) == number for number in _FLOAT.findall(text)]):
         return None
-    walk = _Walk()
+    walk = _Walk(as_text)
     value = walk.value([schema], from_json(text.encode(), float_mode="lossless-float"))
     return value if walk.changed else None
 
@@ -36,7 +44,8 @@ def exact(schema: Schema, text: str) -> Any:
 class _Walk:
     """One walk along a value and what describes it."""
 
-    def __init__(self) -> None:
+    def __init__(self, as_text: bool) -> None:
+        self.as_text = as_text
         self.changed = False
         self.named: dict[str, Schema] = {}
 
@@ -55,11 +64,12 @@ class _Walk:
             }
         kinds = [node.get("type") for node in nodes if node.get("type") in ("decimal", "str", "any")]
         number = float(value)
-        # Where any text is welcome before a `Decimal` is, it would be taken for one.
-        if kinds[:1] != ["decimal"] or str(number) == str(value):
+        # Where any text is welcome before a `Decimal` is, the number would be taken for one.
+        taken = kinds[:1] == ["decimal"] if self.as_text else "decimal" in kinds
+        if not taken or str(number) == str(value):
             return number
         self.changed = True
-        return str(value)
+        return str(value) if self.as_text else value.as_decimal()
 
     def alternatives(self, schema: Any, depth: int = 0) -> Iterator[Schema]:
         """`schema` without what is wrapped around it, and each of what it leaves to choose from."""

@@ -126,7 +126,7 @@ def _left_out(count: int) -> str:
 
 def _content(value: Any, max_output: int) -> str | tuple[Content, ...]:
     if isinstance(value, str):
-        return cut(_clean(str.__str__(value)), max_output)
+        return cut(_clean(value if type(value) is str else str.__str__(value)), max_output)
     if isinstance(value, _PARTS):
         value = (value,)
     if isinstance(value, (list, tuple)) and any(isinstance(part, _PARTS) for part in value):

@@ -65,7 +65,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         polling: whether calling it again with the same arguments is progress (it waits for something).
         parallel: for a tool that writes, whether it may run beside others that write, in any order.
         thread: for a sync function, whether it runs in a thread. One that is quick and waits for nothing may do
-            without, and spares some 60 µs; while it runs nothing else does, and no time limit can end it.
+            without, and spares some 25 µs; while it runs nothing else does, and no time limit can end it.
         errors: tells, of what the function returned, whether the call failed; None to leave it to the agent.
         agent: the agent that works on its calls, for a tool that is one; the driver knows what it is.
         external: whether it has no function: calling it ends or pauses the run.
@@ -174,12 +174,15 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
             return encode_error(ToolError(f"{self.name} has no function here; its result comes from outside"))
         attempt = 1
         while True:
+            thread = None if self.is_async or not self.thread else ThreadCall(function)
             try:
-                value = await self._attempt(function, arguments, context, attempt)
+                work = self._work(function, thread, arguments, context, attempt)
+                value = await (work if self.timeout is None else within(self.timeout, work))
             except GeneratorExit as error:  # whoever waited is gone, and a coroutine that is closed must not wait again
                 return encode_error(error, self.max_output)
             except BaseException as error:
-                output = self._failed(error, attempt, cancelled)
+                told = self._timed_out(thread) if isinstance(error, TimedOut) else error
+                output = self._failed(told, attempt, cancelled)
                 if output is not None:
                     return output
             else:
@@ -214,23 +217,19 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         else:
             _log.warning("tool %s: %s", self.name, place_of_exception(error), exc_info=error)
 
-    async def _attempt(
-        self, function: Callable[..., Any], arguments: dict[str, Any], context: ToolContext | None, attempt: int
+    def _work(
+        self,
+        function: Callable[..., Any],
+        thread: ThreadCall | None,
+        arguments: dict[str, Any],
+        context: ToolContext | None,
+        attempt: int,
     ) -> Any:
-        thread: ThreadCall | None = None
-        if self.is_async:
-            work = function(**(self._injecting(arguments, context, attempt) if self.injected else arguments))
-        elif self.thread:
-            thread = ThreadCall(function)
-            work = self._in_thread(thread, arguments, context, attempt)
-        else:
-            work = _here(function, self._injecting(arguments, context, attempt))
-        if self.timeout is None:
-            return await work
-        try:
-            return await within(self.timeout, work)
-        except TimedOut as error:
-            raise self._timed_out(thread) from error
+        """The coroutine of one attempt."""
+        if thread is not None:
+            return self._in_thread(thread, arguments, context, attempt)
+        given = self._injecting(arguments, context, attempt) if self.injected else arguments
+        return function(**given) if self.is_async else _here(function, given)
 
     async def _in_thread(
         self, thread: ThreadCall, arguments: dict[str, Any], context: ToolContext | None, attempt: int

@@ -1,0 +1,64 @@
+"""Types a person can lean on: mypy --strict and pyright agree on what each file of `cases/` says.
+
+A case is a file that is read by the checkers and never run. In it `assert_type` says what a checker must know, and
+`# expect-error` marks the lines that it must refuse. A new subject (agents and their results, say) is a new file there.
+pyright is run as basedpyright, which brings its own node and needs no network; in the mode called "strict" it reports
+what pyright does.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CASES = sorted((Path(__file__).parent / "cases").glob("*.py"))
+SOURCES = Path(__file__).parents[2] / "src"
+# What strict mode says of style, and of what mypy does not look at.
+STYLE = ["reportUnusedExpression", "reportUnusedFunction", "reportUnknownMemberType", "reportUnknownLambdaType"]
+
+
+def expected(case: Path) -> set[int]:
+    lines = case.read_text(encoding="utf-8").splitlines()
+    return {number for number, line in enumerate(lines, 1) if line.endswith("# expect-error")}
+
+
+def run(*command: str | Path) -> str:
+    done = subprocess.run([sys.executable, "-m", *map(str, command)], capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return done.stdout
+
+
+def compared(case: Path, found: dict[int, str]) -> None:
+    missed = expected(case) - found.keys()
+    assert not missed, f"{case.name}: not refused: lines {sorted(missed)}"
+    others = {line: message for line, message in found.items() if line not in expected(case)}
+    assert not others, f"{case.name}: refused, but right: {others}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_mypy_knows(case: Path, tmp_path: Path) -> None:
+    config = tmp_path / "mypy.ini"
+    config.write_text(f"[mypy]\nstrict = True\nmypy_path = {SOURCES}\ncache_dir = {tmp_path / 'cache'}\n")
+    said = run("mypy", "--config-file", config, "--follow-imports", "silent", "--no-error-summary", case)
+    found = {
+        int(line): message for line, message in re.findall(r"^[^:\n]*\.py:(\d+): error: (.*)$", said, re.MULTILINE)
+    }
+    compared(case, found)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_pyright_knows(case: Path, tmp_path: Path) -> None:
+    config = tmp_path / "pyrightconfig.json"
+    settings = {"typeCheckingMode": "strict", "include": [str(case)], "extraPaths": [str(SOURCES)]}
+    config.write_text(json.dumps({**settings, **dict.fromkeys(STYLE, False)}))
+    report = json.loads(run("basedpyright", "--outputjson", "--pythonpath", sys.executable, "-p", config))
+    found = {
+        each["range"]["start"]["line"] + 1: each["message"]
+        for each in report["generalDiagnostics"]
+        if each["severity"] == "error"
+    }
+    assert report["summary"]["filesAnalyzed"] > 0
+    compared(case, found)
