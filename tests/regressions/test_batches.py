@@ -401,7 +401,10 @@ def work_of(count):
 
     calls = [("look", {"n": n}) for n in range(count)]
     agent = Agent(
-        ScriptedModel([calls, "done"]), tools=[look], journal=MemoryJournal(), limits=Limits(tool_calls=None, seconds=600)
+        ScriptedModel([calls, "done"]),
+        tools=[look],
+        journal=MemoryJournal(),
+        limits=Limits(tool_calls=None, seconds=600),
     )
     before = sys.gettrace()
     sys.settrace(trace)

@@ -258,9 +258,7 @@ def test_an_early_call_that_raises_system_exit_is_a_tool_error(raised):
 
 async def test_an_early_call_that_a_rule_denies_does_not_start():
     bank = Bank()
-    agent = Agent(
-        ScriptedModel([pausing(LOOK), "done"]), tools=[bank.look], approvals=[deny("look", reason="private")]
-    )
+    agent = Agent(ScriptedModel([pausing(LOOK), "done"]), tools=[bank.look], approvals=[deny("look", reason="private")])
     result = await within(agent.run("go"))
     assert not bank.ran
     assert "private" in told(result)[0]

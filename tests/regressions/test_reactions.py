@@ -62,9 +62,7 @@ async def test_an_alternative_that_writes_runs_once():
 
 async def test_an_alternative_that_a_rule_denies_is_not_run():
     bank = Bank()
-    agent = Agent(
-        ScriptedModel([DOWN, "done"]), tools=bank.tools, on_tool_result=pay_on_error, approvals=[deny("pay")]
-    )
+    agent = Agent(ScriptedModel([DOWN, "done"]), tools=bank.tools, on_tool_result=pay_on_error, approvals=[deny("pay")])
     result = await within(agent.run("go"))
     assert result.finished
     assert bank.times("pay") == 0
@@ -145,9 +143,7 @@ async def test_an_alternative_that_was_under_way_at_a_crash_is_asked_about():
 
 async def test_a_crash_at_any_event_of_a_reaction_pays_once():
     first = Bank()
-    whole = await within(
-        Agent(ScriptedModel([DOWN, "done"]), tools=first.tools, on_tool_result=pay_on_error).run("go")
-    )
+    whole = await within(Agent(ScriptedModel([DOWN, "done"]), tools=first.tools, on_tool_result=pay_on_error).run("go"))
     events = list(whole.events)
     assert "ToolReacted" in kinds(events), "the alternative must stand in the journal"
     for length in range(1, len(events) + 1):
@@ -257,9 +253,7 @@ async def test_the_tokens_of_a_sub_agent_as_alternative_count():
 async def test_the_pending_approval_of_a_sub_agent_as_alternative_is_the_parents():
     bank = Bank()
     child = expert([[("pay", {"amount": 5})], "paid it"], tools=[bank.pay], approvals=[ask_before("pay")])
-    agent = Agent(
-        ScriptedModel([DOWN, "done"]), tools=[bank.down, child.as_tool()], on_tool_result=ask_the_expert
-    )
+    agent = Agent(ScriptedModel([DOWN, "done"]), tools=[bank.down, child.as_tool()], on_tool_result=ask_the_expert)
     waiting = await within(agent.run("go"))
     assert waiting.stop.reason == "waiting"
     (pending,) = waiting.pending

@@ -128,7 +128,7 @@ async def test_a_parents_rule_asks_about_a_tool_of_its_sub_agent():
     child = expert([PAY, "paid"], tools=[bank.pay])
     agent = Agent(
         ScriptedModel([ASK, "done"]), tools=[child.as_tool()],
-        approvals=[ask_before(effect="write"), allow("expert")],
+        approvals=[ask_before(effect="write")],
     )  # fmt: skip
     waiting = await within(agent.run("go"))
     assert [(one.tool, one.kind) for one in waiting.pending] == [("pay", "approval")]
@@ -142,9 +142,7 @@ async def test_a_parents_rule_holds_two_levels_down():
     bank = Bank()
     leaf = Agent(ScriptedModel([PAY, "not paid"]), name="leaf", tools=[bank.pay])
     child = expert([[("leaf", {"task": "pay"})], "not paid"], tools=[leaf.as_tool()])
-    agent = Agent(
-        ScriptedModel([ASK, "done"]), tools=[bank.pay, child.as_tool()], approvals=[deny("pay")]
-    )
+    agent = Agent(ScriptedModel([ASK, "done"]), tools=[bank.pay, child.as_tool()], approvals=[deny("pay")])
     await within(agent.run("go"))
     assert not bank.ran
 
