@@ -18,8 +18,11 @@ Issue 9, sections 1 and 4:
 - rules added since the pause hold too; deny wins always -> test_a_rule_added_since_the_pause_holds,
   test_a_deny_wins_over_an_approval_that_was_given, test_a_deny_wins_over_allow
 - resuming one result three times runs an approved write once -> test_resuming_one_result_three_times_pays_once
+- two processes -> test_a_decision_is_good_for_one_process_only
+- an id is taken for a path -> test_an_id_is_not_taken_for_a_path_into_a_sub_run
+- a stricter agent may go on -> test_a_run_is_taken_up_with_stricter_rules
 - row 001.21 -> test_a_third_identical_call_can_be_denied_before_it_runs,
-  test_calls_with_other_arguments_are_no_repetition
+  test_calls_with_other_arguments_are_no_repetition, test_identical_calls_of_one_reply_are_repetitions_too
 """
 
 from contextlib import suppress
@@ -231,7 +234,7 @@ async def test_a_decision_on_a_finished_run_is_refused(decision):
     agent = Agent(ScriptedModel([PAY, "done"]), tools=bank.tools, journal=journal)
     done = await within(agent.run("go"))
     assert done.finished
-    with pytest.raises(Misuse, match="finished|does not wait|waiting"):
+    with pytest.raises(Misuse, match=r"finished|does not wait|waiting"):
         await within(agent.resume(done.run_id, **decision))
     assert bank.ran == ["pay 5"]
 
@@ -372,7 +375,7 @@ async def test_a_decision_is_good_for_one_process_only(tmp_path):
         waiting = await within(asking(bank, turns, journal=here).run("go"))
         first = await within(asking(bank, turns, journal=here).resume(waiting.run_id, approve=[waiting.pending[0].key]))
         assert first.finished
-        with pytest.raises(Misuse, match="finished|does not wait|waiting"):
+        with pytest.raises(Misuse, match=r"finished|does not wait|waiting"):
             await within(asking(bank, turns, journal=there).resume(waiting.run_id, approve=[waiting.pending[0].key]))
     assert bank.ran == ["pay 5"]
 

@@ -13,9 +13,12 @@ Issue 9, sections 1 and 3:
 - results in the order in which they come -> test_results_are_recorded_in_the_order_in_which_they_come
 - SystemExit in a tool -> test_what_a_tool_raises_is_a_tool_error, test_what_a_tool_raises_cancels_nobody_else
 - a task that once caught a cancel -> test_a_task_that_once_caught_a_cancel_takes_a_tools_own_for_an_error
-- a sync tool that never returns keeps a program from exiting -> test_a_sync_tool_that_never_returns_lets_the_program_exit
+- a sync tool that never returns keeps a program from exiting
+  -> test_a_sync_tool_that_never_returns_lets_the_program_exit
 - a tool's function has one caller -> test_a_tools_function_has_one_caller
 - batches are quadratic -> test_a_call_of_a_long_batch_takes_no_more_work_than_one_of_a_short_batch
+- and what must stay -> test_a_cancelled_run_is_cancelled_all_the_same,
+  test_a_batch_of_a_sqlite_journal_reads_back_as_it_was
 - JournalError passes through everything -> test_a_journal_that_fails_at_any_append_reaches_the_caller
 """
 
@@ -25,6 +28,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from contextlib import suppress
 
 import pytest
 from play import Bank, apart, copied, cut, pieces, reply, told, within
@@ -258,7 +262,6 @@ def test_what_a_tool_raises_is_a_tool_error(raised, threaded):
 @pytest.mark.parametrize("raised", RAISED[:2], ids=lambda raised: type(raised).__name__)
 def test_what_a_tool_raises_cancels_nobody_else(raised):
     async def main():
-        bystander = asyncio.ensure_future(asyncio.sleep(0.05, "unharmed"))
         bank = Bank()
 
         @tool(effect="read")
@@ -267,10 +270,13 @@ def test_what_a_tool_raises_cancels_nobody_else(raised):
             raise raised
 
         calls = [("leave", {}), ("look", {"key": "a"})]
-        result = await within(Agent(ScriptedModel([calls, "done"]), tools=[leave, bank.look]).run("go"))
+        agent = Agent(ScriptedModel([calls, "done"]), tools=[leave, bank.look])
+        async with asyncio.TaskGroup() as group:
+            bystander = group.create_task(asyncio.sleep(0.05, "unharmed"))
+            result = await agent.run("go")
         assert result.finished
         assert told(result)[1] == "value of a"
-        assert await bystander == "unharmed"
+        assert bystander.result() == "unharmed"
 
     apart(main)
 
@@ -283,13 +289,13 @@ async def test_a_task_that_once_caught_a_cancel_takes_a_tools_own_for_an_error()
 
     async def once_cancelled():
         asyncio.current_task().cancel()
-        try:
+        with suppress(asyncio.CancelledError):
             await asyncio.sleep(0)
-        except asyncio.CancelledError:
-            pass
         return await Agent(ScriptedModel([[("leave", {})], "done"]), tools=[leave]).run("go")
 
-    result = await within(asyncio.ensure_future(once_cancelled()))
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(once_cancelled())
+    result = task.result()
     assert result.finished
     assert result.tool_calls_made[0].is_error
 

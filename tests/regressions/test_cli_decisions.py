@@ -5,13 +5,18 @@ Issue 9, sections 1 and 4:
 - `treadle approve` and `resume` build a bare agent -> test_approve_keeps_the_rules_of_the_agent,
   test_approve_keeps_the_hook_of_the_agent, test_approve_keeps_the_stop_condition_of_the_agent,
   test_approve_keeps_the_output_of_the_agent, test_deny_and_resume_take_the_agent_itself
+- one call, and edited arguments -> test_approve_by_call_and_by_key_takes_the_agent_too,
+  test_edited_arguments_are_judged_again_on_the_command_line
 - without `--agent` a run that had rules or hooks is refused -> test_a_run_with_rules_is_refused_without_its_agent,
   test_a_run_with_a_hook_is_refused_without_its_agent
-- an agent that is weaker is refused -> test_an_agent_with_weaker_rules_is_refused
+- a run that had none needs none -> test_a_run_without_rules_needs_no_agent
+- an agent that is weaker, or none, is refused -> test_an_agent_that_is_not_there_is_refused,
+  test_an_agent_with_weaker_rules_is_refused
 - the hint that `ask` prints is the command that works -> test_the_hint_of_ask_is_the_command_that_works
 - the whole call is shown -> test_ask_shows_the_whole_call, test_approve_shows_the_whole_call,
   test_chat_shows_the_whole_call, test_ask_at_a_terminal_shows_the_whole_call
-- an interrupted call -> test_an_interrupted_call_says_that_approving_runs_it_again_and_how_to_give_its_result
+- an interrupted call -> test_an_interrupted_call_says_that_approving_runs_it_again_and_how_to_give_its_result,
+  test_the_result_of_an_interrupted_call_is_given_as_it_is_said
 - a decision on a finished run -> test_a_decision_on_a_finished_run_is_refused_on_the_command_line
 - ids of any kind -> test_a_call_whose_id_is_hostile_can_be_approved
 """
@@ -20,6 +25,7 @@ import json
 import os
 import pty
 import re
+import select
 import shlex
 import signal
 import subprocess
@@ -286,7 +292,7 @@ def whole(shown):
     assert "[write]" in flat, "the effect is shown"
     for hidden in ("\u202e", "\u200b", "\u2066"):
         assert hidden not in shown
-        assert f"\\u{ord(hidden):04x}" in flat, "invisible characters are written as escapes"
+        assert f"\\u{ord(hidden):04x}" in flat.lower(), "invisible characters are written as escapes"
 
 
 def test_ask_shows_the_whole_call(desk):
@@ -317,10 +323,10 @@ def test_ask_at_a_terminal_shows_the_whole_call(desk):
         os.write(ours, b"n no\n")
         shown = b""
         try:
-            while piece := os.read(ours, 65536):
+            while select.select([ours], [], [], 60)[0] and (piece := os.read(ours, 65536)):
                 shown += piece
         except OSError:
-            pass
+            pass  # what a terminal says when its other end is closed
         assert process.wait(timeout=60) in (0, 4)
     os.close(ours)
     whole(shown.decode("utf-8"))

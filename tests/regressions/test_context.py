@@ -3,11 +3,13 @@
 Issue 9, sections 1 and 1b:
 
 - `prepare_step` that keeps the last three messages after a batch sends an empty request
-  -> test_a_request_is_never_empty, test_an_overflow_after_a_choice_of_messages_is_no_value_error
+  -> test_a_request_is_never_empty, test_a_choice_of_no_messages_is_no_empty_request,
+  test_an_overflow_after_a_choice_of_messages_is_no_value_error
 - `read_result` works in the next run of a conversation and after a hand-off
   -> test_a_cleared_result_is_read_in_the_next_run_of_a_conversation, test_a_cleared_result_is_read_after_a_handoff,
   test_a_cleared_result_is_read_from_a_saved_conversation
 - stubs and notices are recognised by what they are -> test_a_question_that_begins_like_a_notice_stays,
+  test_a_question_of_an_earlier_run_that_begins_like_a_notice_is_counted_as_one_message,
   test_a_result_that_contains_a_stub_is_shortened, test_a_result_that_begins_like_a_stub_is_cleared,
   test_a_result_that_was_shortened_is_not_shortened_again, test_models_are_never_sent_the_whole_of_a_stub
 """

@@ -3,17 +3,25 @@
 Issue 9, section 1b:
 
 - a lone surrogate in a tool's file, an instruction, a question in parts, a model's error, an `AskUser` question
-  -> test_a_lone_surrogate_in_a_tools_file_is_made_storable, test_a_lone_surrogate_in_… for each,
+  -> test_a_lone_surrogate_in_a_tools_file_is_made_storable, test_a_lone_surrogate_in_an_instruction_is_made_storable,
+  test_a_lone_surrogate_in_a_question_is_made_storable, test_a_lone_surrogate_in_a_models_error_is_made_storable,
+  test_a_lone_surrogate_in_a_question_to_the_person_is_made_storable,
   test_a_write_whose_file_name_is_no_text_runs_once
+- text is made storable at the door, everywhere, and said so ->
+  test_a_lone_surrogate_in_a_conversation_is_made_storable,
+  test_a_lone_surrogate_in_a_reply_is_made_storable, test_a_lone_surrogate_in_a_decision_is_made_storable,
+  test_a_lone_surrogate_in_the_settings_of_a_step_is_made_storable, test_what_a_hook_returns_is_made_storable,
+  test_made_storable_is_said
 - a model of one's own that replies what no reply may be -> test_a_reply_of_the_wrong_kind_is_a_model_error,
   test_a_cost_that_raises_is_a_model_error, test_a_journal_of_a_wrong_reply_can_be_read_again
 - what LangChain models report is the same inlet -> test_what_a_langchain_model_reports_is_checked
 - limits and prices that crash later -> test_a_limit_that_would_crash_later_is_refused,
   test_a_price_that_would_crash_later_is_refused
 - costs do not depend on the caller's decimal context -> test_a_cost_does_not_depend_on_the_callers_decimal_context,
-  test_a_limit_on_money_does_not_depend_on_the_callers_decimal_context
+  test_a_cost_is_reckoned_where_the_callers_context_traps
 - decimals keep every digit -> test_a_decimal_argument_keeps_every_digit, test_a_decimal_result_keeps_every_digit,
-  test_a_decimal_output_keeps_every_digit, test_an_edited_decimal_argument_keeps_every_digit
+  test_a_decimal_output_keeps_every_digit, test_an_edited_decimal_argument_keeps_every_digit,
+  test_a_pending_decimal_argument_is_shown_with_every_digit, test_a_decimal_output_is_journaled_with_every_digit
 - `Conversation.save` from two threads -> test_a_conversation_saved_from_two_threads_is_whole
 """
 
@@ -295,6 +303,9 @@ async def test_a_journal_of_a_wrong_reply_can_be_read_again(tmp_path):
                 await journal.read(info.run_id)
 
 
+COUNTED = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
+
+
 def langchain_reply(**wrong):
     """A message with fields that no integration should set; it can be set all the same."""
     message = AIMessage(content="hi", id="m1")
@@ -309,7 +320,7 @@ def langchain_reply(**wrong):
         {"usage_metadata": {"input_tokens": 1.5, "output_tokens": 2.5, "total_tokens": 4.0}},
         {"usage_metadata": {"input_tokens": None, "output_tokens": None, "total_tokens": None}},
         {"usage_metadata": {"total_tokens": 3}},
-        {"usage_metadata": {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2, "input_token_details": {"cache_read": 0.5}}},
+        {"usage_metadata": COUNTED | {"input_token_details": {"cache_read": 0.5}}},
         {"usage_metadata": {"input_tokens": -1, "output_tokens": 1, "total_tokens": 0}},
         {"id": 7},
     ],

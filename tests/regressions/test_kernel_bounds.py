@@ -2,10 +2,12 @@
 
 - `RunState` has no more than 30 fields -> test_no_state_has_over_thirty_fields
 - the kernel is below 2,000 lines with docstrings -> test_the_kernel_is_below_two_thousand_lines
-- it runs no user code, and holds no judgement -> test_decide_is_told_what_was_judged, test_the_kernel_imports_nothing_above_it
+- it runs no user code, and holds no judgement -> test_decide_is_told_what_was_judged,
+  test_judgement_and_context_stand_above_the_kernel, test_the_kernel_imports_nothing_above_it
 - import circles, lazy and typing imports included, are gone from drivers and tools
   -> test_no_two_modules_of_drivers_and_tools_import_each_other
 - a context variable is a door too -> test_drivers_hold_no_hidden_channel
+- names that stand for two things -> test_why_a_reply_ended_and_the_command_to_end_have_a_name_each
 - what became of the old names -> test_the_old_names_of_a_state_stay
 """
 
@@ -92,6 +94,14 @@ def test_no_two_modules_of_drivers_and_tools_import_each_other(rooms):
 def test_drivers_hold_no_hidden_channel():
     for name, path in modules("drivers").items():
         assert "ContextVar" not in path.read_text(encoding="utf-8"), name
+
+
+def test_why_a_reply_ended_and_the_command_to_end_have_a_name_each():
+    from treadle.kernel import messages
+
+    assert hasattr(messages, "FinishReason")
+    assert not hasattr(messages, "Finish")
+    assert treadle.Finish.__module__ == "treadle.kernel.decide"
 
 
 def test_the_old_names_of_a_state_stay():

@@ -5,12 +5,17 @@ Issue 9, sections 1, 1b and 6, and rows:
 - `output=` with a stop condition -> test_finished_by_a_condition_has_an_output_or_says_that_there_is_none,
   test_finished_by_a_condition_takes_an_output_that_is_there
 - `result.error` read back from a journal loses its type -> test_an_error_read_back_from_a_journal_keeps_its_type
-- `ReplayModel` drops the cost -> test_a_run_under_a_limit_on_money_can_be_replayed, test_a_replay_costs_what_the_run_cost
-- `RunResult.to_dict()` -> test_a_result_as_a_dict_is_made_of_plain_data, test_the_tool_calls_of_a_result_are_plain_dicts
-  (row 003.42), test_a_result_as_a_dict_of_every_kind_of_run_can_be_written_as_json
-- a readable `print(result)` -> test_a_printed_result_shows_why_it_stopped, test_a_printed_result_shows_the_cause_of_a_failure,
+- `ReplayModel` drops the cost -> test_a_run_under_a_limit_on_money_can_be_replayed,
+  test_a_replay_costs_what_the_run_cost
+- `RunResult.to_dict()` -> test_a_result_as_a_dict_is_made_of_plain_data,
+  test_the_tool_calls_of_a_result_are_plain_dicts (row 003.42),
+  test_a_result_as_a_dict_has_what_waits_and_what_failed,
+  test_a_result_as_a_dict_of_every_kind_of_run_can_be_written_as_json
+- a readable `print(result)` -> test_a_printed_result_shows_why_it_stopped,
+  test_a_printed_result_shows_the_cause_of_a_failure,
   test_a_printed_result_shows_what_waits
-- text to show when the model says nothing -> test_a_result_without_text_has_a_message, test_a_result_with_text_is_its_message
+- text to show when the model says nothing -> test_a_result_without_text_has_a_message,
+  test_a_model_that_says_nothing_at_a_limit_leaves_a_message, test_a_result_with_text_is_its_message
   (rows 001.10, 28)
 """
 

@@ -10,6 +10,7 @@ Issue 9, sections 6 and 7:
 - repeated successes of `write` tools are not a loop by themselves -> test_repeated_writes_that_succeed_are_no_loop
 - nudges have a bound -> test_nudges_have_a_bound
 - "withheld" never leads to `answered` -> test_a_run_that_ends_while_tools_are_withheld_is_not_answered
+- the loop is named where a limit ended the run, and only there -> test_no_loop_is_named_where_there_is_none
 - row 001.20 -> test_the_loop_is_named_although_a_limit_ended_the_run
 """
 

@@ -5,26 +5,36 @@ Issue 9, sections 1 and 3:
 - an alternative runs a write three times -> test_an_alternative_that_writes_runs_once
 - a deny rule on it is ignored -> test_an_alternative_that_a_rule_denies_is_not_run
 - Limits(tool_calls=1) allows four executions -> test_an_alternative_counts_against_the_limit_on_tool_calls,
-  test_a_retry_counts_against_the_limit_on_tool_calls
-- nothing of it is in the journal; a crash inside pays again -> test_an_alternative_stands_in_the_journal_before_it_runs,
+  test_a_retry_counts_against_the_limit_on_tool_calls,
+  test_the_calls_of_reactions_are_counted_where_a_condition_and_the_result_look,
+  test_a_retry_of_a_read_runs_again_and_is_journaled
+- nothing of it is in the journal; a crash inside pays again
+  -> test_an_alternative_stands_in_the_journal_before_it_runs,
   test_an_alternative_that_was_under_way_at_a_crash_is_asked_about, test_a_crash_at_any_event_of_a_reaction_pays_once
 - an alternative is admitted, approved, fenced, recorded under the call it stands for
-  -> test_an_alternative_that_a_rule_asks_about_waits_for_the_person, test_an_alternative_with_wrong_arguments_is_not_run,
+  -> test_an_alternative_that_a_rule_asks_about_waits_for_the_person,
+  test_an_alternative_with_wrong_arguments_is_not_run,
   test_an_alternative_that_does_not_exist_leaves_the_known_result, test_an_alternative_is_recorded_under_its_call,
   test_an_approved_alternative_runs_once
+- a denied one leaves a run that ends -> test_a_denied_alternative_leaves_the_run_able_to_end
 - a sub-agent reached that way is lost to its parent -> test_the_tokens_of_a_sub_agent_as_alternative_count,
   test_the_pending_approval_of_a_sub_agent_as_alternative_is_the_parents
 - the hook never sees sub-agents and hand-offs -> test_a_hook_sees_the_result_of_a_sub_agent,
   test_a_hook_sees_the_result_of_a_handoff, test_a_hook_may_replace_the_result_of_a_sub_agent
 - one that raises loses known results and cancels siblings -> test_a_hook_that_raises_keeps_the_result_it_was_shown,
   test_a_hook_that_raises_lets_its_siblings_come_to_their_end, test_a_run_whose_hook_raised_goes_on
+- a decision or a result from outside goes the same way -> test_a_hook_sees_a_result_from_outside,
+  test_a_hook_sees_the_result_of_an_approved_call_once,
+  test_an_answer_to_a_question_is_the_result_whatever_the_hook_asks
 - the page's own check() with a failing write makes agent.run raise -> test_a_retry_of_a_write_lets_its_result_stand,
   test_every_tool_started_has_its_end_when_a_retry_is_refused
 - the hook sees neither unknown tools nor refused arguments -> test_a_hook_sees_unknown_tools,
+  test_a_hook_may_answer_an_unknown_tool_with_another,
   test_a_hook_sees_refused_arguments
 - a known result is journaled before the hook; what the hook does is one more event
   -> test_a_result_is_in_the_journal_before_the_hook_sees_it, test_what_a_hook_does_is_one_more_event
-- rows 001.32, 33 -> test_a_hook_sees_the_value_that_the_tool_returned, test_a_question_keeps_the_uncertain_result_in_view
+- rows 001.32, 33 -> test_a_hook_sees_the_value_that_the_tool_returned,
+  test_a_question_keeps_the_uncertain_result_in_view
 """
 
 import asyncio
@@ -32,7 +42,19 @@ import asyncio
 import pytest
 from play import Bank, copied, cut, kinds, told, within
 
-from treadle import Agent, Alternative, AskUser, Limits, MemoryJournal, Retry, ask_before, deny, handoff, tool
+from treadle import (
+    Agent,
+    Alternative,
+    AskUser,
+    Limits,
+    MemoryJournal,
+    Retry,
+    ask_before,
+    deny,
+    external_tool,
+    handoff,
+    tool,
+)
 from treadle.kernel.events import ToolFinished, ToolStarted
 from treadle.models import Usage
 from treadle.testing import ScriptedModel
@@ -113,7 +135,7 @@ def spying_bank(journal):
 
 async def test_an_alternative_stands_in_the_journal_before_it_runs():
     journal = MemoryJournal()
-    bank, tools, seen = spying_bank(journal)
+    _, tools, seen = spying_bank(journal)
     agent = Agent(ScriptedModel([DOWN, "done"]), tools=tools, on_tool_result=pay_on_error, journal=journal)
     result = await within(agent.run("go"))
     assert len(seen) == 1
@@ -313,6 +335,43 @@ async def test_a_hook_sees_refused_arguments():
     assert (await within(agent.run("go"))).finished
     assert seen == [("pay", True)]
     assert not bank.ran
+
+
+async def test_a_hook_sees_a_result_from_outside():
+    seen = []
+    ask = external_tool("ask", "Ask someone.", wait=True)
+    agent = Agent(
+        ScriptedModel([[("ask", {})], "done"]), tools=[ask],
+        on_tool_result=lambda call, output: seen.append((call.name, output.content)),
+    )  # fmt: skip
+    waiting = await within(agent.run("go"))
+    result = await within(agent.resume(waiting, results={waiting.pending[0].call_id: "forty-two"}))
+    assert result.finished
+    assert seen == [("ask", "forty-two")]
+
+
+async def test_a_hook_sees_the_result_of_an_approved_call_once():
+    seen, bank = [], Bank()
+    agent = Agent(
+        ScriptedModel([[("pay", {"amount": 5})], "done"]), tools=bank.tools, approvals=[ask_before("pay")],
+        on_tool_result=lambda call, output: seen.append((call.name, output.content)),
+    )  # fmt: skip
+    waiting = await within(agent.run("go"))
+    assert not seen
+    assert (await within(agent.resume(waiting, approve=[waiting.pending[0].key]))).finished
+    assert seen == [("pay", "paid 5")]
+
+
+async def test_an_answer_to_a_question_is_the_result_whatever_the_hook_asks():
+    bank = Bank()
+    agent = Agent(
+        ScriptedModel([[("look", {"key": "a"})], "done"]), tools=bank.tools,
+        on_tool_result=lambda call, output: AskUser("Sure?"),
+    )  # fmt: skip
+    waiting = await within(agent.run("go"))
+    result = await within(agent.resume(waiting, results={waiting.pending[0].call_id: "sure"}))
+    assert result.finished
+    assert told(result) == ["sure"]
 
 
 async def test_a_hook_may_answer_an_unknown_tool_with_another():

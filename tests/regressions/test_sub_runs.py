@@ -2,17 +2,24 @@
 
 Issue 9, sections 1, 1b and 4:
 
-- a journal that fails inside a sub-run becomes a tool error -> test_a_journal_that_fails_inside_a_sub_run_reaches_the_caller,
+- a journal that fails inside a sub-run becomes a tool error
+  -> test_a_journal_that_fails_inside_a_sub_run_reaches_the_caller,
   test_a_write_below_that_happened_before_the_journal_failed_is_asked_about
 - parent rules do not reach sub-agents' tools -> test_a_parents_rule_denies_a_tool_of_its_sub_agent,
+  test_a_parents_rule_may_name_a_tool_of_its_sub_agent,
   test_a_parents_rule_asks_about_a_tool_of_its_sub_agent, test_a_parents_rule_holds_two_levels_down,
   test_a_parents_rule_holds_after_a_handoff, test_a_parents_deny_wins_over_a_childs_allow
 - calls in sub-runs do not count -> test_calls_in_sub_runs_count_against_the_limit_on_tool_calls,
   test_calls_two_levels_down_count, test_calls_after_a_handoff_count
+- several at once -> test_calls_of_sub_runs_that_work_at_once_count
 - typed output is lost, or not checked, over a hand-off -> test_typed_output_is_read_over_a_handoff,
-  test_typed_output_that_does_not_fit_is_not_taken_over_a_handoff, test_typed_output_over_a_handoff_survives_resume
+  test_typed_output_that_does_not_fit_is_not_taken_over_a_handoff, test_typed_output_over_a_handoff_survives_resume,
+  test_typed_output_of_the_other_agent_is_kept_over_a_handoff
 - two hand-offs in one reply -> test_the_second_of_two_handoffs_is_refused_before_it_is_paid
-- ids with `/` can be decided -> test_a_call_below_whose_id_has_a_slash_can_be_decided
+- ids with `/` can be decided -> test_a_call_below_whose_id_has_a_slash_can_be_decided,
+  test_a_call_below_can_be_decided_by_its_key
+- a hook below that raises; a cancel -> test_a_hook_below_that_raises_leaves_a_run_that_goes_on,
+  test_cancelling_a_parent_leaves_a_sub_run_that_can_be_read
 - a sub-run's error in a tool -> test_system_exit_two_levels_down_is_a_tool_error
 - a kill two levels deep -> test_a_killed_process_asks_about_a_write_two_levels_down
 """
