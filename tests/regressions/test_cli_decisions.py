@@ -174,7 +174,8 @@ def test_approve_by_call_and_by_key_takes_the_agent_too(desk):
 
 def test_edited_arguments_are_judged_again_on_the_command_line(desk):
     run = desk.run("agent")
-    desk("approve", run, "call_0_0", "--arguments", '{"amount": 5000}', *agent("agent"))
+    done = desk("approve", run, "call_0_0", "--arguments", '{"amount": 5000}', *agent("agent"))
+    assert "No such option" not in done.stderr
     assert desk.notes == []
 
 
@@ -246,6 +247,7 @@ def test_an_agent_that_is_not_there_is_refused(desk):
         done = desk("approve", run, "--agent", target)
         assert done.returncode == 2, target
         assert "--agent" in done.stderr
+        assert "No such option" not in done.stderr
         assert "Traceback" not in done.stderr
     assert desk.notes == []
 

@@ -171,7 +171,8 @@ async def test_what_was_done_before_the_limit_is_not_done_again():
     )  # fmt: skip
     short = await within(agent.run("go"))
     assert short.stop.reason == "max_tool_calls"
-    await within(agent.resume(short.run_id, limits=Limits(tool_calls=10)))
+    result = await within(agent.resume(short.run_id, limits=Limits(tool_calls=10)))
+    assert result.text == "done"
     assert bank.ran == ["pay 0"]
 
 
@@ -451,7 +452,9 @@ async def test_an_exception_in_a_tool_reaches_the_log(caplog):
 async def test_a_message_of_a_log_is_one_line(caplog):
     with caplog.at_level(logging.DEBUG, logger="treadle"):
         await within(Agent(ScriptedModel([[("look", {"key": "a\nb"})], "x\ny"]), tools=Bank().tools).run("a\nb"))
-    assert all("\n" not in record.getMessage() for record in caplog.records if record.name.startswith("treadle"))
+    lines = [record.getMessage() for record in caplog.records if record.name.startswith("treadle")]
+    assert lines
+    assert all("\n" not in line for line in lines)
 
 
 async def test_the_record_keeps_the_type_and_the_last_frame():

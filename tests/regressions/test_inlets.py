@@ -13,6 +13,7 @@ Issue 9, section 1b:
   test_a_lone_surrogate_in_the_settings_of_a_step_is_made_storable, test_what_a_hook_returns_is_made_storable,
   test_made_storable_is_said
 - a model of one's own that replies what no reply may be -> test_a_reply_of_the_wrong_kind_is_a_model_error,
+  test_a_reply_that_is_meant_beyond_doubt_is_put_right_or_a_model_error,
   test_a_cost_that_raises_is_a_model_error, test_a_journal_of_a_wrong_reply_can_be_read_again
 - what LangChain models report is the same inlet -> test_what_a_langchain_model_reports_is_checked
 - limits and prices that crash later -> test_a_limit_that_would_crash_later_is_refused,
@@ -243,11 +244,8 @@ def says(*parts, **fields):
 WRONG = {
     "unknown finish": lambda: says(finish="end_turn"),
     "finish of None": lambda: says(finish=None),
-    "text for parts": lambda: ModelReply(AssistantMessage("hi")),
-    "text for a part": lambda: says("hi"),
     "list of parts": lambda: ModelReply(AssistantMessage([{"type": "text", "text": "hi"}])),
     "text of None": lambda: says(Text(None)),
-    "text for a message": lambda: ModelReply("hi"),
     "dict for JSON": lambda: says(ToolCall("a", "look", {"key": "a"}), finish="tool_calls"),
     "None for JSON": lambda: says(ToolCall("a", "look", None), finish="tool_calls"),
     "id of None": lambda: says(ToolCall(None, "look", "{}"), finish="tool_calls"),
@@ -256,7 +254,6 @@ WRONG = {
     "None in usage": lambda: says(usage=Usage(None, None)),
     "dict for usage": lambda: says(usage={"input_tokens": 1}),
     "negative usage": lambda: says(usage=Usage(-5, 1)),
-    "float cost": lambda: says(cost=0.5),
     "text cost": lambda: says(cost="0.5"),
     "cost that is no number": lambda: says(cost=Decimal("NaN")),
     "model that is no text": lambda: says(model=7),
@@ -264,6 +261,25 @@ WRONG = {
     "not a reply": lambda: "hi",
     "a delta of None": lambda: TextDelta(None),
 }
+
+
+MEANT = {
+    "text for parts": lambda: ModelReply(AssistantMessage("hi")),
+    "text for a part": lambda: says("hi"),
+    "text for a message": lambda: ModelReply("hi"),
+    "float cost": lambda: says(cost=0.5),
+    "whole float in usage": lambda: says(usage=Usage(1.0, 2.0)),
+}
+
+
+@pytest.mark.parametrize("meant", MEANT)
+async def test_a_reply_that_is_meant_beyond_doubt_is_put_right_or_a_model_error(tmp_path, meant):
+    async with SqliteJournal(tmp_path / "runs.db") as journal:
+        result = await within(Agent(Own(MEANT[meant]()), journal=journal, retries=0).run("go"))
+        assert (result.stop.reason, result.text) in (("answered", "hi"), ("model_error", ""))
+        assert result.cost is None or isinstance(result.cost, Decimal)
+        assert isinstance(result.usage.input_tokens, int)
+        assert list(await journal.read(result.run_id)) == list(result.events)
 
 
 @pytest.mark.parametrize("wrong", WRONG)
@@ -292,13 +308,13 @@ async def test_a_cost_that_raises_is_a_model_error(tmp_path, cost):
 
 
 async def test_a_journal_of_a_wrong_reply_can_be_read_again(tmp_path):
-    for number, wrong in enumerate(WRONG.values()):
+    for number, wrong in enumerate((WRONG | MEANT).values()):
         async with SqliteJournal(tmp_path / f"{number}.db") as journal:
             agent = Agent(Own(wrong()), tools=Bank().tools, journal=journal, retries=0, limits=Limits(steps=3))
             try:
                 await within(agent.run("go"))
             except Exception as error:
-                raise AssertionError(f"{list(WRONG)[number]}: {error!r}") from error
+                raise AssertionError(f"{list(WRONG | MEANT)[number]}: {error!r}") from error
             for info in await journal.list():
                 await journal.read(info.run_id)
 

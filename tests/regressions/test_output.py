@@ -82,9 +82,15 @@ async def test_finished_by_a_condition_takes_an_output_that_is_there():
     assert result.output == Bill(amount=5)
 
 
+class Drained(Overloaded):
+    """An error of somebody's own, below one of ours."""
+
+    kind = "drained"
+
+
 ERRORS = [
     AuthenticationFailed, BadRequest, ConnectionFailed, ContentFiltered, ContextOverflow, ModelError, ModelTimeout,
-    Overloaded, ProtocolError, RateLimited, ToolUseFailed, ScriptExhausted,
+    Overloaded, ProtocolError, RateLimited, ToolUseFailed, ScriptExhausted, Drained,
 ]  # fmt: skip
 
 

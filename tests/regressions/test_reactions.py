@@ -22,7 +22,8 @@ Issue 9, sections 1 and 3:
 - the hook never sees sub-agents and hand-offs -> test_a_hook_sees_the_result_of_a_sub_agent,
   test_a_hook_sees_the_result_of_a_handoff, test_a_hook_may_replace_the_result_of_a_sub_agent
 - one that raises loses known results and cancels siblings -> test_a_hook_that_raises_keeps_the_result_it_was_shown,
-  test_a_hook_that_raises_lets_its_siblings_come_to_their_end, test_a_run_whose_hook_raised_goes_on
+  test_a_hook_that_raises_lets_its_siblings_come_to_their_end, test_a_run_whose_hook_raised_goes_on,
+  test_a_hook_that_is_cancelled_with_its_run_keeps_the_result_it_was_shown
 - a decision or a result from outside goes the same way -> test_a_hook_sees_a_result_from_outside,
   test_a_hook_sees_the_result_of_an_approved_call_once,
   test_an_answer_to_a_question_is_the_result_whatever_the_hook_asks
@@ -443,6 +444,21 @@ async def test_a_run_whose_hook_raised_goes_on():
     assert result.finished
     assert told(result) == ["seen"]
     assert bank.ran == ["pay 5"]
+
+
+async def test_a_hook_that_is_cancelled_with_its_run_keeps_the_result_it_was_shown():
+    bank, reached = Bank(), asyncio.Event()
+
+    async def thinks(call, output):
+        reached.set()
+        await asyncio.sleep(60)
+
+    agent = Agent(ScriptedModel([[("pay", {"amount": 5})]]), tools=bank.tools, on_tool_result=thinks)
+    async with agent.stream("go") as run:
+        await within(reached.wait())
+        result = await run.cancel()
+    assert result.stop.reason == "cancelled"
+    assert told(result) == ["paid 5"]
 
 
 async def test_a_hook_that_raises_lets_its_siblings_come_to_their_end():

@@ -36,6 +36,7 @@ from pydantic import BaseModel
 
 from treadle import Agent, Limits, MemoryJournal, allow, ask_before, deny, handoff, tool
 from treadle.journal import JournalError, JournalUnavailable
+from treadle.kernel.events import RunFinished, ToolFinished
 from treadle.models import Usage
 from treadle.testing import ScriptedModel
 
@@ -65,7 +66,7 @@ class FailsBelow(MemoryJournal):
         await super().append(run_id, seq, events)
 
 
-@pytest.mark.parametrize("at", [1, 2, 3, 4])
+@pytest.mark.parametrize("at", [1, 2, 3])
 @pytest.mark.parametrize("kind", ["tool", "handoff"])
 async def test_a_journal_that_fails_inside_a_sub_run_reaches_the_caller(at, kind):
     bank = Bank()
@@ -102,9 +103,11 @@ async def test_a_write_below_that_happened_before_the_journal_failed_is_asked_ab
         left = await copied(journal)
         if journal.top not in {info.run_id for info in await left.list(500)}:
             continue
+        events = [event for info in await left.list(500) for event in await left.read(info.run_id)]
+        known = any(isinstance(event, ToolFinished) and event.content == "paid 5" for event in events)
         before = bank.times("pay")
         result = await within(agent(left).resume(journal.top))
-        if before:
+        if before and not known:
             asked += 1
             assert [(one.tool, one.kind) for one in result.pending] == [("pay", "interrupted")]
         assert bank.times("pay") == 1, f"append {at}"
@@ -428,4 +431,6 @@ async def test_cancelling_a_parent_leaves_a_sub_run_that_can_be_read():
         await reached.wait()
         result = await run.cancel()
     assert result.stop.reason == "cancelled"
-    assert all([await journal.read(info.run_id) for info in await journal.list(500)])
+    runs = [await journal.read(info.run_id) for info in await journal.list(500)]
+    assert len(runs) == 2
+    assert all(isinstance(events[-1], RunFinished) and events[-1].stop.reason == "cancelled" for events in runs)
