@@ -13,7 +13,8 @@ Issue 9, sections 1 and 4:
 - a decision on a finished run, or for a call that does not exist, is ignored
   -> test_a_decision_on_a_finished_run_is_refused, test_a_decision_for_no_waiting_call_is_refused
 - rules belong to the run -> test_a_run_records_its_rules_and_hooks, test_a_run_is_not_taken_up_with_weaker_rules,
-  test_a_run_is_not_taken_up_without_its_hook, test_a_run_is_taken_up_with_the_same_rules,
+  test_a_run_is_not_taken_up_without_its_hook, test_a_run_is_not_taken_up_without_its_stop_condition,
+  test_a_run_is_taken_up_with_the_same_rules,
   test_a_run_is_not_taken_up_with_an_unknown_predicate
 - rules added since the pause hold too; deny wins always -> test_a_rule_added_since_the_pause_holds,
   test_a_deny_wins_over_an_approval_that_was_given, test_a_deny_wins_over_allow
@@ -408,3 +409,15 @@ async def test_identical_calls_of_one_reply_are_repetitions_too():
     )
     await within(agent.run("go"))
     assert bank.ran == ["look a", "look a"]
+
+
+async def test_a_run_is_not_taken_up_without_its_stop_condition():
+    def enough(state):
+        return False
+
+    bank = Bank()
+    waiting, journal = await paused(bank, [ask_before("pay")], stop_when=enough)
+    agent = Agent(ScriptedModel(["done"]), tools=bank.tools, approvals=[ask_before("pay")], journal=journal)
+    with pytest.raises(Misuse, match="stop_when"):
+        await within(agent.resume(waiting.run_id, approve=[waiting.pending[0].key]))
+    assert not bank.ran

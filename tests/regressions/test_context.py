@@ -147,10 +147,12 @@ async def test_a_cleared_result_is_read_after_a_handoff():
 
 async def test_models_are_never_sent_the_whole_of_a_stub():
     conversation = await collected()
-    assert any(getattr(message, "whole", None) is not None for message in conversation.messages)
+    wholes = [whole for message in conversation.messages if (whole := getattr(message, "whole", None)) is not None]
+    assert wholes
     model = ScriptedModel(["done"])
     await within(Agent(model, tools=[look], context=POLICY).run("and?", conversation=conversation))
-    assert SECRET not in "".join(message.text for message in model.requests[0].messages)
+    sent = "".join(message.text for message in model.requests[0].messages)
+    assert all(whole not in sent for whole in wholes)
 
 
 NOTICE = "[treadle: 3 earlier messages were left out here to make room.] What does that mean?"

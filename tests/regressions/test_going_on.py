@@ -256,15 +256,20 @@ async def test_an_async_condition_says_why_it_holds():
 
 
 async def test_an_async_condition_that_raises_leaves_a_run_that_goes_on():
-    async def broken(state):
-        raise LookupError("mine")
+    looks_at = []
+
+    async def broken_at_first(state):
+        looks_at.append(len(state.steps))
+        if len(looks_at) == 1:
+            raise LookupError("mine")
+        return False
 
     bank, journal = Bank(), MemoryJournal()
+    agent = Agent(ScriptedModel(looks(1)), tools=bank.tools, stop_when=broken_at_first, journal=journal)
     with pytest.raises(LookupError, match="mine"):
-        await within(Agent(ScriptedModel(looks(1)), tools=bank.tools, stop_when=broken, journal=journal).run("go"))
+        await within(agent.run("go"))
     (info,) = await journal.list()
-    result = await within(Agent(ScriptedModel(looks(1)), tools=bank.tools, journal=journal).resume(info.run_id))
-    assert result.finished
+    assert (await within(agent.resume(info.run_id))).finished
     assert bank.ran == ["look 0"]
 
 

@@ -14,7 +14,8 @@ Issue 9, sections 1 and 3:
 - an alternative is admitted, approved, fenced, recorded under the call it stands for
   -> test_an_alternative_that_a_rule_asks_about_waits_for_the_person,
   test_an_alternative_with_wrong_arguments_is_not_run,
-  test_an_alternative_that_does_not_exist_leaves_the_known_result, test_an_alternative_is_recorded_under_its_call,
+  test_an_alternative_that_does_not_exist_is_misuse_and_keeps_the_known_result,
+  test_an_alternative_is_recorded_under_its_call,
   test_an_approved_alternative_runs_once
 - a denied one leaves a run that ends -> test_a_denied_alternative_leaves_the_run_able_to_end
 - a sub-agent reached that way is lost to its parent -> test_the_tokens_of_a_sub_agent_as_alternative_count,
@@ -39,6 +40,7 @@ Issue 9, sections 1 and 3:
 """
 
 import asyncio
+import json
 
 import pytest
 from play import Bank, copied, cut, kinds, told, within
@@ -49,6 +51,7 @@ from treadle import (
     AskUser,
     Limits,
     MemoryJournal,
+    Misuse,
     Retry,
     ask_before,
     deny,
@@ -230,14 +233,19 @@ async def test_an_alternative_with_wrong_arguments_is_not_run():
     assert bank.ran == ["down a"]
 
 
-async def test_an_alternative_that_does_not_exist_leaves_the_known_result():
-    bank = Bank()
-    agent = Agent(
-        ScriptedModel([DOWN, "done"]), tools=bank.tools, on_tool_result=lambda call, output: Alternative("pya", {})
-    )
-    result = await within(agent.run("go"))
+async def test_an_alternative_that_does_not_exist_is_misuse_and_keeps_the_known_result():
+    """The hook is wrong, not the world: its author hears of it, and the mended run goes on from the result."""
+    bank, journal = Bank(), MemoryJournal()
+    model = ScriptedModel([DOWN, "done"])
+    wrong = Agent(model, tools=bank.tools, on_tool_result=lambda call, output: Alternative("pya", {}), journal=journal)
+    with pytest.raises(Misuse, match="pya"):
+        await within(wrong.run("go"))
+    (info,) = await journal.list()
+    mended = Agent(model, tools=bank.tools, on_tool_result=lambda call, output: None, journal=journal)
+    result = await within(mended.resume(info.run_id))
     assert result.finished
     assert "the server is down" in told(result)[0]
+    assert bank.ran == ["down a"]
 
 
 async def test_an_alternative_is_recorded_under_its_call():
@@ -247,7 +255,7 @@ async def test_an_alternative_is_recorded_under_its_call():
     (record,) = result.tool_calls_made
     assert (record.call.name, record.id) == ("down", "call_0_0")
     assert record.stand_in is not None
-    assert (record.name, record.arguments) == ("pay", {"amount": 5})
+    assert (record.stand_in.name, json.loads(record.stand_in.arguments)) == ("pay", {"amount": 5})
     (message,) = [message for message in result.messages if message.role == "tool"]
     assert message.call_id == "call_0_0"
 
