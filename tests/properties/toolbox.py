@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from treadle import (
+    Injected,
     ToolContext,
     ToolError,
     external_tool,
@@ -27,7 +28,7 @@ class World:
 
 
 @tool(effect="read")
-async def look(n: int = 0, *, context: ToolContext, deps: World) -> str:
+async def look(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> str:
     """Look."""
     deps.note(context)
     deps.under_way.add(context.call_id)
@@ -40,14 +41,14 @@ async def look(n: int = 0, *, context: ToolContext, deps: World) -> str:
 
 
 @tool(effect="read")
-def look_in_thread(n: int = 0, *, context: ToolContext, deps: World) -> dict[str, int]:
+def look_in_thread(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> dict[str, int]:
     """Look, in a thread."""
     deps.note(context)
     return {"n": n}
 
 
 @tool(effect="idempotent")
-async def put(n: int = 0, *, context: ToolContext, deps: World) -> int:
+async def put(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> int:
     """Put."""
     deps.note(context)
     await asyncio.sleep(0)
@@ -55,7 +56,7 @@ async def put(n: int = 0, *, context: ToolContext, deps: World) -> int:
 
 
 @tool(effect="write")
-async def write(n: int = 0, *, context: ToolContext, deps: World) -> str:
+async def write(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> str:
     """Write."""
     deps.note(context)
     await asyncio.sleep(0)
@@ -63,7 +64,7 @@ async def write(n: int = 0, *, context: ToolContext, deps: World) -> str:
 
 
 @tool(alone=True)
-async def write_alone(n: int = 0, *, context: ToolContext, deps: World) -> None:
+async def write_alone(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> None:
     """Write with nothing beside it."""
     deps.note(context)
     deps.beside_alone += deps.under_way
@@ -72,7 +73,7 @@ async def write_alone(n: int = 0, *, context: ToolContext, deps: World) -> None:
 
 
 @tool(resource="door")
-async def through_door(n: int = 0, *, context: ToolContext, deps: World) -> str:
+async def through_door(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> str:
     """Go through a door that takes one at a time."""
     deps.note(context)
     deps.in_door += 1
@@ -85,21 +86,21 @@ async def through_door(n: int = 0, *, context: ToolContext, deps: World) -> str:
 
 
 @tool
-async def fails(n: int = 0, *, context: ToolContext, deps: World) -> str:
+async def fails(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> str:
     """Fail."""
     deps.note(context)
     raise ValueError(f"cannot do {n}")
 
 
 @tool(effect="read")
-async def refuses(n: int = 0, *, context: ToolContext, deps: World) -> str:
+async def refuses(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> str:
     """Say what would be right."""
     deps.note(context)
     raise ToolError("there is no such thing", available=["a", "b"], given=n)
 
 
 @tool(effect="read", timeout=0.001)
-async def too_slow(n: int = 0, *, context: ToolContext, deps: World) -> str:
+async def too_slow(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> str:
     """Take too long."""
     deps.note(context)
     await asyncio.sleep(30)
@@ -107,21 +108,21 @@ async def too_slow(n: int = 0, *, context: ToolContext, deps: World) -> str:
 
 
 @tool(effect="read")
-async def not_json(n: int = 0, *, context: ToolContext, deps: World) -> object:
+async def not_json(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> object:
     """Return what has no JSON form."""
     deps.note(context)
     return object()
 
 
 @tool
-async def cancels_itself(n: int = 0, *, context: ToolContext, deps: World) -> str:
+async def cancels_itself(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> str:
     """Raise CancelledError of its own."""
     deps.note(context)
     raise asyncio.CancelledError("mine")
 
 
 @tool(needs_approval=True)
-async def guarded(n: int = 0, *, context: ToolContext, deps: World) -> str:
+async def guarded(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> str:
     """Do what a person must agree to."""
     deps.note(context)
     await asyncio.sleep(0)
@@ -133,14 +134,14 @@ def _cannot_say(arguments: dict[str, Any]) -> bool:
 
 
 @tool(needs_approval=_cannot_say, effect="read")
-async def guarded_sometimes(n: int = 0, *, context: ToolContext, deps: World) -> str:
+async def guarded_sometimes(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> str:
     """Do what a person must agree to when n is 0 (the question fails) or 1."""
     deps.note(context)
     return "done"
 
 
 @tool
-async def hangs(n: int = 0, *, context: ToolContext, deps: World) -> str:
+async def hangs(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> str:
     """Wait for ever."""
     deps.note(context)
     await asyncio.get_running_loop().create_future()

@@ -71,7 +71,7 @@ async def _later(state: "RunState", found: Awaitable[Verdict]) -> Judgement:
 
 def _judged(state: "RunState", verdict: Verdict | None) -> Judgement:
     going = NOTHING if verdict is None else Judgement(verdict)
-    if not state.watch or (verdict is not None and verdict.met):
+    if not state.started.watch or (verdict is not None and verdict.met):
         return going
     progress = state.progress
     polled = progress.polled
@@ -99,7 +99,7 @@ def brought_something(state: "RunState") -> bool:
     """Whether the last step surely brought something: a call that succeeded and that no step of the window made."""
     steps = state.steps
     recent = steps[-WINDOW:-1]
-    polling = state.polling
+    polling = state.started.polling
     for record in steps[-1].calls:
         name, arguments, result = record.name, record.arguments_json, record.result
         if result is None or result.is_error or name in polling or reads_as_error(result.text):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 def observed(state: "RunState", window: int = WINDOW) -> list[ObservedCall]:
     """The calls with their results of the last `window` steps that made any, oldest first."""
-    polling, writes = state.polling, state.writes
+    polling, writes = state.started.polling, state.started.writes
     calls: list[ObservedCall] = []
     left = window
     for number in range(len(state.steps) - 1, -1, -1):

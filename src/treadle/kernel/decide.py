@@ -21,6 +21,9 @@ from treadle.kernel.stop import UNJUDGED, Check, Decision, Judgement, Stop, Stop
 TO_RUN = frozenset({"asked", "approved", "interrupted", "returned"})
 """The calls that somebody has to carry on with."""
 
+REFUSALS = 3
+"""How often in a row a model that must call a tool may reply with a text instead."""
+
 EMPTY_REPLY = "Your last reply was empty. Call a tool, or answer."
 
 
@@ -242,16 +245,24 @@ def _after_reply(state: RunState) -> Command:
         case "length" | "content_filter" | "refusal":
             return Finish(stopped(step.finish, step.finish_detail))
         case "stop" | "tool_calls" | "pause" | "unknown":
-            return _said(step)
+            return _said(state, step)
 
 
-def _said(step: Step) -> Command:
+def _said(state: RunState, step: Step) -> Command:
     """What follows on a reply without tool calls."""
     if not step.text.strip():
         return Nudge(EMPTY_REPLY)
     if step.withheld:
         return Finish(stopped("no_progress", step.decision.why), step.decision)
-    if step.tool_choice not in ("auto", "none") and not step.handed_in:
-        what = "one of the tools" if step.tool_choice == "required" else step.tool_choice
-        return Nudge(f"A text is no answer in this step: call {what}.", fault=True)
-    return Finish(stopped("answered"))
+    if not _must_call(step):
+        return Finish(stopped("answered"))
+    what = "one of the tools" if step.tool_choice == "required" else step.tool_choice
+    if all(_must_call(one) and not one.calls for one in state.steps[-REFUSALS:]) and len(state.steps) >= REFUSALS:
+        detail = f"the model was to call {what}, and replied with a text {REFUSALS} times."
+        return Finish(stopped("no_progress", detail), _decision(state, "stop", detail, ()))
+    return Nudge(f"A text is no answer in this step: call {what}.", fault=True)
+
+
+def _must_call(step: Step) -> bool:
+    """Whether the model had to call a tool."""
+    return step.tool_choice not in ("auto", "none") and not step.handed_in

@@ -147,6 +147,21 @@ class RunState(Struct, frozen=True, gc=False):
         return self.accounts.errors
 
     @property
+    def polling(self) -> tuple[str, ...]:
+        """The names of the tools for which calling again is progress."""
+        return self.started.polling
+
+    @property
+    def watch(self) -> bool:
+        """Whether the run's progress is watched."""
+        return self.started.watch
+
+    @property
+    def stuck(self) -> int:
+        """How far up the ladder against getting nowhere the run is."""
+        return self.progress.stuck
+
+    @property
     def elapsed(self) -> float:
         """Seconds under way, pauses not counted. A clock that goes back adds nothing."""
         return self.earlier + max(0.0, self.now - self.resumed_at)
