@@ -97,11 +97,17 @@ class SystemMessage(Struct, frozen=True, gc=False, tag_field="role", tag="system
 
 
 @final
-class UserMessage(Struct, frozen=True, gc=False, tag_field="role", tag="user"):
-    """What a person said, or what treadle says in the person's place (a nudge, a summary)."""
+class UserMessage(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="role", tag="user"):
+    """What a person said, or what treadle says in the person's place (a nudge, a summary).
+
+    `left_out` is how many earlier messages it stands for, if it is the notice of a context policy, and `summary`
+    whether it says what they said. No model is sent these two.
+    """
 
     role: ClassVar[Literal["user"]] = "user"
     content: str | tuple[Content, ...]
+    left_out: int = 0
+    summary: bool = False
 
     @property
     def text(self) -> str:
@@ -134,13 +140,17 @@ class AssistantMessage(Struct, frozen=True, gc=False, tag_field="role", tag="ass
 
 @final
 class ToolMessage(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="role", tag="tool"):
-    """The one result of the tool call `call_id`, as the model is shown it."""
+    """The one result of the tool call `call_id`, as the model is shown it.
+
+    `whole` is what stood here before a context policy put something shorter in its place; no model is sent it.
+    """
 
     role: ClassVar[Literal["tool"]] = "tool"
     call_id: str
     name: str
     content: str | tuple[Content, ...]
     is_error: bool = False
+    whole: str | tuple[Content, ...] | None = None
 
     @property
     def text(self) -> str:
