@@ -36,7 +36,7 @@ from treadle.drivers.lending import Amount
 from treadle.drivers.output import handed_in, typed_output
 from treadle.drivers.partial import PartialArguments
 from treadle.journal import Journal, MemoryJournal
-from treadle.kernel.context import completed, distinct_ids, have_distinct_ids, instructed, storable
+from treadle.kernel.context import completed, distinct_ids, have_distinct_ids, instructed
 from treadle.kernel.decide import Command, PrepareStep, decide
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, ModelReplied, Parent, RunStarted, StepPrepared
@@ -45,6 +45,7 @@ from treadle.kernel.messages import AssistantMessage, Json, Message, ToolSpec, U
 from treadle.kernel.state import RunState
 from treadle.kernel.step import CallRecord
 from treadle.kernel.stop import Limits
+from treadle.kernel.storable import storable
 from treadle.kernel.tokens import estimate_tokens
 from treadle.models.port import Model, ModelEvent, ModelReply, ModelRequest
 from treadle.result import RunResult, result_of

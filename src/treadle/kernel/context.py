@@ -9,8 +9,6 @@ from treadle.kernel.messages import (
     AssistantPart,
     Message,
     SystemMessage,
-    Text,
-    Thinking,
     ToolCall,
     ToolMessage,
 )
@@ -96,27 +94,3 @@ def _free(name: str, taken: set[str]) -> str:
 def storable_text(text: str) -> str:
     """`text` with lone surrogates, which no file and no provider takes, replaced by question marks."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-def storable(message: AssistantMessage) -> AssistantMessage:
-    """`message` as it can be stored and sent: what it says without lone surrogates."""
-    parts: list[AssistantPart] = []
-    changed = False
-    for part in message.content:
-        if isinstance(part, (Text, Thinking)):
-            text = storable_text(part.text)
-            sound: AssistantPart = part if text is part.text or text == part.text else replace(part, text=text)
-        elif isinstance(part, ToolCall) and not (
-            part.arguments.isascii() and part.name.isascii() and part.id.isascii()
-        ):
-            sound = replace(
-                part,
-                id=storable_text(part.id),
-                name=storable_text(part.name),
-                arguments=storable_text(part.arguments),
-            )
-        else:
-            sound = part
-        changed = changed or sound is not part
-        parts.append(sound)
-    return AssistantMessage(tuple(parts)) if changed else message

@@ -1,0 +1,103 @@
+"""Storable: events as a journal can keep them, whatever text and values came in from outside. Pure.
+
+Text from outside may hold lone surrogates (a file name in Latin-1 out of `os.listdir`), which no journal, file or
+provider takes, and an application may hand over a value that has no JSON form at all. An event is made storable once,
+where it comes in, so that the record, the state and what a model is sent are the same. Neighbour:
+`treadle.kernel.context.storable_text`, which says what becomes of such text.
+"""
+
+from collections.abc import Mapping, Set
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from treadle.kernel.context import storable_text
+from treadle.kernel.events import Event
+from treadle.kernel.messages import AssistantMessage
+
+E = TypeVar("E", bound=Struct)
+
+_ENCODER: Final = msgspec.json.Encoder()
+
+
+def storable_event(event: Event) -> Event:
+    """`event` as a journal can keep it: itself, if it can be kept as it is.
+
+    Every lone surrogate in any text in it becomes a question mark. What has no JSON form in a value of the
+    application's (`app`, `output`, `settings.extra`) becomes words that name its type.
+    """
+    # To encode it takes less time than to look into it: 0.2 microseconds, and as much for each 1,000 characters.
+    return event if _has_json(event) else _kept(event)
+
+
+def storable(message: AssistantMessage) -> AssistantMessage:
+    """`message` likewise."""
+    return message if _has_json(message) else _kept(message)
+
+
+def _has_json(value: Any) -> bool:
+    try:
+        _ENCODER.encode(value)
+    except Exception:
+        return False
+    return True
+
+
+def _kept(whole: E) -> E:
+    """`whole`, an event or a part of one, with each value in it replaced that has no JSON form."""
+    values = ((name, getattr(whole, name)) for name in whole.__struct_fields__)
+    return replace(whole, **{name: _in_place_of(value) for name, value in values if not _has_json(value)})
+
+
+def _in_place_of(value: Any) -> Any:
+    try:
+        if isinstance(value, Struct):
+            found: Any = _kept(value)
+        elif isinstance(value, tuple):
+            found = tuple([_in_place_of(item) for item in value])
+        else:
+            found = _with_json(value)
+    except Exception:
+        # It holds itself, is nested too deeply, or raises when it is looked at.
+        return {"unstorable": _described(value)} if isinstance(value, dict) else _described(value)
+    return found if _has_json(found) else _described(value)
+
+
+def _with_json(value: Any) -> Any:
+    """`value` made of JSON's own types, as far as something in it does not fit."""
+    if isinstance(value, str):
+        return storable_text(str.__str__(value))
+    if isinstance(value, Mapping):
+        out: dict[Any, Any] = {}
+        for key, item in value.items():
+            name = _key(key)
+            while name in out:
+                name = f"{name}?"
+            out[name] = _with_json(item)
+        return out
+    if isinstance(value, (list, tuple, Set)):
+        return [_with_json(item) for item in value]
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        # Subclasses, such as NumPy's, have no JSON form.
+        value = int(value) if isinstance(value, int) else float(value)
+    if _has_json(value):
+        return value
+    try:
+        plain = msgspec.to_builtins(value)
+    except Exception:
+        return _described(value)
+    return _with_json(plain) if isinstance(plain, (str, dict, list)) else _described(value)
+
+
+def _key(key: Any) -> Any:
+    if isinstance(key, str):
+        return storable_text(str.__str__(key))
+    return key if _has_json({key: None}) else _described(key)
+
+
+def _described(value: object) -> str:
+    """Words in place of `value`. They do not show it: it may be long, secret, or raise when it is shown."""
+    kind = type(value)
+    return storable_text(f"({kind.__module__}.{kind.__qualname__}, which has no JSON form)".replace("builtins.", "", 1))
