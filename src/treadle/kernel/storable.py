@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from treadle.kernel.context import storable_text
 from treadle.kernel.events import Event
-from treadle.kernel.messages import AssistantMessage
 
 E = TypeVar("E", bound=Struct)
 
@@ -32,7 +31,7 @@ def storable_event(event: Event) -> Event:
     return event if _has_json(event) else _kept(event)
 
 
-def storable(message: AssistantMessage) -> AssistantMessage:
+def storable(message: E) -> E:
     """`message` likewise."""
     return message if _has_json(message) else _kept(message)
 
