@@ -3,10 +3,16 @@
 import json
 import stat
 import sys
+import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from treadle import Conversation, Image, Misuse, Text
+from treadle import Conversation, File, Image, Misuse, Text
 from treadle.kernel.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
 
 
@@ -132,3 +138,179 @@ def test_two_conversations_do_not_mix(said):
     other = Conversation(said.messages)
     other.add_user("and this?")
     assert len(other) == len(said) + 1
+
+
+FORMS = [
+    ToolCall("a", "look", '{"n": 1}'),
+    {"id": "a", "name": "look", "arguments": {"n": 1}},
+    {"id": "a", "name": "look", "arguments": '{"n": 1}'},
+    {"id": "a", "type": "function", "function": {"name": "look", "arguments": '{"n": 1}'}},
+    {"id": "a", "function": {"name": "look", "arguments": {"n": 1}}},
+]
+
+
+@pytest.mark.parametrize("call", FORMS, ids=range(len(FORMS)))
+def test_a_call_may_be_written_in_any_usual_form(call):
+    conversation = Conversation()
+    conversation.add_assistant(None, [call])
+    conversation.add_tool_result("a", "seen")
+    assert conversation.messages == (
+        AssistantMessage((ToolCall("a", "look", '{"n": 1}'),)),
+        ToolMessage("a", "look", "seen"),
+    )
+
+
+def test_arguments_are_kept_as_the_model_wrote_them_and_may_be_missing():
+    conversation = Conversation()
+    conversation.add_assistant("", [{"id": "a", "name": "f", "arguments": "{broken"}, {"id": "b", "name": "f"}])
+    assert [call.arguments for call in conversation.messages[0].calls] == ["{broken", ""]
+
+
+WRONG_CALLS = [
+    ([ToolCall("a", "f"), ToolCall("a", "g")], "has an id of its own"),
+    ([ToolCall("\ud800", "f"), ToolCall("?", "g")], "has an id of its own"),
+    ([ToolCall("", "f")], "has an id and a name"),
+    ([ToolCall("a", "")], "has an id and a name"),
+    ([{"id": "a"}], "has an id and a name"),
+    ([{"name": "f", "arguments": {}}], "has an id and a name"),
+    ([{"id": 3, "name": "f"}], "has an id and a name"),
+    ([{"id": "a", "name": "f", "arguments": [1]}], "are a dict or JSON text"),
+    ([{"id": "a", "name": "f", "arguments": {"x": {1}}}], "have no JSON form"),
+    ([ToolCall("a", "f", {"n": {1}})], "have no JSON form"),
+    (["look"], "a tool call is a ToolCall, or a dict"),
+    ([("look", {})], "a tool call is a ToolCall, or a dict"),
+    ("look", "takes a list of calls"),
+    ({"id": "a", "name": "f"}, "takes a list of calls"),
+    (None, "takes a list of calls"),
+    ([], "given neither"),
+]
+
+
+@pytest.mark.parametrize(("calls", "words"), WRONG_CALLS, ids=range(len(WRONG_CALLS)))
+def test_a_refused_call_leaves_the_conversation_exactly_as_it_was(said, calls, words):
+    said.add_assistant("once more", [ToolCall("open", "look")])
+    before = said.messages
+    with pytest.raises(Misuse, match=words):
+        said.add_assistant("", calls)
+    assert said.messages == before
+    said.add_tool_result("open", "seen")
+
+
+@pytest.mark.parametrize("text", [3, b"x", ["x"]])
+def test_what_the_assistant_says_is_text(said, text):
+    with pytest.raises(Misuse, match="add_assistant takes text, or None"):
+        said.add_assistant(text, [ToolCall("a", "look")])
+
+
+@pytest.mark.parametrize(
+    "content", [None, 3, b"x", {"a": 1}, [3], [{"type": "text", "text": "x"}], [Text(3)]], ids=repr
+)
+def test_content_that_is_none_is_refused_and_leaves_the_conversation_as_it_was(content):
+    conversation = Conversation()
+    with pytest.raises(Misuse, match="add_user takes text, or a list of Text, Image and File parts"):
+        conversation.add_user(content)
+    assert conversation.messages == ()
+    conversation.add_assistant(calls=[ToolCall("a", "look")])
+    with pytest.raises(Misuse, match="add_tool_result takes text, or a list of Text, Image and File parts"):
+        conversation.add_tool_result("a", content)
+    conversation.add_tool_result("a", ["seen ", Text("it")])
+    assert conversation.messages[-1].content == (Text("seen "), Text("it"))
+
+
+@pytest.mark.parametrize("content", ["", " \n", [], [Text("")]], ids=repr)
+def test_a_person_who_says_nothing_is_refused_and_a_tool_may_find_nothing(content):
+    conversation = Conversation()
+    with pytest.raises(Misuse, match="something that was said"):
+        conversation.add_user(content)
+    conversation.add_assistant(calls=[ToolCall("a", "look")])
+    conversation.add_tool_result("a", content)
+    assert conversation.messages[-1].text.strip() == ""
+
+
+@pytest.mark.parametrize("messages", [["hello"], [{"role": "user", "content": "hello"}], [None]], ids=repr)
+def test_messages_of_others_are_refused(said, messages):
+    before = said.messages
+    with pytest.raises(Misuse, match="from_langchain"):
+        said.replace(messages)
+    assert said.messages == before
+    with pytest.raises(Misuse, match="from_langchain"):
+        Conversation(messages)
+
+
+def test_lone_surrogates_become_question_marks_and_the_conversation_can_be_saved(tmp_path):
+    bad, path = "caf\udce9", tmp_path / "c.json"
+    conversation = Conversation([UserMessage(bad)])
+    conversation.add_user([Text(bad), File(url=bad, name=bad)])
+    conversation.add_assistant(bad, [{"id": bad, "name": bad, "arguments": {bad: bad}}])
+    conversation.add_tool_result(bad, bad)
+    conversation.replace([*conversation.messages, UserMessage(bad)])
+    conversation.save(path)
+    assert Conversation.load(path).messages == conversation.messages
+    assert [message.text for message in conversation.messages] == ["caf?"] * 5
+    assert conversation.messages[2].calls == (ToolCall("caf?", "caf?", '{"caf?": "caf?"}'),)
+    assert conversation.messages[1].content[1].name == "caf?"
+
+
+def test_what_a_policy_wrote_and_what_stood_in_its_place_is_saved(tmp_path):
+    messages = [
+        UserMessage("[3 messages left out]", left_out=3),
+        UserMessage("In short: hello.", left_out=2, summary=True),
+        AssistantMessage((ToolCall("a", "look"), ToolCall("b", "look"))),
+        ToolMessage("a", "look", "long", whole="very long"),
+        ToolMessage("b", "look", "long", whole=(Text("very"), Image(data=b"\x89PNG"))),
+    ]
+    Conversation(messages).save(tmp_path / "c.json")
+    assert list(Conversation.load(tmp_path / "c.json").messages) == messages
+    plain = Conversation([UserMessage("hello")])
+    plain.save(tmp_path / "plain.json")
+    assert json.loads((tmp_path / "plain.json").read_text())["messages"] == [{"role": "user", "content": "hello"}]
+
+
+def test_threads_that_save_at_once_leave_one_whole_conversation(tmp_path):
+    path = tmp_path / "c.json"
+    talks = [Conversation([UserMessage(f"{number} " * 20_000)]) for number in range(8)]
+    start = threading.Barrier(len(talks))
+
+    def save(talk):
+        start.wait()
+        for _ in range(10):
+            talk.save(path)
+            assert Conversation.load(path).messages in whole
+
+    whole = [talk.messages for talk in talks]
+    with ThreadPoolExecutor(len(talks)) as pool:
+        list(pool.map(save, talks))
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_one_conversation_saved_by_two_threads_at_once(said, tmp_path):
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(said.save, [tmp_path / "c.json"] * 40))
+    assert Conversation.load(tmp_path / "c.json").messages == said.messages
+
+
+PARTS = st.one_of(st.text(st.characters()).map(Text), st.binary().map(lambda data: Image(data=data)))
+CALLS = st.lists(
+    st.builds(
+        ToolCall, st.text(st.characters(), max_size=2), st.text(st.characters(), max_size=2), st.text(max_size=3)
+    ),
+    max_size=3,
+)
+
+
+@given(st.lists(st.one_of(st.lists(PARTS, max_size=2), CALLS, st.text(st.characters(), max_size=3)), max_size=6))
+def test_whatever_is_added_or_refused_the_conversation_can_be_saved_and_stays_valid(steps):
+    conversation = Conversation()
+    for step in steps:
+        before = conversation.messages
+        try:
+            if isinstance(step, list) and step and isinstance(step[0], ToolCall):
+                conversation.add_assistant("", step)
+                conversation.add_tool_result(conversation.messages[-1].call_id, "seen")
+            else:
+                conversation.add_user(step)
+        except Misuse:
+            assert conversation.messages == before
+    with tempfile.TemporaryDirectory() as folder:
+        conversation.save(Path(folder) / "c.json")
+        assert Conversation.load(Path(folder) / "c.json").messages == conversation.messages

@@ -1,10 +1,13 @@
 """Models for tests: every kind of turn, replays, and the switch that forbids real models."""
 
 import asyncio
+import functools
+from decimal import Decimal
 
 import pytest
 
 from treadle import Agent, Limits, MemoryJournal, Misuse, Price, Usage, tool
+from treadle.kernel.events import ModelReplied
 from treadle.kernel.messages import AssistantMessage, Text, Thinking, ToolCall
 from treadle.models import (
     ModelReply,
@@ -129,6 +132,100 @@ def test_a_recorded_run_is_replayed_without_its_model():
     assert again.messages == first.messages
     assert again.usage == first.usage
     assert [step.model for step in again.steps] == [step.model for step in first.steps]
+
+
+def replayed(turns, *, tools=(), limits=None, **options):
+    """A recorded run, and the same agent's run on its replay."""
+
+    async def run():
+        journal = MemoryJournal()
+        limited = {} if limits is None else {"limits": limits}
+        first = await Agent(ScriptedModel(turns), tools=tools, journal=journal, **limited, **options).run("go")
+        model = await ReplayModel.of(journal, first.run_id)
+        return first, await Agent(model, tools=tools, **limited, **options).run("go")
+
+    return asyncio.run(run())
+
+
+REPLIES = [
+    ModelReply(
+        AssistantMessage((Thinking("hm", "signature"), Text("so: "), ToolCall("c1", "add", '{"a":1}', "item"))),
+        Usage(1000, 20, 300, 40, 5),
+        "tool_calls",
+        "tool_use",
+        "somebody:large",
+        "req_1",
+        Decimal("0.0123"),
+    ),
+    ModelReply(
+        AssistantMessage((Thinking("ah", id="t2"), Text("two"))),
+        Usage(1100, 3, estimated=True),
+        "unknown",
+        "eot",
+        "somebody:small",
+        "req_2",
+        Decimal("0.004"),
+    ),
+]
+
+
+def only_what_was_said(result):
+    return [
+        (step.message, step.usage, step.finish, step.finish_detail, step.model, step.cost) for step in result.steps
+    ], [event.request_id for event in result.events if isinstance(event, ModelReplied)]
+
+
+@tool(effect="read")
+def add(a: int) -> int:
+    """Add."""
+    return a + 1
+
+
+def test_every_reply_is_replayed_exactly():
+    first, again = replayed(REPLIES, tools=[add])
+    assert only_what_was_said(again) == only_what_was_said(first)
+    assert again.messages == first.messages
+    assert again.cost == first.cost == Decimal("0.0163")
+    assert again.usage == first.usage
+
+
+def test_a_run_under_a_limit_in_dollars_can_be_replayed():
+    priced = functools.partial(ScriptedModel, price=Price(input=3, output=15), usage=Usage(2000, 100))
+
+    async def run():
+        journal, limits = MemoryJournal(), Limits(usd=Decimal("0.5"))
+        turns = [[("add", {"a": n})] for n in range(3)] + ["done"]
+        first = await Agent(priced(turns), tools=[add], journal=journal, limits=limits).run("go")
+        return first, await Agent(await ReplayModel.of(journal, first.run_id), tools=[add], limits=limits).run("go")
+
+    first, again = asyncio.run(run())
+    assert first.stop.reason == again.stop.reason == "answered"
+    assert first.cost == again.cost == Decimal("0.03")
+
+
+def test_a_recording_without_costs_has_no_price():
+    free, unknown = ModelReply(AssistantMessage(), cost=Decimal(0)), ModelReply(AssistantMessage())
+
+    def model(*replies):
+        return ReplayModel([ModelReplied(n, one.message, Usage(5, 5), cost=one.cost) for n, one in enumerate(replies)])
+
+    assert model().cost(Usage(1, 1)) is None
+    assert model(unknown).cost(Usage(1, 1)) is None
+    assert model(free, unknown).cost(Usage(1, 1)) is None
+    assert model(free).cost(Usage(1, 1)) == 0
+    with pytest.raises(Misuse, match="price of replay is not known"):
+        Agent(model(unknown), limits=Limits(usd=1))
+
+
+@pytest.mark.parametrize(("mode", "answer"), [("prompted", "[1, 2]"), ("native", '{"result": [1, 2]}')])
+def test_an_answer_of_a_type_is_replayed_however_it_was_asked_for(mode, answer):
+    async def run():
+        journal = MemoryJournal()
+        first = await Agent(ScriptedModel([answer]), output=list[int], output_mode=mode, journal=journal).run("go")
+        return first, await Agent(await ReplayModel.of(journal, first.run_id), output=list[int]).run("go")
+
+    first, again = asyncio.run(run())
+    assert first.output == again.output == [1, 2]
 
 
 def test_a_replay_that_goes_further_says_so():

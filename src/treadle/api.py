@@ -4,10 +4,10 @@ from treadle.agent import Agent, handoff
 from treadle.context.policies import ClearToolResults, ContextPolicy, KeepFirstAndRecent, ShortenResult, Summarise
 from treadle.conversation import Conversation
 from treadle.drivers.approvals import ApprovalRule, allow, ask_before, deny
+from treadle.drivers.calls.reaction import Alternative, AskUser, Retry
 from treadle.drivers.configuration import Retries, RunContext, StepContext, StepSettings
 from treadle.drivers.live import LiveRun
 from treadle.drivers.partial import PartialArguments
-from treadle.drivers.calls.reaction import Alternative, AskUser, Retry
 from treadle.drivers.run import Run, SubRunEvent, ToolProgress
 from treadle.journal import Journal, MemoryJournal, SqliteJournal
 from treadle.judging.conditions import (

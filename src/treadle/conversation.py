@@ -1,17 +1,23 @@
 """Conversation: messages that outlive one run. Holds no instructions: those belong to the agent that is asked."""
 
+import json
 import os
-from collections.abc import Iterable, Sequence
+import reprlib
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from treadle.context.storable import storable, storable_text
 from treadle.kernel.errors import Misuse
 from treadle.kernel.history import completed
 from treadle.kernel.messages import (
     AssistantMessage,
     Content,
+    File,
+    Image,
     Message,
     SystemMessage,
     Text,
@@ -36,10 +42,12 @@ class Conversation:
     """A history that runs continue. Pass it to `agent.run(…, conversation=…)`; afterwards it holds what was said.
 
     One run at a time may use it. A run that fails or is cancelled leaves it valid: each tool call in it has its result.
+    What cannot be said is refused with a `Misuse`, and the conversation is then as it was. Lone surrogates in a text,
+    which no file and no provider takes, become question marks.
     """
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
-        self._messages = completed(message for message in messages if not isinstance(message, SystemMessage))
+        self._messages = _said(messages)
         self._open: dict[str, ToolCall] = {}
         self._in_use = False
 
@@ -53,29 +61,54 @@ class Conversation:
         return len(self.messages)
 
     def add_user(self, content: str | Sequence[Content]) -> None:
-        """Adds what a person said: text, or text with images and files."""
-        self._messages.append(UserMessage(content if isinstance(content, str) else tuple(content)))
-
-    def add_assistant(self, text: str = "", calls: Iterable[ToolCall] = ()) -> None:
-        """Adds what the assistant said, and the tool calls it made, whose results `add_tool_result` adds."""
-        made = tuple(calls)
-        if not text and not made:
-            raise Misuse("add_assistant takes a text, tool calls, or both; it was given neither")
-        self._messages.append(AssistantMessage((*([Text(text)] if text else []), *made)))
-        self._open = {call.id: call for call in made}
-
-    def add_tool_result(self, call_id: str, content: str | Sequence[Content], *, is_error: bool = False) -> None:
-        """Adds the one result of a tool call of the last assistant message.
+        """Adds what a person said: text, or text with images and files.
 
         Raises:
-            Misuse: that message made no such call, or the call has its result already.
+            Misuse: it is neither, or there is nothing in it.
         """
-        call = self._open.pop(call_id, None)
+        self._messages.append(storable(UserMessage(_content("add_user", content, may_be_empty=False))))
+
+    def add_assistant(self, text: str | None = "", calls: Iterable[ToolCall | Mapping[str, Any]] = ()) -> None:
+        """Adds what the assistant said, and the tool calls it made, whose results `add_tool_result` adds.
+
+        Args:
+            text: what it said; empty or None if it only made calls.
+            calls: each a `ToolCall`, or a dict `{"id": …, "name": …, "arguments": …}` with the arguments as a dict or
+                as JSON text, or OpenAI's `{"id": …, "function": {"name": …, "arguments": …}}`.
+
+        Raises:
+            Misuse: it says nothing, a call is none, or two calls have the same id.
+        """
+        if text is not None and not isinstance(text, str):
+            raise Misuse(f"add_assistant takes text, or None; it was given {_shown(text)}")
+        if isinstance(calls, (str, Mapping)) or not isinstance(calls, Iterable):
+            raise Misuse(f"add_assistant takes a list of calls; it was given {_shown(calls)}")
+        made = [_call(call) for call in calls]
+        message = storable(AssistantMessage((*([Text(text)] if text else []), *made)))
+        if not message.says_something:
+            raise Misuse("add_assistant takes a text, tool calls, or both; it was given neither")
+        opened = {call.id: call for call in message.calls}
+        if len(opened) < len(made):
+            raise Misuse(
+                f"each call of a message has an id of its own, by which its result is added; these have "
+                f"{', '.join(repr(call.id) for call in made)}"
+            )
+        self._messages.append(message)
+        self._open = opened
+
+    def add_tool_result(self, call_id: str, content: str | Sequence[Content], *, is_error: bool = False) -> None:
+        """Adds the one result of a tool call of the last assistant message: text, or text with images and files.
+
+        Raises:
+            Misuse: that message made no such call, the call has its result already, or the content is something else.
+        """
+        call = self._open.get(storable_text(call_id)) if isinstance(call_id, str) else None
         if call is None:
             waiting = ", ".join(repr(id) for id in self._open) or "none is"
             raise Misuse(f"no tool call {call_id!r} waits for a result in this conversation; open: {waiting}")
-        content = content if isinstance(content, str) else tuple(content)
-        self._messages.append(ToolMessage(call.id, call.name, content, is_error))
+        shown = _content("add_tool_result", content, may_be_empty=True)
+        self._messages.append(storable(ToolMessage(call.id, call.name, shown, bool(is_error))))
+        del self._open[call.id]
 
     def to_langchain(self) -> list[Any]:
         """The messages as LangChain's; needs the extra `langchain`."""
@@ -92,22 +125,23 @@ class Conversation:
 
     def replace(self, messages: Iterable[Message]) -> None:
         """Puts `messages` in place of all that was said."""
-        self._messages = completed(message for message in messages if not isinstance(message, SystemMessage))
+        self._messages = _said(messages)
         self._open = {}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the conversation to a file as JSON, whole or not at all; only its owner may read it."""
         target = Path(path)
         data = msgspec.json.format(msgspec.json.encode(_Saved(FORMAT, tuple(self.messages))), indent=1)
-        draft = target.with_name(f".{target.name}.{os.getpid()}")
+        # A draft of its own each time: two threads that save at once would otherwise write into each other's.
+        number, draft = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
         try:
-            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            with open(number, "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(draft, target)
         except BaseException:
-            draft.unlink(missing_ok=True)
+            Path(draft).unlink(missing_ok=True)
             raise
 
     @classmethod
@@ -157,3 +191,58 @@ class Conversation:
         self._in_use = False
         if messages is not None:
             self.replace(messages)
+
+
+def _said(messages: Iterable[Message]) -> list[Message]:
+    """`messages` made valid and storable, without instructions."""
+    given = list(messages)
+    for message in given:
+        if not isinstance(message, (SystemMessage, UserMessage, AssistantMessage, ToolMessage)):
+            raise Misuse(
+                "a conversation holds UserMessage, AssistantMessage and ToolMessage (others' messages: "
+                f"Conversation.from_langchain); it was given {_shown(message)}"
+            )
+    return completed([storable(message) for message in given if not isinstance(message, SystemMessage)])
+
+
+def _content(where: str, content: object, *, may_be_empty: bool) -> str | tuple[Content, ...]:
+    """The content of a message, each text that stands among its parts as a `Text`."""
+    given = [content] if isinstance(content, (str, Text, Image, File)) else content
+    if not isinstance(given, (list, tuple)):
+        raise Misuse(f"{where} takes text, or a list of Text, Image and File parts; it was given {_shown(content)}")
+    parts: list[Content] = [Text(part) if isinstance(part, str) else part for part in given]
+    for part in parts:
+        if not isinstance(part, (Text, Image, File)) or not isinstance(getattr(part, "text", ""), str):
+            raise Misuse(f"{where} takes text, or a list of Text, Image and File parts; there is {_shown(part)} in it")
+    if not may_be_empty and all(isinstance(part, Text) and not part.text.strip() for part in parts):
+        raise Misuse(f"{where} takes something that was said; there is nothing in {_shown(content)}")
+    return str.__str__(content) if isinstance(content, str) else tuple(parts)
+
+
+def _call(given: object) -> ToolCall:
+    """A tool call in one of the forms that `add_assistant` takes."""
+    id: Any
+    name: Any
+    arguments: Any
+    if isinstance(given, ToolCall):
+        id, name, arguments, item_id = given.id, given.name, given.arguments, given.item_id
+    elif isinstance(given, Mapping):
+        inner = given.get("function")
+        what = inner if isinstance(inner, Mapping) else given
+        id, name, arguments, item_id = given.get("id"), what.get("name"), what.get("arguments"), None
+    else:
+        raise Misuse(f"a tool call is a ToolCall, or a dict with id, name and arguments; it was given {_shown(given)}")
+    if not (isinstance(id, str) and id and isinstance(name, str) and name):
+        raise Misuse(f"a tool call has an id and a name, each a text and not empty; there is none in {_shown(given)}")
+    if isinstance(arguments, Mapping):
+        try:
+            arguments = json.dumps({**arguments}, ensure_ascii=False, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise Misuse(f"the arguments of call {id!r} have no JSON form: {error}") from error
+    if arguments is not None and not isinstance(arguments, str):
+        raise Misuse(f"the arguments of call {id!r} are a dict or JSON text; they were given as {_shown(arguments)}")
+    return ToolCall(id, name, arguments or "", item_id)
+
+
+def _shown(value: object) -> str:
+    return f"{reprlib.repr(value)} (of type {type(value).__name__})"

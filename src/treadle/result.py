@@ -1,6 +1,7 @@
 """RunResult: what came of a run, as data."""
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from hashlib import sha256
@@ -212,10 +213,28 @@ def conversation_part(messages: Sequence[Message]) -> list[Message]:
 
 
 def _typed(error: Exception | None, info: ErrorInfo | None) -> ModelError | None:
+    """The error behind a failure: itself while this process has it, else one of its kind made from the record."""
     if info is None:
         return None
     if isinstance(error, ModelError):
         return error
-    kinds: list[type[ModelError]] = [ModelError, *ModelError.__subclasses__()]
-    kind = next((kind for kind in kinds if kind.kind == info.kind), ModelError)
-    return kind(info.message, status=info.status, request_id=info.request_id)
+    kind = next((one for one in _kinds() if one.kind == info.kind), ModelError)
+    facts: dict[str, Any] = {"retry_after": info.retry_after, "status": info.status, "request_id": info.request_id}
+    try:
+        made = kind(info.message, **facts)
+    except TypeError:
+        # A kind of somebody's own may take other arguments.
+        made = kind.__new__(kind, info.message)
+        ModelError.__init__(made, info.message, **facts)
+    if made.kind != info.kind:
+        # Its class is not known here: the module that has it was not imported.
+        vars(made).update(kind=info.kind, retryable=info.retryable)
+    return made
+
+
+def _kinds() -> Iterator[type[ModelError]]:
+    """Every class of model errors that there is, the more general before the more special."""
+    kinds: deque[type[ModelError]] = deque([ModelError])
+    while kinds:
+        yield kinds[0]
+        kinds.extend(kinds.popleft().__subclasses__())

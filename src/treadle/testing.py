@@ -1,7 +1,7 @@
 """Models for tests: one that says what a script says, one that replays a run, and a switch that forbids real ones."""
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -10,12 +10,14 @@ import msgspec
 from treadle.journal import Journal
 from treadle.kernel.events import Event, ModelReplied
 from treadle.kernel.messages import AssistantMessage, AssistantPart, Json, Text, Thinking, ToolCall, Usage
+from treadle.kernel.money import over, times, total
 from treadle.models.errors import ModelError
 from treadle.models.permission import forbid_real_models
 from treadle.models.port import (
     ModelEvent,
     ModelReply,
     ModelRequest,
+    OutputMode,
     TextDelta,
     ThinkingDelta,
     ToolCallCompleted,
@@ -131,12 +133,15 @@ class ScriptedModel:
 class ReplayModel:
     """A model that says again what was said in a run, step by step, from the run's events; nothing is called.
 
+    Each reply is the recorded one: its parts, tokens, cost, finish, model and request id.
+
     Args:
         events: the events of the run, as `journal.read(run_id)` returns them.
     """
 
     def __init__(self, events: Iterable[Event]) -> None:
         self._replies = {event.step: event for event in events if isinstance(event, ModelReplied)}
+        self._rate = _rate(self._replies.values())
         self.name = "replay"
 
     @classmethod
@@ -148,15 +153,48 @@ class ReplayModel:
         """
         return cls(await journal.read(run_id))
 
+    def cost(self, usage: Usage) -> Decimal | None:
+        """What `usage` would have cost, so that a run with a limit in dollars can be replayed.
+
+        It is reckoned with what a token of the recorded replies cost on average; None if not all of their costs are
+        known. The replies themselves cost what is recorded.
+        """
+        return None if self._rate is None else times(self._rate, usage.total_tokens)
+
+    def output_mode(self, tools: bool) -> OutputMode:
+        """As the run was asked for an answer of a type, as far as its events tell."""
+        # An answer that was asked for in words reads the same as one that the provider held to the schema.
+        by_tool = any(getattr(event, "handed_in", False) for event in self._replies.values())
+        return "tool" if by_tool else "native"
+
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """The reply that was recorded for the request's step."""
         event = self._replies.get(request.step)
         if event is None:
             raise ScriptExhausted(f"the replayed run has no reply for step {request.step}; it has {len(self._replies)}")
-        text = event.message.text
-        if text:
-            yield TextDelta(text)
-        yield ModelReply(event.message, event.usage, event.finish, event.finish_detail, event.model, event.request_id)
+        for part in event.message.content:
+            if isinstance(part, Text) and part.text:
+                yield TextDelta(part.text)
+            elif isinstance(part, Thinking) and part.text:
+                yield ThinkingDelta(part.text)
+        yield ModelReply(
+            event.message,
+            event.usage,
+            event.finish,
+            event.finish_detail,
+            event.model,
+            event.request_id,
+            event.cost,
+        )
+
+
+def _rate(replies: Collection[ModelReplied]) -> Decimal | None:
+    """Dollars a token, on average; None if there is no reply, or one whose cost is not known."""
+    costs, tokens = [reply.cost for reply in replies], sum([reply.usage.total_tokens for reply in replies])
+    spent = total(*costs)
+    if spent is None or None in costs:
+        return None
+    return over(spent, max(1, tokens))
 
 
 __all__ = ["ReplayModel", "ScriptExhausted", "ScriptedModel", "Turn", "forbid_real_models"]

@@ -2,7 +2,8 @@
 
 Text from outside may hold lone surrogates (a file name in Latin-1 out of `os.listdir`), which no journal, file or
 provider takes, and an application may hand over a value that has no JSON form at all. An event is made storable once,
-where it comes in, so that the record, the state and what a model is sent are the same."""
+where it comes in, so that the record, the state and what a model is sent are the same.
+"""
 
 from collections.abc import Mapping, Set
 from typing import Any, Final, TypeVar
@@ -12,7 +13,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from treadle.kernel.events import Event
-from treadle.kernel.messages import AssistantMessage
 
 E = TypeVar("E", bound=Struct)
 
@@ -34,7 +34,7 @@ def storable_event(event: Event) -> Event:
     return event if _has_json(event) else _kept(event)
 
 
-def storable(message: AssistantMessage) -> AssistantMessage:
+def storable(message: E) -> E:
     """`message` likewise."""
     return message if _has_json(message) else _kept(message)
 
@@ -83,7 +83,7 @@ def _with_json(value: Any) -> Any:
         return [_with_json(item) for item in value]
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         # Subclasses, such as NumPy's, have no JSON form.
-        return int(value) if isinstance(value, int) else float(value)
+        value = int(value) if isinstance(value, int) else float(value)
     if _has_json(value):
         return value
     try:

@@ -134,4 +134,4 @@ def seconds_left(run: Run) -> float | None:
 
 def error_info(error: ModelError) -> ErrorInfo:
     """The record of `error`."""
-    return ErrorInfo(error.kind, str(error), error.retryable, error.status, error.request_id)
+    return ErrorInfo(error.kind, str(error), error.retryable, error.status, error.request_id, error.retry_after)

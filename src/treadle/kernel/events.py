@@ -29,13 +29,17 @@ FORMAT = 1
 
 
 class ErrorInfo(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What went wrong, as data: the error's kind, its words, and whether trying again may help."""
+    """What went wrong, as data: the error's kind, its words, and whether trying again may help.
+
+    `retry_after` is the seconds that the provider asked to wait, if it did.
+    """
 
     kind: str
     message: str
     retryable: bool = False
     status: int | None = None
     request_id: str = ""
+    retry_after: float | None = None
 
 
 class Parent(Struct, frozen=True, gc=False):
