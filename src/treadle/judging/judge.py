@@ -135,9 +135,7 @@ def _rung(state: "RunState", finding: Finding, concerned: tuple[str, ...]) -> St
     if on == 0 and state.progress.nudges < NUDGES:
         return Stuck("nudge", finding.kind, finding.message)
     if on == 1 and concerned and set(state.tools) - set(concerned):
-        names = ", ".join(concerned)
-        message = f"{finding.message} For one step, this next one, you do not have {names}; then it is there again."
-        return Stuck("withhold", finding.kind, message, concerned)
+        return Stuck("withhold", finding.kind, finding.message, concerned)
     return Stuck("stop", finding.kind, finding.message)
 
 

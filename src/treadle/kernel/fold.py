@@ -75,7 +75,9 @@ def fold(state: RunState, event: Event) -> RunState:
             f"a run that is {state.phase!r} cannot take {type(event).__name__}; {legal} can follow "
             f"(run {state.run_id or '?'}, event {state.events})"
         )
-    return replace(state, **transition.changes(state, event), now=event.at, events=state.events + 1)
+    changes = transition.changes(state, event)
+    changes["now"], changes["events"] = event.at, state.events + 1
+    return replace(state, **changes)
 
 
 def fold_all(events: Iterable[Event], state: RunState | None = None) -> RunState:
@@ -234,7 +236,7 @@ def _with_call(state: RunState, step: Step, place: int, record: CallRecord, at: 
     if record.result is None:
         return changes
     if record.final:
-        changes |= {"handed_on": True, "text": record.result.text, "output": record.app}
+        changes.update(handed_on=True, text=record.result.text, output=record.app)
     changes["open_calls"] = state.open_calls - 1
     return changes if changes["open_calls"] else _closed(state, step, at, changes)
 
@@ -242,32 +244,36 @@ def _with_call(state: RunState, step: Step, place: int, record: CallRecord, at: 
 def _closed(state: RunState, step: Step, at: float, changes: Changes) -> Changes:
     """`changes` with the step complete: its results in call order, then what was said meanwhile."""
     calls, accounts = step.calls, changes.get("accounts", state.accounts)
-    failed = step.failed and not _goes_on_by_itself(step)
-    errors = accounts.errors + 1 if failed else 0 if calls else accounts.errors
-    counts = accounts.call_counts
+    results: list[Message] = []
+    counts, failed = accounts.call_counts, True
     if calls:
-        counts = dict(counts)
+        counts = counts.copy()
         for record in calls:
+            result = record.result
+            if result is not None:
+                results.append(result)
+                failed = failed and result.is_error
             if record.status != "refused":
-                counts[record.call.name] = counts.get(record.call.name, 0) + 1
-    if errors != accounts.errors or calls:
-        accounts = replace(accounts, errors=errors, call_counts=counts)
-    results: list[Message] = [record.result for record in calls if record.result is not None]
-    said = bool(calls or step.finish == "pause" or state.inbox)
-    goes_on = said and step.finish not in UNEXECUTED_FINISH and step.landing is None
-    progress = state.progress
-    if state.started.polling or progress.polled is not None:
-        progress = _polling(state, step)
-    return changes | {
-        "phase": "ready" if goes_on else "replied",
-        "messages": changes.get("messages", state.messages).extend([*results, *state.inbox]),
-        "inbox": (),
-        "steps": state.steps.append(replace(step, ended_at=at)),
-        "step": None,
-        "prepared": None,
-        "accounts": accounts,
-        "progress": progress,
-    }
+                name = record.call.name
+                counts[name] = counts.get(name, 0) + 1
+    else:
+        failed = step.failed and not _goes_on_by_itself(step)
+    errors = accounts.errors + 1 if failed else 0 if calls else accounts.errors
+    if calls or errors != accounts.errors:
+        changes["accounts"] = replace(accounts, errors=errors, call_counts=counts)
+    said = bool(calls) or step.finish == "pause" or bool(state.inbox)
+    goes_on = said and step.landing is None and step.finish not in UNEXECUTED_FINISH
+    if state.started.polling or state.progress.polled is not None:
+        changes["progress"] = _polling(state, step)
+    if state.inbox:
+        results += state.inbox
+        changes["inbox"] = ()
+    changes["phase"] = "ready" if goes_on else "replied"
+    if results:
+        changes["messages"] = changes.get("messages", state.messages).extend(results)
+    changes["steps"] = state.steps.append(replace(step, ended_at=at))
+    changes["step"] = changes["prepared"] = None
+    return changes
 
 
 def _polling(state: RunState, step: Step) -> Progress:
@@ -335,7 +341,10 @@ def _tool_reacted(state: RunState, event: ToolReacted) -> Changes:
         case "call":
             if event.call is None:
                 raise IllegalEvent(f"ToolReacted says that call {record.id!r} is made again, but not how")
-            record = replace(record, status="asked", stand_in=event.call, made=record.made + 1, final=False)
+            ran = (*record.ran, record.doing.name) if record.executed else record.ran
+            record = replace(
+                record, status="asked", stand_in=event.call, made=record.made + 1, ran=ran, executed=False, final=False
+            )
             changes["accounts"] = replace(state.accounts, tool_calls=state.accounts.tool_calls + 1)
     return _with_call(state, step, place, record, event.at, changes)
 

@@ -171,7 +171,10 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         """
         function = self.function
         if function is None:
-            return encode_error(ToolError(f"{self.name} has no function here; its result comes from outside"))
+            why = "its result comes from outside"
+            if self.agent is not None:
+                why = "an agent can only be called as a tool from a run of another agent"
+            return encode_error(ToolError(f"{self.name} has no function here; {why}"))
         attempt = 1
         while True:
             thread = None if self.is_async or not self.thread else ThreadCall(function)
