@@ -7,9 +7,10 @@ getting anywhere? For a run that does not, there is a ladder, and each rung is f
 2. the tools concerned are not offered for one step (`withhold`), unless no other would be left;
 3. it ends (`stop`).
 
-The first rung comes a little before the evidence is complete, for a word costs little; the others wait for all of it.
-A rung is left behind when a whole window of steps has passed since; so that a run cannot go on for ever by one good
-step after each word, it is told at most `NUDGES` times, and after that the end comes at once.
+The first rung comes early, for a word costs little: when the same call failed alike twice, or was answered alike three
+times, or four calls in a row failed; but not for looking again after a change. The others wait for all the evidence.
+A rung is left behind when a whole window of steps has passed since; so a run does not get down again by one good step.
+And it is told at most `NUDGES` times: found stuck on all the evidence after that, it ends.
 
 Everything follows from the state, so a run that is taken up again is judged as it would have been. A run that makes a
 new call which succeeds, as most do at most steps, is recognised as such without asking the finder, which is dearer.
@@ -21,24 +22,23 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from treadle.judging.conditions import Condition, checked, found_by
-from treadle.judging.failures import reads_as_error
+from treadle.judging.failures import may_put_differently, reads_as_error
 from treadle.judging.findings import Finding
 from treadle.judging.observed import observed
 from treadle.judging.progress import DEFAULT_WEIGHTS, WINDOW, ObservedCall, detect_stuck
-from treadle.judging.sameness import arguments_key, same_result
+from treadle.judging.sameness import arguments_key, made_in, same_result
 from treadle.kernel.stop import Judgement, Stuck, Verdict
 
 if TYPE_CHECKING:
     from treadle.kernel.state import RunState
-    from treadle.kernel.step import Step
 
-NUDGES: Final = 3
+NUDGES: Final = 5
 """How often a run is told that it gets nowhere; found so once more, it ends."""
 
 POLLING_PATIENCE: Final = 120.0
 """Seconds for which a polling tool may give the same answer before that counts as getting nowhere."""
 
-EARLY: Final = replace(DEFAULT_WEIGHTS, enough=7)
+EARLY: Final = replace(DEFAULT_WEIGHTS, rechecked=0, enough=4)
 """What is enough for a word to the model."""
 
 CLIPPED: Final = 80
@@ -73,54 +73,53 @@ def _judged(state: "RunState", verdict: Verdict | None) -> Judgement:
     going = NOTHING if verdict is None else Judgement(verdict)
     if not state.watch or (verdict is not None and verdict.met):
         return going
-    progress = state.progress
-    polled = progress.polled
-    waited = 0.0 if polled is None else state.now - progress.polled_since
-    waiting = polled is not None and waited > POLLING_PATIENCE
-    if not waiting and brought_something(state):
+    polling = _polling(state) if state.polling else None
+    if polling is None and brought_something(state):
         return going
     calls = observed(state)
-    loop = in_a_row(calls)
-    acted = progress.stuck and progress.stuck_at == len(state.steps)
-    if acted or not state.steps[-1].calls:
-        return Judgement(verdict, None, loop)
-    if polled is not None and waiting:
-        message = f"You have asked {polled[0]} for {waited:.0f} seconds, and its answer has not changed."
-        return Judgement(verdict, _rung(state, Finding("polling", (), message), (polled[0],)), loop)
-    may_nudge = _stands_on(state) == 0 and progress.nudges < NUDGES
-    finding = detect_stuck(calls, EARLY if may_nudge else DEFAULT_WEIGHTS)
+    return Judgement(verdict, _stuck(state, polling, calls), in_a_row(calls))
+
+
+def _polling(state: "RunState") -> Finding | None:
+    """That a polling tool has shown no change for too long."""
+    polled, waited = state.progress.polled, state.now - state.progress.polled_since
+    if polled is None or waited <= POLLING_PATIENCE:
+        return None
+    message = f"You have asked {polled[0]} for {waited:.0f} seconds, and its answer has not changed."
+    return Finding("polling", (), message)
+
+
+def _stuck(state: "RunState", polling: Finding | None, calls: Sequence[ObservedCall]) -> Stuck | None:
+    """What is to be done, if the run is stuck and nothing was done about it since its last step."""
+    progress = state.progress
+    if not state.steps[-1].calls or (progress.stuck and progress.stuck_at == len(state.steps)):
+        return None
+    if polling is not None and progress.polled is not None:
+        return _rung(state, polling, (progress.polled[0],))
+    finding = detect_stuck(calls, EARLY if _may_nudge(state) else DEFAULT_WEIGHTS)
     if finding is None:
-        return Judgement(verdict, None, loop)
-    concerned = tuple(dict.fromkeys(calls[i].name for i in finding.calls if calls[i].name in state.tools))
-    return Judgement(verdict, _rung(state, finding, concerned), loop)
+        return None
+    return _rung(state, finding, tuple(dict.fromkeys(calls[i].name for i in finding.calls)))
 
 
 def brought_something(state: "RunState") -> bool:
     """Whether the last step surely brought something: a call that succeeded and that no step of the window made."""
-    steps = state.steps
-    recent = steps[-WINDOW:-1]
+    *recent, last = state.steps[-WINDOW:]
     polling = state.polling
-    for record in steps[-1].calls:
-        name, arguments, result = record.name, record.arguments_json, record.result
-        if result is None or result.is_error or name in polling or reads_as_error(result.text):
+    for record in last.calls:
+        result = record.result
+        if result is None or result.is_error or (polling and record.name in polling):
             continue
-        if not _made_before(name, arguments, recent):
+        arguments = record.arguments_json
+        if may_put_differently(arguments) and reads_as_error(result.text):
+            continue
+        if not made_in(recent, record.name, arguments):
             return True
     return False
 
 
-def _made_before(name: str, arguments: str, steps: "Sequence[Step]") -> bool:
-    key = 0
-    for step in steps:
-        for record in step.calls:
-            if record.name == name:
-                others = record.arguments_json
-                if others == arguments:
-                    return True
-                key = key or arguments_key(arguments)
-                if arguments_key(others) == key:
-                    return True
-    return False
+def _may_nudge(state: "RunState") -> bool:
+    return _stands_on(state) == 0 and state.progress.nudges < NUDGES
 
 
 def _stands_on(state: "RunState") -> int:
@@ -131,13 +130,13 @@ def _stands_on(state: "RunState") -> int:
 
 def _rung(state: "RunState", finding: Finding, concerned: tuple[str, ...]) -> Stuck:
     """The next rung of the ladder."""
-    on = _stands_on(state)
-    if on == 0 and state.progress.nudges < NUDGES:
+    if _may_nudge(state):
         return Stuck("nudge", finding.kind, finding.message)
-    if on == 1 and concerned and set(state.tools) - set(concerned):
-        names = ", ".join(concerned)
-        message = f"{finding.message} For one step, this next one, you do not have {names}; then it is there again."
-        return Stuck("withhold", finding.kind, message, concerned)
+    tools = tuple(name for name in concerned if name in state.tools)
+    if _stands_on(state) == 1 and tools and set(state.tools) - set(tools):
+        names, there = ", ".join(tools), "it is" if len(tools) == 1 else "they are"
+        message = f"{finding.message} In your next step, and only then, you do not have {names}; after it {there} back."
+        return Stuck("withhold", finding.kind, message, tools)
     return Stuck("stop", finding.kind, finding.message)
 
 
@@ -151,11 +150,12 @@ def in_a_row(calls: Sequence[ObservedCall]) -> str:
     for call in last:
         if call.polling or (call.write and not call.is_error):
             continue
-        times = 1
+        times, latest = 1, call
         for step in reversed(earlier):
-            if not any(_same(call, other) for other in step):
+            same = next((other for other in step if _same(latest, other)), None)
+            if same is None:
                 break
-            times += 1
+            times, latest = times + 1, same
         if times > longest:
             longest, named = times, call
     if named is None:

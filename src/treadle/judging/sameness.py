@@ -7,9 +7,13 @@ hashes, in memories of a fixed size.
 """
 
 import re
-from typing import Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
 
 import msgspec
+
+if TYPE_CHECKING:
+    from treadle.kernel.step import Step
 
 KEPT: Final = 1024
 """How many findings each memory holds before it is emptied."""
@@ -54,6 +58,17 @@ def arguments_key(arguments: str) -> int:
             _keys.clear()
         key = _keys[known_as] = hash(canonical(arguments))
     return key
+
+
+def made_in(steps: "Iterable[Step]", name: str, arguments: str) -> bool:
+    """Whether one of `steps` called the tool `name` with the same arguments. Asked after every step of every run."""
+    key, known = arguments_key(arguments), _keys.get
+    for step in steps:
+        for record in step.calls:
+            text = record.arguments_json
+            if (known(text) or arguments_key(text)) == key and record.name == name:
+                return True
+    return False
 
 
 def canonical(arguments: str) -> str:
