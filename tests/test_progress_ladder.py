@@ -3,6 +3,7 @@
 import pytest
 
 from treadle import Agent, Decision, Limits, Nudge, PrepareStep, decide, no_progress, tool
+from treadle.judging.judge import judge
 from treadle.kernel.events import ModelReplied, NudgeGiven, RunStarted, StepPrepared, ToolFinished, ToolStarted
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import AssistantMessage, ToolCall, UserMessage
@@ -34,17 +35,17 @@ def test_the_ladder_nudges_withholds_and_lands():
     assert "look" in result.stop.detail
     nudges = [event for event in result.events if isinstance(event, NudgeGiven)]
     assert len(nudges) == 1
-    assert nudges[0].text.startswith("You called look 4 times with the same arguments")
+    assert nudges[0].text.startswith("You called look 3 times with the same arguments")
     offered = [[spec.name for spec in request.tools] for request in model.requests]
-    assert offered == [["look", "other"]] * 5 + [["other"], ["look", "other"]]
-    assert [step.decision.verdict for step in result.steps] == ["go"] * 6 + ["land"]
-    assert any(check.name == "progress" for check in result.steps[5].decision.conditions)
+    assert offered == [["look", "other"]] * 4 + [["other"], ["look", "other"]]
+    assert [step.decision.verdict for step in result.steps] == ["go"] * 5 + ["land"]
+    assert any(check.name == "progress" for check in result.steps[4].decision.conditions)
 
 
 def test_the_nudge_stands_where_the_history_stays_valid():
     model = ScriptedModel(stubborn)
     Agent(model, tools=[look, other]).run_sync("go")
-    roles = [message.role for message in model.requests[4].messages]
+    roles = [message.role for message in model.requests[3].messages]
     assert roles[-2:] == ["tool", "user"]
 
 
@@ -64,7 +65,7 @@ def test_where_no_tool_would_be_left_the_run_lands_at_once():
     result = Agent(model, tools=[look]).run_sync("go")
     assert result.stop.reason == "no_progress"
     assert result.text == "summary"
-    assert len(model.requests) == 6
+    assert len(model.requests) == 5
     assert [spec.name for spec in model.requests[-1].tools] == ["look"]
 
 
@@ -97,7 +98,7 @@ def test_a_polling_tool_whose_answer_does_not_change_is_watched_by_time():
                 ToolStarted(i, f"c{i}", at=now),
                 ToolFinished(i, f"c{i}", answer(i), at=now),
             ]
-        return decide(fold_all(events))
+        return decide(state := fold_all(events), judge(state))
 
     assert isinstance(polled(100, lambda i: "pending"), PrepareStep)
     assert isinstance(polled(130, lambda i: f"{i} %"), PrepareStep)

@@ -134,8 +134,7 @@ def _rung(state: "RunState", finding: Finding, concerned: tuple[str, ...]) -> St
         return Stuck("nudge", finding.kind, finding.message)
     tools = tuple(name for name in concerned if name in state.tools)
     if _stands_on(state) == 1 and tools and set(state.tools) - set(tools):
-        names, there = ", ".join(tools), "it is" if len(tools) == 1 else "they are"
-        message = f"{finding.message} In your next step, and only then, you do not have {names}; after it {there} back."
+        message = f"{finding.message} In your next step, and only in that one, you do not have {', '.join(tools)}."
         return Stuck("withhold", finding.kind, message, tools)
     return Stuck("stop", finding.kind, finding.message)
 
