@@ -118,3 +118,46 @@ def test_as_a_condition_it_ends_the_run_and_names_the_pattern(combined):
     result = agent.run_sync("go")
     assert result.stop.reason == "no_progress"
     assert "4 times" in result.stop.detail
+
+
+def test_the_model_is_told_what_is_withheld_and_for_how_long():
+    model = ScriptedModel(stubborn)
+    Agent(model, tools=[look, other]).run_sync("go")
+    told = [request.messages[-1].text for request in model.requests if len(request.tools) == 1]
+    assert len(told) == 1
+    assert told[0].endswith("In your next step, and only in that one, you do not have look.")
+
+
+@pytest.mark.parametrize("steps", [3, 4, 5])
+@pytest.mark.parametrize("on_limit", ["answer", "stop"])
+def test_the_repeated_call_is_named_where_a_small_limit_ends_the_run(steps, on_limit):
+    """A limit of three to five steps ended the run before the watch did, and said nothing of the loop."""
+    limits = Limits(steps=steps)
+    result = Agent(ScriptedModel(stubborn), tools=[look, other], limits=limits, on_limit=on_limit).run_sync("go")
+    assert result.stop.reason == "max_steps"
+    made = steps if on_limit == "stop" else steps - 1
+    named = f"The last {made} steps made the same call with the same result: look({{"
+    withheld = "Your last 5 calls (look) brought nothing new"
+    assert (withheld if made == 5 else named) in result.stop.detail
+
+
+def test_a_stop_condition_may_be_asynchronous():
+    """The truth of a coroutine ended the run after its first step, as finished."""
+
+    async def enough(state):
+        return len(state.steps) == 2 and "seen twice"
+
+    result = Agent(ScriptedModel(stubborn), tools=[look, other], stop_when=enough).run_sync("go")
+    assert (result.stop.reason, result.stop.detail) == ("condition", "enough: seen twice")
+
+
+def test_a_run_of_new_calls_whose_results_begin_with_error_is_not_stopped():
+    @tool(effect="read")
+    def ticket(number: int) -> str:
+        """Read a ticket."""
+        return f"Error: customer {number} cannot log in"
+
+    model = ScriptedModel(lambda request: "done" if request.step == 15 else [("ticket", {"number": request.step})])
+    result = Agent(model, tools=[ticket]).run_sync("go")
+    assert result.stop.reason == "answered"
+    assert not any(isinstance(event, NudgeGiven) for event in result.events)

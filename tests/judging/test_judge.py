@@ -258,6 +258,15 @@ def test_a_loop_is_named_from_the_second_call_on():
     assert judge(act(state, ("look", '{"key": "a"}', "something"))).loop == ""
 
 
+@pytest.mark.parametrize(
+    "between", [[("other", "{}", "else")], [("status", "{}", "pending")], [("save", "{}", "saved")]]
+)
+def test_a_loop_is_named_only_for_steps_that_follow_on_each_other(between):
+    state = act(act(act(begun(), LOOK), *between), LOOK)
+    assert judge(state).loop == ""
+    assert "last 2 steps" in judge(act(state, LOOK)).loop
+
+
 @pytest.mark.parametrize("name", ["save", "status"])
 def test_what_is_meant_to_be_repeated_is_not_named_as_a_loop(name):
     state = act(act(begun(), (name, "{}", "ok")), (name, "{}", "ok"))

@@ -243,7 +243,6 @@ class Run:
                 config.tool_tokens,
                 config.watch,
                 parent,
-                tuple(one.name for one in config.tools.values() if one.effect == "write"),
                 at=time.time(),
             )
         )

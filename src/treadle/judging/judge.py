@@ -41,6 +41,9 @@ POLLING_PATIENCE: Final = 120.0
 EARLY: Final = replace(DEFAULT_WEIGHTS, rechecked=0, enough=4)
 """What is enough for a word to the model."""
 
+FIRST: Final = 8
+"""How many calls of a step are looked at for one that is new before the finder is asked."""
+
 CLIPPED: Final = 80
 """How much of a call's arguments is told of a loop that a limit ended."""
 
@@ -77,7 +80,10 @@ def _judged(state: "RunState", verdict: Verdict | None) -> Judgement:
     if polling is None and brought_something(state):
         return going
     calls = observed(state)
-    return Judgement(verdict, _stuck(state, polling, calls), in_a_row(calls))
+    stuck, loop = _stuck(state, polling, calls), in_a_row(calls, len(state.steps))
+    if not loop and stuck is not None and stuck.act == "stop":
+        loop = stuck.message
+    return Judgement(verdict, stuck, loop)
 
 
 def _polling(state: "RunState") -> Finding | None:
@@ -106,7 +112,7 @@ def brought_something(state: "RunState") -> bool:
     """Whether the last step surely brought something: a call that succeeded and that no step of the window made."""
     *recent, last = state.steps[-WINDOW:]
     polling = state.polling
-    for record in last.calls:
+    for record in last.calls[:FIRST]:
         result = record.result
         if result is None or result.is_error or (polling and record.name in polling):
             continue
@@ -139,31 +145,22 @@ def _rung(state: "RunState", finding: Finding, concerned: tuple[str, ...]) -> St
     return Stuck("stop", finding.kind, finding.message)
 
 
-def in_a_row(calls: Sequence[ObservedCall]) -> str:
-    """A sentence that names the call which the last steps, two at least, all made with the same result; or none."""
-    steps: dict[int | None, list[ObservedCall]] = {}
+def in_a_row(calls: Sequence[ObservedCall], made: int) -> str:
+    """A sentence that names the call which the last of `made` steps, two at least, all made with the same result."""
+    steps: dict[int | None, dict[tuple[str, int], ObservedCall]] = {}
     for call in calls:
-        steps.setdefault(call.step, []).append(call)
-    *earlier, last = steps.values() or [[]]
+        if not call.polling and (call.is_error or not call.write):
+            steps.setdefault(call.step, {})[call.name, arguments_key(call.arguments)] = call
     longest, named = 1, None
-    for call in last:
-        if call.polling or (call.write and not call.is_error):
-            continue
+    for key, call in steps.get(made - 1, {}).items():
         times, latest = 1, call
-        for step in reversed(earlier):
-            same = next((other for other in step if _same(latest, other)), None)
-            if same is None:
+        while (before := steps.get(made - 1 - times, {}).get(key)) is not None:
+            if before.is_error != latest.is_error or not same_result(before.result, latest.result):
                 break
-            times, latest = times + 1, same
+            times, latest = times + 1, before
         if times > longest:
             longest, named = times, call
     if named is None:
         return ""
     arguments = named.arguments if len(named.arguments) <= CLIPPED else named.arguments[:CLIPPED] + "…"
     return f"The last {longest} steps made the same call with the same result: {named.name}({arguments})."
-
-
-def _same(call: ObservedCall, other: ObservedCall) -> bool:
-    if call.name != other.name or arguments_key(call.arguments) != arguments_key(other.arguments):
-        return False
-    return call.is_error == other.is_error and same_result(call.result, other.result)

@@ -54,7 +54,7 @@ class ObservedCall(Struct, frozen=True):
             where other calls of the run bear that out.
         polling: Whether waiting for a change is the tool's purpose. Such calls are never evidence of a loop, and when
             one shows a change, the calls before it no longer are.
-        write: Whether the tool changes something. Its successes are never evidence of a loop.
+        write: Whether the tool says that it changes something. Its successes are never evidence of a loop.
         step: The number of the step that the call belongs to; None for a step of its own.
     """
 

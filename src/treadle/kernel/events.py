@@ -46,9 +46,9 @@ class Happened(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, 
 class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     """A run began: with these messages, under these limits, offering these tools.
 
-    `polling` are the tools among them for which calling again is progress, `writes` those that change something;
-    `tool_tokens` estimates what the tools' descriptions take of each request; `watch` is whether the run's progress is
-    watched; `format` is the stored form's version.
+    `polling` are the tools among them for which calling again is progress, `writes` those that say that they change
+    something; `tool_tokens` estimates what the tools' descriptions take of each request; `watch` is whether the run's
+    progress is watched; `format` is the stored form's version.
     """
 
     run_id: str
