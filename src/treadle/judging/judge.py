@@ -17,7 +17,7 @@ new call which succeeds, as most do at most steps, is recognised as such without
 """
 
 from collections.abc import Awaitable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -27,10 +27,8 @@ from treadle.judging.findings import Finding
 from treadle.judging.observed import observed
 from treadle.judging.progress import DEFAULT_WEIGHTS, WINDOW, ObservedCall, detect_stuck
 from treadle.judging.sameness import arguments_key, made_in, same_result
+from treadle.kernel.state import RunState
 from treadle.kernel.stop import Judgement, Stuck, Verdict
-
-if TYPE_CHECKING:
-    from treadle.kernel.state import RunState
 
 NUDGES: Final = 5
 """How often a run is told that it gets nowhere; found so once more, it ends."""
@@ -50,7 +48,7 @@ CLIPPED: Final = 80
 NOTHING: Final = Judgement()
 
 
-def judge(state: "RunState", stop_when: Condition | None = None) -> Judgement | Awaitable[Judgement]:
+def judge(state: RunState, stop_when: Condition | None = None) -> Judgement | Awaitable[Judgement]:
     """What the complete steps of `state` say: the verdict on `stop_when`, and what is to be done about a loop.
 
     Args:
@@ -68,11 +66,11 @@ def judge(state: "RunState", stop_when: Condition | None = None) -> Judgement | 
     return _judged(state, found) if isinstance(found, Verdict) else _later(state, found)
 
 
-async def _later(state: "RunState", found: Awaitable[Verdict]) -> Judgement:
+async def _later(state: RunState, found: Awaitable[Verdict]) -> Judgement:
     return _judged(state, checked(await found))
 
 
-def _judged(state: "RunState", verdict: Verdict | None) -> Judgement:
+def _judged(state: RunState, verdict: Verdict | None) -> Judgement:
     going = NOTHING if verdict is None else Judgement(verdict)
     if not state.watch or (verdict is not None and verdict.met):
         return going
@@ -86,7 +84,7 @@ def _judged(state: "RunState", verdict: Verdict | None) -> Judgement:
     return Judgement(verdict, stuck, loop)
 
 
-def _polling(state: "RunState") -> Finding | None:
+def _polling(state: RunState) -> Finding | None:
     """That a polling tool has shown no change for too long."""
     polled, waited = state.progress.polled, state.now - state.progress.polled_since
     if polled is None or waited <= POLLING_PATIENCE:
@@ -95,7 +93,7 @@ def _polling(state: "RunState") -> Finding | None:
     return Finding("polling", (), message)
 
 
-def _stuck(state: "RunState", polling: Finding | None, calls: Sequence[ObservedCall]) -> Stuck | None:
+def _stuck(state: RunState, polling: Finding | None, calls: Sequence[ObservedCall]) -> Stuck | None:
     """What is to be done, if the run is stuck and nothing was done about it since its last step."""
     progress = state.progress
     if not state.steps[-1].calls or (progress.stuck and progress.stuck_at == len(state.steps)):
@@ -108,7 +106,7 @@ def _stuck(state: "RunState", polling: Finding | None, calls: Sequence[ObservedC
     return _rung(state, finding, tuple(dict.fromkeys(calls[i].name for i in finding.calls)))
 
 
-def brought_something(state: "RunState") -> bool:
+def brought_something(state: RunState) -> bool:
     """Whether the last step surely brought something: a call that succeeded and that no step of the window made."""
     *recent, last = state.steps[-WINDOW:]
     polling = state.polling
@@ -124,17 +122,17 @@ def brought_something(state: "RunState") -> bool:
     return False
 
 
-def _may_nudge(state: "RunState") -> bool:
+def _may_nudge(state: RunState) -> bool:
     return _stands_on(state) == 0 and state.progress.nudges < NUDGES
 
 
-def _stands_on(state: "RunState") -> int:
+def _stands_on(state: RunState) -> int:
     """The rung that the run is on; none, if a whole window of steps has passed since it got there."""
     progress = state.progress
     return progress.stuck if len(state.steps) - progress.stuck_at <= WINDOW else 0
 
 
-def _rung(state: "RunState", finding: Finding, concerned: tuple[str, ...]) -> Stuck:
+def _rung(state: RunState, finding: Finding, concerned: tuple[str, ...]) -> Stuck:
     """The next rung of the ladder."""
     if _may_nudge(state):
         return Stuck("nudge", finding.kind, finding.message)

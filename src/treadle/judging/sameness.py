@@ -8,12 +8,11 @@ hashes, in memories of a fixed size.
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
-if TYPE_CHECKING:
-    from treadle.kernel.step import Step
+from treadle.kernel.step import Step
 
 KEPT: Final = 1024
 """How many findings each memory holds before it is emptied."""
@@ -60,7 +59,7 @@ def arguments_key(arguments: str) -> int:
     return key
 
 
-def made_in(steps: "Iterable[Step]", name: str, arguments: str) -> bool:
+def made_in(steps: Iterable[Step], name: str, arguments: str) -> bool:
     """Whether one of `steps` called the tool `name` with the same arguments. Asked after every step of every run."""
     key, known = arguments_key(arguments), _keys.get
     for step in steps:
