@@ -42,6 +42,7 @@ from treadle.drivers.partial import PartialArguments
 from treadle.drivers.request import prepared, request_of
 from treadle.journal import Journal, JournalError, MemoryJournal
 from treadle.judging.judge import judge
+from treadle.judging.recent import Recent
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.decide import Command, PrepareStep, decide
 from treadle.kernel.errors import Misuse
@@ -132,6 +133,7 @@ class Run:
         self._broken: JournalError | None = None
         self._step_model: Model | None = None
         self._models: dict[str, Model] = {}
+        self._recent = Recent()
         self._task: asyncio.Task[Any] | None = None
         self._cancels = 0
 
@@ -175,7 +177,7 @@ class Run:
         """
         if self.state.phase != "ready":
             return decide(self.state)
-        judgement = judge(self.state, self.config.stop_when)
+        judgement = judge(self.state, self.config.stop_when, self._recent)
         if inspect.isawaitable(judgement):
             if inspect.iscoroutine(judgement):
                 judgement.close()
@@ -186,7 +188,7 @@ class Run:
         """`next`, where a stop condition may be asynchronous."""
         if self.state.phase != "ready":
             return decide(self.state)
-        found = judge(self.state, self.config.stop_when)
+        found = judge(self.state, self.config.stop_when, self._recent)
         if inspect.isawaitable(found):
             found = await self.own(lambda: found, "stop_when")
         return decide(self.state, found)

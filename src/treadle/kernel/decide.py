@@ -130,8 +130,7 @@ def _next_step(state: RunState, judgement: Judgement) -> Command:
     limit = _limit_reached(state)
     if limit is not None:
         reason, detail, may_land = limit
-        loop = judgement.loop or (state.steps[-1].decision.why if state.steps and state.steps[-1].withheld else "")
-        return _stop_or_land(state, reason, f"{detail} {loop}".strip(), may_land, checks)
+        return _stop_or_land(state, reason, f"{detail} {judgement.loop}".strip(), may_land, checks)
     stuck = judgement.stuck
     if stuck is None:
         return PrepareStep(made, _decision(state, "go", "", checks), stuck=state.progress.stuck)
@@ -141,11 +140,7 @@ def _next_step(state: RunState, judgement: Judgement) -> Command:
             return Nudge(stuck.message, stuck=True)
         case "withhold":
             decision = _decision(state, "go", stuck.message, checks)
-            there = "they are" if len(stuck.tools) > 1 else "it is"
-            note = (
-                f"{stuck.message} For the next step you do not have {', '.join(stuck.tools)}; then {there} there again."
-            )
-            return PrepareStep(made, decision, note=note, stuck=2, withheld=stuck.tools)
+            return PrepareStep(made, decision, note=stuck.message, stuck=2, withheld=stuck.tools)
         case "stop":
             return _stop_or_land(state, "no_progress", stuck.message, True, checks)
 
