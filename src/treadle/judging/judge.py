@@ -30,7 +30,7 @@ from treadle.judging.progress import DEFAULT_WEIGHTS, WINDOW, ObservedCall, dete
 from treadle.judging.recent import Recent
 from treadle.judging.sameness import arguments_key, same_result
 from treadle.kernel.state import RunState
-from treadle.kernel.stop import Judgement, Stuck, Verdict
+from treadle.kernel.stop import UNJUDGED, Judgement, Stuck, Verdict
 
 NUDGES: Final = 5
 """How often a run is told that it gets nowhere; found so once more, it ends."""
@@ -47,7 +47,7 @@ FIRST: Final = 8
 CLIPPED: Final = 80
 """How much of a call's arguments is told of a loop that a limit ended."""
 
-NOTHING: Final = Judgement()
+NOTHING: Final = UNJUDGED
 
 
 def judge(
