@@ -3,7 +3,6 @@
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
@@ -20,6 +19,7 @@ from treadle.kernel.step import Step
 from treadle.kernel.stop import Limits, OnLimit
 from treadle.models.errors import ModelError
 from treadle.models.port import Model
+from treadle.models.sound import cost_of
 from treadle.tools import Tool
 
 
@@ -162,15 +162,18 @@ class Configuration:
 
 def require_price(model: Model, limits: Limits) -> None:
     """Raises `Misuse` if `limits` bounds money and the price of `model` is not known."""
-    if limits.usd is not None and price(model, Usage(1, 1)) is None:
+    if limits.usd is None:
+        return
+    try:
+        known = price(model, Usage(1, 1)) is not None
+    except ModelError as error:
+        raise Misuse(f"Limits(usd={limits.usd}) cannot be kept: {error}") from error
+    if not known:
         raise Misuse(
             f"Limits(usd={limits.usd}) cannot be kept: the price of {model.name} is not known. Give the model one "
             "(price=Price(input=…, output=…), in dollars per million tokens), or limit tokens instead"
         )
 
 
-def price(model: Model, usage: Usage) -> Decimal | None:
-    """What `usage` costs at `model`, in dollars; None if the model does not know its price."""
-    cost = getattr(model, "cost", None)
-    found = None if cost is None else cost(usage)
-    return found if found is None or isinstance(found, Decimal) else Decimal(str(found))
+price = cost_of
+"""What tokens cost at a model, in dollars; None if the model does not know its price."""

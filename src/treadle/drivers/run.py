@@ -45,7 +45,7 @@ from treadle.kernel.messages import AssistantMessage, Json, Message, ToolSpec, U
 from treadle.kernel.state import RunState
 from treadle.kernel.step import CallRecord
 from treadle.kernel.stop import Limits
-from treadle.kernel.storable import storable
+from treadle.kernel.storable import storable, storable_event
 from treadle.kernel.tokens import estimate_tokens
 from treadle.models.port import Model, ModelEvent, ModelReply, ModelRequest
 from treadle.result import RunResult, result_of
@@ -178,6 +178,7 @@ class Run:
             event = self.replied(event)
         elif not event.at:
             event = replace(event, at=time.time())
+        event = storable_event(event)
         self.state = fold(self.state, event)
         self._events.append(event)
         if self._on_event is not None:

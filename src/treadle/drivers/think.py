@@ -26,6 +26,7 @@ from treadle.models.port import (
     ToolCallDelta,
     ToolCallStarted,
 )
+from treadle.models.sound import sound_event
 
 ToolCallEvent = ToolCallStarted | ToolCallDelta | ToolCallCompleted
 
@@ -39,7 +40,7 @@ async def think(run: Run, hear: Callable[[ToolCallEvent], None] | None = None) -
     while True:
         run.partial = []
         try:
-            reply = await _reply(run, hear, attempt)
+            reply = run.replied(await _reply(run, hear, attempt))
         except asyncio.CancelledError:
             if run.partial:
                 info = ErrorInfo("cancelled", "The call was cancelled while the reply was arriving.")
@@ -71,7 +72,8 @@ async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt
     reply: ModelReply | None = None
     show = run.show if run.watched else None
     partial = run.partial
-    async for event in run.model.stream(run.request()):
+    async for given in run.model.stream(run.request()):
+        event = sound_event(given)
         if isinstance(event, TextDelta):
             partial.append(event.text)
         elif isinstance(event, ModelReply):
@@ -93,7 +95,11 @@ def _failed(run: Run, error: ErrorInfo, attempt: int, wait: float | None) -> Mod
     """The record of a failed attempt. A provider charges for a reply that broke off, so it is counted by estimate."""
     text = storable_text("".join(run.partial))
     usage = Usage(run.state.next_tokens, estimate_text(text), estimated=True) if text else None
-    cost = None if usage is None else price(run.model, usage)
+    try:
+        cost = None if usage is None else price(run.model, usage)
+    except ModelError:
+        # That its price cannot be told is the lesser of two faults, and may be the very one that is recorded here.
+        cost = None
     return ModelFailed(len(run.state.steps), error, attempt, text, wait, usage, cost, run.model.name)
 
 

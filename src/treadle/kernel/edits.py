@@ -1,7 +1,6 @@
 """What `ContextEdited` does to a run's state, and what reported tokens teach about estimates. `fold.py` calls it."""
 
 from collections.abc import Sequence
-from decimal import Decimal
 from typing import Any
 
 from msgspec.structs import replace
@@ -10,6 +9,7 @@ from treadle.kernel.context import completed, have_distinct_ids
 from treadle.kernel.events import ContextEdited, ModelReplied
 from treadle.kernel.log import Log
 from treadle.kernel.messages import AssistantMessage, Message, SystemMessage, ToolMessage
+from treadle.kernel.money import total
 from treadle.kernel.state import RunState
 from treadle.kernel.stubs import is_stub, reference
 from treadle.kernel.tokens import Ratio, estimate_tokens
@@ -38,7 +38,7 @@ def edited(state: RunState, event: ContextEdited) -> RunState:
         shelf=_shelved(state, before, event),
         failure=None,
         usage=state.usage if event.usage is None else state.usage + event.usage,
-        cost=state.cost if event.cost is None else (state.cost or Decimal(0)) + event.cost,
+        cost=total(state.cost, event.cost),
         now=event.at,
         events=state.events + 1,
     )

@@ -17,7 +17,6 @@ The rules:
 """
 
 from collections.abc import Callable, Iterable
-from decimal import Decimal
 from functools import reduce
 from typing import Any
 
@@ -48,6 +47,7 @@ from treadle.kernel.events import (
 )
 from treadle.kernel.log import Log
 from treadle.kernel.messages import Message, ToolCall, ToolMessage, UserMessage
+from treadle.kernel.money import total
 from treadle.kernel.progress import WINDOW
 from treadle.kernel.state import Phase, RunState
 from treadle.kernel.step import CallRecord, CallStatus, EarlyCall, Step, cut_off, unexecuted
@@ -166,7 +166,7 @@ def _model_replied(state: RunState, event: ModelReplied) -> RunState:
         tool_calls=state.tool_calls + allowed + unused,
         refused=allowed < len(calls),
         usage=state.usage + usage,
-        cost=state.cost if event.cost is None else (state.cost or Decimal(0)) + event.cost,
+        cost=total(state.cost, event.cost),
         known_tokens=known,
         known_messages=len(messages),
         reported=reported and not usage.reasoning_tokens,
@@ -219,7 +219,7 @@ def _model_failed(state: RunState, event: ModelFailed) -> RunState:
         step=replace(step, failures=step.failures + 1),
         failure=event.error if event.retry_in is None else None,
         usage=state.usage if event.usage is None else state.usage + event.usage,
-        cost=state.cost if event.cost is None else (state.cost or Decimal(0)) + event.cost,
+        cost=total(state.cost, event.cost),
         text=event.text or state.text,
         now=event.at,
         events=state.events + 1,
@@ -317,7 +317,7 @@ def _with_spent(state: RunState, spent: Spent) -> RunState:
         state,
         sub_steps=state.sub_steps + spent.steps,
         usage=state.usage + spent.usage,
-        cost=state.cost if spent.cost is None else (state.cost or Decimal(0)) + spent.cost,
+        cost=total(state.cost, spent.cost),
     )
 
 
