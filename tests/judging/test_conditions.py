@@ -22,20 +22,22 @@ from treadle import (
     tokens_over,
     tool_call_count,
 )
+from treadle.kernel.accounts import Accounts
+from treadle.kernel.calls import CallRecord, Calls
 from treadle.kernel.log import Log
 from treadle.kernel.messages import AssistantMessage, Text, ToolCall
-from treadle.kernel.step import CallRecord
 from treadle.kernel.stop import Verdict
 
 
 def step(number=0, text="", names=(), is_error=False):
     calls = tuple(ToolCall(f"c{i}", name, "{}") for i, name in enumerate(names))
     records = tuple(CallRecord(call).answered("same", is_error=is_error, at=1.0) for call in calls)
-    return Step(number, Decision("go"), 1.0, message=AssistantMessage((Text(text), *calls)), calls=records)
+    return Step(number, Decision("go"), 1.0, message=AssistantMessage((Text(text), *calls)), calls=Calls(records))
 
 
 def state(*steps, **fields):
-    return RunState(steps=Log(steps or [step()]), **fields)
+    kept = {name: fields.pop(name) for name in Accounts.__struct_fields__ if name in fields}
+    return RunState(steps=Log(steps or [step()]), accounts=Accounts(**kept), **fields)
 
 
 def found(what, state):

@@ -320,7 +320,7 @@ class Run:
                 config.tool_tokens,
                 config.watch,
                 parent,
-                tuple([one.name for one in config.tools.values() if one.effect == "write"]),
+                tuple([one.name for one in config.tools.values() if one.effect == "write" and one.says_effect]),
                 config.rules,
                 config.hooks,
                 at=time.time(),

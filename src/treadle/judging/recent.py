@@ -32,4 +32,5 @@ class Recent:
         self._next = last
         if len(at) > MOST:
             self._at = {call: number for call, number in at.items() if number > last - WINDOW}
-        return self._at.get((name, arguments_key(arguments)), -1) > last - WINDOW
+        latest = self._at.get((name, arguments_key(arguments)))
+        return latest is not None and latest > last - WINDOW
