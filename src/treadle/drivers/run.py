@@ -209,7 +209,7 @@ class Run:
                 event = replace(event, at=time.time())
         self.state = fold(self.state, event)
         self._events.append(event)
-        if _logged(logging.INFO):
+        if log.isEnabledFor(logging.INFO):
             _log(self.state, event)
         if self._on_event is not None:
             self.show(event)
@@ -417,10 +417,6 @@ class Run:
             if record.final and tool is not None and isinstance(tool.agent, Below):
                 return tool.agent.output_below(self.config.output)
         return None
-
-
-def _logged(level: int) -> bool:
-    return log.isEnabledFor(level)
 
 
 def _log(state: RunState, event: Event) -> None:

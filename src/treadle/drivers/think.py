@@ -30,6 +30,9 @@ from treadle.models.sound import sound_event
 
 ToolCallEvent = ToolCallStarted | ToolCallDelta | ToolCallCompleted
 
+_PIECES = frozenset({ThinkingDelta, ToolCallStarted, ToolCallDelta, ToolCallCompleted})
+"""What is only there to be shown or started early: the whole reply has it all."""
+
 
 async def think(run: Run, hear: Callable[[ToolCallEvent], None] | None = None) -> None:
     """Calls the model for the step under way, and feeds `ModelReplied`, or `ModelFailed` for each failed attempt.
@@ -79,7 +82,15 @@ async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt
     reply: ModelReply | None = None
     show = run.show if run.watched else None
     partial = run.partial
+    heard = hear is not None or show is not None
     async for given in run.model.stream(run.request()):
+        kind = type(given)
+        if kind is ModelReply:
+            # `Run.replied` looks at it.
+            reply = given
+            continue
+        if not heard and kind in _PIECES:
+            continue
         event = sound_event(given)
         if isinstance(event, TextDelta):
             partial.append(event.text)
