@@ -59,8 +59,8 @@ def check(run: Run, record: CallRecord) -> Admitted | Event:
         if run.config.on_interrupted == "tell":
             return ToolFinished(step, record.id, cut_off(), is_error=True)
         return ApprovalRequested(step, record.id, "interrupted")
-    if isinstance(tool.agent, Below) and tool.agent.final and any(other.final for other in _calls_so_far(run)):
-        return refused(run, record, ToolError("The conversation has been handed on already.", executed=False))
+    if _is_handoff(tool) and _handed_on_before(run, record):
+        return refused(run, record, ToolError("The conversation is handed on already.", executed=False))
     try:
         return Admitted(record, tool, tool.validate(call.arguments))
     except ToolError as error:
@@ -106,6 +106,20 @@ def _made_before(run: Run, record: CallRecord) -> int:
     return sum(
         one.executed and (one.doing.name, one.doing.arguments) == (doing.name, doing.arguments) for one in earlier
     )
+
+
+def _is_handoff(tool: Tool | None) -> bool:
+    return tool is not None and isinstance(tool.agent, Below) and tool.agent.final
+
+
+def _handed_on_before(run: Run, record: CallRecord) -> bool:
+    """Whether a call before this one of the same reply has handed the conversation on, or still may."""
+    for one in _calls_so_far(run):
+        if one.id == record.id:
+            return False
+        if (one.final or one.result is None) and _is_handoff(run.config.tools.get(one.doing.name)):
+            return True
+    return False
 
 
 def _calls_so_far(run: Run) -> Sequence[CallRecord]:
