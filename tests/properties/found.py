@@ -138,7 +138,7 @@ TOOLS_THAT_END_THE_WORLD = {
 BELOW = {
     "calls below count": calling(Setup((calls(*["put"] * 4), DONE)), limits=Limits(tool_calls=3)),
     "a sub-agent pays and is cancelled": calling(
-        Setup((calls("write"), calls("hangs"), DONE)), limits=Limits(seconds=5)
+        Setup((calls("write"), calls("write_slowly"), DONE)), limits=Limits(seconds=1)
     ),
     "an answer of a type, handed on": calling(Setup((Says("four"),)), PASS_ON, output_mode="prompted"),
     "an answer of two types, handed on": calling(
