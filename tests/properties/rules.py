@@ -1,140 +1,306 @@
-"""What must hold of every run: the invariants, each as a check that says what broke it."""
+"""What must hold of every run and of those that work for it: invariants, each of which says what broke it."""
 
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from typing import Any
 
-import msgspec
-from toolbox import World
-from worlds import Player
+from checks import requests_valid, same, valid
+from player import Breaks, Player
+from rules_of_calls import (
+    a_hook_that_raises_touches_nobody_else,
+    calls_are_started_again_for_a_reason,
+    hooks_see_what_is_recorded,
+    nothing_walks_around_the_rules,
+    only_what_was_offered_runs,
+    results_are_kept,
+    timed_out,
+    tools_keep_their_manners,
+    tools_run_between_start_and_result,
+    what_is_told_is_true,
+    writes_happen_once,
+)
+from texts import ASIDE, FROM_OUTSIDE, QUESTION, REPLACED, shows
+from toolbox import Execution
+from trial import Trial
+from worlds import CONDITIONS, Answer
 
-from treadle import Event, RunResult
-from treadle.kernel.events import ContextEdited, RunFinished, RunPaused, RunStarted, ToolFinished
-from treadle.kernel.messages import AssistantMessage, Message, Opaque, SystemMessage, Text, Thinking, ToolMessage
+from treadle.kernel.events import (
+    ApprovalDecided,
+    ContextEdited,
+    MessageAdded,
+    ModelFailed,
+    ModelReplied,
+    RunFinished,
+    RunPaused,
+    RunStarted,
+    ToolFinished,
+    decode_event,
+    encode_event,
+)
+from treadle.kernel.fold import fold, fold_all
+from treadle.kernel.messages import (
+    AssistantMessage,
+    Usage,
+)
 from treadle.kernel.state import RunState
-from treadle.kernel.stop import STOP_REASONS, Limits
+from treadle.kernel.stop import STOP_REASONS
 
 
-def valid(messages: Sequence[Message]) -> None:
-    """The strictest provider would take these messages."""
-    i = 0
-    while i < len(messages):
-        message = messages[i]
-        assert not isinstance(message, SystemMessage) or i == 0, f"a system message at {i}: {messages}"
-        assert not isinstance(message, ToolMessage), f"a result at {i} that answers nothing: {messages}"
-        i += 1
-        if isinstance(message, AssistantMessage):
-            says_something = any(
-                isinstance(part, (Thinking, Opaque)) or (isinstance(part, Text) and part.text.strip())
-                for part in message.content
-            )
-            assert says_something or message.calls, f"an assistant message that says nothing: {messages}"
-            ids = [call.id for call in message.calls]
-            assert all(ids), f"a call without an id: {messages}"
-            assert len(set(ids)) == len(ids), f"calls with the same id: {messages}"
-            for call in message.calls:
-                assert i < len(messages), f"call {call.id} has no result: {messages}"
-                result = messages[i]
-                assert isinstance(result, ToolMessage), f"call {call.id} is not answered at once: {messages}"
-                assert (result.call_id, result.name) == (call.id, call.name), f"results out of order: {messages}"
-                i += 1
+def requests_are_valid(trial: Trial) -> Iterator[str]:
+    """What every model was sent, at the top and below."""
+    for _, _, player in trial.world.players:
+        requests_valid(player)
+    yield from ()
 
 
-def requests_valid(player: Player) -> None:
-    """Every request that was sent was valid, is unchanged since, and ends with something to answer."""
-    for request, sent in zip(player.requests, player.sent, strict=True):
-        assert list(request.messages) == sent
-        valid(sent)
-        assert sent, "a request without messages"
+def histories_are_valid(trial: Trial) -> Iterator[str]:
+    """The history of every run that has ended can be gone on with, and so can the conversation."""
+    for run in trial.journal.runs:
+        state = fold_all(trial.journal.events(run))
+        if state.phase == "finished":
+            valid(list(state.messages))
+    result = trial.last.result
+    if result is not None:
+        valid(result.messages)
+    if trial.said is not None:
+        valid(trial.said.messages)
+    yield from ()
 
 
-def one_stop(result: RunResult, events: Sequence[Event]) -> None:
-    """The run has one stop reason, from the list, and is closed in its journal or paused there."""
-    assert result.stop.reason in STOP_REASONS
-    assert result.finished == (result.stop.reason in ("answered", "condition", "external_tool"))
-    finishes = [event for event in events if isinstance(event, RunFinished)]
-    if result.stop.reason == "waiting":
-        assert not finishes
-        assert isinstance(events[-1], RunPaused)
-        assert events[-1].stop == result.stop
-        assert result.pending
-    else:
-        assert len(finishes) == 1
-        assert finishes[0] is events[-1] or finishes[0] == events[-1]
-        assert finishes[0].stop == result.stop
-        assert not result.pending
-    assert sum(isinstance(event, RunStarted) for event in events) == 1
-    assert bool(result.stop.advice) != result.finished
+def the_journal_is_the_truth(trial: Trial) -> Iterator[str]:
+    """Every run's events, encoded and decoded, fold to the same state at every prefix; the result has them all."""
+    for run in trial.journal.runs:
+        one = other = RunState()
+        for event in trial.journal.events(run):
+            one, other = fold(one, event), fold(other, decode_event(encode_event(event)))
+            assert one == other or same(one, other)
+    result = trial.last.result
+    root = trial.journal.root
+    if result is not None and root is not None and list(result.events) != trial.journal.events(root):
+        yield "the result has other events than the journal"
 
 
-def found_is_returned(result: RunResult) -> None:
-    """Every reply and result that was recorded is in the result; after an edit of the context, in its steps."""
-    replies = [step.message for step in result.steps if step.message is not None]
-    said = [message for message in replies if message.calls or message.text.strip()]
-    spoken = [message for message in result.messages if isinstance(message, AssistantMessage)]
-    for message in said:
-        assert message in spoken or any(isinstance(event, ContextEdited) for event in result.events)
-    texts = [step.text for step in result.steps if step.text.strip()]
-    if texts and not any(step.failures for step in result.steps) and result.error is None:
-        assert result.text.strip()
+def every_run_has_one_end(trial: Trial) -> Iterator[str]:
+    """One stop reason, from the list, closed in the journal or paused there; sub-runs end with the run above them."""
+    root, result = trial.journal.root, trial.last.result
+    for run in trial.journal.runs:
+        events = trial.journal.events(run)
+        finishes = sum(isinstance(event, RunFinished) for event in events)
+        reopened = trial.setup.goes_on if run == root else 0
+        if finishes > 1 + reopened or sum(isinstance(event, RunStarted) for event in events) != 1:
+            yield f"{run} begins or ends more than once"
+        last = trial.ended(run)
+        if last is None:
+            yield f"{trial.path(run)} has no end: its last event is {type(events[-1]).__name__}"
+        elif run == root and result is not None:
+            if result.stop != last.stop or result.stop.reason not in STOP_REASONS:
+                yield f"the result says {result.stop}, the journal {last.stop}"
+            if result.finished != (result.stop.reason in ("answered", "condition", "external_tool")):
+                yield f"finished is {result.finished} at {result.stop.reason}"
+            if bool(result.stop.advice) == result.finished:
+                yield f"advice {result.stop.advice!r} at {result.stop.reason}"
+    if result is not None and (result.stop.reason == "waiting") != isinstance(trial.ended(root or ""), RunPaused):
+        yield "a run that waits is not paused"
 
 
-def limits_kept(result: RunResult, limits: Limits, player: Player, world: World, honest: bool) -> None:
-    """No limit was exceeded."""
-    steps = {request.step for request in player.requests}
-    assert steps == set(range(len(steps)))
-    if limits.steps is not None:
-        assert len(steps) <= limits.steps
-    if limits.tool_calls is not None:
-        assert len(world.executed) <= limits.tool_calls
-        assert len(result.tool_calls_made) <= limits.tool_calls or not world.executed
-    if honest and limits.tokens is not None:
-        assert result.usage.total_tokens <= limits.tokens
-    if honest and limits.budget is not None:
-        assert (result.cost or 0) <= limits.budget
-    if limits.consecutive_errors is not None:
-        errors = 0
-        for step in result.steps:
-            assert errors < limits.consecutive_errors or step.landing is not None
-            if step.calls:
-                errors = errors + 1 if all(call.is_error for call in step.calls) else 0
-            elif step.message is not None and not step.text.strip() and step.finish != "pause":
-                errors += 1
+def limits_are_kept(trial: Trial) -> Iterator[str]:
+    """No limit of any run is exceeded by what it and the runs below it did."""
+    honest = all(player.reports and not _odd(player) for _, _, player in trial.world.players)
+    for run in trial.journal.runs:
+        events, tree = trial.journal.events(run), trial.tree(run)
+        state = fold_all(events)
+        limits, path = state.limits, trial.path(run)
+        made = _made(trial.executed(tree))
+        if limits.tool_calls is not None and made > limits.tool_calls:
+            yield f"{path}: {made} tool calls of {limits.tool_calls}{' below' if len(tree) > 1 else ''}"
+        steps = sum(isinstance(e, ModelReplied) for below in tree for e in trial.journal.events(below))
+        if limits.steps is not None and steps > limits.steps:
+            yield f"{path}: {steps} steps of {limits.steps}"
+        usage, cost = _spent(trial, tree)
+        if honest and limits.tokens is not None and usage.total_tokens > limits.tokens:
+            yield f"{path}: {usage.total_tokens} tokens of {limits.tokens}"
+        if honest and limits.budget is not None and cost > limits.budget:
+            yield f"{path}: {cost} dollars of {limits.budget}"
+        yield from _errors_in_a_row(path, state)
 
 
-def only_what_was_offered(player: Player, world: World) -> None:
-    """No tool was executed that the step's request did not offer, and none with tools off."""
-    offered = {
-        request.step: set() if request.tool_choice == "none" else {spec.name for spec in request.tools}
-        for request in player.requests
-    }
-    for name, step, _ in world.executed:
-        assert name in offered[step], f"{name} was executed in step {step}, which offered {offered[step]}"
+def _made(executed: Sequence[Execution]) -> int:
+    """How many tool calls these are; one that was under way when a process died and is made again is the same."""
+    by_life: dict[Any, Counter[int]] = defaultdict(Counter)
+    for one in executed:
+        results = sum(isinstance(event, ToolFinished) for event in one.before)
+        by_life[one.call, results][one.alive] += 1
+    return sum(max(lives.values()) for lives in by_life.values())
 
 
-def errors_shown(events: Sequence[Event]) -> None:
-    """Every failed result is JSON that says so."""
+def _odd(player: Player) -> bool:
+    """Whether what the model takes cannot be reckoned: parts of a reply that broke off are estimated."""
+    return any(isinstance(turn, Breaks) for turn in player.script) or any(
+        not text.isascii() for turn in player.script for text in (getattr(turn, "text", ""),)
+    )
+
+
+def _spent(trial: Trial, runs: Sequence[str]) -> tuple[Usage, Decimal]:
+    usage, cost = Usage(), Decimal(0)
+    for run in runs:
+        for event in trial.journal.events(run):
+            if isinstance(event, (ModelReplied, ModelFailed, ContextEdited)):
+                usage += event.usage or Usage()
+                cost += event.cost or Decimal(0)
+    return usage, cost
+
+
+def _errors_in_a_row(path: str, state: RunState) -> Iterator[str]:
+    limit, errors = state.limits.consecutive_errors, 0
+    for step in state.steps:
+        if limit is not None and errors >= limit and step.landing is None:
+            yield f"{path}: {errors} errors in a row of {limit}"
+        if step.calls:
+            errors = errors + 1 if all(call.is_error for call in step.calls) else 0
+        elif step.message is not None and not step.text.strip() and step.finish != "pause":
+            errors += 1
+
+
+def parents_pay_for_all(trial: Trial) -> Iterator[str]:
+    """Usage and cost of a run that has ended cover those of the runs that worked for it."""
+    for run in trial.journal.runs:
+        state = fold_all(trial.journal.events(run))
+        usage, cost = _spent(trial, trial.tree(run))
+        if state.phase != "finished" or trial.journal.failed:
+            continue
+        if state.usage.total_tokens < usage.total_tokens:
+            own = state.usage.total_tokens
+            yield f"{trial.path(run)} ({_reason(state)}): {own} tokens, in all {usage.total_tokens}"
+        if (state.cost or 0) < cost:
+            yield f"{trial.path(run)} ({_reason(state)}): {state.cost} dollars, with those below {cost}"
+
+
+def _reason(state: RunState) -> str:
+    return "" if state.stop is None else state.stop.reason
+
+
+def nothing_said_is_lost(trial: Trial) -> Iterator[str]:
+    """What the application and people said stands in the journal: the question, what was sent, reasons, answers."""
+    root = trial.journal.root
+    if root is None:
+        return
+    events = trial.journal.events(root)
+    first: Any = events[0]
+    if not any(shows(QUESTION, message.text) for message in first.messages):
+        yield "the question is lost"
+    added = [event.message.text for event in events if isinstance(event, MessageAdded)]
+    for text in trial.sent:
+        if not any(shows(text, one) for one in added):
+            yield f"what was sent is lost: {text!r}"
+    state = fold_all(events)
+    texts = [message.text for message in state.messages]
+    edited = any(isinstance(event, ContextEdited) for event in events)
+    for text in added:
+        if ASIDE in text and state.phase == "finished" and not edited and text not in texts:
+            yield f"what was sent is not in the history: {text!r}"
+    for run in trial.journal.runs:
+        yield from _answers(trial, run)
+
+
+def _answers(trial: Trial, run: str) -> Iterator[str]:
+    """The reasons of denials and the results from outside are shown to the model, and so is what a hook says."""
+    events = trial.journal.events(run)
+    state = fold_all(events)
+    shown = {(step.number, record.id): record for step in state.steps for record in step.calls}
     for event in events:
-        if isinstance(event, ToolFinished) and event.is_error:
-            assert isinstance(event.content, str)
-            shown = msgspec.json.decode(event.content)
-            assert shown["error"] is True
-            assert shown["message"]
+        if isinstance(event, ApprovalDecided) and not event.approved:
+            record = shown.get((event.step, event.call_id))
+            if record is not None and event.reason and not shows(event.reason, record.result.text):
+                yield f"why {record.name} was denied is lost"
+    reacts = trial.setup.at(trial.path(run)).hooks.reacts
+    calm = trial.undisturbed and not timed_out(trial)
+    if calm and reacts is not None and reacts.what == "value" and not reacts.on_errors and reacts.times == 9:
+        for record in shown.values():
+            text = record.result.text
+            settled = FROM_OUTSIDE in text or '"executed":false' in text
+            if record.status == "done" and REPLACED not in text and not settled:
+                yield f"what the hook put in place of the result of {record.name} is lost"
 
 
-def decided_well(world: World) -> None:
-    """What shares a resource was alone with it, and what runs alone was alone."""
-    assert world.most_in_door <= 1
-    assert not world.beside_alone
+def what_was_found_is_returned(trial: Trial) -> Iterator[str]:
+    """Every reply that was recorded is in the result, and an answer of a type is of that type."""
+    result = trial.last.result
+    if result is None:
+        return
+    spoken = [message for message in result.messages if isinstance(message, AssistantMessage)]
+    edited = any(isinstance(event, ContextEdited) for event in result.events)
+    for step in result.steps:
+        message = step.message
+        if message is not None and (message.calls or message.text.strip()) and message not in spoken and not edited:
+            yield f"a reply is lost: {message}"
+    texts = [step.text for step in result.steps if step.text.strip()]
+    if texts and not any(step.failures for step in result.steps) and result.error is None and not result.text.strip():
+        yield "the last text is lost"
+    typed = trial.setup.output_mode is not None
+    if typed and result.stop.reason == "answered" and not isinstance(result.output, Answer):
+        yield f"answered without an answer of the type: {result.output!r}, {result.text!r}"
 
 
-def same(one: RunState, other: RunState) -> bool:
-    """Equal, field by field; says which field differs."""
-    for name in one.__struct_fields__:
-        mine, others = getattr(one, name), getattr(other, name)
-        assert mine == others, f"{name}: {mine!r} is not {others!r}"
-    return True
+def a_condition_is_met(trial: Trial) -> Iterator[str]:
+    """A run that ends by a condition of its own met it."""
+    for run in trial.journal.runs:
+        setup, last = trial.setup.at(trial.path(run)), trial.ended(run)
+        if isinstance(last, RunFinished) and last.stop.reason == "condition" and CONDITIONS[setup.stop_when] is None:
+            said = [step.text for step in fold_all(trial.journal.events(run)).steps]
+            if not any(text.startswith("long") for text in said):
+                yield f"{trial.path(run)} ended by a condition that was not met: {last.stop.detail}"
 
 
-def events_of(journal: Any, run_id: str) -> list[Event]:
-    """What a MemoryJournal holds of a run, without an event loop; nothing if the run is unknown to it."""
-    return list(journal._runs.get(run_id, []))
+def what_is_recorded_is_not_done_again(trial: Trial) -> Iterator[str]:
+    """After a process died: no reply in the journal is asked for again, and its events stay as they were."""
+    prefix = trial.journal.order[: trial.before]
+    replied = {(run, event.step) for run, event in prefix if isinstance(event, ModelReplied)}
+    for _, _, player in trial.world.players:
+        for request in player.requests:
+            if (request.run_id, request.step) in replied:
+                yield f"step {request.step} is asked for again"
+    finished = [run for run, event in prefix if isinstance(event, RunFinished) and run == trial.journal.root]
+    if finished and not trial.setup.goes_on and len(trial.journal.order) > trial.before:
+        yield "a run that had ended was added to"
+
+
+RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
+    requests_are_valid,
+    histories_are_valid,
+    the_journal_is_the_truth,
+    every_run_has_one_end,
+    limits_are_kept,
+    parents_pay_for_all,
+    tools_run_between_start_and_result,
+    calls_are_started_again_for_a_reason,
+    writes_happen_once,
+    nothing_walks_around_the_rules,
+    only_what_was_offered_runs,
+    hooks_see_what_is_recorded,
+    results_are_kept,
+    what_is_told_is_true,
+    nothing_said_is_lost,
+    what_was_found_is_returned,
+    a_hook_that_raises_touches_nobody_else,
+    a_condition_is_met,
+    tools_keep_their_manners,
+    what_is_recorded_is_not_done_again,
+)
+
+
+def broken(trial: Trial, rules: Sequence[Callable[[Trial], Iterator[str]]] = RULES) -> list[str]:
+    """Everything that is wrong with a trial that has been carried out."""
+    found = [f"the_run: {what}" for what in trial.wrong]
+    for rule in rules:
+        try:
+            found += [f"{rule.__name__}: {what}" for what in rule(trial)]
+        except Exception as error:
+            found.append(f"{rule.__name__}: {type(error).__name__}: {str(error)[:300]}")
+    return list(dict.fromkeys(found))
+
+
+def hold(trial: Trial) -> None:
+    """All of it holds."""
+    wrong = broken(trial)
+    assert not wrong, "\n".join(wrong)

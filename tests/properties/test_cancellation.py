@@ -2,23 +2,27 @@
 
 import asyncio
 import threading
-from contextlib import suppress
+from dataclasses import replace
 
 import pytest
+from checks import events_of, requests_valid, same, valid
+from found import FOUND
+from hooks import OfTheApplication
 from hypothesis import given
 from hypothesis import strategies as st
-from rules import events_of, one_stop, requests_valid, same, valid
-from toolbox import QUICK, World, hangs
-from worlds import Player, Says, Setup, SlowJournal, conversation, examples, setups
+from journals import SlowJournal
+from player import Player, Says
+from rules import hold
+from toolbox import QUICK, TOOLS, World, hangs
+from trial import Outcome, Trial
+from worlds import QUESTIONS, Setup, conversation, examples, setups
 
 from treadle import Agent, RunStopped, tool
 from treadle.kernel.events import RunFinished, RunPaused, ToolStarted, decode_event, encode_event
 from treadle.kernel.fold import fold_all
 from treadle.testing import ScriptedModel
 
-TOOLS = (*QUICK, hangs)
-NAMES = tuple(one.name for one in TOOLS)
-MOST_TURNS = 150
+NAMES = tuple(one.name for one in (*TOOLS, hangs))
 
 
 async def ticks(count, task):
@@ -27,6 +31,55 @@ async def ticks(count, task):
         if task.done():
             return
         await asyncio.sleep(0)
+
+
+def cancelled_after(setup, turns, again):
+    """The trial of a run that its caller cancels after so many turns of the loop, and perhaps once more."""
+    setup = replace(setup, steers=(), paper=replace(setup.paper, fails_at=None, slow=True))
+    trial = Trial.of(setup, (*TOOLS, hangs))
+
+    async def whole():
+        agent = trial.agent()
+        run = agent.run(QUESTIONS[setup.question], conversation=trial.said, deps=trial.world)
+        task = asyncio.get_running_loop().create_task(run)
+        await ticks(turns, task)
+        trial.asked_to_stop = not task.done()
+        task.cancel()
+        if again is not None:
+            await ticks(again, task)
+            task.cancel()
+        try:
+            trial.last = Outcome(await task)
+        except RunStopped as stop:
+            trial.last = Outcome(stop.result)
+        except (asyncio.CancelledError, OfTheApplication) as error:
+            trial.last = Outcome(error=error)
+        await trial.nothing_left()
+        root = trial.journal.root
+        if root is not None and isinstance(trial.last.error, asyncio.CancelledError) and not trial.world.raised:
+            assert isinstance(events_of(trial.journal, root)[-1], (RunFinished, RunPaused))
+
+    return trial.carry_out(whole)
+
+
+@examples(200, shrink=False)
+@given(setups(NAMES, max_size=3), st.integers(0, 120), st.sampled_from([None, 1, 2, 3]))
+def test_cancelled_at_any_await(setup, turns, again):
+    trial = cancelled_after(setup, turns, again)
+    if not trial.world.raised:
+        hold(trial)
+
+
+BUSY = ("a dozen calls of all effects", "two levels of approvals", "an early result is replaced", "calls below count")
+
+
+@pytest.mark.parametrize("name", BUSY)
+def test_cancelled_at_every_await(name):
+    for turns in range(150):
+        trial = cancelled_after(FOUND[name], turns, None)
+        hold(trial)
+        if not trial.asked_to_stop:
+            return
 
 
 async def left_clean(journal, said, setup):
@@ -48,73 +101,6 @@ async def left_clean(journal, said, setup):
     result = await Agent(player, tools=QUICK).run("and again", conversation=said, deps=World())
     assert result.stop.reason == "answered"
     requests_valid(player)
-
-
-async def cancelled_after(turns, again, setup):
-    """Whether the run ended by itself before it had been cancelled."""
-    player, journal, said = setup.player(), SlowJournal(), conversation()
-    agent = setup.agent(player, journal, TOOLS)
-    task = asyncio.get_running_loop().create_task(agent.run("go", conversation=said, deps=World()))
-    await ticks(turns, task)
-    over = task.done()
-    task.cancel()
-    if again is not None:
-        await ticks(again, task)
-        task.cancel()
-    with suppress(asyncio.CancelledError, RunStopped):
-        await task
-        assert over
-    requests_valid(player)
-    if over and task.result().stop.reason == "waiting":
-        return True
-    await left_clean(journal, said, setup)
-    return over
-
-
-@examples(40, shrink=False)
-@given(setups(NAMES, max_size=3), st.sampled_from([None, 1, 2, 3]))
-def test_cancelled_at_every_await(setup, again):
-    async def every():
-        for turns in range(MOST_TURNS):
-            try:
-                if await cancelled_after(turns, again, setup):
-                    return
-            except RunStopped:
-                return
-
-    asyncio.run(every())
-
-
-@examples(25, shrink=False)
-@given(setups(NAMES, max_size=3), st.booleans())
-def test_a_live_run_cancelled_or_left_at_every_await(setup, leave):
-    async def after(turns):
-        player, journal, said = setup.player(), SlowJournal(), conversation()
-        agent = setup.agent(player, journal, TOOLS)
-        async with agent.stream("go", conversation=said, deps=World()) as run:
-            for _ in range(turns):
-                await asyncio.sleep(0)
-            before = run.result
-            if not leave:
-                cancelled = await run.cancel()
-                assert cancelled == run.result or cancelled.stop == run.result.stop
-        requests_valid(player)
-        result = run.result
-        valid(result.messages)
-        valid(before.messages)
-        events = events_of(journal, run.run_id)
-        assert list(result.events) == events
-        one_stop(result, events)
-        if result.stop.reason != "waiting":
-            await left_clean(journal, said, setup)
-        return before.stop == result.stop and before.stop.detail != "the run has not ended"
-
-    async def every():
-        for turns in range(MOST_TURNS):
-            if await after(turns):
-                return
-
-    asyncio.run(every())
 
 
 def test_a_thread_that_was_given_up_ends_and_its_result_is_dropped():
@@ -176,7 +162,7 @@ def test_several_runs_cancelled_together():
     async def run():
         journal, runs = SlowJournal(), []
         agent = Setup((Says("", (("a", "hangs", "{}"), ("b", "look", "{}"))),)).agent(
-            Player((Says("", (("a", "hangs", "{}"), ("b", "look", "{}")), "tool_calls"),)), journal, TOOLS
+            Player((Says("", (("a", "hangs", "{}"), ("b", "look", "{}")), "tool_calls"),)), journal, (*TOOLS, hangs)
         )
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05), asyncio.TaskGroup() as group:

@@ -1,105 +1,58 @@
 """A process may die after any event: what is recorded is never asked for or done again, and the run comes to an end."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
+from checks import events_of
 from hypothesis import given
 from hypothesis import strategies as st
-from rules import events_of, one_stop, requests_valid, valid
+from journals import SlowJournal
+from player import Says
+from rules import broken, hold
 from toolbox import QUICK, World
-from worlds import Says, Setup, SlowJournal, examples, setups
+from trial import Trial
+from worlds import Setup, examples, setups
 
-from treadle import MemoryJournal, RunStopped
+from treadle import MemoryJournal
 from treadle.journal import JournalConflict, UnknownRun
-from treadle.kernel.events import ModelReplied, RunFinished, ToolFinished, ToolStarted
-from treadle.kernel.fold import fold_all
+from treadle.kernel.events import ToolStarted
 
 NAMES = tuple(one.name for one in QUICK)
-EFFECTS = {one.name: one.effect for one in QUICK}
 
 
-async def settle(agent, result, world, agree):
-    """Decides whatever is pending until the run ends. Returns its result and what was approved, by step and call."""
-    approved = set()
-    for _ in range(12):
-        if result.stop.reason != "waiting":
-            return result, approved
-        number = len(result.steps) - 1
-        decide = [one.call_id for one in result.pending if one.kind != "result"]
-        outside = {one.call_id: "from outside" for one in result.pending if one.kind == "result"}
-        if agree:
-            approved |= {(number, call_id) for call_id in decide}
-        given = {"approve": decide} if agree else {"deny": dict.fromkeys(decide, "no")}
-        result = await ended(agent.resume(result.run_id, **given, results=outside, deps=world))
-    raise AssertionError(f"the run still waits: {result.stop}")
+@examples(120, shrink=False)
+@given(setups(max_size=4), st.lists(st.integers(1, 10_000), min_size=3, max_size=3))
+def test_killed_between_any_two_events_of_any_run_of_the_tree(setup, cuts):
+    trial = Trial.of(setup).carry_out()
+    hold(trial)
+    events = len(trial.journal.order)
+    for cut in cuts if events else ():
+        hold(trial.killed(1 + cut % events).carry_out())
 
 
-async def ended(run):
-    try:
-        return await run
-    except RunStopped as stop:
-        return stop.result
+@examples(25, shrink=False)
+@given(setups(NAMES, max_size=3, depth=1))
+def test_a_process_may_die_after_any_event(setup):
+    trial = Trial.of(setup).carry_out()
+    hold(trial)
+    for at in range(1, len(trial.journal.order) + 1):
+        again = trial.killed(at).carry_out()
+        hold(again)
+    if trial.undisturbed and trial.last.result is not None:
+        one, other = trial.last.result, again.last.result
+        assert (other.text, other.stop, other.messages) == (one.text, one.stop, one.messages)
 
 
-def finished_calls(events):
-    return {(event.step, event.call_id) for event in events if isinstance(event, ToolFinished)}
-
-
-def check_against(prefix, player, world, approved, setup):
-    """Nothing that `prefix` records was asked for or done again."""
-    replied = {event.step for event in prefix if isinstance(event, ModelReplied)}
-    assert replied.isdisjoint(request.step for request in player.requests)
-    answered = finished_calls(prefix)
-    started = {(event.step, event.call_id) for event in prefix if isinstance(event, ToolStarted)}
-    for name, step, call_id in world.executed:
-        assert (step, call_id) not in answered, f"{name} was executed again"
-        if EFFECTS[name] == "write" and (step, call_id) in started:
-            assert (step, call_id) in approved, f"{name} was under way and was executed again unasked"
-            assert setup.on_interrupted == "ask"
-    once = [call for call in world.executed if EFFECTS[call[0]] == "write"]
-    assert len(once) == len(set(once))
-
-
-@examples(60)
-@given(setups(NAMES, max_size=4), st.booleans())
-def test_a_process_may_die_after_any_event(setup, agree):
-    async def whole():
-        world, journal = World(), MemoryJournal()
-        agent = setup.agent(setup.player(), journal, QUICK)
-        result = await ended(agent.run("go", deps=world))
-        result, _ = await settle(agent, result, world, agree)
-        return result, events_of(journal, result.run_id)
-
-    async def died_after(events, run_id):
-        world, journal, player = World(), MemoryJournal(), setup.player()
-        await journal.append(run_id, 0, events)
-        agent = setup.agent(player, journal, QUICK)
-        result = await ended(agent.resume(run_id, deps=world))
-        result, approved = await settle(agent, result, world, agree)
-        stored = events_of(journal, run_id)
-        assert stored[: len(events)] == events
-        assert list(result.events) == stored
-        one_stop(result, stored)
-        valid(result.messages)
-        requests_valid(player)
-        check_against(events, player, world, approved, setup)
-        limits = fold_all(events).limits
-        assert limits.steps is None or len(result.steps) <= limits.steps
-        executed = {(e.step, e.call_id) for e in stored if isinstance(e, ToolStarted)}
-        assert limits.tool_calls is None or len(executed) <= limits.tool_calls
-        if isinstance(events[-1], RunFinished):
-            assert not player.requests
-            assert not world.executed
-            assert len(stored) == len(events)
-        return result
-
-    async def every():
-        first, events = await whole()
-        for k in range(1, len(events) + 1):
-            again = await died_after(events[:k], first.run_id)
-        assert (again.text, again.stop, again.messages) == (first.text, first.stop, first.messages)
-
-    asyncio.run(every())
+@examples(60, shrink=False)
+@given(setups(max_size=4), st.integers(1, 10_000), st.integers(1, 10_000))
+def test_killed_twice(setup, first, second):
+    trial = Trial.of(replace(setup, steers=())).carry_out()
+    for cut in (first, second):
+        if broken(trial) or not trial.journal.order:
+            break
+        trial = trial.killed(1 + cut % len(trial.journal.order)).carry_out()
+    hold(trial)
 
 
 @pytest.mark.parametrize(("choice", "reason"), [("ask", "waiting"), ("tell", "answered")])
@@ -116,7 +69,7 @@ def test_a_write_under_way_is_asked_about_or_told(choice, reason):
         await after.append(result.run_id, 0, events[: last + 1])
         again = await setup.agent(player, after).resume(result.run_id, deps=world)
         assert again.stop.reason == reason
-        assert sorted(name for name, _, _ in world.executed) == ["look", "put"]
+        assert sorted(one.tool for one in world.executed) == ["look", "put"]
         if choice == "tell":
             assert "outcome is unknown" in next(m for m in again.messages if m.role == "tool").text
         else:

@@ -2,9 +2,9 @@
 
 import msgspec
 import pytest
+from checks import same, valid
 from hypothesis import given
 from hypothesis import strategies as st
-from rules import same, valid
 from worlds import examples
 
 from treadle import Decision, Limits

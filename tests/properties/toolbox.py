@@ -1,160 +1,342 @@
 """Tools of every temper for generated runs, and the record of what they did."""
 
 import asyncio
+import inspect
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from treadle import (
-    Injected,
-    ToolContext,
-    ToolError,
-    external_tool,
-    tool,
-)
+from journals import Recording
+
+import treadle
+from treadle import Event, File, Text, ToolContext, ToolError, external_tool, tool
+from treadle.tools.function import ToolOptions
+
+
+class _ByName:
+    """Stands for `treadle.Injected` where the dependencies are injected by the parameter's name."""
+
+    def __class_getitem__(cls, item: Any) -> Any:
+        return item
+
+
+Injected = getattr(treadle, "Injected", _ByName)
+PARALLEL: Any = {"parallel": True} if "parallel" in ToolOptions.__annotations__ else {}
+
+
+@dataclass
+class Execution:
+    """One time that a tool's function ran.
+
+    Attributes:
+        tool: its name; `run_id`, `step`, `call_id` the call that it served, `n` its argument.
+        before: what the journal held of that call when it began, and `at`, how many events it held in all.
+        beside: the write tools of the same run that were under way then.
+        alive: which process it ran in; `ended` whether it came to its end there.
+        said: what it returned or raised, as far as it is plain text.
+    """
+
+    tool: str
+    run_id: str
+    step: int
+    call_id: str
+    n: int
+    before: tuple[Event, ...] = ()
+    at: int = 0
+    beside: tuple[str, ...] = ()
+    alive: int = 1
+    ended: bool = False
+    said: str | None = None
+
+    @property
+    def call(self) -> tuple[str, int, str]:
+        """The call that it served."""
+        return self.run_id, self.step, self.call_id
 
 
 @dataclass
 class World:
-    """What the tools did: every execution by tool, step and call id."""
+    """What the tools and hooks of a tree of runs did, in one process after another.
 
-    executed: list[tuple[str, int, str]] = field(default_factory=list)
+    Attributes:
+        executed: every execution.
+        quiet: whether hooks no longer misbehave.
+        raised: which hooks misbehaved, in order.
+        unseen: results that a hook was shown before the journal had them.
+        players: the models, each with the process and the path of its agent.
+        counts: how often each hook was called.
+    """
+
+    journal: Recording | None = None
+    executed: list[Execution] = field(default_factory=list)
     in_door: int = 0
     most_in_door: int = 0
-    under_way: set[str] = field(default_factory=set)
+    under_way: list[Execution] = field(default_factory=list)
     beside_alone: list[str] = field(default_factory=list)
+    alive: int = 1
+    quiet: bool = False
+    raised: list[str] = field(default_factory=list)
+    unseen: list[str] = field(default_factory=list)
+    players: list[tuple[int, str, Any]] = field(default_factory=list)
+    counts: Counter[Any] = field(default_factory=Counter)
 
-    def note(self, context: ToolContext) -> None:
-        self.executed.append((context.tool_name, context.step, context.call_id))
+    @contextmanager
+    def doing(self, name: str, context: ToolContext, n: int) -> Iterator[Execution]:
+        """Around what the tool `name` does."""
+        one = Execution(name, context.run_id, context.step, context.call_id, n, alive=self.alive)
+        if self.journal is not None:
+            one.at = len(self.journal.order)
+            one.before = on_call(self.journal.events(one.run_id), one.step, one.call_id)
+        one.beside = tuple(x.tool for x in self.under_way if x.run_id == one.run_id and is_write(x.tool))
+        self.executed.append(one)
+        self.under_way.append(one)
+        try:
+            yield one
+        except asyncio.CancelledError as error:
+            one.ended = "mine" in error.args
+            raise
+        except BaseException:
+            one.ended = True
+            raise
+        else:
+            one.ended = True
+        finally:
+            self.under_way.remove(one)
+
+
+def on_call(events: Sequence[Event], step: int, call_id: str) -> tuple[Event, ...]:
+    """The events about one call."""
+    return tuple(
+        event for event in events if getattr(event, "call_id", None) == call_id and getattr(event, "step", None) == step
+    )
+
+
+def is_write(name: str) -> bool:
+    """Whether the tool `name` writes, and has not said that it may do so beside others."""
+    return EFFECTS.get(name) == "write" and name != "write_beside"
 
 
 @tool(effect="read")
 async def look(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> str:
     """Look."""
-    deps.note(context)
-    deps.under_way.add(context.call_id)
-    try:
+    with deps.doing("look", context, n) as it:
         for _ in range(3):
             await asyncio.sleep(0)
-    finally:
-        deps.under_way.discard(context.call_id)
-    return f"saw {n}"
+        it.said = f"saw {n}"
+        return it.said
 
 
 @tool(effect="read")
 def look_in_thread(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> dict[str, int]:
     """Look, in a thread."""
-    deps.note(context)
-    return {"n": n}
+    with deps.doing("look_in_thread", context, n):
+        return {"n": n}
 
 
 @tool(effect="idempotent")
 async def put(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> int:
     """Put."""
-    deps.note(context)
-    await asyncio.sleep(0)
-    return n
+    with deps.doing("put", context, n) as it:
+        await asyncio.sleep(0)
+        it.said = str(n)
+        return n
 
 
 @tool(effect="write")
 async def write(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> str:
     """Write."""
-    deps.note(context)
-    await asyncio.sleep(0)
-    return "written"
+    with deps.doing("write", context, n) as it:
+        await asyncio.sleep(0)
+        it.said = "written"
+        return it.said
+
+
+@tool(effect="write")
+async def write_slowly(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> str:
+    """Write, and take a while over it."""
+    with deps.doing("write_slowly", context, n) as it:
+        await asyncio.sleep(2.0)
+        it.said = "slowly written"
+        return it.said
+
+
+@tool(effect="write", **PARALLEL)
+async def write_beside(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> str:
+    """Write beside others that write."""
+    with deps.doing("write_beside", context, n) as it:
+        await asyncio.sleep(0)
+        it.said = "written beside"
+        return it.said
 
 
 @tool(alone=True)
 async def write_alone(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> None:
     """Write with nothing beside it."""
-    deps.note(context)
-    deps.beside_alone += deps.under_way
-    await asyncio.sleep(0)
-    deps.beside_alone += deps.under_way
+    with deps.doing("write_alone", context, n):
+        deps.beside_alone += [x.tool for x in deps.under_way if x.run_id == context.run_id and x.tool == "look"]
+        await asyncio.sleep(0)
+        deps.beside_alone += [x.tool for x in deps.under_way if x.run_id == context.run_id and x.tool == "look"]
 
 
 @tool(resource="door")
 async def through_door(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> str:
     """Go through a door that takes one at a time."""
-    deps.note(context)
-    deps.in_door += 1
-    deps.most_in_door = max(deps.most_in_door, deps.in_door)
-    try:
-        await asyncio.sleep(0)
-    finally:
-        deps.in_door -= 1
-    return "through"
+    with deps.doing("through_door", context, n) as it:
+        deps.in_door += 1
+        deps.most_in_door = max(deps.most_in_door, deps.in_door)
+        try:
+            await asyncio.sleep(0)
+        finally:
+            deps.in_door -= 1
+        it.said = "through"
+        return it.said
 
 
 @tool
 async def fails(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> str:
     """Fail."""
-    deps.note(context)
-    raise ValueError(f"cannot do {n}")
+    with deps.doing("fails", context, n) as it:
+        it.said = f"cannot do {n}"
+        raise ValueError(it.said)
 
 
 @tool(effect="read")
 async def refuses(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> str:
     """Say what would be right."""
-    deps.note(context)
-    raise ToolError("there is no such thing", available=["a", "b"], given=n)
+    with deps.doing("refuses", context, n) as it:
+        it.said = "there is no such thing"
+        raise ToolError(it.said, available=["a", "b"], given=n)
 
 
 @tool(effect="read", timeout=0.001)
 async def too_slow(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> str:
     """Take too long."""
-    deps.note(context)
-    await asyncio.sleep(30)
-    return "never"
+    with deps.doing("too_slow", context, n):
+        await asyncio.sleep(30)
+        return "never"
 
 
 @tool(effect="read")
 async def not_json(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> object:
     """Return what has no JSON form."""
-    deps.note(context)
-    return object()
+    with deps.doing("not_json", context, n):
+        return object()
 
 
-@tool
-async def cancels_itself(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> str:
-    """Raise CancelledError of its own."""
-    deps.note(context)
-    raise asyncio.CancelledError("mine")
+@tool(effect="read")
+async def odd_name(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> list[Text | File]:
+    """Return a file whose name came out of `os.listdir`, and such a text."""
+    with deps.doing("odd_name", context, n) as it:
+        it.said = "a file called"
+        return [Text("a file called \udcff"), File(data=b"1", name="caf\udce9.pdf")]
+
+
+@tool(effect="write")
+async def odd_error(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> str:
+    """Fail in such words."""
+    with deps.doing("odd_error", context, n) as it:
+        it.said = "no file"
+        raise ToolError("no file \udcff", given="\ud800")
+
+
+class Abort(BaseException):
+    """Neither an error nor one of Python's own ways out."""
+
+
+def _exploding(name: str, error: type[BaseException], effect: Any) -> treadle.Tool:
+    async def explodes(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> str:
+        with deps.doing(name, context, n):
+            await asyncio.sleep(0)
+            raise error("mine")
+
+    return tool(name=name, description="Raise what tools do not raise.", effect=effect)(explodes)
+
+
+def _exploding_in_thread(name: str, error: type[BaseException], effect: Any) -> treadle.Tool:
+    def explodes(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> str:
+        with deps.doing(name, context, n):
+            raise error("mine")
+
+    return tool(name=name, description="Raise in a thread what tools do not raise.", effect=effect)(explodes)
+
+
+cancels_itself = _exploding("cancels_itself", asyncio.CancelledError, "write")
+quits = _exploding("quits", SystemExit, "write")
+interrupts = _exploding("interrupts", KeyboardInterrupt, "read")
+aborts = _exploding("aborts", Abort, "idempotent")
+leaves = _exploding("leaves", GeneratorExit, "write")
+stops = _exploding("stops", StopIteration, "read")
+quits_in_thread = _exploding_in_thread("quits_in_thread", SystemExit, "write")
+cancels_in_thread = _exploding_in_thread("cancels_in_thread", asyncio.CancelledError, "read")
+stops_in_thread = _exploding_in_thread("stops_in_thread", StopIteration, "write")
 
 
 @tool(needs_approval=True)
 async def guarded(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> str:
     """Do what a person must agree to."""
-    deps.note(context)
-    await asyncio.sleep(0)
-    return "done with leave"
+    with deps.doing("guarded", context, n) as it:
+        await asyncio.sleep(0)
+        it.said = "done with leave"
+        return it.said
 
 
 def _cannot_say(arguments: dict[str, Any]) -> bool:
-    return bool(1 // arguments.get("n", 0))
+    n = arguments.get("n", 0)
+    if n == 3:
+        raise asyncio.CancelledError("the predicate's own")
+    return bool(1 // n)
+
+
+async def _says_later(arguments: dict[str, Any]) -> bool:
+    await asyncio.sleep(0)
+    return bool(arguments.get("n", 0) == 1)
 
 
 @tool(needs_approval=_cannot_say, effect="read")
 async def guarded_sometimes(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> str:
-    """Do what a person must agree to when n is 0 (the question fails) or 1."""
-    deps.note(context)
-    return "done"
+    """Do what a person must agree to when n is 0 or 3 (the question fails) or 1."""
+    with deps.doing("guarded_sometimes", context, n) as it:
+        it.said = "done, perhaps with leave"
+        return it.said
+
+
+@tool(needs_approval=_says_later)
+async def guarded_later(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> str:
+    """Do what a person must agree to when n is 1."""
+    with deps.doing("guarded_later", context, n) as it:
+        it.said = "done later"
+        return it.said
+
+
+def asks(name: str, n: int) -> bool:
+    """Whether a tool says of itself that a person must agree to it."""
+    if name == "guarded_sometimes":
+        return n in (0, 1, 3)
+    return name == "guarded" or (name == "guarded_later" and n == 1)
 
 
 @tool
 async def hangs(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> str:
     """Wait for ever."""
-    deps.note(context)
-    await asyncio.get_running_loop().create_future()
-    return "never"
+    with deps.doing("hangs", context, n):
+        await asyncio.get_running_loop().create_future()
+        return "never"
 
 
 done = external_tool("done", "Give the answer.", {"type": "object", "properties": {"n": {"type": "integer"}}})
 ask = external_tool("ask", "Ask outside.", {"type": "object", "properties": {"n": {"type": "integer"}}}, wait=True)
 
 TOOLS = (
-    look, look_in_thread, put, write, write_alone, through_door, fails, refuses, too_slow, not_json, cancels_itself,
-    guarded, guarded_sometimes, done, ask,
+    look, look_in_thread, put, write, write_slowly, write_beside, write_alone, through_door, fails, refuses, too_slow,
+    not_json, odd_name, odd_error, cancels_itself, quits, interrupts, aborts, leaves, stops, quits_in_thread,
+    cancels_in_thread, stops_in_thread, guarded, guarded_sometimes, guarded_later, done, ask,
 )  # fmt: skip
 NAMES = tuple(one.name for one in TOOLS)
-QUICK = tuple(one for one in TOOLS if one.name not in ("look_in_thread", "too_slow"))
+EFFECTS = {one.name: one.effect for one in (*TOOLS, hangs)}
+IN_THREADS = tuple(
+    one.name for one in TOOLS if one.function is not None and not inspect.iscoroutinefunction(one.function)
+)
+QUICK = tuple(one for one in TOOLS if one.name not in (*IN_THREADS, "too_slow", "write_slowly"))
 """Tools that need neither a thread nor a timer: a run of them takes the same turns of the event loop every time."""

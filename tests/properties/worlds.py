@@ -1,57 +1,42 @@
-"""Generated runs: a script of what a model says, tools of every temper, limits near their edges, and what is chosen."""
+"""Generated runs: a script of what a model says, tools of every temper, limits near their edges, and what is chosen.
 
-import asyncio
+One `Setup` holds all that a run can meet, so that every property meets every combination: streams that wait and break
+off (`player.py`), functions and rules of the application (`hooks.py`), sub-agents two levels deep with all of their own
+(`below.py`), journals that fail (`journals.py`), hostile ids and texts (`texts.py`), people who steer and decide.
+"""
+
 import os
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
 import msgspec
+from below import Below, belows
+from hooks import Hooks, Rule, hooks, rules
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from toolbox import NAMES, TOOLS
+from journals import Paper
+from likely import mostly
+from player import FAILURES, Breaks, Calls, Player, Says, Stream, Turn
+from texts import CALL_IDS, PLAIN_IDS, QUESTION, hostile
+from toolbox import NAMES, TOOLS, World
 
 from treadle import (
     Agent,
-    Condition,
     Conversation,
+    File,
     Limits,
-    MemoryJournal,
     Price,
     Retries,
     StepSettings,
+    Text,
     has_tool_call,
     step_count,
     text_contains,
     tool_call_count,
 )
 from treadle.journal import Journal
-from treadle.kernel.messages import (
-    AssistantMessage,
-    AssistantPart,
-    Message,
-    ModelSettings,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolMessage,
-    Usage,
-    UserMessage,
-)
-from treadle.models import (
-    AuthenticationFailed,
-    ContextOverflow,
-    ModelEvent,
-    ModelReply,
-    ModelRequest,
-    Overloaded,
-    RateLimited,
-    TextDelta,
-    ToolCallCompleted,
-    ToolCallDelta,
-    ToolCallStarted,
-)
+from treadle.kernel.messages import ModelSettings, ToolCall, ToolMessage, UserMessage
 from treadle.models.port import OutputMode
 
 
@@ -65,137 +50,39 @@ def examples(count: int, *, shrink: bool = True) -> settings:
     return settings(max_examples=count * int(os.environ.get("PROPERTY_DEPTH", "1")), phases=phases)
 
 
-FAILURES = {
-    "overloaded": lambda: Overloaded("busy"),
-    "rate_limited": lambda: RateLimited("slow down", retry_after=0.0),
-    "much_later": lambda: RateLimited("come back tomorrow", retry_after=86_400.0),
-    "authentication": lambda: AuthenticationFailed("who are you", status=401),
-    "overflow": lambda: ContextOverflow("too long", status=400),
-    "exception": lambda: RuntimeError("a bug in the model"),
-    "stop_iteration": lambda: LookupError(""),
-}
+RIGHT = ("{}", '{"n": 1}', '{"n": 2}', '{"n": 3}')
+ARGUMENTS = (*RIGHT, *RIGHT, *RIGHT, "", '{"n": "x"}', '{"n": 1', "null", "[1]", '{"m": 3}', "what?", "{" * 40)
+COMMON = ("look", "put", "write", "guarded", "look", "write", "write_beside", "fails", "guarded_sometimes", "ask")
+TASKS = ('{"task": "look"}', '{"task": "look"}', '{"task": "write"}', '{"task": "put"}', "{}")
+REASONS = ("{}", '{"reason": "so"}', "{}", "{}", '{"reason": 1}')
+
+call_ids = mostly(st.sampled_from(PLAIN_IDS), st.sampled_from(CALL_IDS), times=2)
 
 
-@dataclass(frozen=True)
-class Says:
-    """A whole reply."""
-
-    text: str = ""
-    calls: tuple[tuple[str, str, str], ...] = ()
-    finish: str = "stop"
-    thinking: str = ""
-
-
-@dataclass(frozen=True)
-class Breaks:
-    """A call that fails `times` times, after `text` and `calls` had arrived, and then replies with `then`.
-
-    `failure` None ends the stream without a reply.
-    """
-
-    failure: str | None
-    text: str = ""
-    times: int = 1
-    calls: tuple[tuple[str, str, str], ...] = ()
-    then: Says = Says("recovered")
+def call_lists(names: tuple[str, ...]) -> st.SearchStrategy[Calls]:
+    usual_names = tuple(name for name in COMMON if name in names)
+    named = st.sampled_from((*names, *usual_names, *usual_names, *("helper",) * 8, *("pass_on",) * 3))
+    usual = st.tuples(call_ids, named, st.sampled_from(ARGUMENTS)).map(_with_arguments)
+    odd = st.tuples(call_ids, st.sampled_from(("no_such_tool", "", "final_answer")), st.sampled_from(ARGUMENTS))
+    call = mostly(usual, odd, times=9)
+    few, some = st.lists(call, min_size=1, max_size=4), st.lists(call, min_size=2, max_size=4)
+    return mostly(st.one_of(few, some), st.just([]), st.lists(call, min_size=5, max_size=12), times=6).map(tuple)
 
 
-Turn = Says | Breaks
-
-
-def tokens_of(message: Message) -> int:
-    """An honest count: a token for four characters, and a few for each message and call."""
-    content = message.content
-    if isinstance(content, str):
-        return len(content) // 4 + 4
-    total = 4
-    for part in content:
-        if isinstance(part, ToolCall):
-            total += (len(part.name) + len(part.arguments)) // 4 + 4
-        else:
-            total += len(getattr(part, "text", "")) // 4
-    return total
-
-
-@dataclass
-class Player:
-    """A model that plays a script, the turn of each step by the step's number, and keeps to `settings.max_tokens`.
-
-    `pieces` says how tool calls are streamed: not at all, at once, or with waits between.
-    """
-
-    script: tuple[Turn, ...]
-    reports: bool = True
-    pieces: str = "none"
-    price: Price | None = None
-    name: str = "player"
-    requests: list[ModelRequest] = field(default_factory=list)
-    sent: list[list[Message]] = field(default_factory=list)
-    failed: dict[int, int] = field(default_factory=dict)
-
-    def cost(self, usage: Usage) -> Decimal | None:
-        return None if self.price is None else self.price.of(usage)
-
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        self.requests.append(request)
-        self.sent.append(list(request.messages))
-        turn = self.script[request.step] if request.step < len(self.script) else Says('{"n": 4}')
-        await asyncio.sleep(0)
-        if isinstance(turn, Breaks):
-            failures = self.failed[request.step] = self.failed.get(request.step, 0) + 1
-            if failures <= turn.times:
-                async for event in self._streamed(turn.text, turn.calls):
-                    yield event
-                if turn.failure is not None:
-                    raise FAILURES[turn.failure]()
-                return
-            turn = turn.then
-        async for event in self._streamed(turn.text, turn.calls):
-            yield event
-        yield self._reply(turn, request)
-
-    async def _streamed(self, text: str, calls: tuple[tuple[str, str, str], ...]) -> AsyncIterator[ModelEvent]:
-        if text:
-            yield TextDelta(text)
-            await asyncio.sleep(0)
-        for call_id, name, arguments in calls if self.pieces != "none" else ():
-            yield ToolCallStarted(call_id, name)
-            yield ToolCallDelta(call_id, arguments)
-            yield ToolCallCompleted(call_id)
-            if self.pieces == "slow":
-                await asyncio.sleep(0)
-                await asyncio.sleep(0)
-
-    def _reply(self, turn: Says, request: ModelRequest) -> ModelReply:
-        parts: list[AssistantPart] = [Thinking(turn.thinking)] if turn.thinking else []
-        parts += [Text(turn.text)] if turn.text else []
-        parts += [ToolCall(*call) for call in turn.calls]
-        message, finish = AssistantMessage(tuple(parts)), turn.finish
-        asked = sum(map(tokens_of, request.messages)) + len(msgspec.json.encode(request.tools)) // 4
-        written = tokens_of(message)
-        most = request.settings.max_tokens
-        if most is not None and written > most:
-            message, written, finish = AssistantMessage((Text(turn.text[:most] or "cut"),)), most, "length"
-        return ModelReply(message, Usage(asked, written) if self.reports else None, finish)
-
-
-ARGUMENTS = ("{}", '{"n": 1}', '{"n": 2}', "", '{"n": "x"}', '{"n": 1', "null", "[1]", '{"m": 3}', "what?", "{" * 40)
-
-
-def call_lists(names: tuple[str, ...]) -> st.SearchStrategy[tuple[tuple[str, str, str], ...]]:
-    call = st.tuples(
-        st.sampled_from(["", "a", "b", "c", "c_1"]),
-        st.sampled_from((*names, "no_such_tool", "", "final_answer")),
-        st.sampled_from(ARGUMENTS),
-    )
-    return st.lists(call, max_size=4).map(tuple)
+def _with_arguments(call: tuple[str, str, str]) -> tuple[str, str, str]:
+    """`call` with arguments that its tool can be asked with, more often than not."""
+    call_id, name, arguments = call
+    which = ARGUMENTS.index(arguments)
+    if name == "helper":
+        return call_id, name, TASKS[which % len(TASKS)]
+    return (call_id, name, REASONS[which % len(REASONS)]) if name == "pass_on" else call
 
 
 def says(names: tuple[str, ...]) -> st.SearchStrategy[Says]:
-    finishes = ["stop"] * 4 + ["tool_calls"] * 6 + ["length", "content_filter", "refusal", "pause", "unknown"]
+    finishes = ["stop"] * 12 + ["tool_calls"] * 24 + ["length", "content_filter", "refusal", "pause", "unknown"]
     return st.builds(
         Says,
-        text=st.sampled_from(["", "", " ", "\n", "hm", "ANSWER: 4", "long " * 60]),
+        text=st.sampled_from(["", "", " ", "\n", "hm", "ANSWER: 4", "long " * 60, hostile("odd"), '{"n": 4}']),
         calls=call_lists(names),
         finish=st.sampled_from(finishes),
         thinking=st.sampled_from(["", "", "let me see"]),
@@ -212,35 +99,47 @@ def breaks(names: tuple[str, ...]) -> st.SearchStrategy[Breaks]:
         times=st.sampled_from([1, 1, 2]),
         calls=calls,
         then=then,
+        after=st.one_of(st.none(), st.integers(0, 9)),
     ).flatmap(lambda one: st.sampled_from([one, replace(one, then=replace(one.then, calls=one.calls))]))
 
 
 def scripts(names: tuple[str, ...] = NAMES, max_size: int = 6) -> st.SearchStrategy[tuple[Turn, ...]]:
-    turn = st.one_of(says(names), says(names), says(names), says(names), breaks(names))
+    turn = mostly(says(names), breaks(names), times=6)
     again = st.tuples(says(names), st.integers(3, 7)).map(lambda one: [one[0]] * one[1])
-    some = st.lists(turn, max_size=max_size)
-    return st.one_of(some, some, some, st.tuples(again, some).map(lambda both: both[0] + both[1])).map(tuple)
+    some = st.one_of(st.lists(turn, min_size=min(2, max_size), max_size=max_size), st.lists(turn, max_size=max_size))
+    return mostly(some, st.tuples(again, some).map(lambda both: both[0] + both[1])).map(tuple)
 
 
-limits = st.builds(
+tight = st.builds(
     Limits,
-    steps=st.sampled_from([None, 1, 2, 3, 4, 5, 20]),
-    tool_calls=st.sampled_from([None, 0, 1, 2, 3, 4, 6]),
-    seconds=st.sampled_from([None, 300]),
+    steps=st.sampled_from([None, 20, 20, 20, 1, 2, 3, 4, 5]),
+    tool_calls=st.sampled_from([None, 20, 20, 0, 1, 2, 3, 4, 6]),
+    seconds=st.sampled_from([300, 300, 300, 1, 5]),
     usd=st.none(),
-    tokens=st.one_of(st.none(), st.none(), st.integers(0, 6000)),
-    consecutive_errors=st.sampled_from([None, 1, 2, 3]),
+    tokens=st.sampled_from([None] * 5 + [0, 3000, 6000, 9000, 15_000, 30_000]),
+    consecutive_errors=st.sampled_from([None, None, 1, 2, 3]),
 )
-money = st.sampled_from([None, None, 0, 0.001, 0.01, 0.05, 0.2, 1, Decimal("3.21")])
+limits = st.one_of(st.just(Limits()), st.just(Limits(steps=None, consecutive_errors=None)), tight)
+money = mostly(st.none(), st.sampled_from([0, 0.001, 0.05, 0.2, 1, Decimal("3.21")]), times=9)
+streams = st.builds(
+    Stream,
+    pieces=st.sampled_from([True, True, True, False]),
+    waits=st.one_of(
+        st.just((0,)),
+        st.just((1,)),
+        st.just((2,)),
+        st.lists(st.sampled_from([0, 0, 1, 2, 5, 9]), min_size=1, max_size=6),
+    ).map(tuple),
+    last=st.sampled_from([0, 0, 0, 1, 9]),
+)
 
 
 def _custom(state: Any) -> str | bool:
-    return "enough said" if state.text.startswith("long") else False
+    return hostile("enough said") if state.text.startswith("long") else False
 
 
 CONDITIONS: tuple[Any, ...] = (
-    None,
-    None,
+    *[None] * 16,
     step_count(2),
     has_tool_call("write") | text_contains("ANSWER:"),
     ~step_count(1) & tool_call_count(3),
@@ -254,10 +153,18 @@ def _other_messages(context: Any) -> StepSettings | None:
     return StepSettings(messages=[*context.messages[-3:], ToolMessage("zz", "look", "an orphan"), UserMessage("go on")])
 
 
-async def _other_request(context: Any) -> StepSettings | None:
+def _last_three(context: Any) -> StepSettings | None:
+    return StepSettings(messages=context.messages[-3:])
+
+
+def _other_request(context: Any) -> StepSettings | None:
     if context.step_number == 1:
-        return StepSettings(instructions="be brief", tools=["look", "write"], tool_choice="look")
+        return StepSettings(instructions=hostile("be brief"), tools=["look", "write"], tool_choice="look")
     return StepSettings(instructions="", tool_choice="required", settings=ModelSettings(temperature=0.5))
+
+
+def _no_tools(context: Any) -> StepSettings | None:
+    return StepSettings(tool_choice="none") if context.step_number == 1 else None
 
 
 @dataclass
@@ -267,12 +174,61 @@ class Answer:
     n: int
 
 
-PREPARES: tuple[Any, ...] = (None, None, None, _other_messages, _other_request)
+PREPARES: tuple[Any, ...] = (*[None] * 24, _other_messages, _other_request, _last_three, _no_tools)
+QUESTIONS: tuple[Any, ...] = (
+    QUESTION,
+    hostile(QUESTION),
+    [Text(hostile(QUESTION)), File(data=b"1", name="caf\udce9.pdf")],
+)
+
+
+@dataclass(frozen=True)
+class Decides:
+    """How a person decides on what is pending, one round of it.
+
+    Attributes:
+        ways: for each call that waits: "approve", "edit", "deny" or "result"; gone through again and again.
+        by_key: whether calls are named by their key.
+        partly: whether all but the first are left for later; `backwards` whether the last is the first.
+        wrong: what is tried before, which fits no call and must change nothing.
+        again: whether the same is decided once more afterwards.
+    """
+
+    ways: tuple[str, ...] = ("approve",)
+    by_key: bool = False
+    partly: bool = False
+    backwards: bool = False
+    wrong: tuple[str, ...] = ()
+    again: bool = False
+
+
+WRONG = ("nobody", "fingerprint", "inner", "two ways", "bad edit", "approve a result")
+decisions = st.lists(
+    st.builds(
+        Decides,
+        ways=st.lists(st.sampled_from(["approve", "approve", "edit", "deny", "result"]), min_size=1, max_size=3).map(
+            tuple
+        ),
+        by_key=st.booleans(),
+        partly=st.booleans(),
+        backwards=st.booleans(),
+        wrong=st.lists(st.sampled_from(WRONG), max_size=2).map(tuple),
+        again=st.sampled_from([False, False, True]),
+    ),
+    min_size=1,
+    max_size=3,
+).map(tuple)
+moves = mostly(
+    st.tuples(st.just("tick"), st.sampled_from([40, 30, 20, 10, 5, 3, 2, 1])),
+    st.tuples(st.just("send"), st.just(0)),
+    st.tuples(st.sampled_from(["pause", "pause", "cancel", "watch"]), st.just(0)),
+    times=2,
+)
 
 
 @dataclass(frozen=True)
 class Setup:
-    """One generated run, as data."""
+    """One generated run, as data. What is after `below` counts at the top only."""
 
     script: tuple[Turn, ...] = ()
     limits: Limits = field(default_factory=Limits)
@@ -283,32 +239,90 @@ class Setup:
     usd: Any = None
     instructions: str | None = None
     on_interrupted: str = "ask"
-    pieces: str = "none"
+    stream: Stream = field(default_factory=Stream)
     output_mode: OutputMode | None = None
+    tool_choice: str = "auto"
+    eager: bool = True
+    alone: bool = False
+    hooks: Hooks = field(default_factory=Hooks)
+    rules: tuple[Rule, ...] = ()
+    below: tuple[Below, ...] = ()
+    paper: Paper = field(default_factory=Paper)
+    question: int = 0
+    conversation: bool = True
+    decides: tuple[Decides, ...] = (Decides(),)
+    steers: tuple[tuple[str, int], ...] = ()
+    goes_on: int = 0
 
-    def agent(self, player: Player, journal: Journal | None = None, tools: Any = TOOLS) -> Agent:
-        stop_when: Condition | None = CONDITIONS[self.stop_when]
+    def agent(
+        self, player: Player, journal: Journal | None = None, tools: Any = TOOLS, world: Any = None, path: str = "agent"
+    ) -> Agent:
+        """The agent, with those below it, as another process would make it again."""
+        world = world or World()
+        own = [one for one in tools if self.alone or not one.alone]
+        given = (*own, *(one.tool(world, tools, path, journal) for one in self.below))
+        known = tuple(one.name for one in given)
+        named: Any = self.hooks, self.on_limit, self.on_interrupted
+        hooks, on_limit, on_interrupted = named
+        approvals = [one for one in (rule.rule(world, known) for rule in self.rules) if one is not None]
         return Agent(
             player,
-            instructions=self.instructions,
-            tools=tools,
+            instructions=self._instructions(world, path),
+            tools=given,
             limits=msgspec.structs.replace(self.limits, usd=self.usd),
-            stop_when=stop_when,
-            prepare_step=PREPARES[self.prepare],
-            on_limit=self.on_limit,  # type: ignore[arg-type]
+            stop_when=self._stop_when(world, path),
+            prepare_step=self._prepare(world, path),
+            tool_choice=self.tool_choice if self.tool_choice in known else "auto",
+            on_limit=on_limit,
             journal=journal,
             retries=Retries(attempts=2, base=0.0),
-            on_interrupted=self.on_interrupted,  # type: ignore[arg-type]
+            on_interrupted=on_interrupted,
             output=None if self.output_mode is None else Answer,
             output_mode=self.output_mode,
+            eager=self.eager,
+            approvals=approvals,
+            on_tool_result=None if hooks.reacts is None else hooks.reacts.function(world, f"{path} on_tool_result"),
+            name=path,
         )
 
-    def player(self) -> Player:
-        return Player(self.script, self.reports, self.pieces, Price(input=100, output=300))
+    def _instructions(self, world: Any, path: str) -> Any:
+        temper = self.hooks.instructions
+        if temper is None:
+            return self.instructions
+        return temper.function(world, f"{path} instructions", lambda context: self.instructions or "Be there.")
+
+    def _stop_when(self, world: Any, path: str) -> Any:
+        condition, temper = CONDITIONS[self.stop_when], self.hooks.stop
+        if temper is None:
+            return condition
+        own = temper.function(world, f"{path} stop_when", _custom)
+        return own if condition is None else [*(condition if isinstance(condition, list) else [condition]), own]
+
+    def _prepare(self, world: Any, path: str) -> Any:
+        prepare, temper = PREPARES[self.prepare], self.hooks.prepare
+        if prepare is None and temper.how in ("returns", "waits"):
+            return None
+        return temper.function(world, f"{path} prepare_step", prepare or (lambda context: None))
+
+    def player(self, world: Any = None, path: str = "agent") -> Player:
+        """The model that plays the script; a `world` remembers it."""
+        player = Player(self.script, self.reports, self.stream, Price(input=10, output=30))
+        if world is not None:
+            world.players.append((world.alive, path, player))
+        return player
+
+    def at(self, path: str) -> "Setup":
+        """The setup of the agent of that path ("agent/helper/pass_on")."""
+        setup = self
+        for name in path.split("/")[1:]:
+            setup = next(one.setup for one in setup.below if one.name == name)
+        return setup
 
 
-def setups(names: tuple[str, ...] = NAMES, max_size: int = 6) -> st.SearchStrategy[Setup]:
-    return st.builds(
+def setups(names: tuple[str, ...] = NAMES, max_size: int = 6, depth: int = 2) -> st.SearchStrategy[Setup]:
+    """Any setup, with sub-agents `depth` levels deep."""
+    none: st.SearchStrategy[tuple[Below, ...]] = st.just(())
+    any_setup = st.builds(
         Setup,
         script=scripts(names, max_size),
         limits=limits,
@@ -317,26 +331,53 @@ def setups(names: tuple[str, ...] = NAMES, max_size: int = 6) -> st.SearchStrate
         prepare=st.integers(0, len(PREPARES) - 1),
         reports=st.booleans(),
         usd=money,
-        instructions=st.sampled_from([None, "Be good."]),
+        instructions=st.sampled_from([None, None, "Be good.", "Be good.", hostile("Be good.")]),
         on_interrupted=st.sampled_from(["ask", "tell"]),
-        pieces=st.sampled_from(["none", "at once", "slow", "slow"]),
-        output_mode=st.sampled_from([None, None, None, "tool", "prompted"]),
+        stream=streams,
+        output_mode=st.sampled_from([None] * 6 + ["tool", "prompted"]),
+        tool_choice=st.sampled_from(["auto"] * 24 + ["none", "required", "look", "write"]),
+        eager=st.sampled_from([True, True, False]),
+        alone=st.sampled_from([False, False, True]),
+        hooks=hooks,
+        rules=mostly(st.just(()), rules, times=2),
+        below=none if not depth else belows(setups(names, 3, depth - 1)),
+        **(_at_the_top() if depth == 2 else {}),
+    )
+    return any_setup.flatmap(
+        lambda one: st.sampled_from([_calling(one, 0), _calling(one, 1), one]) if one.below else st.just(one)
     )
 
 
-class SlowJournal(MemoryJournal):
-    """A journal whose appends wait before and after, and which keeps the port's word on cancellation."""
+def _calling(setup: Setup, at: int) -> Setup:
+    """`setup`, whose model calls who is below it in its first reply from `at` on: they would be met too seldom."""
+    calls = tuple(
+        (f"h{i}", one.name, '{"task": "look"}' if one.name == "helper" else "{}") for i, one in enumerate(setup.below)
+    )
+    turns = list(setup.script)
+    for i, turn in enumerate(turns):
+        if i >= at and isinstance(turn, Says):
+            turns[i] = replace(turn, calls=(*turn.calls, *calls), finish="tool_calls")
+            return replace(setup, script=tuple(turns))
+    return replace(setup, script=(*turns, Says("", calls, "tool_calls")))
 
-    async def append(self, run_id: str, seq: int, events: Any) -> None:
-        cancelled = None
-        try:
-            await asyncio.sleep(0)
-        except asyncio.CancelledError as error:
-            cancelled = error
-        await super().append(run_id, seq, events)
-        if cancelled is not None:
-            raise cancelled
-        await asyncio.sleep(0)
+
+def _at_the_top() -> dict[str, Any]:
+    fine = st.just(Paper())
+    failing = st.builds(
+        Paper,
+        slow=st.booleans(),
+        fails_at=st.one_of(st.none(), st.integers(0, 15)),
+        for_ever=st.booleans(),
+        whose=st.sampled_from(["any", "any", "below", "above"]),
+    )
+    return {
+        "paper": mostly(fine, failing),
+        "question": st.sampled_from([0, 0, 0, 1, 2]),
+        "conversation": st.booleans(),
+        "decides": decisions,
+        "steers": mostly(st.just(()), st.lists(moves, min_size=1, max_size=8).map(tuple), times=3),
+        "goes_on": st.sampled_from([0, 0, 1, 2]),
+    }
 
 
 def conversation() -> Conversation:

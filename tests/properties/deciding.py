@@ -1,0 +1,132 @@
+"""People who decide on what a generated run waits for: by id or key, in any order, wrongly first, and twice."""
+
+from collections import Counter
+from typing import Any
+
+from texts import FROM_OUTSIDE, WHY_NOT, hostile
+
+from treadle import Misuse, RunResult
+from treadle.kernel.events import ApprovalDecided, ResultAwaited
+from treadle.kernel.fold import fold_all
+from treadle.result import fingerprint
+
+
+async def decide(trial: Any, result: RunResult) -> Any:
+    """One round of decisions, by a process of its own; what came of it."""
+    way = trial.setup.decides[trial.decided % len(trial.setup.decides)]
+    trial.decided += 1
+    trial.world.alive += 1
+    outcome = await _wrongly(trial, result, way.wrong)
+    if outcome is not None:
+        return outcome
+    waiting = list(reversed(result.pending)) if way.backwards else list(result.pending)
+    given: dict[str, dict[str, Any]] = {"approve": {}, "deny": {}, "results": {}}
+    decided = []
+    for i, one in enumerate(waiting[:1] if way.partly else waiting):
+        how = way.ways[i % len(way.ways)] if one.kind != "result" else "result"
+        name = one.key if way.by_key else one.call_id
+        match how:
+            case "approve":
+                given["approve"][name] = None
+            case "edit":
+                given["approve"][name] = _edited(one)
+            case "deny":
+                given["deny"][name] = hostile(WHY_NOT)
+            case _:
+                given["results"][name] = hostile(FROM_OUTSIDE) if i % 2 else {"text": FROM_OUTSIDE}
+        if how != "result":
+            decided.append(one)
+    before = {run: len(trial.journal.events(run)) for run in trial.journal.runs}
+    outcome = await trial.caught(trial.agent().resume(result.run_id, deps=trial.world, **given))
+    if outcome.error is None:
+        _as_decided(trial, before, decided)
+        if way.again:
+            await _again(trial, outcome.result, given)
+    return outcome
+
+
+def _edited(one: Any) -> dict[str, Any]:
+    return {"helper": {"task": "look"}, "pass_on": {"reason": "edited"}}.get(one.tool, {"n": 1})
+
+
+async def _wrongly(trial: Any, result: RunResult, wrong: tuple[str, ...]) -> Any:
+    """Decisions that fit nothing: each must raise `Misuse` and change nothing. What came of one that did not."""
+    for kind in wrong:
+        given = _misfit(kind, result)
+        if given is None:
+            continue
+        before = len(trial.journal.order)
+        try:
+            found = await trial.agent().resume(result.run_id, deps=trial.world, **given)
+        except Misuse:
+            if len(trial.journal.order) != before:
+                trial.wrong.append(f"a decision that was refused ({kind}) has changed the run")
+        except Exception as error:
+            trial.wrong.append(f"a wrong decision ({kind}) raises {error!r}, not Misuse")
+            return None
+        else:
+            trial.wrong.append(f"a wrong decision ({kind}: {given}) is taken, of {result.pending}")
+            return await trial.caught(_known(found))
+    return None
+
+
+async def _known(result: RunResult) -> RunResult:
+    return result
+
+
+def _misfit(kind: str, result: RunResult) -> dict[str, Any] | None:
+    first = next(iter(result.pending), None)
+    if first is None or kind == "nobody":
+        return {"approve": ["nobody"]}
+    match kind:
+        case "fingerprint":
+            return {"approve": [f"{first.call_id}#{fingerprint('[9]')}"]} if first.kind != "result" else None
+        case "inner":
+            return {"deny": [f"{first.call_id}/nobody"]}
+        case "two ways":
+            return {"approve": [first.call_id], "deny": [first.call_id]}
+        case "bad edit":
+            return {"approve": {first.call_id: {"n": "x", "task": 1, "reason": 1}}} if first.kind != "result" else None
+        case _:
+            awaited = next((one for one in result.pending if one.kind == "result"), None)
+            return None if awaited is None else {"approve": [awaited.call_id]}
+
+
+async def _again(trial: Any, result: RunResult, given: dict[str, dict[str, Any]]) -> None:
+    """The same decisions once more fit nothing any more, unless those very calls wait anew."""
+    waiting = {name for one in result.pending for name in (one.call_id, one.key)}
+    names = {name for part in given.values() for name in part}
+    if not names or names & waiting:
+        return
+    before = len(trial.journal.order)
+    try:
+        await trial.agent().resume(result.run_id, deps=trial.world, **given)
+    except Misuse:
+        pass
+    except Exception as error:
+        trial.wrong.append(f"a repeated decision raises {error!r}, not Misuse")
+    else:
+        trial.wrong.append(f"a repeated decision is taken without a word ({result.stop.reason})")
+    if len(trial.journal.order) != before:
+        trial.wrong.append("a repeated decision has changed the run")
+
+
+def _as_decided(trial: Any, before: dict[str, int], decided: list[Any]) -> None:
+    """What was decided is recorded of the calls that it was decided of, and of no others."""
+    wanted = Counter((one.tool, fingerprint(one.arguments_json)) for one in decided)
+    found: Counter[tuple[str, str]] = Counter()
+    for run in trial.journal.runs:
+        events = trial.journal.events(run)
+        for i in range(before.get(run, len(events)), len(events)):
+            event = events[i]
+            if not isinstance(event, ApprovalDecided):
+                continue
+            about = [one for one in events[:i] if getattr(one, "call_id", None) == event.call_id]
+            if isinstance(about[-1], ResultAwaited) and about[-1].run_id:
+                continue  # passed on to the sub-run that works on the call
+            step = fold_all(events[:i]).step
+            record = next(one for one in step.calls if one.id == event.call_id) if step is not None else None
+            if record is not None:
+                found[record.name, fingerprint(record.arguments_json)] += 1
+    if wanted != found:
+        trial.wrong.append(f"decided were {dict(wanted)}, recorded is {dict(found)}")

@@ -1,0 +1,235 @@
+"""Combinations that broke something once, or that nobody had thought of: the smallest setup of each, by name."""
+
+from below import HELPER, PASS_ON, Below
+from hooks import Hooks, Reacts, Rule, Temper
+from journals import Paper
+from player import Breaks, Calls, Says, Stream
+from texts import LONE
+from worlds import Decides, Setup
+
+from treadle import Limits
+from treadle.result import fingerprint
+
+
+def calls(*names: str, **by_id: tuple[str, str]) -> Says:
+    """A reply that calls these tools, one after the other; or by id, with arguments."""
+    made: Calls = tuple((f"c{i}", name, _usual(name)) for i, name in enumerate(names))
+    return Says("", (*made, *((key, name, arguments) for key, (name, arguments) in by_id.items())), "tool_calls")
+
+
+def _usual(name: str) -> str:
+    return '{"task": "look"}' if name == HELPER else "{}"
+
+
+KEY_OF_A = "a#" + fingerprint('{"n": 1}')
+DONE = Says("done")
+SLOWLY = Stream(True, (2,))
+WRITES = Setup((calls("write"), DONE))
+
+
+def reacting(what: str, *names: str, other: str = "look", on_errors: bool = False, **options: object) -> Setup:
+    """A run whose hook reacts to every result."""
+    hooks = Hooks(Reacts(what, other, on_errors))
+    return Setup((calls(*(names or ("look",))), DONE), hooks=hooks, **options)  # type: ignore[arg-type]
+
+
+def calling(setup: Setup, by: str = HELPER, **options: object) -> Setup:
+    """A run that calls an agent below it."""
+    return Setup((calls(by), DONE), below=(Below(setup, by),), **options)  # type: ignore[arg-type]
+
+
+REACTIONS = {
+    "an alternative that writes runs once": reacting("other", other="write"),
+    "an alternative that writes is denied": reacting("other", other="write", rules=(Rule("deny", effect="write"),)),
+    "an alternative that writes is asked about": reacting("other", other="guarded"),
+    "an alternative counts": reacting("other", other="put", limits=Limits(tool_calls=1)),
+    "an alternative is a sub-agent": Setup(
+        (calls("look"), DONE),
+        hooks=Hooks(Reacts("other", HELPER)),
+        below=(Below(WRITES),),
+        limits=Limits(tokens=90_000),
+    ),
+    "an alternative is a sub-agent that waits": Setup(
+        (calls("look"), DONE), hooks=Hooks(Reacts("other", HELPER)), below=(Below(Setup((calls("guarded"), DONE))),)
+    ),
+    "an alternative hands on": Setup(
+        (calls("look"), DONE), hooks=Hooks(Reacts("other", PASS_ON)), below=(Below(Setup((DONE,)), PASS_ON),)
+    ),
+    "an alternative is external": reacting("other", other="ask"),
+    "an alternative ends the run": reacting("other", other="done"),
+    "an alternative is unknown": reacting("other", "look", "put", other="no_such_tool"),
+    "an alternative has wrong arguments": reacting("other_wrong", other="put"),
+    "a retry of a write stands": reacting("retry", "write", "put"),
+    "a retry of a write that failed stands": reacting("retry", "fails", "look", on_errors=True),
+    "a retry counts": reacting("retry", "put", limits=Limits(tool_calls=2)),
+    "a retry has other arguments": reacting("retry_other", "put"),
+    "a retry of what a person agreed to": reacting("retry_other", "guarded_sometimes", "guarded"),
+    "a retry outlives the deadline": reacting("retry_later", "look", limits=Limits(seconds=5)),
+    "an early result is asked about": reacting("ask", "look", stream=SLOWLY),
+    "an early result is asked about, the reply lasts": reacting("ask", "look", stream=Stream(True, (9,), 9)),
+    "an early result is replaced": reacting("value", "look", stream=SLOWLY),
+    "an early result has another tool's": reacting("other", "look", other="write", stream=SLOWLY),
+    "a question to the person in odd words": reacting("ask", "write", "put"),
+    "a hook sees unknown tools and refused arguments": Setup(
+        (calls("no_such_tool", x=("look", '{"n": "x"}')), DONE), hooks=Hooks(Reacts("value"))
+    ),
+    "a hook sees a sub-agent's result": calling(Setup((DONE,)), hooks=Hooks(Reacts("value"))),
+    "a hook sees what was handed on": calling(Setup((DONE,)), PASS_ON, hooks=Hooks(Reacts("value"))),
+    "a hook raises beside a write": Setup(
+        (calls("look", "write_slowly", "put"), DONE), hooks=Hooks(Reacts("nothing", temper=Temper("raises")))
+    ),
+    "a hook cancels itself": Setup((calls("look", "write"), DONE), hooks=Hooks(Reacts(temper=Temper("cancels", True)))),
+}
+HOOKS = {
+    "a condition is asynchronous": Setup((calls("look"), DONE), hooks=Hooks(stop=Temper("returns", True))),
+    "a condition raises": Setup((calls("look"), DONE), hooks=Hooks(stop=Temper("raises"))),
+    "a condition cancels itself": Setup((calls("look"), DONE), hooks=Hooks(stop=Temper("cancels"))),
+    "a step is prepared by what raises": Setup((calls("write"), DONE), hooks=Hooks(prepare=Temper("raises", True, 1))),
+    "a step is prepared by what cancels": Setup((calls("write"), DONE), hooks=Hooks(prepare=Temper("cancels", at=1))),
+    "instructions raise": Setup((DONE,), hooks=Hooks(instructions=Temper("raises"))),
+    "a watcher cancels itself": Setup((calls("write"), DONE), hooks=Hooks(on_event=Temper("cancels", at=3))),
+    "a hook of a sub-agent raises": calling(Setup((calls("look"), DONE), hooks=Hooks(stop=Temper("raises")))),
+    "a hook of a sub-agent cancels": calling(Setup((calls("look"), DONE), hooks=Hooks(stop=Temper("cancels")))),
+    "a sub-agent's instructions are asynchronous": calling(
+        Setup((DONE,), hooks=Hooks(instructions=Temper("waits", True)))
+    ),
+    "a tool's predicate is asynchronous": Setup((calls("guarded_later", x=("guarded_later", '{"n": 1}')), DONE)),
+    "a tool's predicate cancels itself": Setup((calls(x=("guarded_sometimes", '{"n": 3}')), DONE)),
+    "the last three messages are none": Setup((calls("look", "put", "through_door", "refuses"), DONE), prepare=26),
+}
+RULES = {
+    "a rule is asynchronous and does not allow": Setup(
+        (calls("guarded"), DONE), rules=(Rule("allow", when="odd", is_async=True),)
+    ),
+    "a rule raises": Setup((calls("write"), DONE), rules=(Rule("deny", when="raises"),)),
+    "a rule cancels itself": Setup((calls("write"), DONE), rules=(Rule("deny", when="cancels"),)),
+    "a parent denies what its sub-agent does": calling(WRITES, rules=(Rule("deny", ("write",)),)),
+    "a parent asks about what its sub-agent does": calling(WRITES, rules=(Rule("ask", ("write",)),)),
+    "a parent denies two levels down": calling(calling(WRITES), rules=(Rule("deny", effect="write"),)),
+    "a parent denies what another goes on with": calling(WRITES, PASS_ON, rules=(Rule("deny", ("write",)),)),
+    "edited arguments are judged again": Setup(
+        (calls(x=("guarded", '{"n": 2}')), DONE),
+        rules=(Rule("deny", ("guarded",), when="odd"),),
+        decides=(Decides(("edit",)),),
+    ),
+    "the model calls what was not chosen": Setup((calls("write"), DONE), tool_choice="look"),
+    "the model calls with tools off": Setup((calls("write"), DONE), tool_choice="none"),
+}
+STREAMS = {
+    "a reply is withdrawn after an early call": Setup(
+        (Breaks("overloaded", calls=calls("look").calls, then=calls("put"), after=4), DONE),
+        stream=SLOWLY,
+        limits=Limits(tool_calls=1),
+    ),
+    "a reply is cut off after an early call": Setup((Says("", calls("look").calls, "length"),), stream=SLOWLY),
+    "a reply is cut right after a tool's name": Setup(
+        (Breaks(None, calls=calls(x=("look", '{"n": 1}')).calls, then=DONE, after=1),), stream=SLOWLY
+    ),
+    "an early call fails in odd words": Setup((calls("odd_name", "interrupts", "look"), DONE), stream=SLOWLY),
+    "a stream waits after its reply": Setup((calls("look", "write"), DONE), stream=Stream(True, (1,), 9)),
+}
+TOOLS_THAT_END_THE_WORLD = {
+    f"{name} beside a write": Setup((calls(name, "write", "put"), DONE))
+    for name in (
+        "quits", "interrupts", "aborts", "leaves", "stops", "cancels_itself", "quits_in_thread", "cancels_in_thread",
+        "stops_in_thread",
+    )
+}  # fmt: skip
+BELOW = {
+    "calls below count": calling(Setup((calls(*["put"] * 4), DONE)), limits=Limits(tool_calls=3)),
+    "a sub-agent pays and is cancelled": calling(
+        Setup((calls("write"), calls("write_slowly"), DONE)), limits=Limits(seconds=1)
+    ),
+    "an answer of a type, handed on": calling(Setup((Says("four"),)), PASS_ON, output_mode="prompted"),
+    "an answer of two types, handed on": calling(
+        Setup((Says('{"n": 4}'),), output_mode="tool"), PASS_ON, output_mode="tool"
+    ),
+    "two are handed on at once": Setup((calls(PASS_ON, PASS_ON), DONE), below=(Below(WRITES, PASS_ON),)),
+    "two sub-agents write at once": Setup((calls(HELPER, HELPER), DONE), below=(Below(WRITES),)),
+    "two levels of approvals": calling(calling(Setup((calls("guarded"), DONE))), decides=(Decides(by_key=True),)),
+    "a sub-agent that needs leave": Setup((calls(HELPER), DONE), below=(Below(WRITES, guarded=True),)),
+    "a sub-agent waits for a result": calling(Setup((calls("ask", "write"), DONE))),
+    "a sub-agent's model fails": calling(Setup((Breaks("authentication", times=9),))),
+    "a sub-agent in an odd place": Setup(
+        (calls(**{"a": (HELPER, _usual(HELPER)), "a.0.c0": (HELPER, _usual(HELPER))}), DONE),
+        below=(Below(calling(WRITES)),),
+    ),
+}
+JOURNALS = {
+    f"the journal {'of a sub-run ' if whose == 'below' else ''}fails at append {at}": Setup(
+        (calls(HELPER, "write") if whose == "below" else calls("look", "write"), DONE),
+        below=(Below(WRITES),) if whose == "below" else (),
+        paper=Paper(fails_at=at, whose=whose),
+    )
+    for whose in ("any", "below")
+    for at in range(6)
+}
+DECISIONS = {
+    "a decision fits nothing": Setup(
+        (calls("guarded", "ask"), DONE),
+        decides=(
+            Decides(wrong=("nobody", "fingerprint", "inner", "two ways", "bad edit", "approve a result"), again=True),
+        ),
+    ),
+    "an id that looks like another's key": Setup(
+        (
+            calls(**{"a": ("guarded", '{"n": 1}'), KEY_OF_A: ("guarded", '{"n": 2}')}),
+            DONE,
+        ),
+        decides=(Decides(("approve", "deny"), by_key=True, partly=True),),
+    ),
+    "ids that look like paths": Setup(
+        (calls(**{"a": (HELPER, _usual(HELPER)), "a/c0": ("guarded", "{}"), "a%2Fc0": ("guarded", '{"n": 2}')}), DONE),
+        below=(Below(Setup((calls("guarded"), DONE))),),
+        decides=(Decides(("approve", "deny"), partly=True),),
+    ),
+    "ids of every kind": Setup(
+        (
+            calls(
+                **{
+                    x: ("guarded", "{}")
+                    for x in ("x+1", "a.b", "a~1", "\x00", f"l{LONE}", "/", "#", "%", "..", "l" * 500)
+                }
+            ),
+            DONE,
+        ),
+        decides=(Decides(partly=True, by_key=True), Decides(partly=True)),
+    ),
+    "a result in odd words from outside": Setup((calls("ask", "ask"), DONE)),
+    "a result instead of an approval": Setup((calls("guarded", "look"), DONE), decides=(Decides(("result",)),)),
+    "a denial in odd words": Setup((calls("guarded", "write"), DONE), decides=(Decides(("deny",)),)),
+}
+TEXTS = {
+    "odd words in a tool's file": Setup((calls("write", "odd_name"), DONE)),
+    "odd words in a tool's error": Setup((calls("odd_error"), DONE)),
+    "odd words in instructions": Setup((DONE,), instructions=f"Be good {LONE}."),
+    "odd words in a question of parts": Setup((DONE,), question=2),
+    "odd words of a model that fails": Setup((Breaks("odd_words"), DONE)),
+    "odd words by a rule": Setup((calls("write"), DONE), rules=(Rule("deny"),)),
+    "odd words of a condition": Setup((Says("long and odd", calls("look").calls), DONE), stop_when=19),
+}
+GOING_ON = {
+    f"goes on after {name}": Setup((*[calls("write")] * 4, DONE), limits=limits, on_limit=on_limit, goes_on=1)
+    for name, limits, on_limit in (
+        ("its steps", Limits(steps=2), "stop"),
+        ("its closing answer", Limits(steps=2), "answer"),
+        ("its tool calls", Limits(tool_calls=2), "raise"),
+        ("its tokens", Limits(tokens=6_000), "stop"),
+    )
+}
+BATCHES = {
+    "a dozen calls of all effects": Setup(
+        (calls(*["look", "put", "write", "fails", "through_door", "write_slowly"] * 2), DONE)
+    ),
+    "writes of one reply": Setup((calls("write_slowly", "write", "write"), DONE)),
+    "writes that may overlap": Setup((calls("write_beside", "write_beside"), DONE)),
+    "a slow write beside one that is killed": Setup((calls("write", "write_slowly", "look"), DONE)),
+}
+FOUND: dict[str, Setup] = {
+    name: setup
+    for table in (
+        REACTIONS, HOOKS, RULES, STREAMS, TOOLS_THAT_END_THE_WORLD, BELOW, JOURNALS, DECISIONS, TEXTS, GOING_ON,
+        BATCHES,
+    )
+    for name, setup in table.items()
+}  # fmt: skip

@@ -1,0 +1,208 @@
+"""The application's own code in a generated run: functions that return, wait, raise or cancel themselves; and rules."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+from likely import mostly
+from texts import REASON, REPLACED, hostile
+from toolbox import EFFECTS, NAMES, World
+
+from treadle import Alternative, AskUser, Retry, ToolResult, allow, ask_before, deny
+from treadle.kernel.events import ToolFinished
+from treadle.tools import ToolOutput
+
+
+class OfTheApplication(Exception):
+    """What the application's own code raises."""
+
+
+@dataclass(frozen=True)
+class Temper:
+    """How a function of the application behaves: `how` it ends, whether it is asynchronous, at which call it does so.
+
+    `how` is "returns", "waits" (returns later), "raises" or "cancels" (raises `CancelledError` itself).
+    """
+
+    how: str = "returns"
+    is_async: bool = False
+    at: int = 0
+
+    def function(self, world: World, name: str, answer: Callable[..., Any]) -> Any:
+        """The function: it answers with `answer`, unless it misbehaves; while the world is quiet it never does."""
+
+        def misbehave() -> None:
+            number = world.counts[name]
+            world.counts[name] += 1
+            if world.quiet or number < self.at or self.how in ("returns", "waits"):
+                return
+            world.raised.append(name)
+            if self.how == "cancels":
+                raise asyncio.CancelledError(f"{name}'s own")
+            raise OfTheApplication(hostile(f"{name} fails"))
+
+        def plain(*args: Any) -> Any:
+            misbehave()
+            return answer(*args)
+
+        async def waiting(*args: Any) -> Any:
+            if self.how != "returns":
+                await asyncio.sleep(0)
+            misbehave()
+            return answer(*args)
+
+        return waiting if self.is_async else plain
+
+
+@dataclass(frozen=True)
+class Reacts:
+    """What `on_tool_result` does: `what`, on every result or on errors only, at most so many `times` for a call."""
+
+    what: str = "nothing"
+    other: str = "look"
+    on_errors: bool = False
+    times: int = 9
+    temper: Temper = Temper()
+
+    def function(self, world: World, name: str) -> Any:
+        """The hook."""
+
+        def answer(call: Any, output: Any) -> Any:
+            _seen(world, call, output)
+            key = name, call.id
+            if (self.on_errors and not output.is_error) or world.counts[key] >= self.times:
+                return None
+            world.counts[key] += 1
+            return self._reaction()
+
+        return self.temper.function(world, name, answer)
+
+    def _reaction(self) -> Any:
+        task = {"task": "instead"} if self.other == "helper" else {} if self.other == "pass_on" else {"n": 2}
+        return {
+            "nothing": None,
+            "value": {"text": REPLACED},
+            "zero": 0,
+            "result": ToolResult(hostile(REPLACED), for_app={"kept": 1}),
+            "error": ToolResult(REPLACED, is_error=True),
+            "output": ToolOutput(REPLACED),
+            "not_json": object,
+            "retry": Retry(),
+            "retry_later": Retry(delay=3.0),
+            "retry_other": Retry(arguments={"n": 2}),
+            "retry_wrong": Retry(arguments={"n": "x"}),
+            "other": Alternative(self.other, task),
+            "other_wrong": Alternative(self.other, {"n": "x"}),
+            "ask": AskUser(hostile("Is it right?")),
+        }[self.what]
+
+
+WHATS = (
+    "nothing", "value", "zero", "result", "error", "output", "not_json", "retry", "retry_later", "retry_other",
+    "retry_wrong", "other", "other", "other", "other_wrong", "ask", "ask",
+)  # fmt: skip
+
+
+def _seen(world: World, call: Any, output: Any) -> None:
+    """A result that a hook is shown stands in the journal by then."""
+    journal = world.journal
+    if journal is None:
+        return
+    for run_id in journal.runs:
+        for event in journal.events(run_id):
+            if isinstance(event, ToolFinished) and event.call_id == call.id and event.content == output.content:
+                return
+    world.unseen.append(f"{call.name} ({call.id})")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule on approvals: what it does with which tools, and `when`: "", "odd", "raises" or "cancels"."""
+
+    action: str
+    tools: tuple[str, ...] = ()
+    effect: str | None = None
+    when: str = ""
+    is_async: bool = False
+
+    def rule(self, world: World, known: tuple[str, ...]) -> Any:
+        """The rule as the library has it, about tools that are `known`; None if it is about no such."""
+        when: Any = None
+        if self.when:
+            how = self.when if self.when in ("raises", "cancels") else "returns"
+            when = Temper(how, self.is_async).function(
+                World(), "when", lambda arguments: bool(arguments.get("n", 0) % 2)
+            )
+        tools = tuple(name for name in self.tools if name in known)
+        if self.tools and not tools:
+            return None
+        if self.action == "allow":
+            return allow(*tools, effect=self.effect, when=when)
+        return {"ask": ask_before, "deny": deny}[self.action](
+            *tools, effect=self.effect, when=when, reason=hostile(REASON)
+        )
+
+    def matches(self, name: str, n: int) -> bool:
+        """Whether it is about a call of the tool `name` with `n`; one that cannot say is, unless it allows."""
+        if (self.tools and name not in self.tools) or (self.effect and EFFECTS.get(name, "idempotent") != self.effect):
+            return False
+        if self.when in ("raises", "cancels"):
+            return self.action != "allow"
+        return not self.when or bool(n % 2)
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """All the functions that an application gives an agent; what is None is not given."""
+
+    reacts: Reacts | None = None
+    stop: Temper | None = None
+    prepare: Temper = Temper()
+    instructions: Temper | None = None
+    on_event: Temper | None = None
+
+
+tempers = st.builds(
+    Temper,
+    how=st.sampled_from(["returns"] * 4 + ["waits", "raises", "cancels"]),
+    is_async=st.booleans(),
+    at=st.sampled_from([0, 0, 1, 2]),
+)
+calm = st.builds(Temper, how=st.sampled_from(["returns", "waits"]), is_async=st.booleans())
+watching = st.builds(Temper, how=st.sampled_from(["returns", "raises", "cancels"]), at=st.integers(0, 12))
+others = ("look", "put", "write", "guarded", "ask", "done", "fails", "quits", "no_such_tool", "helper", "pass_on")
+reactions = st.builds(
+    Reacts,
+    what=st.sampled_from(WHATS),
+    other=st.sampled_from(others),
+    on_errors=st.booleans(),
+    times=st.sampled_from([1, 1, 2, 9]),
+    temper=tempers,
+)
+hooks = st.one_of(
+    st.just(Hooks()),
+    st.builds(Hooks, reacts=reactions),
+    st.builds(
+        Hooks,
+        reacts=st.one_of(st.none(), reactions),
+        stop=mostly(st.none(), tempers, times=2),
+        prepare=mostly(calm, tempers, times=3),
+        instructions=mostly(st.none(), tempers, times=3),
+        on_event=mostly(st.none(), watching, times=3),
+    ),
+)
+rules = st.lists(
+    st.builds(
+        Rule,
+        action=st.sampled_from(["allow", "ask", "deny"]),
+        tools=st.one_of(
+            st.just(()), st.lists(st.sampled_from((*NAMES, "helper", "pass_on")), min_size=1, max_size=3)
+        ).map(tuple),
+        effect=st.sampled_from([None, None, "read", "write", "idempotent"]),
+        when=st.sampled_from(["", "", "odd", "raises", "cancels"]),
+        is_async=st.booleans(),
+    ),
+    max_size=2,
+).map(tuple)

@@ -1,0 +1,166 @@
+"""The model of a generated run: it plays a script, in pieces, with waits and failures where the script says."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+import msgspec
+from texts import hostile
+
+from treadle import Price
+from treadle.kernel.messages import AssistantMessage, AssistantPart, Message, Text, Thinking, ToolCall, Usage
+from treadle.models import (
+    AuthenticationFailed,
+    ContextOverflow,
+    ModelEvent,
+    ModelReply,
+    ModelRequest,
+    Overloaded,
+    RateLimited,
+    TextDelta,
+    ToolCallCompleted,
+    ToolCallDelta,
+    ToolCallStarted,
+)
+
+FAILURES = {
+    "overloaded": lambda: Overloaded("busy"),
+    "rate_limited": lambda: RateLimited("slow down", retry_after=0.0),
+    "much_later": lambda: RateLimited("come back tomorrow", retry_after=86_400.0),
+    "authentication": lambda: AuthenticationFailed("who are you", status=401),
+    "overflow": lambda: ContextOverflow("too long", status=400),
+    "exception": lambda: RuntimeError("a bug in the model"),
+    "odd_words": lambda: Overloaded(hostile("busy")),
+    "stop_iteration": lambda: LookupError(""),
+}
+
+Calls = tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True)
+class Says:
+    """A whole reply."""
+
+    text: str = ""
+    calls: Calls = ()
+    finish: str = "stop"
+    thinking: str = ""
+
+
+@dataclass(frozen=True)
+class Breaks:
+    """A call that fails `times` times, when `after` pieces of `text` and `calls` had arrived, then replies with `then`.
+
+    `failure` None ends the stream without a reply; `after` None is after all pieces.
+    """
+
+    failure: str | None
+    text: str = ""
+    times: int = 1
+    calls: Calls = ()
+    then: Says = Says("recovered")
+    after: int | None = None
+
+
+Turn = Says | Breaks
+
+
+@dataclass(frozen=True)
+class Stream:
+    """How a reply arrives: in pieces or not, and how long it waits before each (turns of the loop; 9 is a while).
+
+    The waits are gone through again and again; `last` is waited once the whole reply is there.
+    """
+
+    pieces: bool = False
+    waits: tuple[int, ...] = (0,)
+    last: int = 0
+
+
+async def wait(how_long: int) -> None:
+    """Some turns of the event loop; 9 is longer than anything else takes but a deadline."""
+    if how_long == 9:
+        await asyncio.sleep(10.0)
+    for _ in range(how_long % 9):
+        await asyncio.sleep(0)
+
+
+def tokens_of(message: Message) -> int:
+    """An honest count: a token for four characters, and a few for each message and call."""
+    content = message.content
+    if isinstance(content, str):
+        return len(content) // 4 + 4
+    total = 4
+    for part in content:
+        if isinstance(part, ToolCall):
+            total += (len(part.name) + len(part.arguments)) // 4 + 4
+        else:
+            total += len(getattr(part, "text", "")) // 4
+    return total
+
+
+@dataclass
+class Player:
+    """A model that plays a script, the turn of each step by the step's number, and keeps to `settings.max_tokens`."""
+
+    script: tuple[Turn, ...]
+    reports: bool = True
+    stream_: Stream = Stream()
+    price: Price | None = None
+    name: str = "player"
+    requests: list[ModelRequest] = field(default_factory=list)
+    sent: list[list[Message]] = field(default_factory=list)
+    failed: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    def cost(self, usage: Usage) -> Decimal | None:
+        return None if self.price is None else self.price.of(usage)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        self.requests.append(request)
+        self.sent.append(list(request.messages))
+        turn = self.script[request.step] if request.step < len(self.script) else Says('{"n": 4}')
+        await asyncio.sleep(0)
+        if isinstance(turn, Breaks):
+            key = request.run_id, request.step
+            failures = self.failed[key] = self.failed.get(key, 0) + 1
+            if failures <= turn.times:
+                for i, event in enumerate(self._pieces(turn.text, turn.calls)[: turn.after]):
+                    await self._wait(i)
+                    yield event
+                await self._wait(0)
+                if turn.failure is not None:
+                    raise FAILURES[turn.failure]()
+                return
+            turn = turn.then
+        pieces = self._pieces(turn.text, turn.calls)
+        for i, event in enumerate(pieces):
+            await self._wait(i)
+            yield event
+        await self._wait(len(pieces))
+        yield self._reply(turn, request)
+        await wait(self.stream_.last)
+
+    async def _wait(self, i: int) -> None:
+        await wait(self.stream_.waits[i % len(self.stream_.waits)])
+
+    def _pieces(self, text: str, calls: Calls) -> list[ModelEvent]:
+        events: list[ModelEvent] = [TextDelta(text)] if text else []
+        for call_id, name, arguments in calls if self.stream_.pieces else ():
+            half = len(arguments) // 2
+            events.append(ToolCallStarted(call_id, name))
+            events += [ToolCallDelta(call_id, piece) for piece in (arguments[:half], arguments[half:]) if piece]
+            events.append(ToolCallCompleted(call_id))
+        return events
+
+    def _reply(self, turn: Says, request: ModelRequest) -> ModelReply:
+        parts: list[AssistantPart] = [Thinking(turn.thinking)] if turn.thinking else []
+        parts += [Text(turn.text)] if turn.text else []
+        parts += [ToolCall(*call) for call in turn.calls]
+        message, finish = AssistantMessage(tuple(parts)), turn.finish
+        asked = sum(map(tokens_of, request.messages)) + len(msgspec.json.encode(request.tools)) // 4
+        written = tokens_of(message)
+        most = request.settings.max_tokens
+        if most is not None and written > most:
+            message, written, finish = AssistantMessage((Text(turn.text[:most] or "cut"),)), most, "length"
+        return ModelReply(message, Usage(asked, written) if self.reports else None, finish)

@@ -1,0 +1,217 @@
+"""What must hold of every tool call: what ran, when, whether it was allowed, and what is told of it."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from toolbox import Execution, is_write
+from trial import Trial
+
+from treadle.kernel.events import (
+    ApprovalDecided,
+    ModelReplied,
+    RunFinished,
+    ToolFinished,
+    ToolStarted,
+)
+from treadle.kernel.fold import fold_all
+from treadle.kernel.messages import (
+    text_of,
+)
+
+
+def tools_run_between_start_and_result(trial: Trial) -> Iterator[str]:
+    """A function runs only while its `ToolStarted` stands in the journal without a result, and once for each."""
+    once: set[Any] = set()
+    for one in trial.world.executed:
+        if not one.before or not isinstance(one.before[-1], ToolStarted):
+            last = type(one.before[-1]).__name__ if one.before else "nothing"
+            yield f"{one.tool} runs when the journal has {last} of its call{_early(one)}"
+        key = one.call, _starts(one)
+        if one.before and key in once:
+            yield f"{one.tool} runs again within one start of its call"
+        once.add(key)
+
+
+def _early(one: Execution) -> str:
+    return " (early)" if not one.before else ""
+
+
+def _starts(one: Execution) -> int:
+    """How often the call had been started when its tool ran."""
+    return sum(isinstance(event, ToolStarted) for event in one.before)
+
+
+def calls_are_started_again_for_a_reason(trial: Trial) -> Iterator[str]:
+    """A call that has begun begins again only if its tool may, a person says so, or a hook does."""
+    for one in trial.world.executed:
+        starts = [i for i, event in enumerate(one.before) if isinstance(event, ToolStarted)]
+        if len(starts) < 2:
+            continue
+        between = one.before[starts[-2] : starts[-1]]
+        kinds = {type(event).__name__ for event in between}
+        approved = any(isinstance(event, ApprovalDecided) and event.approved for event in between)
+        if "ToolFinished" in kinds and "ToolReacted" not in kinds:
+            yield f"{one.tool} runs again although its result was recorded"
+        elif "ToolFinished" not in kinds and is_write(one.tool) and not approved:
+            yield f"{one.tool} was under way and runs again unasked"
+
+
+def writes_happen_once(trial: Trial) -> Iterator[str]:
+    """A tool that writes runs once for a call, unless a person agrees to more; and never beside another of its run."""
+    seen: dict[Any, Execution] = {}
+    for one in trial.world.executed:
+        if not is_write(one.tool):
+            continue
+        if one.beside:
+            yield f"{one.tool} runs beside {one.beside}"
+        key = one.call, one.tool
+        if key in seen:
+            later = one.before[len(seen[key].before) :]
+            if not any(isinstance(event, ApprovalDecided) and event.approved for event in later):
+                yield f"{one.tool} runs again for the same call"
+        seen[key] = one
+
+
+def nothing_walks_around_the_rules(trial: Trial) -> Iterator[str]:
+    """What is denied never runs, what asks runs only when somebody agreed: the rules of all runs above hold too."""
+    for one in trial.world.executed:
+        verdict = trial.verdict(one.run_id, one.tool, one.n)
+        approved = any(isinstance(event, ApprovalDecided) and event.approved for event in one.before)
+        if verdict == "deny":
+            yield f"{one.tool}({one.n}) runs in {trial.path(one.run_id)}, which is denied{_stand_in(trial, one)}"
+        elif verdict == "ask" and not approved:
+            yield f"{one.tool}({one.n}) runs in {trial.path(one.run_id)} unapproved{_stand_in(trial, one)}"
+    for run in trial.journal.runs:
+        path, above = trial.path(run), trial.above(run)[1:]
+        if above and trial.verdict(above[0], path.rpartition("/")[2], 0) == "deny":
+            yield f"{path} was called, which is denied"
+
+
+def _call(trial: Trial, one: Execution) -> Any:
+    """The call of the final reply that an execution served; None if the reply has none of that id."""
+    for event in trial.journal.events(one.run_id):
+        if isinstance(event, ModelReplied) and event.step == one.step:
+            return next((call for call in event.message.calls if call.id == one.call_id), None)
+    return None
+
+
+def _stand_in(trial: Trial, one: Execution) -> str:
+    call = _call(trial, one)
+    return f", in place of {call.name}" if call is not None and call.name != one.tool else ""
+
+
+def only_what_was_offered_runs(trial: Trial) -> Iterator[str]:
+    """Of what the model asked for, nothing runs that the step's request did not offer, and nothing with tools off."""
+    offered: dict[tuple[str, int], set[str]] = defaultdict(set)
+    for _, _, player in trial.world.players:
+        for request in player.requests:
+            names = {spec.name for spec in request.tools}
+            choice = request.tool_choice
+            allowed = set() if choice == "none" else {choice} if choice in names else names
+            offered[request.run_id, request.step] |= allowed
+    for one in trial.world.executed:
+        here = one.alive == trial.world.alive or not trial.before
+        fits = one.tool in offered[one.run_id, one.step] or bool(_stand_in(trial, one))
+        if here and not fits and not _later(trial, one):
+            yield f"{one.tool} runs in a step that offered {sorted(offered[one.run_id, one.step])[:3]}"
+
+
+def _later(trial: Trial, one: Execution) -> bool:
+    """Whether the step's request was sent by a process that is no more."""
+    return bool(trial.before) and (one.run_id, one.step) not in {
+        (request.run_id, request.step) for _, _, player in trial.world.players for request in player.requests
+    }
+
+
+def hooks_see_what_is_recorded(trial: Trial) -> Iterator[str]:
+    """A result is in the journal before the application's hook is shown it."""
+    for what in trial.world.unseen:
+        yield f"a hook saw the result of {what} before the journal had it"
+
+
+def results_are_kept(trial: Trial) -> Iterator[str]:
+    """What a tool returned stands in the journal, whatever a hook made of it or became of its siblings."""
+    if trial.journal.failed or trial.before or trial.asked_to_stop or timed_out(trial):
+        return
+    for one in trial.world.executed:
+        if not one.ended or one.said is None or _call(trial, one) is None:
+            continue
+        shown = [
+            _shown(event)
+            for event in trial.journal.events(one.run_id)
+            if isinstance(event, ToolFinished) and event.step == one.step
+        ]
+        if not any(one.said in text for text in shown):
+            yield f"{one.tool} said {one.said!r}, which no event of its step has{_stand_in(trial, one)}"
+
+
+def timed_out(trial: Trial) -> bool:
+    return any(
+        isinstance(event, RunFinished) and event.stop.reason in ("deadline", "cancelled")
+        for run in trial.journal.runs
+        for event in trial.journal.events(run)
+    )
+
+
+def _shown(event: ToolFinished) -> str:
+    return text_of(event.content)
+
+
+def what_is_told_is_true(trial: Trial) -> Iterator[str]:
+    """What ran is not told as if it had not, what did not run is not told as if it had, errors are shown as such."""
+    for run in trial.journal.runs:
+        events = trial.journal.events(run)
+        state = fold_all(events)
+        for step in state.steps:
+            for record in step.calls:
+                if record.result is None:
+                    continue
+                yield from _told(trial, run, step.number, record)
+        for event in events:
+            if isinstance(event, ToolFinished) and event.is_error:
+                shown = msgspec.json.decode(event.content) if isinstance(event.content, str) else {}
+                if shown.get("error") is not True or not shown.get("message"):
+                    yield f"an error is shown as {event.content!r}"
+
+
+def _told(trial: Trial, run: str, step: int, record: Any) -> Iterator[str]:
+    ran = [
+        one
+        for one in trial.executed([run])
+        if (one.step, one.call_id) == (step, record.id) and (one.tool, one.n) == (record.name, _n(record))
+    ]
+    text = record.result.text
+    try:
+        told = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        told = text
+    if isinstance(told, dict) and told.get("executed") is False and ran:
+        yield f"{record.name} ran, and is told as not executed ({told.get('message', '')[:60]})"
+    same_step = [one for one in trial.executed([run]) if one.step == step]
+    if text in ("written", "slowly written", "done with leave", "through") and not any(
+        one.said == text or one.said is None for one in same_step
+    ):
+        yield f"{record.name} did not run, and is told as {text!r}"
+
+
+def _n(record: Any) -> Any:
+    return record.arguments.get("n", 0) if isinstance(record.arguments, dict) else 0
+
+
+def a_hook_that_raises_touches_nobody_else(trial: Trial) -> Iterator[str]:
+    """What was under way beside it comes to its end, and what it did is known."""
+    if not trial.world.raised or trial.journal.failed or trial.before or trial.asked_to_stop or timed_out(trial):
+        return
+    for one in trial.world.executed:
+        if not one.ended and one.tool not in ("too_slow", "hangs"):
+            yield f"{one.tool} is cut off in the middle by {trial.world.raised}"
+
+
+def tools_keep_their_manners(trial: Trial) -> Iterator[str]:
+    """What shares a resource was alone with it, and what runs alone was alone."""
+    if trial.world.most_in_door > 1:
+        yield f"{trial.world.most_in_door} at once in the door"
+    if trial.world.beside_alone:
+        yield f"beside a tool that runs alone: {trial.world.beside_alone}"

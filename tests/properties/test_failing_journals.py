@@ -1,0 +1,26 @@
+"""A journal that fails at any append of any run: the application hears of it, and nothing is done twice."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+from journals import Paper
+from rules import hold
+from trial import Trial
+from worlds import examples, setups
+
+papers = st.builds(
+    Paper,
+    slow=st.booleans(),
+    fails_at=st.integers(0, 12),
+    for_ever=st.booleans(),
+    whose=st.sampled_from(["any", "below", "above"]),
+)
+
+
+@examples(150, shrink=False)
+@given(setups(max_size=4), papers)
+def test_a_journal_that_fails_at_any_append(setup, paper):
+    trial = Trial.of(replace(setup, paper=paper)).carry_out()
+    hold(trial)
+    assert bool(trial.told) == bool(trial.journal.failed), "the journal failed, and nobody was told"

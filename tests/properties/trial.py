@@ -1,0 +1,329 @@
+"""A trial: one generated setup carried out to its end, in as many processes as that takes.
+
+It runs the agent (steered, if the setup says so), lets people decide on what waits, takes up what broke off, goes on
+after a limit, and keeps what happened; `rules.py` says what must hold of it. What goes wrong while it is carried out
+(a hang, an exception that nobody gave, a decision that should have been refused) is kept in `wrong`.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+from clock import Hung, run_quickly
+from deciding import decide
+from hooks import OfTheApplication
+from journals import Recording
+from player import Says
+from texts import ASIDE, GO_ON, hostile, shows
+from toolbox import EFFECTS, IN_THREADS, TOOLS, Execution, World, asks
+from worlds import QUESTIONS, Setup, conversation
+
+from treadle import Agent, Event, Misuse, RunResult, RunStopped
+from treadle.journal.errors import JournalError
+from treadle.kernel.events import RunFinished, RunPaused
+from treadle.kernel.stop import LIMIT_REASONS
+
+MOST_ROUNDS = 60
+
+
+@dataclass
+class Outcome:
+    """What came of driving the run once: a result, or what was raised."""
+
+    result: RunResult | None = None
+    error: BaseException | None = None
+
+
+@dataclass
+class Trial:
+    """See the module.
+
+    Attributes:
+        before: how many events the journal was given to begin with, if the run began in a process that died.
+        sent: what was said to the run and accepted; `decided`, how many rounds of decisions were made.
+        asked_to_stop: whether the application itself cancelled the run.
+        told: how often the application was told that the journal failed.
+        wrong: what went wrong.
+    """
+
+    setup: Setup
+    tools: Any = TOOLS
+    world: World = field(default_factory=World)
+    journal: Recording = field(default_factory=Recording)
+    before: int = 0
+    sent: list[str] = field(default_factory=list)
+    decided: int = 0
+    asked_to_stop: bool = False
+    told: int = 0
+    wrong: list[str] = field(default_factory=list)
+    last: Outcome = field(default_factory=Outcome)
+
+    def __post_init__(self) -> None:
+        self.world.journal = self.journal
+        self.said = conversation() if self.setup.conversation and not self.before else None
+
+    @classmethod
+    def of(cls, setup: Setup, tools: Any = TOOLS) -> "Trial":
+        """A trial that begins at the beginning."""
+        return cls(setup, tools, journal=Recording(setup.paper))
+
+    def killed(self, at: int) -> "Trial":
+        """The trial in which the process died when the journal held `at` events: what it had done is done."""
+        executed = [
+            replace(one, ended=one.ended and at == len(self.journal.order), said=None)
+            for one in self.world.executed
+            if one.at <= at
+        ]
+        world = World(executed=executed, alive=self.world.alive + 1)
+        setup = replace(self.setup, steers=(), paper=replace(self.setup.paper, fails_at=None))
+        journal = Recording(setup.paper, self.journal.order[:at])
+        return Trial(setup, self.tools, world, journal, before=at)
+
+    def agent(self) -> Agent:
+        """The agent, as a process of its own makes it."""
+        return self.setup.agent(self.setup.player(self.world), self.journal, self.tools, self.world)
+
+    def carry_out(self, whole: Callable[[], Coroutine[Any, Any, None]] | None = None) -> "Trial":
+        """The whole of it, or another way to go through it, with a clock that costs nothing."""
+        script = repr(self.setup)
+        try:
+            run_quickly(whole or self._whole, any(f"'{name}'" in script for name in IN_THREADS))
+        except Hung as hung:
+            self.wrong.append(f"hangs: {hung}; under way: {[one.tool for one in self.world.under_way]}")
+        except BaseException as error:
+            self.wrong.append(f"escapes: {error!r} ends the event loop")
+        return self
+
+    async def _whole(self) -> None:
+        if not self.before:
+            await self.begin()
+        elif self.journal.root is not None:
+            self.last = await self.caught(self.agent().resume(self.journal.root, deps=self.world))
+        await self.settle()
+        await self.afterwards()
+        await self.nothing_left()
+
+    async def nothing_left(self) -> None:
+        """No task is left behind."""
+        for _ in range(3):  # the event loop closes the iterators that a "watch" left
+            await asyncio.sleep(0)
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        if left:
+            self.wrong.append(f"leaves tasks: {left}")
+
+    async def begin(self) -> None:
+        """The first process."""
+        question, on_event = QUESTIONS[self.setup.question], None
+        if self.setup.hooks.on_event is not None:
+            on_event = self.setup.hooks.on_event.function(self.world, "on_event", lambda event: None)
+        if not self.setup.steers:
+            run = self.agent().run(question, conversation=self.said, deps=self.world, on_event=on_event)
+            self.last = await self.caught(run)
+            return
+        self.last = await self.caught(self._steered(question))
+
+    async def _steered(self, question: Any) -> RunResult:
+        async with self.agent().stream(question, conversation=self.said, deps=self.world) as live:
+            try:
+                await self._steer(live)
+            finally:
+                async for _ in live:
+                    pass
+        return live.result
+
+    async def _steer(self, live: Any) -> None:
+        for kind, count in self.setup.steers:
+            match kind:
+                case "tick":
+                    for _ in range(count):
+                        await asyncio.sleep(0)
+                case "send":
+                    text = hostile(f"{ASIDE}, {len(self.sent)}")
+                    try:
+                        await live.send(text)
+                    except Misuse:
+                        if live.result.stop.reason == "running":
+                            self.wrong.append("a message was refused by a run under way")
+                    else:
+                        self.sent.append(text)
+                case "pause":
+                    await live.pause()
+                case "cancel":
+                    self.asked_to_stop = True
+                    await live.cancel()
+                case "watch":
+                    async for _ in live:
+                        break
+
+    async def caught(self, run: Awaitable[RunResult]) -> Outcome:
+        """What comes of `run`; what may be raised is what the application raised, or that a journal failed."""
+        raised = len(self.world.raised)
+        try:
+            return Outcome(await run)
+        except RunStopped as stop:
+            if self.setup.on_limit != "raise" or stop.result.stop.reason not in LIMIT_REASONS:
+                self.wrong.append(f"raises RunStopped for {stop.result.stop.reason}")
+            return Outcome(stop.result)
+        except Hung:
+            raise
+        except JournalError as error:
+            self.told += 1
+            if not self.journal.failed:
+                self.wrong.append(f"raises {error!r}, though the journal was well")
+            return Outcome(error=error)
+        except OfTheApplication as error:
+            return Outcome(error=error)
+        except asyncio.CancelledError as error:
+            own = self.world.raised[raised:]
+            if not own:
+                self.wrong.append("raises CancelledError, though nobody cancelled it")
+            return Outcome(error=error)
+        except BaseException as error:
+            self.wrong.append(f"raises {type(error).__name__}: {str(error)[:200]}")
+            return Outcome(error=error)
+
+    async def settle(self) -> None:
+        """Takes the run up again, decides and goes on until it has ended."""
+        more, seen = self.setup.goes_on, -1
+        for _ in range(MOST_ROUNDS):
+            result, root = self.last.result, self.journal.root
+            if self.last.error is not None or result is None:
+                if root is None:
+                    self._nothing_began()
+                    return
+                self._left_off(root)
+                if len(self.journal.order) == seen and self.world.quiet:
+                    self.wrong.append(f"cannot be taken up again: {self.last.error!r}")
+                    return
+                seen = len(self.journal.order)
+                self.world.quiet = True
+                self.journal.heal()
+                self.world.alive += 1
+                self.last = await self.caught(self.agent().resume(root, deps=self.world))
+            elif result.stop.reason == "waiting":
+                self.last = await decide(self, result)
+            elif result.stop.reason in LIMIT_REASONS and more:
+                more -= 1
+                await self._go_on(result)
+            else:
+                return
+        self.wrong.append(f"does not come to an end: {self.last}")
+
+    def _nothing_began(self) -> None:
+        if self.world.executed:
+            self.wrong.append(f"tools ran in a run that the journal has not: {self.world.executed}")
+
+    def _left_off(self, root: str) -> None:
+        """A hook that raised, or a journal that failed, leaves the run unfinished."""
+        last = self.journal.events(root)[-1]
+        by_hook = isinstance(self.last.error, (OfTheApplication, asyncio.CancelledError))
+        if by_hook and isinstance(last, RunFinished) and not self.asked_to_stop:
+            self.wrong.append(f"a hook that raised ended the run: {self.world.raised[-1:]}, {last.stop.reason}")
+
+    async def _go_on(self, result: RunResult) -> None:
+        """Goes on with a run that a limit stopped, with more of everything."""
+        old = result.limits
+        more = msgspec.structs.replace(
+            old,
+            steps=None if old.steps is None else old.steps + 6,
+            tool_calls=None if old.tool_calls is None else old.tool_calls + 6,
+            tokens=None if old.tokens is None else old.tokens + 8000,
+            seconds=None if old.seconds is None else old.seconds + 300,
+            usd=None if old.usd is None else old.usd + 5,
+            consecutive_errors=None if old.consecutive_errors is None else old.consecutive_errors + 3,
+        )
+        self.world.alive += 1
+        before = len(self.journal.order)
+        again = self.agent().resume(result.run_id, limits=more, message=hostile(GO_ON), deps=self.world)
+        self.last = await self.caught(again)
+        if self.last.error is not None:
+            return
+        if len(self.journal.order) == before:
+            self.wrong.append(f"does not go on after {result.stop.reason}: the message is dropped")
+            return
+        if self.last.result is not None and not any(shows(GO_ON, m.text) for m in self.last.result.messages):
+            self.wrong.append("the message with which it goes on is not in the history")
+
+    async def afterwards(self) -> None:
+        """A run that has ended stays as it is, and its conversation can be used again."""
+        result = self.last.result
+        if result is None or result.stop.reason == "waiting" or self.wrong:
+            return
+        before = len(self.journal.order)
+        for given in ({}, {"approve": ["nobody"]}, {"results": {"a": 1}}):
+            outcome = await self._quietly(self.agent().resume(result.run_id, deps=self.world, **given))
+            if bool(given) != isinstance(outcome.error, Misuse):
+                self.wrong.append(f"resume({given}) of a run that has ended gives {outcome}")
+            elif outcome.result is not None and outcome.result.stop != result.stop:
+                self.wrong.append(
+                    f"a run that ended by {result.stop} is later said to have ended by {outcome.result.stop}"
+                )
+        if len(self.journal.order) != before:
+            self.wrong.append("a run that had ended was added to")
+        if self.said is not None:
+            player = Setup((Says("done"),)).player(self.world)
+            again = await Agent(player, tools=TOOLS[:1]).run("and again", conversation=self.said)
+            if again.stop.reason != "answered":
+                self.wrong.append(f"the conversation cannot be gone on with: {again.stop}")
+
+    async def _quietly(self, run: Awaitable[RunResult]) -> Outcome:
+        try:
+            return Outcome(await run)
+        except RunStopped as stop:
+            return Outcome(stop.result)
+        except Exception as error:
+            return Outcome(error=error)
+
+    # What the rules ask.
+
+    def path(self, run_id: str) -> str:
+        """The path of the agent that a run is one of."""
+        first: Any = self.journal.events(run_id)[0]
+        path: str = first.agent
+        return path
+
+    def above(self, run_id: str) -> list[str]:
+        """The run and those that it works for."""
+        found: list[str] = []
+        while run_id in self.journal.runs:
+            found.append(run_id)
+            first: Any = self.journal.events(run_id)[0]
+            if first.parent is None:
+                break
+            run_id = first.parent.run_id
+        return found
+
+    def tree(self, run_id: str) -> list[str]:
+        """The run and those that work for it."""
+        return [run for run in self.journal.runs if run_id in self.above(run)]
+
+    def executed(self, runs: Sequence[str]) -> list[Execution]:
+        """What the tools did for these runs."""
+        return [one for one in self.world.executed if one.run_id in runs]
+
+    @property
+    def undisturbed(self) -> bool:
+        """Whether nothing was taken from it: no process died, no journal failed, nobody cancelled it."""
+        return not (self.before or self.journal.failed or self.asked_to_stop or self.world.raised)
+
+    def ended(self, run_id: str) -> Event | None:
+        """The event with which a run ended or paused last; None if neither."""
+        last = self.journal.events(run_id)[-1]
+        return last if isinstance(last, (RunFinished, RunPaused)) else None
+
+    def verdict(self, run_id: str, name: str, n: int) -> str:
+        """What the rules of a run, of those above it, and the tool itself say of a call: "deny", "ask" or "allow"."""
+        rules = [rule for run in self.above(run_id) for rule in self.setup.at(self.path(run)).rules]
+        found = {rule.action for rule in rules if rule.matches(name, n) and self._known(rule)}
+        if "deny" in found:
+            return "deny"
+        if "ask" in found:
+            return "ask"
+        if "allow" in found:
+            return "allow"
+        return "ask" if asks(name, n) else "allow"
+
+    def _known(self, rule: Any) -> bool:
+        return not rule.tools or any(name in EFFECTS for name in rule.tools)
