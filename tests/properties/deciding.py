@@ -127,6 +127,6 @@ def _as_decided(trial: Any, before: dict[str, int], decided: list[Any]) -> None:
             step = fold_all(events[:i]).step
             record = next(one for one in step.calls if one.id == event.call_id) if step is not None else None
             if record is not None:
-                found[record.name, fingerprint(record.arguments_json)] += 1
+                found[record.doing.name, fingerprint(record.doing.arguments)] += 1
     if wanted != found:
         trial.wrong.append(f"decided were {dict(wanted)}, recorded is {dict(found)}")

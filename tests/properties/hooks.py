@@ -75,6 +75,8 @@ class Reacts:
             if (self.on_errors and not output.is_error) or world.counts[key] >= self.times:
                 return None
             world.counts[key] += 1
+            if world.quiet and self.what.startswith("other") and self.other in UNCALLABLE:
+                return None
             return self._reaction()
 
         return self.temper.function(world, name, answer)
@@ -98,6 +100,9 @@ class Reacts:
             "ask": AskUser(hostile("Is it right?")),
         }[self.what]
 
+
+UNCALLABLE = ("no_such_tool", "ask", "done")
+"""Alternatives that no agent could call: a mistake of the application's, which is mended in a quiet world."""
 
 WHATS = (
     "nothing", "value", "zero", "result", "error", "output", "not_json", "retry", "retry_later", "retry_other",

@@ -28,11 +28,13 @@ from worlds import CONDITIONS, Answer
 from treadle.kernel.events import (
     ApprovalDecided,
     ContextEdited,
+    Event,
     MessageAdded,
     ModelFailed,
     ModelReplied,
     RunFinished,
     RunPaused,
+    RunResumed,
     RunStarted,
     ToolFinished,
     decode_event,
@@ -87,7 +89,10 @@ def every_run_has_one_end(trial: Trial) -> Iterator[str]:
     for run in trial.journal.runs:
         events = trial.journal.events(run)
         finishes = sum(isinstance(event, RunFinished) for event in events)
-        reopened = trial.setup.goes_on if run == root else 0
+        reopened = sum(
+            isinstance(one, RunFinished) and isinstance(after, RunResumed)
+            for one, after in zip(events, events[1:], strict=False)
+        )
         if finishes > 1 + reopened or sum(isinstance(event, RunStarted) for event in events) != 1:
             yield f"{run} begins or ends more than once"
         last = trial.ended(run)
@@ -122,7 +127,7 @@ def limits_are_kept(trial: Trial) -> Iterator[str]:
             yield f"{path}: {usage.total_tokens} tokens of {limits.tokens}"
         if honest and limits.budget is not None and cost > limits.budget:
             yield f"{path}: {cost} dollars of {limits.budget}"
-        yield from _errors_in_a_row(path, state)
+        yield from _errors_in_a_row(path, state, _taken_up(events))
 
 
 def _made(executed: Sequence[Execution]) -> int:
@@ -151,9 +156,21 @@ def _spent(trial: Trial, runs: Sequence[str]) -> tuple[Usage, Decimal]:
     return usage, cost
 
 
-def _errors_in_a_row(path: str, state: RunState) -> Iterator[str]:
+def _taken_up(events: Sequence[Event]) -> set[int]:
+    """Before which steps a run that had ended was taken up again."""
+    return {
+        len(fold_all(events[:i]).steps)
+        for i in range(1, len(events))
+        if isinstance(events[i], RunResumed) and isinstance(events[i - 1], RunFinished)
+    }
+
+
+def _errors_in_a_row(path: str, state: RunState, taken_up: set[int]) -> Iterator[str]:
+    """`taken_up` are the steps before which a run that had ended was taken up again: it counts anew from there."""
     limit, errors = state.limits.consecutive_errors, 0
     for step in state.steps:
+        if step.number in taken_up:
+            errors = 0
         if limit is not None and errors >= limit and step.landing is None:
             yield f"{path}: {errors} errors in a row of {limit}"
         if step.calls:
@@ -238,7 +255,8 @@ def what_was_found_is_returned(trial: Trial) -> Iterator[str]:
     if texts and not any(step.failures for step in result.steps) and result.error is None and not result.text.strip():
         yield "the last text is lost"
     typed = trial.setup.output_mode is not None
-    if typed and result.stop.reason == "answered" and not isinstance(result.output, Answer):
+    told = "there is no output" in result.stop.detail
+    if typed and result.stop.reason == "answered" and not isinstance(result.output, Answer) and not told:
         yield f"answered without an answer of the type: {result.output!r}, {result.text!r}"
 
 

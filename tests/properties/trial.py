@@ -175,10 +175,16 @@ class Trial:
             return Outcome(error=error)
         except OfTheApplication as error:
             return Outcome(error=error)
+        except RuntimeError as error:
+            if "cancelled itself" not in str(error) or not self.world.raised[raised:]:
+                self.wrong.append(f"raises {error!r}")
+            return Outcome(error=error)
+        except Misuse as error:
+            if "calls" not in str(error) or "which this agent does not have" not in str(error):
+                self.wrong.append(f"raises {error!r}")
+            return Outcome(error=error)
         except asyncio.CancelledError as error:
-            own = self.world.raised[raised:]
-            if not own:
-                self.wrong.append("raises CancelledError, though nobody cancelled it")
+            self.wrong.append("raises CancelledError, though nobody cancelled it")
             return Outcome(error=error)
         except BaseException as error:
             self.wrong.append(f"raises {type(error).__name__}: {str(error)[:200]}")

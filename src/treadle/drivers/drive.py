@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from treadle.drivers.calls.door import act
 from treadle.drivers.calls.early import Early
 from treadle.drivers.compact import compact, make_room, overflowed
-from treadle.drivers.configuration import StepContext, StepSettings
+from treadle.drivers.configuration import Output, StepContext, StepSettings
 from treadle.drivers.lending import claim, settle
 from treadle.drivers.run import Driver, Run
 from treadle.drivers.think import seconds_left, think
@@ -23,7 +23,7 @@ from treadle.journal import JournalError
 from treadle.kernel.decide import CallModel, Finish, Nudge, Pause, PrepareStep, RunTools
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import NudgeGiven, RunFinished, RunPaused
-from treadle.kernel.messages import AssistantMessage
+from treadle.kernel.messages import AssistantMessage, Text
 from treadle.kernel.stop import Stop, stopped
 
 
@@ -141,16 +141,29 @@ async def perceive(run: Run, command: PrepareStep) -> None:
 
 def finish(run: Run, command: Finish) -> None:
     """Ends the run, if its answer is of the type that was asked for; else tells the model what is wrong with it."""
-    output, event, stop = run.config.output, command.event(), command.stop
-    if output is not None and stop.reason != "external_tool" and not run.state.handed_on:
-        if run.state.phase == "replied":
-            try:
-                event = replace(event, output=output.read(run.state.steps[-1].message or AssistantMessage()).json)
-            except ValueError as error:
-                if stop.reason == "answered":
-                    run.feed(NudgeGiven(f"That is not a valid {output.name}. {error}", fault=True))
-                    return
-        if stop.finished and event.output is None:
-            detail = f"{stop.detail}; there is no output: no reply gave a {output.name}".lstrip("; ")
-            event = replace(event, stop=replace(stop, detail=detail))
+    output, event, stop, state = run.config.output, command.event(), command.stop, run.state
+    if output is None or stop.reason == "external_tool":
+        run.feed(event)
+        return
+    try:
+        if state.handed_on:
+            event = replace(event, output=_handed_on(output, state.output, state.text))
+        elif state.phase == "replied":
+            event = replace(event, output=output.read(state.steps[-1].message or AssistantMessage()).json)
+    except ValueError as error:
+        event = replace(event, output=None)
+        if stop.reason == "answered" and not state.handed_on:
+            run.feed(NudgeGiven(f"That is not a valid {output.name}. {error}", fault=True))
+            return
+    if stop.finished and event.output is None:
+        detail = f"{stop.detail}; there is no output: no reply gave a {output.name}".lstrip("; ")
+        event = replace(event, stop=replace(stop, detail=detail))
     run.feed(event)
+
+
+def _handed_on(output: Output, json: object, text: str) -> object:
+    """The JSON of the answer that another agent gave. Raises ValueError if it is not of the type."""
+    if json is None:
+        return output.read(AssistantMessage((Text(text),))).json
+    output.value(json)
+    return json

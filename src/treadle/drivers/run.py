@@ -382,16 +382,25 @@ class Run:
             at=time.time(),
         )
 
-    def _with_new_ids(self, message: AssistantMessage, calls: Sequence[Any]) -> AssistantMessage:
-        """`message` with call ids that the run has not had yet: some servers begin to count anew in each reply."""
+    def is_new(self, call_id: str) -> bool:
+        """Whether no call of the run has had this id."""
+        return bool(call_id) and call_id not in self._used_ids
+
+    @property
+    def _used_ids(self) -> set[str]:
         if self._call_ids is None:
             said = [one for one in self.state.messages if isinstance(one, AssistantMessage)]
             made = [record.call for step in self.state.steps for record in step.calls]
             self._call_ids = {call.id for call in (*made, *(call for one in said for call in one.calls))}
-        if not have_distinct_ids(calls) or any([call.id in self._call_ids for call in calls]):
-            message = distinct_ids(message, self._call_ids)
+        return self._call_ids
+
+    def _with_new_ids(self, message: AssistantMessage, calls: Sequence[Any]) -> AssistantMessage:
+        """`message` with call ids that the run has not had yet: some servers begin to count anew in each reply."""
+        used = self._used_ids
+        if not have_distinct_ids(calls) or any([call.id in used for call in calls]):
+            message = distinct_ids(message, used)
             calls = message.calls
-        self._call_ids.update([call.id for call in calls])
+        used.update([call.id for call in calls])
         return message
 
     async def call_tool(self, record: CallRecord) -> None:

@@ -54,6 +54,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
         wait: for a call of a tool without a function: whether the run pauses for its result.
         run_id: the sub-run that works on it, if one does and waits for someone; `waits` is for what.
         question: what the person who decides or answers is asked.
+        began_as: the id under which it began early, while its reply was still arriving; empty if it did not.
         executed: whether it was handed to a tool, or to whoever answers it from outside.
         in_doubt: whether it was in flight when a process died, so that nobody knows what it did.
         started_at: Unix seconds at which it was handed to its tool; 0 if it never was.
@@ -74,6 +75,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     run_id: str = ""
     waits: tuple[Awaited, ...] = ()
     question: str = ""
+    began_as: str = ""
     executed: bool = False
     in_doubt: bool = False
     started_at: float = 0.0
@@ -138,7 +140,7 @@ class EarlyCall(Struct, frozen=True, gc=False, omit_defaults=True):
 
     def record(self, call: ToolCall) -> CallRecord:
         """The record of `call`, which is this call as the whole reply has it."""
-        record = CallRecord(call, "started", executed=True, started_at=self.started_at)
+        record = CallRecord(call, "started", began_as=self.call.id, executed=True, started_at=self.started_at)
         if self.result is None:
             return record
         found = replace(self.result, call_id=call.id)

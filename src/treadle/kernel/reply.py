@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from treadle.kernel.calls import NO_CALLS, CallRecord, Calls, EarlyCall, cut_off, unexecuted
 from treadle.kernel.events import ModelReplied
-from treadle.kernel.messages import ToolCall
+from treadle.kernel.messages import Text, ToolCall
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Stop
@@ -66,17 +66,20 @@ def recorded(state: RunState, step: Step, event: ModelReplied, calls: Sequence[T
 
 
 def _matched(early: Sequence[EarlyCall], calls: Sequence[ToolCall]) -> dict[int, EarlyCall]:
-    """Which of `calls` were started early, by their place: each early call is one of them at most."""
-    left = list(early)
+    """Which of `calls` were started early, by their place: each early call is one of them at most.
+
+    A reply that was asked for again may give the same call another id; where the id is the same, it goes first.
+    """
+    left = {(one.call.id, one.call.name, one.call.arguments): one for one in early}
     found: dict[int, EarlyCall] = {}
     for i, call in enumerate(calls):
-        for one in left:
-            if (one.call.name, one.call.arguments) == (call.name, call.arguments):
-                found[i] = one
-                left.remove(one)
-                break
-        if not left:
-            break
+        one = left.pop((call.id, call.name, call.arguments), None)
+        if one is not None:
+            found[i] = one
+    for i, call in enumerate(calls) if left else ():
+        same = next((key for key in left if key[1:] == (call.name, call.arguments)), None)
+        if i not in found and same is not None:
+            found[i] = left.pop(same)
     return found
 
 
@@ -97,6 +100,9 @@ def denied(record: CallRecord, reason: str, at: float) -> CallRecord:
     why = f": {reason}" if reason else ""
     if record.in_doubt:
         return record.answered(cut_off(why), is_error=True, at=at)
-    if record.found is not None:
-        return record.settled(at)
-    return record.answered(unexecuted(f"This call was not approved{why}."), is_error=True, at=at)
+    if record.found is None:
+        return record.answered(unexecuted(f"This call was not approved{why}."), is_error=True, at=at)
+    settled, found = record.settled(at), record.found
+    known = (Text(found.content),) if isinstance(found.content, str) else found.content
+    note = Text(f"{record.doing.name} was to be called in its place; this was not approved{why}.")
+    return replace(settled, result=replace(found, content=(*known, note)))

@@ -36,7 +36,8 @@ class ThreadCall:
         """Calls `function(**arguments)` in a thread with the caller's context variables.
 
         Up to 256 calls run at a time in one event loop; the others wait for a place. When the caller is cancelled it
-        does not wait: the function runs on, keeps its place until it returns, and what it returns is dropped.
+        does not wait: a function that no thread has begun by then never runs; one that has runs on, keeps its place
+        until it returns, and what it returns is dropped.
         """
         loop = asyncio.get_running_loop()
         places = _places.get(loop) or _places.setdefault(loop, _Places())
@@ -49,8 +50,12 @@ class ThreadCall:
                 future.set_result(outcome)
 
         context, function = contextvars.copy_context(), self.function
+        # Whoever takes it first, the thread that is to run the function or the caller who gives the call up, decides.
+        taken = threading.Lock()
 
         def work() -> Callable[[], None]:
+            if not taken.acquire(blocking=False):
+                return lambda: _tell(loop, ended, (None, None))
             try:
                 outcome: Outcome = context.run(function, **arguments), None
             except BaseException as error:
@@ -63,7 +68,11 @@ class ThreadCall:
         except BaseException:  # the system has no more threads to give
             places.free()
             raise
-        value, error = await future
+        try:
+            value, error = await future
+        except BaseException:
+            self.begun = not taken.acquire(blocking=False)
+            raise
         try:
             if isinstance(error, StopIteration):  # no coroutine may let it pass
                 raise RuntimeError(f"StopIteration: {error}") from error

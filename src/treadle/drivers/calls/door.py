@@ -26,7 +26,7 @@ from treadle.drivers.lending import calls_allowed, settle
 from treadle.drivers.run import Run
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import PassesThrough
-from treadle.kernel.events import ToolFinished, ToolReacted, ToolStarted
+from treadle.kernel.events import ToolFinished, ToolStarted
 from treadle.tools import Tool, ToolOutput
 
 
@@ -63,8 +63,7 @@ class Batch:
         admitted = await self._admit(record)
         if admitted is not None:
             await self._carry(admitted)
-        if self._run.config.on_tool_result is not None:
-            await self._react(record.id)
+        await self._react(record.id)
 
     async def together(self, records: Sequence[CallRecord]) -> None:
         """Calls that run at the same time, and those among them that wait for their turn."""
@@ -102,8 +101,7 @@ class Batch:
     async def _back(self, call_id: str, started: Admitted | None = None) -> None:
         if started is not None:
             await self._record(started)
-        if self._run.config.on_tool_result is not None:
-            await self._react(call_id)
+        await self._react(call_id)
 
     async def _admit(self, record: CallRecord) -> Admitted | None:
         """The call, if it may be run; else what became of it is recorded."""
@@ -148,46 +146,35 @@ class Batch:
         await run.commit()
 
     async def _react(self, call_id: str) -> None:
-        """Asks the application about a result that is recorded, and carries out what it says."""
-        run, function = self._run, self._run.config.on_tool_result
-        while (record := _returned(run, call_id)) is not None and self.failure is None:
-            await run.commit()
-            output = self._seen.pop(call_id, None) or _output_of(record)
-            try:
-                reaction = None if function is None else await reaction_of(function, record, output, run.own)
-                event = reacted(len(run.state.steps), record, reaction, run.config.tools, calls_allowed(run))
-            except PassesThrough:
-                raise
-            except Exception as error:
-                self.failure = error
-                return
-            again = isinstance(event, ToolReacted) and event.action == "call"
-            if again and isinstance(reaction, Retry) and reaction.delay > 0:
-                await asyncio.sleep(reaction.delay)
-            run.feed(event)
-            settle(run)
-            await run.commit()
-            if again:
-                await self._again(call_id)
+        """Asks the application about a result that is recorded.
 
-    async def _again(self, call_id: str) -> None:
-        record = _open(self._run, call_id)
-        admitted = None if record is None else await self._admit(record)
-        if admitted is not None:
-            await self._carry(admitted)
-        await self._run.commit()
-
-
-def _open(run: Run, call_id: str) -> CallRecord | None:
-    """The record of a call of the step under way that has no result yet."""
-    step = run.state.step
-    place = None if step is None else step.calls.place(call_id)
-    record = None if step is None or place is None else step.calls[place]
-    return record if record is not None and record.result is None else None
+        A call that it wants in its place is admitted when all that is under way is back: it may have to run alone.
+        """
+        run, function, record = self._run, self._run.config.on_tool_result, _returned(self._run, call_id)
+        if function is None or record is None or self.failure is not None:
+            return
+        await run.commit()
+        output = self._seen.pop(call_id, None) or _output_of(record)
+        try:
+            reaction = await reaction_of(function, record, output, run.own)
+            event = reacted(len(run.state.steps), record, reaction, run.config.tools, calls_allowed(run))
+        except PassesThrough:
+            raise
+        except Exception as error:
+            self.failure = error
+            return
+        if isinstance(reaction, Retry) and reaction.delay > 0:
+            await asyncio.sleep(reaction.delay)
+        run.feed(event)
+        settle(run)
+        await run.commit()
 
 
 def _returned(run: Run, call_id: str) -> CallRecord | None:
-    record = _open(run, call_id)
+    """The record of a call of the step under way, if it is back and the application is to be asked about its result."""
+    step = run.state.step
+    place = None if step is None else step.calls.place(call_id)
+    record = None if step is None or place is None else step.calls[place]
     return record if record is not None and record.status == "returned" else None
 
 

@@ -32,13 +32,14 @@ class Early:
         failure: what a journal that failed raised in one of them.
     """
 
-    __slots__ = ("_calls", "_due", "_group", "_heard", "_run", "_stopped", "_tasks", "failure")
+    __slots__ = ("_calls", "_due", "_group", "_heard", "_run", "_seen", "_stopped", "_tasks", "failure")
 
     def __init__(self, run: Run, group: asyncio.TaskGroup) -> None:
         self._run, self._group = run, group
         self._stopped = False
         self._heard: list[ToolCallStarted | ToolCallDelta | ToolCallCompleted] = []
         self._calls: dict[str, tuple[str, list[str]]] = {}
+        self._seen: set[str] = set()
         self._due: asyncio.Handle | None = None
         self._tasks: dict[asyncio.Task[None], ToolCall] = {}
         self.failure: Exception | None = None
@@ -56,13 +57,17 @@ class Early:
             self._due = None
         self._heard.clear()
         self._calls.clear()
+        self._seen.clear()
 
     def _catch_up(self) -> None:
         self._due = None
         step = len(self._run.state.steps)
         for event in self._heard:
             if isinstance(event, ToolCallStarted):
-                self._calls[event.id] = (event.name, [])
+                # A call whose id is not its own gets another when the reply is in, and begins only then.
+                if event.id not in self._seen and self._run.is_new(event.id):
+                    self._calls[event.id] = (event.name, [])
+                self._seen.add(event.id)
             elif event.id in self._calls:
                 name, pieces = self._calls[event.id]
                 if isinstance(event, ToolCallDelta):
@@ -123,8 +128,8 @@ class Early:
         if state.phase == "prepared":
             return call.id
         records = () if state.step is None else state.step.calls
-        started = (record.id for record in records if record.status == "started" and _same(record.call, call))
-        return next(started, None)
+        began = (record.id for record in records if record.status == "started" and record.began_as == call.id)
+        return next(began, None)
 
     async def settle(self) -> bool:
         """Waits until one of the calls under way is done; False if none is. Those that nobody wants are cancelled.
@@ -134,9 +139,9 @@ class Early:
         """
         state = self._run.state
         records = () if state.step is None else state.step.calls
-        wanted = [record.call for record in records if record.status == "started"]
+        wanted = {record.began_as for record in records if record.status == "started"}
         for task, call in self._tasks.items():
-            if not any(_same(call, other) for other in wanted):
+            if call.id not in wanted:
                 task.cancel()
         if not self._tasks:
             return False

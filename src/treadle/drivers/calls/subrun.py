@@ -6,6 +6,7 @@ its parent's limits (`lending.py`), its parent's rules hold for it, its events a
 its cancellation follows the parent's, and what it waits for, the parent waits for.
 """
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -47,6 +48,11 @@ async def carried(
     if not child.finished:
         try:
             await parent.driver.drive(child)
+        except asyncio.CancelledError:
+            # What it took is told, also where the parent ends at once.
+            give_back(child)
+            parent.feed(_recorded(len(parent.state.steps), record, tool, child, False)[0])
+            raise
         finally:
             give_back(child)
     return _recorded(len(parent.state.steps), record, tool, child, below.final)
@@ -139,7 +145,8 @@ def _recorded(
         value = result.text if result.output is None else to_jsonable_python(result.output)
         output = encode(value, tool.max_output)
         app = output.app if result.output is None else to_jsonable_python(result.output)
-        return ToolFinished(step, record.id, output.content, False, app, spent, final), output
+        said = bool(result.text.strip()) or result.output is not None
+        return ToolFinished(step, record.id, output.content, False, app, spent, final and said), output
     stop = result.stop
     why = f"{tool.name} stopped before it was done ({stop.reason}: {stop.detail})"
     output = encode_error(ToolError(why, found=result.text), tool.max_output)
