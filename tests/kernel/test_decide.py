@@ -2,7 +2,8 @@
 
 import pytest
 
-from treadle import CallModel, Finish, Limits, Nudge, Pause, PrepareStep, RunTools, Usage, decide, step_count
+from treadle import CallModel, Finish, Limits, Nudge, Pause, PrepareStep, RunTools, Usage, condition, decide, step_count
+from treadle.judging.judge import judge
 from treadle.kernel.decide import EMPTY_REPLY
 from treadle.kernel.events import (
     ApprovalDecided,
@@ -146,9 +147,11 @@ def test_a_call_whose_worst_case_breaks_the_budget_is_not_made():
 
 def test_a_condition_comes_before_a_limit_and_is_recorded_either_way():
     events = [*started(Limits(steps=1), "stop"), *acted(1)]
-    command = decide(fold_all(events), step_count(1))
+    state = fold_all(events)
+    command = decide(state, judge(state, step_count(1)))
     assert (command.stop.reason, command.stop.detail) == ("condition", "step_count(1)")
-    command = decide(fold_all([*started(), *acted(1)]), step_count(2))
+    state = fold_all([*started(), *acted(1)])
+    command = decide(state, judge(state, step_count(2)))
     assert [(check.value, check.met) for check in command.decision.conditions] == [(1, False)]
 
 
@@ -156,9 +159,8 @@ def test_no_condition_is_looked_at_before_the_first_step():
     def never(state):
         raise AssertionError("looked at")
 
-    from treadle import condition
-
-    assert isinstance(decide(fold_all(started()), condition(never)), PrepareStep)
+    state = fold_all(started())
+    assert isinstance(decide(state, judge(state, condition(never))), PrepareStep)
 
 
 def test_a_failure_for_good_ends_it_and_one_that_is_tried_again_does_not():
