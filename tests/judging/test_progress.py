@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from treadle.judging.progress import DEFAULT_WEIGHTS, ObservedCall, StuckFinding, Weights, detect_stuck
 from treadle.kernel.log import Log
-from treadle.judging.progress import DEFAULT_WEIGHTS, Finding, ObservedCall, Weights, detect_stuck
 
 
 def call(
@@ -18,7 +18,7 @@ def call(
     return ObservedCall(name, json.dumps(arguments), result, is_error, polling)
 
 
-def first_finding(calls: Sequence[ObservedCall]) -> Finding | None:
+def first_finding(calls: Sequence[ObservedCall]) -> StuckFinding | None:
     """What is found first when the question is asked after every call."""
     return next((f for n in range(len(calls)) if (f := detect_stuck(calls[: n + 1]))), None)
 

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from treadle.judging.conditions import Condition, checked, found_by
 from treadle.judging.failures import reads_as_error
-from treadle.judging.findings import Finding
+from treadle.judging.findings import StuckFinding
 from treadle.judging.observed import observed
 from treadle.judging.progress import DEFAULT_WEIGHTS, WINDOW, ObservedCall, detect_stuck
 from treadle.judging.sameness import arguments_key, same_result
@@ -86,7 +86,7 @@ def _judged(state: "RunState", verdict: Verdict | None) -> Judgement:
         return Judgement(verdict, None, loop)
     if polled is not None and waiting:
         message = f"You have asked {polled[0]} for {waited:.0f} seconds, and its answer has not changed."
-        return Judgement(verdict, _rung(state, Finding("polling", (), message), (polled[0],)), loop)
+        return Judgement(verdict, _rung(state, StuckFinding("polling", (), message), (polled[0],)), loop)
     may_nudge = _stands_on(state) == 0 and progress.nudges < NUDGES
     finding = detect_stuck(calls, EARLY if may_nudge else DEFAULT_WEIGHTS)
     if finding is None:
@@ -129,7 +129,7 @@ def _stands_on(state: "RunState") -> int:
     return progress.stuck if len(state.steps) - progress.stuck_at <= WINDOW else 0
 
 
-def _rung(state: "RunState", finding: Finding, concerned: tuple[str, ...]) -> Stuck:
+def _rung(state: "RunState", finding: StuckFinding, concerned: tuple[str, ...]) -> Stuck:
     """The next rung of the ladder."""
     on = _stands_on(state)
     if on == 0 and state.progress.nudges < NUDGES:
