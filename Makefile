@@ -50,12 +50,13 @@ test-peers: ## fetch and build what others made, once, and test against it
 	@$(BIN)/python scripts/peers.py
 	@TREADLE_PEERS=1 $(BIN)/python -m pytest tests/peers tests/analyst/test_datacompy.py $(ARGS)
 
-check: ## formatting, lint, strict types, import contracts
+check: ## formatting, lint, strict types, import contracts, no imports in a circle
 	$(call ready,lint)
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/circles.py
 
 bench: ## the benchmarks, or BENCH=bench/loop.py
 	$(call ready,)

@@ -11,7 +11,7 @@ from treadle.analyst import Dimension, Filter, Source, parse_format
 from treadle.analyst.dialect import Column, Dialect
 from treadle.analyst.keys import Key
 from treadle.analyst.narrowing import narrowing
-from treadle.analyst.session import Parameters
+from treadle.analyst.parameters import Parameters
 
 PERIODS = st.builds(
     lambda year, part, form: form.format(y=year, p=part),

@@ -30,8 +30,8 @@ from treadle.analyst import (
 from treadle.analyst.dialect import Column, Dialect
 from treadle.analyst.keys import Key
 from treadle.analyst.narrowing import narrowing
+from treadle.analyst.parameters import Parameters
 from treadle.analyst.pushdown import grouped, side_by_side
-from treadle.analyst.session import Parameters
 from treadle.analyst.sqlalchemy_source import statement_text, stored_name
 
 D = Decimal

@@ -1,8 +1,11 @@
 """Histories to try policies on: made by hand, and generated."""
 
+from collections.abc import Iterable
+
 from hypothesis import strategies as st
 
 from treadle.context.policies import ClearToolResults, KeepFirstAndRecent, ShortenResult, Summarise
+from treadle.context.tokens import estimate_tokens
 from treadle.kernel.messages import (
     AssistantMessage,
     Image,
@@ -15,7 +18,6 @@ from treadle.kernel.messages import (
     ToolMessage,
     UserMessage,
 )
-from treadle.context.tokens import estimate_tokens
 
 
 def exchange(name: str, *results: str) -> list[Message]:
@@ -37,6 +39,11 @@ def history(exchanges: int, result: str = "word " * 100) -> list[Message]:
 
 def tokens_of(messages: list[Message], fixed: int = 0) -> int:
     return fixed + sum(estimate_tokens(message) for message in messages)
+
+
+def notices(messages: Iterable[Message]) -> list[UserMessage]:
+    """What in `messages` stands for earlier ones that a policy left out or summarised."""
+    return [message for message in messages if isinstance(message, UserMessage) and message.left_out]
 
 
 texts = st.builds(

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from treadle.context.tokens import estimate_text
 from treadle.kernel.messages import (
     AssistantMessage,
     AssistantPart,
@@ -19,7 +20,6 @@ from treadle.kernel.messages import (
     Usage,
     UserMessage,
 )
-from treadle.context.tokens import estimate_text
 
 Recorded = tuple[list[Message], int, Usage]
 """The messages of a request, the estimate of its tools, and what was reported."""

@@ -4,7 +4,7 @@ import asyncio
 from decimal import Decimal
 
 import pytest
-from histories import history, tokens_of
+from histories import history, notices, tokens_of
 from rules import valid
 from scripted_runs import LIMITS, checked, edits, look, looks, refolded, run
 
@@ -14,7 +14,6 @@ from treadle.kernel.events import (
     ModelReplied,
 )
 from treadle.kernel.messages import ToolMessage, Usage, UserMessage
-from treadle.context.stubs import notice
 from treadle.models import Overloaded
 from treadle.testing import ScriptedModel
 
@@ -107,8 +106,11 @@ def test_an_edit_is_not_made_again_when_a_run_is_taken_up():
     policy = Summarise(summaries, 3000, 1500, max_tokens=100)
     model = ScriptedModel(looks(12))
 
+    deaths = [10]
+
     def dies(context):
-        if context.step_number == 10:
+        if context.step_number in deaths:
+            deaths.clear()
             raise RuntimeError("the process dies")
 
     agent = Agent(model, tools=[look], context=policy, journal=journal, prepare_step=dies, limits=LIMITS)
@@ -116,9 +118,8 @@ def test_an_edit_is_not_made_again_when_a_run_is_taken_up():
         run(agent)
     made = len(summaries.requests)
     assert made == 1
-    run_id = next(iter(journal._runs))
-    whole = Agent(model, tools=[look], context=policy, journal=journal, limits=LIMITS)
-    result = asyncio.run(whole.resume(run_id))
+    [info] = asyncio.run(journal.list())
+    result = asyncio.run(agent.resume(info.run_id))
     assert result.stop.reason == "answered"
     assert len(edits(result)) == len(summaries.requests)
     first = next(one for one in model.requests if one.step == 10)
@@ -137,8 +138,7 @@ def test_a_summary_model_that_fails_does_not_end_the_run(reply):
     assert result.stop.reason == "answered"
     assert small.requests
     assert all(event.detail.startswith("no summary: ") for event in edits(result))
-    notices = [found for one in model.requests[-1].messages if (found := notice(one))]
-    assert [found.summary for found in notices] == [False]
+    assert [found.summary for found in notices(model.requests[-1].messages)] == [False]
 
 
 def test_a_summary_is_counted_in_usage_cost_and_limits():
@@ -177,7 +177,7 @@ def test_the_summary_is_asked_for_what_goes_and_stands_in_its_place():
     assert "the question" not in first.messages[1].text
     assert not first.tools
     assert "summary 1" in second.messages[1].text
-    summaries = [one.text for one in model.requests[-1].messages if notice(one)]
+    summaries = [one.text for one in notices(model.requests[-1].messages)]
     assert len(summaries) == 1
     assert summaries[0].endswith(f"summary {len(small.requests)}")
 
@@ -217,7 +217,7 @@ def test_a_conversation_goes_on_from_what_was_left_of_it():
     valid(said.messages)
     second = run(agent, "two", conversation=said)
     assert not edits(second)
-    assert notice(said.messages[1]) is not None
+    assert notices(said.messages) == [said.messages[1]]
 
 
 def test_the_default_acts_at_a_share_of_a_window_that_is_known():
@@ -272,7 +272,7 @@ def test_the_name_of_a_summary_model_is_looked_up_at_once():
     assert agent._config.context[0].model.name == "offline"
 
 
-def test_a_shortened_result_is_found_whole_on_the_shelf_after_a_refold():
+def test_a_shortened_result_is_found_whole_after_a_refold():
     async def parts() -> str:
         """Get parts."""
         return "p" * 5000
@@ -280,9 +280,10 @@ def test_a_shortened_result_is_found_whole_on_the_shelf_after_a_refold():
     model = ScriptedModel([[("parts", {})], "done"])
     result = run(Agent(model, tools=[parts], context=ShortenResult(100)))
     state = refolded(result)
-    [(name, whole)] = state.shelf.items()
-    assert name.startswith("call_0_0~")
-    assert whole.text == "p" * 5000
+    [shortened] = [one for one in state.messages if isinstance(one, ToolMessage)]
+    assert shortened.call_id == "call_0_0"
+    assert len(shortened.text) < 1000
+    assert shortened.whole == "p" * 5000
 
 
 class Same:

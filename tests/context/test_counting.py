@@ -8,7 +8,9 @@ from rules import same
 from scripted_runs import LIMITS, look, run
 
 from treadle import Agent, Conversation
+from treadle.context import tokens
 from treadle.context.policies import ClearToolResults, KeepFirstAndRecent, ShortenResult
+from treadle.context.tokens import context_tokens, estimate_tokens, next_tokens, uncounted
 from treadle.kernel.events import (
     ModelReplied,
     RunStarted,
@@ -20,22 +22,19 @@ from treadle.kernel.events import (
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import AssistantMessage, ToolCall, ToolMessage, Usage
 from treadle.kernel.stop import Decision
-from treadle.context.tokens import estimate_tokens
 from treadle.testing import ScriptedModel
 
 
 @pytest.mark.parametrize("policy", [KeepFirstAndRecent(10**9, 1), ClearToolResults(10**9, 1), ShortenResult(4000)])
 def test_a_step_of_a_long_conversation_looks_at_no_more_than_that_of_a_short_one(policy, monkeypatch):
     """The messages that are estimated in a step do not grow with the history."""
-    from treadle.kernel import state as state_module
-
     seen = []
 
     def counted(message):
         seen.append(message)
         return estimate_tokens(message)
 
-    monkeypatch.setattr(state_module, "estimate_tokens", counted)
+    monkeypatch.setattr(tokens, "estimate_tokens", counted)
 
     def per_step(exchanges):
         counts = []
@@ -55,18 +54,16 @@ def test_a_step_of_a_long_conversation_looks_at_no_more_than_that_of_a_short_one
 
 def stepped(first, second, new="y" * 30_000):
     """A run of two steps, which reported `first` and `second`, and a result of `new` after each."""
-    return [
-        RunStarted("r", tuple(history(5)), 1, tools=("look",), at=1.0),
-        *(
-            event
-            for step, usage in enumerate((first, second))
-            for event in (
-                StepPrepared(step, Decision("go"), at=2.0),
-                ModelReplied(step, AssistantMessage((ToolCall(f"a{step}", "look", "{}"),)), usage, model="m", at=3.0),
-                ToolFinished(step, f"a{step}", new, at=4.0),
-            )
-        ),
-    ]
+    events = [RunStarted("r", tuple(history(5)), 1, tools=("look",), at=1.0)]
+    for step, usage in enumerate((first, second)):
+        said = AssistantMessage((ToolCall(f"a{step}", "look", "{}"),))
+        estimate = uncounted(fold_all(events))
+        events += [
+            StepPrepared(step, Decision("go"), at=2.0),
+            ModelReplied(step, said, usage, model="m", estimate=estimate, at=3.0),
+            ToolFinished(step, f"a{step}", new, at=4.0),
+        ]
+    return events
 
 
 @pytest.mark.parametrize("ratio", [0.5, 0.9, 1.3, 2.0])
@@ -74,21 +71,21 @@ def test_the_reported_part_is_exact_and_the_rest_is_calibrated_by_what_was_repor
     new = estimate_tokens(ToolMessage("a0", "look", "y" * 30_000))
     events = stepped(Usage(900, 10), Usage(910 + round(new * ratio), 10))
     state = fold_all(events)
-    factor = state.ratios["m"].factor
+    factor = state.size.ratios["m"].factor
     assert factor == pytest.approx(ratio, abs=0.03)
     known = 910 + round(new * ratio) + 10
-    assert state.context_tokens == known + round(new * factor)
-    assert state.next_tokens == known + round(new * max(1.0, factor))
+    assert context_tokens(state) == known + round(new * factor)
+    assert next_tokens(state) == known + round(new * max(1.0, factor))
     same(state, fold_all([decode_event(encode_event(event)) for event in events]))
 
 
 def test_short_messages_teach_little():
     state = fold_all(stepped(Usage(900, 10), Usage(990, 10), new="ok"))
-    assert 1.0 < state.ratios["m"].factor < 1.5
+    assert 1.0 < state.size.ratios["m"].factor < 1.5
 
 
 def test_nothing_is_learnt_from_what_was_not_reported_or_thought_in_secret():
     for first in (Usage(900, 10, estimated=True), Usage(), Usage(900, 900, reasoning_tokens=800)):
-        assert not fold_all(stepped(first, Usage(20_000, 10))).ratios
-    assert not fold_all(stepped(Usage(900, 10), Usage(20_000, 10, estimated=True))).ratios
-    assert not fold_all(stepped(Usage(900, 10), Usage(100, 10))).ratios
+        assert not fold_all(stepped(first, Usage(20_000, 10))).size.ratios
+    assert not fold_all(stepped(Usage(900, 10), Usage(20_000, 10, estimated=True))).size.ratios
+    assert not fold_all(stepped(Usage(900, 10), Usage(100, 10))).size.ratios

@@ -13,6 +13,7 @@ import pytest
 from histories import tokens_of
 from recorded_histories import anthropic, has_media, openai_chat
 
+from treadle.context.tokens import context_tokens
 from treadle.kernel.events import MessageAdded, ModelReplied, RunStarted, StepPrepared, ToolFinished
 from treadle.kernel.fold import IllegalEvent, fold, fold_all
 from treadle.kernel.messages import AssistantMessage, ToolMessage, UserMessage
@@ -82,7 +83,7 @@ def test_the_next_request_after_one_that_was_counted(name):
         state = followed(one, other)
         if state is not None:
             reported = other[4].input_tokens
-            known.append(abs(state.context_tokens - reported) / reported)
+            known.append(abs(context_tokens(state) - reported) / reported)
             plain.append(abs(tokens_of(other[2], other[3]) - reported) / reported)
     print(f"\n{name}, error at 5, 50, 95 %: {len(known)} next {quantiles(known)}, estimated anew {quantiles(plain)}")
     assert len(known) > 10

@@ -10,7 +10,6 @@ from treadle.context.policies import ClearToolResults, KeepFirstAndRecent
 from treadle.kernel.events import (
     ModelFailed,
 )
-from treadle.context.stubs import is_stub
 from treadle.models import ContextOverflow
 from treadle.testing import ScriptedModel
 
@@ -68,7 +67,7 @@ def test_one_huge_result_in_the_last_exchange_is_cut_after_an_overflow():
     model = ScriptedModel(overflowing(4000, looks(1, size=40_000)))
     result = checked(model, run(Agent(model, tools=[look])))
     assert result.stop.reason == "answered"
-    assert is_stub(model.requests[-1].messages[-1])
+    assert model.requests[-1].messages[-1].whole is not None
     assert "read_result" not in model.requests[-1].messages[-1].text
 
 

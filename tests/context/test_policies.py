@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import msgspec
 import pytest
-from histories import chains, exchange, histories, history, policies, tokens_of
+from histories import chains, exchange, histories, history, notices, policies, tokens_of
 from hypothesis import given
 from hypothesis import strategies as st
 from rules import valid
@@ -12,9 +12,9 @@ from worlds import examples
 
 from treadle import Misuse
 from treadle.context.policies import ClearToolResults, Facts, KeepFirstAndRecent, ShortenResult, Summarise
+from treadle.context.stubs import reference
 from treadle.context.trimming import last_exchange
 from treadle.kernel.messages import AssistantMessage, Image, SystemMessage, Text, ToolMessage, UserMessage
-from treadle.context.stubs import is_stub, notice, reference
 
 FACTS = st.builds(Facts, fixed=st.sampled_from([0, 500]), target=st.sampled_from([None, None, 0, 900]))
 
@@ -28,8 +28,12 @@ def applied(chain, messages, tokens, facts):
     return messages, tokens
 
 
+def name_of(message):
+    return reference(message.call_id, message.content)
+
+
 def spoken(message):
-    return isinstance(message, UserMessage) and notice(message) is None
+    return isinstance(message, UserMessage) and not message.left_out
 
 
 @examples(150)
@@ -53,7 +57,9 @@ def test_any_chain_on_any_history_keeps_what_must_stay(messages, chain, facts, d
     last = before[last_exchange(before) :]
     kept = after[len(after) - len(last) :]
     for one, other in zip(last, kept, strict=True):
-        assert one == other or (isinstance(other, ToolMessage) and is_stub(other) and other.call_id == one.call_id)
+        assert one == other or (
+            isinstance(other, ToolMessage) and other.whole == one.content and other.call_id == one.call_id
+        )
 
 
 @examples(100)
@@ -80,7 +86,7 @@ def test_a_summary_keeps_what_must_stay(messages, policy, facts, text):
     if edit is None:
         return
     valid(list(edit.messages))
-    assert sum(1 for one in edit.messages if (found := notice(one)) is not None and found.summary) == 1
+    assert sum(found.summary for found in notices(edit.messages)) == 1
     last = messages[last_exchange(messages) :]
     assert list(edit.messages[len(edit.messages) - len(last) :]) == last
     again = policy.covers(edit.messages, edit.after, facts)
@@ -109,12 +115,11 @@ def test_keep_first_and_recent_says_how_much_is_gone_and_adds_up():
     policy, messages = KeepFirstAndRecent(1000, 500), history(20)
     edit = policy.edit(messages, tokens_of(messages), Facts())
     assert [type(one) for one in edit.messages[:3]] == [SystemMessage, UserMessage, UserMessage]
-    first = notice(edit.messages[2])
-    assert first.count == len(messages) - (len(edit.messages) - 1)
+    assert edit.messages[2].left_out == len(messages) - (len(edit.messages) - 1)
     longer = [*edit.messages, *history(20)[2:]]
     second = policy.edit(longer, tokens_of(longer), Facts())
-    assert notice(second.messages[2]).count == 40 + len(messages) - (len(second.messages) - 1)
-    assert sum(notice(one) is not None for one in second.messages) == 1
+    assert second.messages[2].left_out == 40 + len(messages) - (len(second.messages) - 1)
+    assert notices(second.messages) == [second.messages[2]]
     assert "earlier messages were left out here" in second.messages[2].text
 
 
@@ -136,8 +141,8 @@ def test_a_cleared_result_says_what_was_there_and_how_to_get_it_back():
     assert told["tool"] == "look"
     assert told["characters"] == len(messages[3].text)
     assert told["beginning"].startswith("result 0: word")
-    assert f'read_result with call_id "{reference(messages[3])}"' in told["message"]
-    assert [is_stub(one) for one in results] == [True] * 5 + [False] * 3
+    assert f'read_result with call_id "{name_of(messages[3])}"' in told["message"]
+    assert [one.whole is not None for one in results] == [True] * 5 + [False] * 3
     unread = ClearToolResults(500, 400).edit(messages, tokens_of(messages), Facts())
     assert "Call the tool again" in unread.messages[3].text
 
@@ -154,7 +159,7 @@ def test_a_shortened_result_has_its_head_its_tail_and_where_to_read_on():
     short = edit.messages[-1].text
     assert short.startswith("line 0\nline 1\n")
     assert short.endswith("line 4999\n")
-    assert f'call_id "{reference(messages[-1])}" and offset 2' in short
+    assert f'call_id "{name_of(messages[-1])}" and offset 2' in short
     head = short.split("\n[treadle: ")[0]
     assert f"offset {len(head)}." in short
     assert 900 < tokens_of(edit.messages[-1:]) < 1200
@@ -206,8 +211,8 @@ def test_a_second_summary_covers_the_first():
     covered = policy.covers(longer, tokens_of(longer), Facts())
     assert "THE FIRST" in covered.covered[0].text
     second = policy.summarised(covered, "BOTH", Facts())
-    assert [one.text.split("\n\n")[-1] for one in second.messages if notice(one)] == ["BOTH"]
-    assert notice(second.messages[2]).count == 40 + len(messages) - (len(second.messages) - 1)
+    assert [one.text.split("\n\n")[-1] for one in notices(second.messages)] == ["BOTH"]
+    assert second.messages[2].left_out == 40 + len(messages) - (len(second.messages) - 1)
 
 
 def test_a_summary_is_not_left_out_by_the_policy_after_it():

@@ -3,6 +3,7 @@
 import pytest
 
 from treadle import Agent, Alternative, AskUser, Limits, Misuse, Retry, tool
+from treadle.kernel.events import ToolReacted
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -32,6 +33,7 @@ def tools(failures=0):
     @tool
     def write(text: str) -> str:
         """Write."""
+        tries.append(text)
         raise ValueError("no")
 
     return [search, archive, write], tries
@@ -81,9 +83,16 @@ async def test_the_person_is_asked_when_the_result_says_that_its_confidence_is_l
 
 
 async def test_what_may_run_only_once_is_not_called_again():
-    with pytest.raises(Exception, match="may run only once") as caught:
-        await run(lambda call, output: Retry(), call=("write", {"text": "x"}))
-    assert isinstance(caught.value, Misuse)
+    result, tries, _ = await run(lambda call, output: Retry(), call=("write", {"text": "x"}))
+    assert tries == ["x"]
+    assert result.finished
+    assert "ValueError: no" in result.tool_calls_made[0].result.text
+    [reaction] = [event for event in result.events if isinstance(event, ToolReacted)]
+    assert reaction.action == "keep"
+    assert "may run only once" in reaction.reason
+
+
+async def test_a_tool_that_the_agent_does_not_have_is_no_alternative():
     with pytest.raises(Misuse, match="does not have"):
         await run(lambda call, output: Alternative("nix", {}))
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from treadle.judging.findings import Finding
+from treadle.judging.findings import StuckFinding
 from treadle.judging.progress import WINDOW, ObservedCall, Weights, detect_stuck
 from treadle.kernel.log import Log
 
@@ -30,7 +30,7 @@ def in_steps(*steps: Sequence[ObservedCall]) -> list[ObservedCall]:
     return [replace(one, step=number) for number, step in enumerate(steps) for one in step]
 
 
-def first_finding(calls: Sequence[ObservedCall]) -> Finding | None:
+def first_finding(calls: Sequence[ObservedCall]) -> StuckFinding | None:
     """What is found first when the question is asked after every call."""
     return next((f for n in range(len(calls)) if (f := detect_stuck(calls[: n + 1]))), None)
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from treadle import CallModel, Finish, Limits, Nudge, Pause, PrepareStep, RunTools, Usage, decide
+from treadle import CallModel, Finish, Limits, Nudge, Pause, PrepareStep, RunTools, Usage, condition, decide, step_count
+from treadle.judging.judge import judge
 from treadle.kernel.decide import EMPTY_REPLY
 from treadle.kernel.events import (
     ApprovalDecided,
@@ -16,9 +17,10 @@ from treadle.kernel.events import (
     RunStarted,
     StepPrepared,
     ToolFinished,
+    ToolReacted,
     ToolStarted,
 )
-from treadle.kernel.fold import fold_all
+from treadle.kernel.fold import fold, fold_all
 from treadle.kernel.messages import AssistantMessage, Text, ToolCall, UserMessage
 from treadle.kernel.stop import (
     ADVICE,
@@ -28,7 +30,7 @@ from treadle.kernel.stop import (
     Check,
     Decision,
     Judgement,
-    Verdict,
+    Stuck,
     stopped,
 )
 
@@ -155,18 +157,71 @@ def test_a_call_whose_worst_case_breaks_the_budget_is_not_made():
 
 
 def test_a_condition_comes_before_a_limit_and_is_recorded_either_way():
-    check = Check("enough", 1, 1, True)
-    met = Judgement(Verdict(True, "enough", (check,)))
-    command = decide(fold_all([*started(Limits(steps=1), "stop"), *acted(1)]), met)
-    assert (command.stop.reason, command.stop.detail) == ("condition", "enough")
-    command = decide(fold_all([*started(), *acted(1)]), Judgement(Verdict(False, "", (check,))))
-    assert command.decision.conditions == (check,)
+    events = [*started(Limits(steps=1), "stop"), *acted(1)]
+    state = fold_all(events)
+    command = decide(state, judge(state, step_count(1)))
+    assert (command.stop.reason, command.stop.detail) == ("condition", "step_count(1)")
+    state = fold_all([*started(), *acted(1)])
+    command = decide(state, judge(state, step_count(2)))
+    assert [(check.value, check.met) for check in command.decision.conditions] == [(1, False)]
 
 
-def test_a_limit_that_ends_a_loop_names_it():
-    state = fold_all([*started(Limits(steps=1), "stop"), *acted(1)])
-    command = decide(state, Judgement(loop="The last 2 steps made the same call."))
-    assert command.stop.detail == "the limit of 1 steps is reached. The last 2 steps made the same call."
+def test_no_condition_is_looked_at_before_the_first_step():
+    def never(state):
+        raise AssertionError("looked at")
+
+    state = fold_all(started())
+    assert isinstance(decide(state, judge(state, condition(never))), PrepareStep)
+
+
+@pytest.mark.parametrize("act", ["nudge", "withhold", "stop"])
+def test_a_run_that_gets_nowhere(act):
+    stuck = Judgement(stuck=Stuck(act, "repeated", "You repeat yourself.", ("t",)))
+    command = decide(fold_all([*started(), *acted(2)]), stuck)
+    if act == "nudge":
+        assert command == Nudge("You repeat yourself.", stuck=True)
+        return
+    assert Check("progress", "repeated", None, True) in command.decision.conditions
+    if act == "withhold":
+        assert (command.withheld, command.stuck, command.note) == (("t",), 2, "You repeat yourself.")
+    else:
+        assert command.landing == stopped("no_progress", "You repeat yourself.")
+
+
+def test_a_limit_comes_before_a_loop_and_names_it():
+    loop = Judgement(stuck=Stuck("nudge", "repeated", "You repeat yourself."), loop="The last 2 steps were the same.")
+    command = decide(fold_all([*started(Limits(steps=2), "stop"), *acted(2)]), loop)
+    assert command.stop.reason == "max_steps"
+    assert command.stop.detail.endswith("The last 2 steps were the same.")
+
+
+def test_what_came_back_is_carried_on_with():
+    back = acting(ToolStarted(0, "a"), ToolStarted(0, "b"), ToolFinished(0, "a", "1", provisional=True))
+    assert [record.status for record in decide(back).records] == ["returned"]
+    again = fold(back, ToolReacted(0, "a", "call", call=ToolCall("a", "other", "{}")))
+    assert [record.doing.name for record in decide(again).records] == ["other"]
+    assert decide(fold(back, ToolReacted(0, "a", "keep"))) is None
+
+
+def test_a_model_that_must_call_a_tool_is_told_so_and_not_for_ever():
+    events, told = started(), []
+    for step in range(3):
+        events += [prepared(step, tool_choice="required"), said("no", step=step)]
+        command = decide(fold_all(events))
+        told.append(type(command))
+        events += [command.event(3.0)] if isinstance(command, Nudge) else []
+    assert told == [Nudge, Nudge, Finish]
+    assert command.stop.reason == "no_progress"
+
+
+def test_a_text_while_tools_are_withheld_is_no_answer():
+    events = [*started(), *acted(1), prepared(1, withheld=("t",)), said("well", step=1)]
+    assert decide(fold_all(events)).stop.reason == "no_progress"
+
+
+def test_an_answer_of_the_agent_that_was_handed_on_to_ends_it():
+    events = [*started(), prepared(), said(A), ToolFinished(0, "a", "the answer", app={"n": 1}, final=True)]
+    assert decide(fold_all(events)) == Finish(stopped("answered", "handed on"), output={"n": 1})
 
 
 def test_a_failure_for_good_ends_it_and_one_that_is_tried_again_does_not():

@@ -27,6 +27,7 @@ from treadle.kernel.events import (
     RunStarted,
     StepPrepared,
     ToolFinished,
+    ToolReacted,
     ToolStarted,
 )
 from treadle.kernel.fold import TRANSITIONS, IllegalEvent, fold, fold_all
@@ -54,6 +55,7 @@ SAMPLES = {
         ModelFailed(0, ErrorInfo("overloaded", "busy"), at=9.0),
         ToolStarted(0, "a", at=9.0),
         ToolFinished(0, "a", "1", at=9.0),
+        ToolReacted(0, "a", "keep", at=9.0),
         ApprovalRequested(0, "a", at=9.0),
         ApprovalDecided(0, "a", True, at=9.0),
         ResultAwaited(0, "a", at=9.0),
@@ -65,6 +67,7 @@ SAMPLES = {
         RunFinished(stopped("cancelled"), at=9.0),
     )
 }
+RETURNED = ToolFinished(0, "a", "1", provisional=True)
 PAIRS = [(phase, kind) for phase in TRANSITIONS for kind in SAMPLES]
 
 
@@ -101,6 +104,8 @@ def test_a_legal_event_leads_where_the_table_says_and_leaves_the_old_state(phase
         event = ToolStarted(0, "b", "t", "{}", at=9.0)
     if kind is ApprovalDecided:
         state = fold(state, SAMPLES[ApprovalRequested])
+    if kind is ToolReacted:
+        state = fold(state, RETURNED)
     after = fold(state, event)
     assert after.phase in TRANSITIONS[phase][kind].leads_to
     assert after.events == state.events + 1
@@ -140,6 +145,8 @@ STATUSES = {
     "needs_approval": [ApprovalRequested(0, "a")],
     "approved": [ApprovalRequested(0, "a"), ApprovalDecided(0, "a", True)],
     "awaited": [ResultAwaited(0, "a", True)],
+    "returned": [ToolStarted(0, "a"), RETURNED],
+    "again": [RETURNED, ToolReacted(0, "a", "call", call=ToolCall("a", "t"))],
     "done": [ToolFinished(0, "a", "1")],
 }
 ALLOWED = {
@@ -149,6 +156,8 @@ ALLOWED = {
     "needs_approval": {ToolFinished, ApprovalDecided},
     "approved": {ToolStarted, ToolFinished, ResultAwaited},
     "awaited": {ToolFinished},
+    "returned": {ToolFinished, ToolReacted},
+    "again": {ToolStarted, ToolFinished, ToolReacted, ApprovalRequested, ResultAwaited},
     "done": set(),
 }
 
@@ -158,7 +167,7 @@ ALLOWED = {
 def test_what_a_call_takes_where_it_stands(status, kind):
     events = [*TO["acting"], *STATUSES[status]]
     state = fold_all(events)
-    assert state.step.calls[0].status == status
+    assert state.step.calls[0].status == ("asked" if status == "again" else status)
     if kind in ALLOWED[status]:
         assert fold(state, SAMPLES[kind]).events == state.events + 1
     else:
@@ -185,12 +194,14 @@ replacements = st.lists(
     ),
     max_size=3,
 ).map(tuple)
+actions = st.sampled_from(["keep", "replace", "call"])
 any_event = st.one_of(
     st.builds(StepPrepared, number, st.just(Decision("go")), st.sampled_from([None, None, stopped("max_steps")])),
     st.builds(ModelReplied, number, messages, finish=finishes),
     st.builds(ModelFailed, number, st.just(ErrorInfo("overloaded", "busy")), retry_in=st.sampled_from([None, 0.0])),
     st.builds(ToolStarted, number, call, st.sampled_from(["", "t"]), st.just("{}")),
-    st.builds(ToolFinished, number, call, st.just("1"), st.booleans()),
+    st.builds(ToolFinished, number, call, st.just("1"), st.booleans(), provisional=st.booleans()),
+    st.builds(ToolReacted, number, call, actions, st.just("2"), call=st.sampled_from([None, ToolCall("a", "other")])),
     st.builds(ApprovalRequested, number, call),
     st.builds(ApprovalDecided, number, call, st.booleans()),
     st.builds(ResultAwaited, number, call, st.booleans()),

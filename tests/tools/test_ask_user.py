@@ -56,12 +56,14 @@ async def test_it_waits_on_until_the_answer_comes(tmp_path: Path) -> None:
         [pending] = still.pending
         with pytest.raises(Misuse, match="does not wait"):
             await agent(journal).resume(asked.run_id, results={"call_9": "no such call"})
-        with pytest.raises(Misuse, match="does not wait"):
+        with pytest.raises(Misuse, match="waits for a result, and not to be decided on"):
             await agent(journal).resume(asked.run_id, approve=[pending.call_id])
         result = await agent(journal).resume(asked.run_id, results={pending.call_id: ""})
         assert result.text == "told:  / seen both"
-        # An answer is given once: the run has gone on with the first.
-        again = await agent(journal).resume(asked.run_id, results={pending.call_id: "another"})
+        # An answer is given once: the run has gone on with the first, and says so.
+        with pytest.raises(Misuse, match="has finished: no call of it waits"):
+            await agent(journal).resume(asked.run_id, results={pending.call_id: "another"})
+        again = await agent(journal).resume(asked.run_id)
         assert again.text == result.text
 
 

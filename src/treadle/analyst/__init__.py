@@ -10,7 +10,7 @@ Useful without any model: `query` and `compare` are functions of a catalogue and
 imported when the first question is asked.
 """
 
-from treadle.analyst.catalog import Catalog, Dimension, Measure, Source, TextFormat, Tolerance
+from treadle.analyst.catalog import Catalog
 from treadle.analyst.check import Checked, check
 from treadle.analyst.compare import CompareRequest, compare
 from treadle.analyst.comparison import Comparison, Difference, Finding, Part, Summary
@@ -25,6 +25,7 @@ from treadle.analyst.query import QueryRequest, QueryResult, query
 from treadle.analyst.sample import sample_catalog
 from treadle.analyst.session import Bounds, Cancelled, Interrupt
 from treadle.analyst.skill import analyst_skill, describe
+from treadle.analyst.source import Dimension, Measure, Source, TextFormat, Tolerance
 
 __all__ = [
     "AnalystError",

@@ -13,12 +13,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from treadle.analyst.amounts import aggregates, common_scale, figure, noise, of_one_row
-from treadle.analyst.catalog import Measure, Tolerance
 from treadle.analyst.classify import Thresholds, status, thresholds
 from treadle.analyst.errors import NotEnoughMemory
 from treadle.analyst.keys import Key
+from treadle.analyst.parameters import Parameters
 from treadle.analyst.rows import Side, Statement, build, places_of
-from treadle.analyst.session import Parameters, Row, Session
+from treadle.analyst.session import Row, Session
+from treadle.analyst.source import Measure, Tolerance
 from treadle.analyst.terms import call, literal, named
 
 if TYPE_CHECKING:

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.analyst.catalog import Measure, Source, TextFormat
 from treadle.analyst.errors import AnalystError
+from treadle.analyst.source import Measure, Source, TextFormat
 from treadle.analyst.table import Table
 from treadle.analyst.terms import call, cast, is_null, literal, matches, quoted, try_cast, when
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from treadle.analyst.pushdown import Partial
+    from treadle.analyst.database import Partial
 
 EXACT = Context(prec=120, rounding=ROUND_HALF_UP)
 

@@ -2,10 +2,11 @@
 
 from msgspec import Struct
 
-from treadle.analyst.catalog import Catalog, Source
+from treadle.analyst.catalog import Catalog
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.query import QueryRequest, query
 from treadle.analyst.session import Bounds, Cancelled, Interrupt, Session
+from treadle.analyst.source import Source
 from treadle.analyst.table import Demand
 from treadle.analyst.tables import open_table
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from msgspec import Struct, convert
 
 from treadle.analyst.amounts import EXACT, decimals_of
-from treadle.analyst.catalog import Tolerance
+from treadle.analyst.source import Tolerance
 from treadle.analyst.terms import cast, literal
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from treadle.analyst.catalog import KeyType
 from treadle.analyst.formats import BLANKS, PERIODS
+from treadle.analyst.source import KeyType
 
 _MEASURES = re.compile(
     r"amount|value|total|sum|balance|price|cost|revenue|sales|qty|quantity|weight|hours|betrag|menge|wert|saldo|umsatz"

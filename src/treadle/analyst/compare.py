@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from treadle.analyst.alignment import Aligned, Pair, align, in_passes, whole
 from treadle.analyst.amounts import EXACT, trimmed
-from treadle.analyst.catalog import Catalog, Measure, Source, Tolerance
+from treadle.analyst.catalog import Catalog
 from treadle.analyst.classify import Status, reason
 from treadle.analyst.comparison import Comparison, Difference, Part, Summary
 from treadle.analyst.diagnose import comparison_findings, currencies
@@ -28,6 +28,7 @@ from treadle.analyst.keys import Key, chosen_measures, conditions_of, shared_key
 from treadle.analyst.remote import load
 from treadle.analyst.rows import Side, settle
 from treadle.analyst.session import Bounds, Interrupt, Session
+from treadle.analyst.source import Measure, Source, Tolerance
 from treadle.analyst.terms import literal, named
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from treadle.analyst.amounts import RELATIVE_ERROR, Amount, Scale, amount_of, signed
-from treadle.analyst.catalog import Measure, Source
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.expression import Expression, Number, Term
 from treadle.analyst.formula import Fits, Operation, Shape, doubt, formula, shape
+from treadle.analyst.source import Measure, Source
 from treadle.analyst.table import Table
 from treadle.analyst.terms import call, cast, literal, quoted
 

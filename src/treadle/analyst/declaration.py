@@ -1,4 +1,4 @@
-"""Reads a `sources.yaml` into a Catalog.
+"""Reads a `sources.yaml`, of which a Catalog is made.
 
 Works on YAML's node tree rather than on plain data, because an error must name the line. Its neighbour `catalog` holds
 what comes out.
@@ -12,21 +12,20 @@ from typing import Any, TypeVar, get_args
 from yaml import MappingNode, MarkedYAMLError, SafeLoader, ScalarNode, SequenceNode, YAMLError, compose
 from yaml.nodes import Node
 
-from treadle.analyst.catalog import (
+from treadle.analyst.errors import AnalystError
+from treadle.analyst.expression_text import parse_expression
+from treadle.analyst.filters import Ends, Filter
+from treadle.analyst.formats import parse_format
+from treadle.analyst.source import (
     AGGREGATIONS,
     KEY_TYPES,
     KINDS,
-    Catalog,
     Dimension,
     Measure,
     Source,
     TextFormat,
     Tolerance,
 )
-from treadle.analyst.errors import AnalystError
-from treadle.analyst.expression_text import parse_expression
-from treadle.analyst.filters import Ends, Filter
-from treadle.analyst.formats import parse_format
 from treadle.tools.errors import nearest
 
 T = TypeVar("T")
@@ -106,8 +105,8 @@ class Field:
             raise self.error(_first_line(error)) from error
 
 
-def read_catalog(path: Path, roots: tuple[str | Path, ...]) -> Catalog:
-    """Reads the file at `path`; see Catalog.load."""
+def read_catalog(path: Path, roots: tuple[str | Path, ...], make: Callable[..., T]) -> T:
+    """What `make` makes of the `sources`, `folder` and `roots` of the file at `path`; see Catalog.load."""
     try:
         node = compose(path.read_text(encoding="utf-8-sig"), Loader=SafeLoader)
     except OSError as error:
@@ -126,7 +125,7 @@ def read_catalog(path: Path, roots: tuple[str | Path, ...]) -> Catalog:
     top = Field(path, node, "")
     values = top.known({"sources": _sources, "roots": Field.texts}, required=("sources",))
     found = (*values.get("roots", ()), *roots)
-    return top.build(Catalog, sources=values["sources"], folder=path.resolve().parent, roots=found)
+    return top.build(make, sources=values["sources"], folder=path.resolve().parent, roots=found)
 
 
 def _sources(field: Field) -> list[Source]:

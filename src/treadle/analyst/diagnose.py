@@ -9,15 +9,16 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from treadle.analyst.alignment import Aligned
-from treadle.analyst.catalog import Measure
 from treadle.analyst.comparison import Finding, Summary
 from treadle.analyst.duplicates import duplicates
 from treadle.analyst.errors import NotEnoughMemory
 from treadle.analyst.formats import Format, parse_format
 from treadle.analyst.keys import Key
+from treadle.analyst.parameters import Parameters
 from treadle.analyst.remote import unfiltered
 from treadle.analyst.rows import Side
-from treadle.analyst.session import Parameters, Session
+from treadle.analyst.session import Session
+from treadle.analyst.source import Measure
 from treadle.analyst.terms import call, cast, literal, named, when
 
 if TYPE_CHECKING:

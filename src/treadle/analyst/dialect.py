@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal, assert_never
 
 from msgspec import Struct
 
-from treadle.analyst.catalog import Dimension
 from treadle.analyst.formula import Operation, Shape
+from treadle.analyst.source import Dimension
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -17,9 +17,10 @@ from treadle.analyst.comparison import Finding
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.filters import Filter
 from treadle.analyst.keys import Key
+from treadle.analyst.parameters import Parameters
 from treadle.analyst.remote import repeated
 from treadle.analyst.rows import Side
-from treadle.analyst.session import Parameters, Session
+from treadle.analyst.session import Session
 from treadle.analyst.staged import repeated_json, repeated_sqlite
 from treadle.analyst.terms import cast, literal, named, quoted
 

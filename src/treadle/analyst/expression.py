@@ -66,10 +66,10 @@ class FirstFilled(Struct, frozen=True):
     values: "tuple[Term, ...]"
 
 
-class Choice(Struct, frozen=True):
+class Conditional(Struct, frozen=True):
     """The term of the first condition that holds, else `otherwise`; None is no value."""
 
-    cases: "tuple[tuple[Condition, Term | None], ...]"
+    cases: "tuple[tuple[RowCondition, Term | None], ...]"
     otherwise: "Term | None" = None
 
     @property
@@ -79,10 +79,10 @@ class Choice(Struct, frozen=True):
         return [term for term in found if term is not None]
 
 
-Term = Number | Operand | Arithmetic | Negative | Absolute | Rounded | FirstFilled | Choice
+Term = Number | Operand | Arithmetic | Negative | Absolute | Rounded | FirstFilled | Conditional
 
 
-class Comparison(Struct, frozen=True):
+class Compared(Struct, frozen=True):
     """A column against constants, all of them numbers or all text; `=` holds for any of several.
 
     A row without a value fulfils no comparison, and so every negated one, as in filters.
@@ -116,10 +116,10 @@ class Joined(Struct, frozen=True):
     """Conditions of which all must hold, or any."""
 
     op: Literal["and", "or"]
-    parts: "tuple[Condition, ...]"
+    parts: "tuple[RowCondition, ...]"
 
 
-Condition = Comparison | Missing | Joined
+RowCondition = Compared | Missing | Joined
 
 
 class Expression(Struct, frozen=True):
@@ -140,12 +140,12 @@ class Expression(Struct, frozen=True):
     factors: int
 
 
-def parts_of(part: Term | Condition) -> Iterator[Term | Condition]:
+def parts_of(part: Term | RowCondition) -> Iterator[Term | RowCondition]:
     """The tree's parts, itself first."""
     yield part
-    below: list[Term | Condition]
+    below: list[Term | RowCondition]
     match part:
-        case Number() | Operand() | Comparison() | Missing():
+        case Number() | Operand() | Compared() | Missing():
             below = []
         case Arithmetic():
             below = [part.left, part.right]
@@ -155,7 +155,7 @@ def parts_of(part: Term | Condition) -> Iterator[Term | Condition]:
             below = list(part.values)
         case Joined():
             below = list(part.parts)
-        case Choice():
+        case Conditional():
             below = [*(condition for condition, _ in part.cases), *part.terms]
         case _:
             assert_never(part)
@@ -175,7 +175,7 @@ def factors_of(term: Term) -> int:
             return factors_of(term.value)
         case FirstFilled():
             return max(map(factors_of, term.values))
-        case Choice():
+        case Conditional():
             return max(map(factors_of, term.terms), default=1)
         case _:
             assert_never(term)

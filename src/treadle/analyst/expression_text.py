@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Literal, NoReturn
 from treadle.analyst.expression import (
     Absolute,
     Arithmetic,
-    Choice,
-    Comparison,
-    Condition,
+    Compared,
+    Conditional,
     Expression,
     FirstFilled,
     Joined,
@@ -22,6 +21,7 @@ from treadle.analyst.expression import (
     Number,
     Operand,
     Rounded,
+    RowCondition,
     Term,
     factors_of,
     parts_of,
@@ -47,10 +47,10 @@ def parse_expression(text: str) -> Expression:
     term = _term(_parsed(text), 0)
     parts = list(parts_of(term))
     amounts = [part.column for part in parts if isinstance(part, Operand)]
-    compared = [part for part in parts if isinstance(part, Comparison)]
+    compared = [part for part in parts if isinstance(part, Compared)]
     amounts += [part.column for part in compared if not part.textual]
     texts = [part.column for part in compared if part.textual]
-    named = [part.column for part in parts if isinstance(part, Operand | Comparison | Missing)]
+    named = [part.column for part in parts if isinstance(part, Operand | Compared | Missing)]
     if not named:
         raise ValueError(f"the expression {text[:80]!r} names no column")
     read, compared_as_text, every = (tuple(dict.fromkeys(names)) for names in (amounts, texts, named))
@@ -102,7 +102,7 @@ def _term(node: "exp.Expr", depth: int) -> Term:
             return FirstFilled(tuple(_term(item, below) for item in (node.this, *node.expressions)))
         case exp.If():
             _only(node, "this", "true", "false")
-            return Choice(
+            return Conditional(
                 ((_holds(node.this, below), _branch(node.args["true"], below)),),
                 _branch(node.args.get("false"), below),
             )
@@ -125,7 +125,7 @@ def _rounded(node: "exp.Round", depth: int) -> Rounded:
 _PLACES = tuple(str(places) for places in range(MOST_PLACES + 1))
 
 
-def _case(node: "exp.Case", depth: int) -> Choice:
+def _case(node: "exp.Case", depth: int) -> Conditional:
     from sqlglot import exp
 
     _only(node, "this", "ifs", "default")
@@ -134,7 +134,7 @@ def _case(node: "exp.Case", depth: int) -> Choice:
         _only(each, "this", "true")
         wanted = each.this if node.this is None else exp.EQ(this=node.this.copy(), expression=each.this.copy())
         cases.append((_holds(wanted, depth), _branch(each.args["true"], depth)))
-    return Choice(tuple(cases), _branch(node.args.get("default"), depth))
+    return Conditional(tuple(cases), _branch(node.args.get("default"), depth))
 
 
 def _branch(node: "exp.Expr | None", depth: int) -> Term | None:
@@ -143,7 +143,7 @@ def _branch(node: "exp.Expr | None", depth: int) -> Term | None:
     return None if node is None or isinstance(node, exp.Null) else _term(node, depth)
 
 
-def _holds(node: "exp.Expr", depth: int, negated: bool = False) -> Condition:
+def _holds(node: "exp.Expr", depth: int, negated: bool = False) -> RowCondition:
     """A condition, every `not` moved inwards."""
     from sqlglot import exp
 
@@ -177,7 +177,7 @@ def _holds(node: "exp.Expr", depth: int, negated: bool = False) -> Condition:
 Op = Literal["=", "<", "<=", ">", ">="]
 
 
-def _ordered(node: "exp.Expr", negated: bool) -> Comparison:
+def _ordered(node: "exp.Expr", negated: bool) -> Compared:
     from sqlglot import exp
 
     ops: dict[type[exp.Expr], Op] = {exp.EQ: "=", exp.NEQ: "=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
@@ -188,14 +188,14 @@ def _ordered(node: "exp.Expr", negated: bool) -> Comparison:
     return _compared(column, op, [value], negated != isinstance(node, exp.NEQ))
 
 
-def _compared(column: "exp.Expr", op: Op, values: "list[exp.Expr]", negated: bool) -> Comparison:
+def _compared(column: "exp.Expr", op: Op, values: "list[exp.Expr]", negated: bool) -> Compared:
     name = _column(column)
     found = [_constant(value, name) for value in values]
     numbers = tuple(value for value in found if isinstance(value, Decimal))
     texts = tuple(value for value in found if isinstance(value, str))
     if not found or (numbers and texts):
         raise ValueError(f"{name!r} must be compared with numbers or with texts, at least one of them, not with both")
-    return Comparison(name, op, numbers or texts, negated)
+    return Compared(name, op, numbers or texts, negated)
 
 
 def _constant(node: "exp.Expr", column: str) -> Decimal | str:

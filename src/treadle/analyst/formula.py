@@ -11,9 +11,8 @@ from msgspec import Struct
 from treadle.analyst.expression import (
     Absolute,
     Arithmetic,
-    Choice,
-    Comparison,
-    Condition,
+    Compared,
+    Conditional,
     FirstFilled,
     Joined,
     Missing,
@@ -21,6 +20,7 @@ from treadle.analyst.expression import (
     Number,
     Operand,
     Rounded,
+    RowCondition,
     Term,
 )
 from treadle.analyst.terms import compared
@@ -83,7 +83,7 @@ def formula(term: Term, words: Words) -> "exp.Expr":
         case FirstFilled():
             first, *rest = _level(term.values, words)
             return exp.Coalesce(this=first, expressions=rest)
-        case Choice():
+        case Conditional():
             terms = term.terms
             level = dict(zip(terms, _level(terms, words), strict=True))
             return chosen(term, words, lambda value: level[value].copy())
@@ -91,7 +91,7 @@ def formula(term: Term, words: Words) -> "exp.Expr":
             assert_never(term)
 
 
-def chosen(choice: Choice, words: Words, spelled: "Callable[[Term], exp.Expr | None]") -> "exp.Expr":
+def chosen(choice: Conditional, words: Words, spelled: "Callable[[Term], exp.Expr | None]") -> "exp.Expr":
     """Returns a choice in the words of an engine, each of its terms as `spelled` has it."""
     from sqlglot import exp
 
@@ -102,11 +102,11 @@ def chosen(choice: Choice, words: Words, spelled: "Callable[[Term], exp.Expr | N
     return exp.Case(ifs=ifs, default=None if choice.otherwise is None else branch(choice.otherwise))
 
 
-def _condition(condition: Condition, words: Words) -> "exp.Expr":
+def _condition(condition: RowCondition, words: Words) -> "exp.Expr":
     from sqlglot import exp
 
     match condition:
-        case Comparison():
+        case Compared():
             return _comparison(condition, words)
         case Missing():
             missing = exp.Is(this=words.value(condition.column), expression=exp.null())
@@ -118,7 +118,7 @@ def _condition(condition: Condition, words: Words) -> "exp.Expr":
             assert_never(condition)
 
 
-def _comparison(found: Comparison, words: Words) -> "exp.Expr":
+def _comparison(found: Compared, words: Words) -> "exp.Expr":
     from sqlglot import exp
 
     column, *values = (
@@ -200,7 +200,7 @@ def shape(term: Term, columns: Callable[[str], Shape], fits: Fits) -> Shape:
             return Shape(None if value.whole is None else value.whole + 1 + scale, scale)
         case FirstFilled():
             return one_of(term.values)
-        case Choice():
+        case Conditional():
             for comparison in _comparisons(condition for condition, _ in term.cases):
                 one_of(comparison.terms)
             return one_of(term.terms)
@@ -208,12 +208,12 @@ def shape(term: Term, columns: Callable[[str], Shape], fits: Fits) -> Shape:
             assert_never(term)
 
 
-def _comparisons(conditions: Iterable[Condition]) -> Iterator[Comparison]:
+def _comparisons(conditions: Iterable[RowCondition]) -> Iterator[Compared]:
     """Those that compare amounts."""
     for condition in conditions:
         if isinstance(condition, Joined):
             yield from _comparisons(condition.parts)
-        elif isinstance(condition, Comparison) and not condition.textual:
+        elif isinstance(condition, Compared) and not condition.textual:
             yield condition
 
 
@@ -266,7 +266,7 @@ def doubt(term: Term, words: Words, doubts: Doubts) -> "exp.Expr | None":
         case FirstFilled():
             found = [doubt(value, words, doubts) for value in term.values]
             return _total([part and exp.Coalesce(this=part, expressions=[exp.Literal.number(0)]) for part in found])
-        case Choice():
+        case Conditional():
             each = {value: doubt(value, words, doubts) for value in term.terms}
             if all(found is None for found in each.values()):
                 return None

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from treadle.analyst.catalog import Dimension, KeyType, Measure, Source
 from treadle.analyst.errors import unknown
 from treadle.analyst.filters import Filter
 from treadle.analyst.formats import Format
+from treadle.analyst.source import Dimension, KeyType, Measure, Source
 
 MOST_KEY_DECIMALS = 10
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from treadle.analyst.dialect import Column, Dialect, quoted_column
+from treadle.analyst.filter_values import text_of, typed_value
 from treadle.analyst.filters import Filter, Scalar
 from treadle.analyst.formats import BLANKS, PERIODS
 from treadle.analyst.keys import Key
-from treadle.analyst.rows import text_of, typed_value
-from treadle.analyst.session import Parameters
+from treadle.analyst.parameters import Parameters
 from treadle.analyst.terms import compared, within
 
 if TYPE_CHECKING:

@@ -10,12 +10,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from treadle.analyst.catalog import Source
+from treadle.analyst.database import Groups, Texts, connection_string
 from treadle.analyst.dialect import Column, ColumnKind, Dialect
 from treadle.analyst.errors import AnalystError
-from treadle.analyst.pushdown import Groups, table_of, together
-from treadle.analyst.remote import Texts, connection_string
-from treadle.analyst.session import Parameters, Session
+from treadle.analyst.parameters import Parameters
+from treadle.analyst.pushdown import table_of, together
+from treadle.analyst.session import Session
+from treadle.analyst.source import Source
 
 if TYPE_CHECKING:
     import psycopg

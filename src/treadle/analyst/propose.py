@@ -17,11 +17,12 @@ from urllib.parse import quote
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.analyst.catalog import Catalog, Dimension, Kind, Measure, Source, TextFormat
 from treadle.analyst.columns import Guess, guess
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.formats import parse_format
+from treadle.analyst.place import Place
 from treadle.analyst.session import Bounds, Session
+from treadle.analyst.source import Dimension, Kind, Measure, Source, TextFormat
 from treadle.analyst.table import Demand
 from treadle.analyst.tables import open_table
 from treadle.analyst.terms import cast, quoted
@@ -68,14 +69,14 @@ def propose(file: Path, bounds: Bounds | None = None) -> list[Proposal]:
         source = Source(
             name=_name(table) if len(tables) > 1 else name, kind=kind, path=file.name, table=table, text=text
         )
-        found.append(_proposed(Catalog([source], file.resolve().parent), source, bounds))
+        found.append(_proposed(Place(file.resolve().parent), source, bounds))
     return found
 
 
 def propose_frame(name: str, frame: object) -> Source:
     """Returns a source of kind "frame" with the dimensions and measures that its columns look like."""
     source = Source(name=name, kind="frame")
-    return _proposed(Catalog([source], frames={name: frame}), source, None).source
+    return _proposed(Place(frames={name: frame}), source, None).source
 
 
 def declaration(proposals: Iterable[tuple[Path, Proposal]], folder: Path) -> str:
@@ -109,8 +110,8 @@ def declaration(proposals: Iterable[tuple[Path, Proposal]], folder: Path) -> str
     return "\n".join([*lines, "sources:", *parts]) + "\n"
 
 
-def _proposed(catalog: Catalog, source: Source, bounds: Bounds | None) -> Proposal:
-    with Session(catalog, [source], bounds or Bounds(seconds=60)) as session:
+def _proposed(place: Place, source: Source, bounds: Bounds | None) -> Proposal:
+    with Session(place, [source], bounds or Bounds(seconds=60)) as session:
         columns = open_table(session, source, Demand((), ())).columns
         wanted = tuple(Dimension(name=f"c{at}", column=column) for at, column in enumerate(columns))
         table = open_table(session, source, Demand(wanted, ()))

@@ -9,54 +9,15 @@ every value behind a placeholder. Neighbours: `remote` runs the statements and k
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
-from treadle.analyst.catalog import Dimension, Measure, Source
+from treadle.analyst.database import Groups, Partial
 from treadle.analyst.dialect import Column, Dialect, quoted_column
 from treadle.analyst.errors import AnalystError
+from treadle.analyst.parameters import Parameters
 from treadle.analyst.remote_amounts import remote_amount
-from treadle.analyst.session import Parameters
+from treadle.analyst.source import Dimension, Measure, Source
 
 if TYPE_CHECKING:
     from sqlglot import exp
-
-
-class Partial(Struct, frozen=True):
-    """Which columns of the groups hold what is known of a measure; empty where there is nothing to know.
-
-    Attributes:
-        column: what the database says of it.
-        value: the sum, minimum, maximum or count.
-        count: how many values it is made of.
-        size: the sum of their absolute values, for floating-point numbers.
-        nan: how many rows hold NaN.
-        guard: how many rows hold something else than a number.
-        exact: whether the value surely has no more decimals than the column.
-    """
-
-    column: Column
-    value: str
-    count: str = ""
-    size: str = ""
-    nan: str = ""
-    guard: str = ""
-    exact: bool = False
-
-
-class Groups(Struct, frozen=True):
-    """The aggregate of one source.
-
-    Attributes:
-        statement: the SELECT, its columns in the order of `names`.
-        names: the columns: d0, d1 and on for the dimensions, w for the rows of a group, then those of the measures.
-        dimensions: what it is grouped by.
-        partials: the columns of each measure, by its name.
-    """
-
-    statement: "exp.Select"
-    names: tuple[str, ...]
-    dimensions: tuple[Dimension, ...]
-    partials: dict[str, Partial]
 
 
 def grouped(

@@ -12,14 +12,16 @@ from msgspec import Struct, to_builtins
 from pydantic import BaseModel, ConfigDict, Field
 
 from treadle.analyst.amounts import aggregates, common_scale, figure, trimmed
-from treadle.analyst.catalog import Catalog, Measure, Source
+from treadle.analyst.catalog import Catalog
 from treadle.analyst.diagnose import data_findings
 from treadle.analyst.errors import unknown
 from treadle.analyst.filters import Filters
 from treadle.analyst.keys import Key, chosen_measures, conditions_of, shared_key
+from treadle.analyst.parameters import Parameters
 from treadle.analyst.remote import load
 from treadle.analyst.rows import Side, Statement, build, places_of, settle
-from treadle.analyst.session import Bounds, Interrupt, Parameters, Session
+from treadle.analyst.session import Bounds, Interrupt, Session
+from treadle.analyst.source import Measure, Source
 from treadle.analyst.terms import call, literal, named
 
 if TYPE_CHECKING:

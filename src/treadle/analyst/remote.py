@@ -6,83 +6,28 @@ they are rows like any other, each standing for as many as it was made of. Neigh
 `narrowing` (its filters), `postgres` and `sqlalchemy_source` (the connections).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.analyst.catalog import Dimension, Source
-from treadle.analyst.dialect import Column, Dialect
-from treadle.analyst.errors import AnalystError
+from treadle.analyst.database import Groups, Partial, Remote
+from treadle.analyst.dialect import Column
 from treadle.analyst.filters import Filter
 from treadle.analyst.keys import Key
 from treadle.analyst.narrowing import narrowing
-from treadle.analyst.pushdown import Groups, Partial, grouped
-from treadle.analyst.session import Parameters, Session
-from treadle.analyst.table import Demand, Table
+from treadle.analyst.parameters import Parameters
+from treadle.analyst.pushdown import grouped
+from treadle.analyst.session import Session
+from treadle.analyst.source import Dimension
+from treadle.analyst.table import Table
 from treadle.analyst.terms import cast, literal, named
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
     from treadle.analyst.rows import Side
-
-Texts = Sequence[str | None]
-
-
-class Database(Protocol):
-    """A connection to a database; one thread at a time."""
-
-    @property
-    def dialect(self) -> Dialect:
-        """How it is spoken to."""
-
-    def columns(self, source: Source) -> dict[str, Column]:
-        """Returns the columns of the source's table. Raises AnalystError if there is no such table."""
-
-    def rows(
-        self,
-        sources: Sequence[Source],
-        groups: Sequence[Groups],
-        parameters: Parameters,
-        floating: set[tuple[int, str]],
-    ) -> Iterator[Texts]:
-        """Yields the rows of all aggregates, the number of each's aggregate first.
-
-        Args:
-            sources: what each aggregate is of.
-            groups: the aggregates.
-            parameters: their values.
-            floating: takes the number and column of what turned out to be floating-point numbers.
-
-        Raises:
-            AnalystError: the database could not do it, took too long, or went away.
-        """
-
-    def close(self) -> None:
-        """Ends the connection."""
-
-
-class Remote(Struct, frozen=True):
-    """Where the groups of a table come from."""
-
-    database: Database
-    source: Source
-    columns: dict[str, Column]
-
-
-def open_remote(session: Session, source: Source, demand: Demand) -> Table:
-    """Connects to a source's database; its groups come with `load`, when it is known what is asked of them."""
-    from sqlglot import exp
-
-    database = session.connections.get(address_of(source))
-    if database is None:
-        database = _CONNECT[source.kind](session, source)
-        session.connections[address_of(source)] = database
-    columns = database.columns(source)
-    types = {name: column.engine_type for name, column in columns.items()}
-    return Table(exp.null(), types, whole=False, remote=Remote(database, source, columns))
 
 
 def load(session: Session, sides: Sequence["Side"]) -> None:
@@ -216,43 +161,3 @@ def _prefixed(partial: Partial, prefix: str, floating: set[str]) -> Partial:
     }
     column = Column("floating") if partial.value in floating else partial.column
     return replace(partial, column=column, **names)
-
-
-def address_of(source: Source) -> tuple[str, str]:
-    """What makes two sources of one database: the kind and where it is. Not to be shown: it may hold a password."""
-    import os
-
-    return source.kind, os.environ.get(source.dsn_env, "") if source.dsn_env else ""
-
-
-def connection_string(source: Source) -> str:
-    """The value of the environment variable that says where the source is. Raises AnalystError if it is not set."""
-    import os
-
-    if not source.dsn_env:
-        return ""
-    value = os.environ.get(source.dsn_env, "")
-    if not value:
-        raise AnalystError(
-            f"source {source.name!r}: the environment variable {source.dsn_env}, which says where its database is, is "
-            f"not set",
-            argument="source",
-            given=source.name,
-            variable=source.dsn_env,
-        )
-    return value
-
-
-def _postgres(session: Session, source: Source) -> Database:
-    from treadle.analyst.postgres import connect
-
-    return connect(session, source)
-
-
-def _sqlalchemy(session: Session, source: Source) -> Database:
-    from treadle.analyst.sqlalchemy_source import connect
-
-    return connect(session, source)
-
-
-_CONNECT: Mapping[str, Callable[[Session, Source], Database]] = {"postgres": _postgres, "sqlalchemy": _sqlalchemy}

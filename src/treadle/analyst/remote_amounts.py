@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from treadle.analyst.catalog import Measure, Source
 from treadle.analyst.computed import compared_with_text
 from treadle.analyst.dialect import Column, Dialect, quoted_column
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.expression import Expression, Number, Term
 from treadle.analyst.formula import Fits, Operation, Shape, doubt, formula, shape
-from treadle.analyst.session import Parameters
+from treadle.analyst.parameters import Parameters
+from treadle.analyst.source import Measure, Source
 
 if TYPE_CHECKING:
     from sqlglot import exp

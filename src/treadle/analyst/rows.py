@@ -5,18 +5,18 @@ catalogue or a bound value.
 """
 
 from collections.abc import Callable, Sequence
-from datetime import date, datetime
-from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
-from treadle.analyst.amounts import Amount, Scale, amount_of, decimals_of, scale_for
-from treadle.analyst.catalog import KeyType, Measure, Source
+from treadle.analyst.amounts import Amount, Scale, amount_of, scale_for
 from treadle.analyst.computed import computed
 from treadle.analyst.errors import AnalystError
+from treadle.analyst.filter_values import text_of, typed_value
 from treadle.analyst.filters import Filter, Scalar
 from treadle.analyst.formats import Format
 from treadle.analyst.keys import MOST_KEY_DECIMALS, Key, natural_type
-from treadle.analyst.session import Parameters, Session
+from treadle.analyst.parameters import Parameters
+from treadle.analyst.session import Session
+from treadle.analyst.source import KeyType, Measure, Source
 from treadle.analyst.table import Demand, Table
 from treadle.analyst.tables import open_table
 from treadle.analyst.terms import call, cast, compared, is_null, literal, matches, named, quoted, when, within
@@ -352,39 +352,3 @@ def _as_text(column: "exp.Expr", kind: str) -> "exp.Expr":
     if kind.startswith("TIMESTAMP"):
         return call("regexp_replace", text, literal(r" 00:00:00(\+00)?$"), literal(""))
     return text
-
-
-def text_of(value: Scalar) -> str:
-    """The text of a filter's value."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-def typed_value(key: Key, value: Scalar) -> object:
-    """A filter's value as the key's type. Raises AnalystError if it is none."""
-    text = text_of(value).strip()
-    try:
-        match key.type:
-            case "integer":
-                return int(text)
-            case "decimal":
-                number = Decimal(text)
-                if not number.is_finite() or decimals_of(number) > MOST_KEY_DECIMALS:
-                    raise ValueError(text)
-                return number
-            case "date":
-                return date.fromisoformat(text)
-            case "timestamp":
-                return datetime.fromisoformat(text)
-            case "boolean":
-                return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
-            case _:
-                return text
-    except (ValueError, KeyError, InvalidOperation) as error:
-        raise AnalystError(
-            f"{text[:80]!r} is not a value of dimension {key.name!r}, which holds {key.type} values",
-            argument="filters",
-            given=text[:80],
-            expected=key.type,
-        ) from error

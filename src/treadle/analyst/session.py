@@ -18,15 +18,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 from msgspec import Struct
 
-from treadle.analyst.catalog import Catalog, Source
 from treadle.analyst.errors import AnalystError, NotEnoughMemory
+from treadle.analyst.parameters import Parameters
+from treadle.analyst.place import Place
+from treadle.analyst.source import Source
 from treadle.analyst.terms import cast, literal
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
     from sqlglot import exp
 
-    from treadle.analyst.remote import Database
+    from treadle.analyst.database import Database
 
 Row = tuple[Any, ...]
 _BATCH = 10_000
@@ -85,38 +87,23 @@ class Interrupt:
             self._stops.remove(stop)
 
 
-class Parameters:
-    """The values of one statement, each behind a placeholder."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, object] = {}
-
-    def add(self, value: object) -> "exp.Expr":
-        """Returns the placeholder of `value`."""
-        from sqlglot import exp
-
-        name = f"p{len(self.values)}"
-        self.values[name] = value
-        return exp.Placeholder(this=name)
-
-
 class Session:
     """An open engine; use it in a `with` block.
 
     Args:
-        catalog: says where the sources' files are.
+        place: says where the sources' data are.
         sources: what may be read.
         bounds: what it may use.
         interrupt: stops it from outside.
         tell: is told, in a few words, what is being done; may be called from another thread than the caller's.
 
     Raises:
-        AnalystError: a file is missing or lies outside the catalogue's folders.
+        AnalystError: a file is missing or lies outside the place's folders.
     """
 
     def __init__(
         self,
-        catalog: Catalog,
+        place: Place,
         sources: Sequence[Source],
         bounds: Bounds | None = None,
         interrupt: Interrupt | None = None,
@@ -126,7 +113,7 @@ class Session:
         self.spill_is_full = False
         self.bounds = bounds or Bounds()
         self.interrupt = interrupt or Interrupt()
-        self.files = {source.name: catalog.files(source) for source in sources}
+        self.files = {source.name: place.files(source) for source in sources}
         self._stamps = self._stamp()
         self._late = False
         self._databases: dict[Path, str] = {
@@ -134,7 +121,7 @@ class Session:
         }
         self._staged = 0
         self._stops: list[Callable[[], None]] = []
-        self.frames = catalog.frames
+        self.frames = place.frames
         self.connections: dict[tuple[str, str], Database] = {}
 
     def __enter__(self) -> Self:

@@ -14,13 +14,14 @@ import anyio.lowlevel
 import anyio.to_thread
 from pydantic import Field, ValidationError
 
-from treadle.analyst.catalog import Catalog, Source
+from treadle.analyst.catalog import Catalog
 from treadle.analyst.compare import CompareRequest, compare
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.filters import Filters
 from treadle.analyst.query import QueryRequest, query
 from treadle.analyst.sample import sample_catalog
 from treadle.analyst.session import Bounds, Interrupt
+from treadle.analyst.source import Source
 from treadle.tools import Skill, Tool, ToolResult, tool
 
 T = TypeVar("T")

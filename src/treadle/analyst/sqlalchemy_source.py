@@ -15,13 +15,14 @@ from decimal import Decimal
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from treadle.analyst.catalog import Source
+from treadle.analyst.database import Groups, Texts, connection_string
 from treadle.analyst.dialect import Column, ColumnKind, Dialect
 from treadle.analyst.errors import AnalystError
+from treadle.analyst.parameters import Parameters
 from treadle.analyst.postgres import TEXT_FORMS
-from treadle.analyst.pushdown import Groups, side_by_side
-from treadle.analyst.remote import Texts, connection_string
-from treadle.analyst.session import Parameters, Session
+from treadle.analyst.pushdown import side_by_side
+from treadle.analyst.session import Session
+from treadle.analyst.source import Source
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine

@@ -14,9 +14,9 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 
-from treadle.analyst.catalog import Source
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.session import Session
+from treadle.analyst.source import Source
 from treadle.analyst.table import Demand, Table
 from treadle.analyst.terms import quoted
 

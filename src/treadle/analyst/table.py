@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from treadle.analyst.catalog import Dimension, Measure
+from treadle.analyst.source import Dimension, Measure
 from treadle.analyst.uniqueness import Unique
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from treadle.analyst.pushdown import Partial
-    from treadle.analyst.remote import Remote
+    from treadle.analyst.database import Partial, Remote
 
 
 class Demand(Struct, frozen=True):

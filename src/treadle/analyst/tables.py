@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from treadle.analyst.catalog import Source
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.session import Session
+from treadle.analyst.source import Source
 from treadle.analyst.staged import opener, read_json, read_sqlite
 from treadle.analyst.table import Demand, Table
 from treadle.analyst.terms import call, literal, quoted
@@ -150,7 +150,7 @@ def read_frame(session: Session, source: Source, demand: Demand) -> Table:
 
 def read_remote(session: Session, source: Source, demand: Demand) -> Table:
     """A table or view of a database that makes the groups itself."""
-    from treadle.analyst.remote import open_remote
+    from treadle.analyst.connections import open_remote
 
     return open_remote(session, source, demand)
 

@@ -57,7 +57,7 @@ def stub(message: ToolMessage, readable: bool) -> ToolMessage:
         **({"beginning": text[:BEGINNING]} if text else {}),
         "message": f"Cleared to make room. {again}",
     }
-    return replace(message, content=msgspec.json.encode(fields).decode())
+    return replace(message, content=msgspec.json.encode(fields).decode(), whole=message.content)
 
 
 def shortened(message: ToolMessage, max_tokens: int, readable: bool) -> ToolMessage:
@@ -78,6 +78,6 @@ def shortened(message: ToolMessage, max_tokens: int, readable: bool) -> ToolMess
     if len(short) >= len(text):
         return message
     if isinstance(message.content, str):
-        return replace(message, content=short)
+        return replace(message, content=short, whole=message.content)
     rest = tuple(part for part in message.content if not isinstance(part, Text))
-    return replace(message, content=(Text(short), *rest))
+    return replace(message, content=(Text(short), *rest), whole=message.content)

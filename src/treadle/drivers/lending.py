@@ -19,7 +19,7 @@ from treadle.kernel.stop import Limits, Stop, stopped
 T = TypeVar("T", int, float, Decimal)
 
 
-class Amount(Struct, frozen=True):
+class Claim(Struct, frozen=True):
     """Steps, tokens, dollars and tool calls."""
 
     steps: int = 0
@@ -27,20 +27,20 @@ class Amount(Struct, frozen=True):
     usd: Decimal = Decimal(0)
     calls: int = 0
 
-    def __add__(self, other: "Amount") -> "Amount":
+    def __add__(self, other: "Claim") -> "Claim":
         usd = plus(self.usd, other.usd)
-        return Amount(self.steps + other.steps, self.tokens + other.tokens, usd, self.calls + other.calls)
+        return Claim(self.steps + other.steps, self.tokens + other.tokens, usd, self.calls + other.calls)
 
-    def __sub__(self, other: "Amount") -> "Amount":
+    def __sub__(self, other: "Claim") -> "Claim":
         usd = minus(self.usd, other.usd)
-        return Amount(self.steps - other.steps, self.tokens - other.tokens, usd, self.calls - other.calls)
+        return Claim(self.steps - other.steps, self.tokens - other.tokens, usd, self.calls - other.calls)
 
 
 class Borrower(Protocol):
     """A run, as far as lending needs to know it; see `treadle.drivers.run.Run`."""
 
-    lent: Amount
-    claimed: Amount
+    lent: Claim
+    claimed: Claim
     state: RunState
 
     @property
@@ -52,11 +52,11 @@ class Borrower(Protocol):
         """Its name."""
 
 
-def used(run: Borrower) -> Amount:
+def used(run: Borrower) -> Claim:
     """What the run itself has used, the step under way and settled sub-runs included."""
     state = run.state
     under_way = state.step is not None and state.step.message is not None
-    return Amount(
+    return Claim(
         len(state.steps) + under_way + state.sub_steps,
         state.usage.total_tokens,
         state.cost or Decimal(0),
@@ -72,7 +72,7 @@ def _steps(run: Borrower) -> int | None:
 
 def claim(run: Borrower, reserve: Reserve | None) -> Stop | None:
     """Reserves one more step of `run` from every run above it; the reason if one of them has not enough left."""
-    worst = Amount(1, 0, Decimal(0)) if reserve is None else Amount(1, reserve.tokens, reserve.usd or Decimal(0))
+    worst = Claim(1, 0, Decimal(0)) if reserve is None else Claim(1, reserve.tokens, reserve.usd or Decimal(0))
     wanted = used(run) + run.lent + worst
     more = wanted - run.claimed
     for above in _above(run):
@@ -108,7 +108,7 @@ def give_back(run: Borrower) -> None:
     """
     if run.parent is not None:
         run.parent.lent -= run.claimed
-        run.claimed = Amount()
+        run.claimed = Claim()
 
 
 def left_of(run: Borrower, seconds: float | None, own: Limits) -> Limits | None:
@@ -142,7 +142,7 @@ def _above(run: Borrower) -> Iterator[Borrower]:
         above = above.parent
 
 
-def _set_claim(run: Borrower, wanted: Amount) -> None:
+def _set_claim(run: Borrower, wanted: Claim) -> None:
     more = wanted - run.claimed
     run.claimed = wanted
     for above in _above(run):
@@ -150,7 +150,7 @@ def _set_claim(run: Borrower, wanted: Amount) -> None:
         above.claimed += more
 
 
-def _exceeded(above: Borrower, total: Amount) -> Stop | None:
+def _exceeded(above: Borrower, total: Claim) -> Stop | None:
     limits, steps, where = above.state.limits, _steps(above), f"by run {above.run_id}, which this run works for"
     if steps is not None and total.steps > steps:
         return stopped("max_steps", f"the limit of {limits.steps} steps is used up {where}.")

@@ -36,7 +36,7 @@ from treadle.context.storable import storable, storable_event
 from treadle.context.tokens import estimate_tokens, next_tokens, uncounted
 from treadle.drivers.below import Below
 from treadle.drivers.configuration import Configuration, Output, StepSettings
-from treadle.drivers.lending import Amount, calls_allowed
+from treadle.drivers.lending import Claim, calls_allowed
 from treadle.drivers.output import handed_in, typed_output
 from treadle.drivers.partial import PartialArguments
 from treadle.drivers.request import prepared, request_of
@@ -123,7 +123,7 @@ class Run:
         self._on_event = on_event
         self._over = over
         self.parent = parent
-        self.lent, self.claimed = Amount(), Amount()
+        self.lent, self.claimed = Claim(), Claim()
         self._journal = config.journal if journal is None else journal
         self._call_ids: set[str] | None = None
         self._events: list[Event] = []

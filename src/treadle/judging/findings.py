@@ -8,7 +8,7 @@ from msgspec import Struct
 FindingKind = Literal["repeat", "cycle", "errors", "unknown_tool", "nothing_new", "polling"]
 
 
-class Finding(Struct, frozen=True):
+class StuckFinding(Struct, frozen=True):
     """The run is stuck, and this is how.
 
     Attributes:

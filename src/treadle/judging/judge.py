@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from treadle.judging.conditions import Condition, checked, found_by
 from treadle.judging.failures import may_put_differently, reads_as_error
-from treadle.judging.findings import Finding
+from treadle.judging.findings import StuckFinding
 from treadle.judging.observed import observed
 from treadle.judging.progress import DEFAULT_WEIGHTS, WINDOW, ObservedCall, detect_stuck
 from treadle.judging.recent import Recent
@@ -90,16 +90,16 @@ def _judged(state: RunState, verdict: Verdict | None, recent: Recent) -> Judgeme
     return Judgement(verdict, stuck, loop)
 
 
-def _polling(state: RunState) -> Finding | None:
+def _polling(state: RunState) -> StuckFinding | None:
     """That a polling tool has shown no change for too long."""
     polled, waited = state.progress.polled, state.now - state.progress.polled_since
     if polled is None or waited <= POLLING_PATIENCE:
         return None
     message = f"You have asked {polled[0]} for {waited:.0f} seconds, and its answer has not changed."
-    return Finding("polling", (), message)
+    return StuckFinding("polling", (), message)
 
 
-def _stuck(state: RunState, polling: Finding | None, calls: Sequence[ObservedCall]) -> Stuck | None:
+def _stuck(state: RunState, polling: StuckFinding | None, calls: Sequence[ObservedCall]) -> Stuck | None:
     """What is to be done, if the run is stuck and nothing was done about it since its last step."""
     progress = state.progress
     if not state.steps[-1].calls or (progress.stuck and progress.stuck_at == len(state.steps)):
@@ -137,7 +137,7 @@ def _stands_on(state: RunState) -> int:
     return progress.stuck if len(state.steps) - progress.stuck_at <= WINDOW else 0
 
 
-def _rung(state: RunState, finding: Finding, concerned: tuple[str, ...]) -> Stuck:
+def _rung(state: RunState, finding: StuckFinding, concerned: tuple[str, ...]) -> Stuck:
     """The next rung of the ladder."""
     if _may_nudge(state):
         return Stuck("nudge", finding.kind, finding.message)

@@ -28,7 +28,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from treadle.judging.failures import names_no_tool, put_differently, reads_as_error
-from treadle.judging.findings import Finding, FindingKind, in_words
+from treadle.judging.findings import FindingKind, StuckFinding, in_words
 from treadle.judging.sameness import arguments_key, same_result
 
 WINDOW: Final = 12
@@ -110,7 +110,7 @@ class Weights(Struct, frozen=True):
 DEFAULT_WEIGHTS: Final = Weights()
 
 
-def detect_stuck(calls: Sequence[ObservedCall], weights: Weights = DEFAULT_WEIGHTS) -> Finding | None:
+def detect_stuck(calls: Sequence[ObservedCall], weights: Weights = DEFAULT_WEIGHTS) -> StuckFinding | None:
     """Say whether the run is stuck now, after the last of `calls`.
 
     Only the last `weights.window` steps are looked at, so it may be asked after every step of a long run. Which calls
@@ -227,7 +227,7 @@ def _by_step(calls: Sequence[ObservedCall], steps: int) -> list[range]:
     return found[::-1]
 
 
-def _unknown_tools(window: _Window, weights: Weights) -> Finding | None:
+def _unknown_tools(window: _Window, weights: Weights) -> StuckFinding | None:
     streak = [look for looks in window.steps[-weights.unknown_tools :] for look in looks]
     if len(window.steps) < weights.unknown_tools:
         return None
@@ -236,7 +236,7 @@ def _unknown_tools(window: _Window, weights: Weights) -> Finding | None:
     return _finding("unknown_tool", streak)
 
 
-def _cycle(window: _Window) -> Finding | None:
+def _cycle(window: _Window) -> StuckFinding | None:
     """The shortest cycle of at least two different steps that ends the window, if it was gone through twice."""
     sights = [{look.sight for look in looks} for looks in window.steps]
     for period in range(2, len(sights) // 2 + 1):
@@ -248,7 +248,7 @@ def _cycle(window: _Window) -> Finding | None:
     return None
 
 
-def _nothing_new(window: _Window, weights: Weights) -> Finding | None:
+def _nothing_new(window: _Window, weights: Weights) -> StuckFinding | None:
     """Walk back from the latest step until one brought something, and add up what the others weigh."""
     begin = len(window.steps) - 1
     while begin >= 0 and not any(map(window.brought_something, window.steps[begin])):
@@ -285,8 +285,8 @@ def _apart(looks: Iterable[_Look]) -> list[list[_Look]]:
     return list(steps.values())
 
 
-def _finding(kind: FindingKind, looks: Sequence[_Look]) -> Finding:
+def _finding(kind: FindingKind, looks: Sequence[_Look]) -> StuckFinding:
     names = list(dict.fromkeys(look.call.name for look in looks))
     different = len({look.sight for look in looks})
     message = in_words(kind, names, len(looks), len(_apart(looks)), different)
-    return Finding(kind, tuple(look.index for look in looks), message)
+    return StuckFinding(kind, tuple(look.index for look in looks), message)

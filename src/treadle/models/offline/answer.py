@@ -15,7 +15,7 @@ from treadle.models.offline.plan import Outcome, Plan, Trouble
 from treadle.models.offline.question import Clause
 from treadle.models.offline.results import Field, asked, fields_of, figure, has_figure, number_of, rows_of
 from treadle.models.offline.structures import overlaps
-from treadle.models.offline.toolbox import MARKERS, Tool, Toolbox
+from treadle.models.offline.toolbox import MARKERS, KnownTool, Toolbox
 from treadle.models.offline.transcript import Exchange
 from treadle.models.offline.words import alike, likeness, names_match, parts, stem
 
@@ -131,7 +131,7 @@ def _trouble(trouble: Trouble) -> str:
     return text + (f" Available: {', '.join(trouble.available[:20])}." if listed else "")
 
 
-def _result(exchange: Exchange, outcome: Outcome, tool: Tool | None) -> str:
+def _result(exchange: Exchange, outcome: Outcome, tool: KnownTool | None) -> str:
     clause, result = outcome.clause, exchange.result
     expression = next((exchange.arguments.get(p.name) for p in tool.params if p.is_expression), None) if tool else None
     fields = fields_of(result)

@@ -23,7 +23,7 @@ from treadle.models.offline.structures import (
     ranking,
     value_text,
 )
-from treadle.models.offline.toolbox import Param, Tool, Toolbox
+from treadle.models.offline.toolbox import KnownTool, Param, Toolbox
 from treadle.models.offline.vocabulary import Vocabulary, replacement
 from treadle.models.offline.words import groups_of, is_function_word, is_verb, likeness, parts, singular, stem
 
@@ -58,7 +58,7 @@ class Filling:
     doubtful: int = 0
 
 
-def fill(tool: Tool, clause: Clause, vocabulary: Vocabulary, box: Toolbox) -> Filling:
+def fill(tool: KnownTool, clause: Clause, vocabulary: Vocabulary, box: Toolbox) -> Filling:
     """Fills what it can of a tool's arguments from a clause.
 
     Args:
@@ -71,7 +71,7 @@ def fill(tool: Tool, clause: Clause, vocabulary: Vocabulary, box: Toolbox) -> Fi
 
 
 class _Filler:
-    def __init__(self, tool: Tool, clause: Clause, vocabulary: Vocabulary, box: Toolbox) -> None:
+    def __init__(self, tool: KnownTool, clause: Clause, vocabulary: Vocabulary, box: Toolbox) -> None:
         self.tool = tool
         self.clause = clause
         self.vocabulary = vocabulary

@@ -9,7 +9,7 @@ from treadle.models.offline.arguments import Filling, fill
 from treadle.models.offline.english import CHANGES, FINAL_WORDS, GROUPS, PLAIN_VERBS
 from treadle.models.offline.question import Clause
 from treadle.models.offline.structures import overlaps
-from treadle.models.offline.toolbox import Param, Tool, Toolbox, content_stems
+from treadle.models.offline.toolbox import KnownTool, Param, Toolbox, content_stems
 from treadle.models.offline.vocabulary import Vocabulary
 from treadle.models.offline.words import alike, is_verb, names_match, stem
 
@@ -17,17 +17,17 @@ _NUMBERS = frozenset({"number", "integer"})
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenTool:
     """A tool for a clause, how well it fits, and what the clause gives it.
 
     `source` is the tool that is to give it the rest, where that is settled; `spoken` is whether the clause has words
     for it, beyond what only fills arguments.
     """
 
-    tool: Tool
+    tool: KnownTool
     score: float
     filling: Filling
-    source: Tool | None = None
+    source: KnownTool | None = None
     spoken: bool = True
 
 
@@ -38,7 +38,7 @@ class Chooser:
         self.box = box
         self.vocabulary = vocabulary
 
-    def choose(self, clause: Clause, forced: bool = False) -> Choice | None:
+    def choose(self, clause: Clause, forced: bool = False) -> ChosenTool | None:
         """The tool that fits `clause` best; None if none is about it.
 
         Args:
@@ -55,7 +55,7 @@ class Chooser:
             best = max(sure, key=lambda choice: choice.score, default=best)
         return self._carried_on(best, clause) or best
 
-    def providers(self, tool: Tool, param: Param, clause: Clause) -> list[Tool]:
+    def providers(self, tool: KnownTool, param: Param, clause: Clause) -> list[KnownTool]:
         """The tools whose results may hold a value for `param`, the likeliest first."""
         found = []
         stems = content_stems(clause)
@@ -65,7 +65,7 @@ class Chooser:
                 found.append((match + 0.1 * self.box.score(other, stems), other))
         return [other for _, other in sorted(found, key=lambda pair: -pair[0])]
 
-    def lister(self, param: Param, tool: Tool) -> Tool | None:
+    def lister(self, param: Param, tool: KnownTool) -> KnownTool | None:
         """A tool that can be called with nothing and lists what `param` may be."""
         wanted = set(param.nouns)
         if param.shape in ("filters", "mapping"):
@@ -76,7 +76,7 @@ class Chooser:
                 return other
         return None
 
-    def _weigh(self, tool: Tool, clause: Clause, forced: bool) -> Choice | None:
+    def _weigh(self, tool: KnownTool, clause: Clause, forced: bool) -> ChosenTool | None:
         commanded = clause.command
         expression = clause.arithmetic is not None and any(param.is_expression for param in tool.params)
         if not forced and (is_final(tool) or not _permitted(tool, commanded, expression)):
@@ -103,15 +103,15 @@ class Chooser:
         if tool.params and all(param.shape == "number" for param in tool.params) and not filling.missing:
             score += 1.0
         spoken = expression or max((tool.fit(word) for word in stems), default=0.0) >= 1.0
-        return Choice(tool, score, filling, spoken=spoken)
+        return ChosenTool(tool, score, filling, spoken=spoken)
 
-    def _feeders(self, tool: Tool, filling: Filling, clause: Clause) -> list[Tool]:
+    def _feeders(self, tool: KnownTool, filling: Filling, clause: Clause) -> list[KnownTool]:
         """The tools that would give what the clause does not: their words are explained when `tool` is chosen."""
         found = [self.providers(tool, param, clause)[:1] for param in filling.missing]
         return [each for providers in found for each in providers]
 
     def _relevant(
-        self, tool: Tool, clause: Clause, stems: list[str], filling: Filling, used: list[tuple[int, int]]
+        self, tool: KnownTool, clause: Clause, stems: list[str], filling: Filling, used: list[tuple[int, int]]
     ) -> bool:
         """Whether the clause is about the tool: a word of it speaks for the tool, and most words are accounted for."""
         fits = {word: tool.fit(word) for word in stems}
@@ -128,11 +128,11 @@ class Chooser:
         unexplained += sum(not overlaps(v.start, v.end, used) for v in clause.values)
         return explained > unexplained
 
-    def _obtainable(self, tool: Tool, param: Param, clause: Clause) -> bool:
+    def _obtainable(self, tool: KnownTool, param: Param, clause: Clause) -> bool:
         listed = bool(self.vocabulary.names(param.nouns))
         return bool(self.providers(tool, param, clause)) or (not listed and self.lister(param, tool) is not None)
 
-    def _carried_on(self, best: Choice, clause: Clause) -> Choice | None:
+    def _carried_on(self, best: ChosenTool, clause: Clause) -> ChosenTool | None:
         """A tool that takes what `best` returns and what `best` left unused: a price that is wanted in euros."""
         used = best.filling.used
         unused = [v for v in clause.values if v.kind != "number" and not overlaps(v.start, v.end, used)]
@@ -145,11 +145,11 @@ class Chooser:
             filling = fill(tool, clause, self.vocabulary, self.box)
             takes = any(overlaps(value.start, value.end, filling.used) for value in unused)
             if takes and filling.missing and all(supplies(best.tool, param, True) > 0 for param in filling.missing):
-                return Choice(tool, best.score, filling, best.tool)
+                return ChosenTool(tool, best.score, filling, best.tool)
         return None
 
 
-def is_final(tool: Tool) -> bool:
+def is_final(tool: KnownTool) -> bool:
     """Whether the tool is the one to hand in the answer with."""
     words = {stem(word) for word in FINAL_WORDS}
     return (
@@ -159,7 +159,7 @@ def is_final(tool: Tool) -> bool:
     )
 
 
-def _permitted(tool: Tool, commanded: str | None, expression: bool) -> bool:
+def _permitted(tool: KnownTool, commanded: str | None, expression: bool) -> bool:
     """A tool that changes something must be commanded; a command to change something is for no other tool."""
     if tool.change is not None:
         return commanded is not None and commanded in tool.change
@@ -177,7 +177,7 @@ def _shares(left: Filling, right: Filling, clause: Clause) -> bool:
     )
 
 
-def _complete(tool: Tool, filling: Filling, clause: Clause, fit: float) -> bool:
+def _complete(tool: KnownTool, filling: Filling, clause: Clause, fit: float) -> bool:
     """Whether the clause gives a tool of several parameters all that it requires, and nothing else; two will do if some
     word speaks for the tool (`fit`) and the question is not how two figures compare."""
     rest = [value for value in clause.values if not overlaps(value.start, value.end, filling.used)]
@@ -192,7 +192,7 @@ def _is_asking(word: str) -> bool:
     return any(word in {stem(other) for other in group} for group in GROUPS)
 
 
-def supplies(tool: Tool, param: Param, loosely: bool = False) -> float:
+def supplies(tool: KnownTool, param: Param, loosely: bool = False) -> float:
     """How likely the tool's result holds a value for `param`, from 0 to 1.
 
     Args:

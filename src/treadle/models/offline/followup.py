@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from treadle.models.offline.choice import Choice
+from treadle.models.offline.choice import ChosenTool
 from treadle.models.offline.plan import Planner
 from treadle.models.offline.question import Clause, Value, phrases, read_clause, split_clauses
 from treadle.models.offline.structures import conditions, groupings, overlaps
@@ -80,7 +80,7 @@ def _with_pronoun(question: str, subject: str | None, planner: Planner) -> str:
     return named if len(after.filling.arguments) > len(before.filling.arguments) else question
 
 
-def _is_breakdown(clause: Clause, choice: Choice) -> bool:
+def _is_breakdown(clause: Clause, choice: ChosenTool) -> bool:
     """Whether the clause is no more than "which accounts?" or "by account?"."""
     words = [token for token in clause.tokens if not is_function_word(token.text)]
     opening = clause.tokens[0].low if clause.tokens else ""

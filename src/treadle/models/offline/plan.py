@@ -11,11 +11,11 @@ from typing import Any
 
 from treadle.kernel.messages import Json
 from treadle.models.offline.arguments import Filling, fill
-from treadle.models.offline.choice import Choice, Chooser
+from treadle.models.offline.choice import Chooser, ChosenTool
 from treadle.models.offline.question import Clause, Value, read_clause, split_clauses
 from treadle.models.offline.results import value_for
 from treadle.models.offline.structures import overlaps
-from treadle.models.offline.toolbox import MARKERS, Param, Tool, Toolbox
+from treadle.models.offline.toolbox import MARKERS, KnownTool, Param, Toolbox
 from treadle.models.offline.transcript import Exchange, Turn, hint_of
 from treadle.models.offline.vocabulary import Vocabulary, replacement
 from treadle.models.offline.words import is_function_word, is_verb, parts, singular
@@ -70,8 +70,8 @@ class Goal:
     """A clause, the tool that is to answer it, and the tool that is to give that one what the clause does not."""
 
     clause: Clause
-    tool: Tool | None = None
-    source: Tool | None = None
+    tool: KnownTool | None = None
+    source: KnownTool | None = None
 
 
 @dataclass
@@ -142,7 +142,7 @@ class Planner:
                 goals.append(Goal(clause))
         return goals
 
-    def _completed(self, choice: Choice, clause: Clause, goals: list[Goal]) -> Goal:
+    def _completed(self, choice: ChosenTool, clause: Clause, goals: list[Goal]) -> Goal:
         """The goal for a clause; what it is about comes from the clause before it if it does not say ("how many are
         left?")."""
         lacking = [
@@ -208,7 +208,7 @@ class Planner:
                     return [Goal(each, tool) for each, tool in zip(clauses, tools, strict=True)]
         return []
 
-    def resolve(self, tool: Tool, clause: Clause, depth: int, source: Tool | None = None) -> Outcome:
+    def resolve(self, tool: KnownTool, clause: Clause, depth: int, source: KnownTool | None = None) -> Outcome:
         """How far `tool` has come with `clause`: its result, or the calls needed next, or what is in the way."""
         filling = fill(tool, clause, self.vocabulary, self.box)
         outcome = Outcome(clause, renamed=dict(filling.renamed), used=list(filling.used))
@@ -235,7 +235,9 @@ class Planner:
             self._call(tool, arguments, outcome)
         return outcome
 
-    def _several(self, tool: Tool, clause: Clause, filling: Filling, source: Tool | None) -> tuple[Value, ...]:
+    def _several(
+        self, tool: KnownTool, clause: Clause, filling: Filling, source: KnownTool | None
+    ) -> tuple[Value, ...]:
         """Values joined by "and" of which a tool that is called first takes one at a time."""
         for param in filling.missing:
             for provider in [source] if source else self.chooser.providers(tool, param, clause)[:1]:
@@ -244,7 +246,9 @@ class Planner:
                     return spread
         return ()
 
-    def _discovery(self, tool: Tool, clause: Clause, filling: Filling, source: Tool | None) -> Tool | None:
+    def _discovery(
+        self, tool: KnownTool, clause: Clause, filling: Filling, source: KnownTool | None
+    ) -> KnownTool | None:
         """A list worth reading first: of names that the call needs and nobody has told yet."""
         for param in () if filling.unknown else tool.params:
             structured = param.shape in ("names", "filters", "mapping") and not param.enum
@@ -260,13 +264,13 @@ class Planner:
 
     def _obtain(
         self,
-        tool: Tool,
+        tool: KnownTool,
         param: Param,
         clause: Clause,
         filling: Filling,
         arguments: Json,
         depth: int,
-        source: Tool | None,
+        source: KnownTool | None,
     ) -> Outcome:
         """Gets a value for a parameter that the clause does not give from another tool's result."""
         if filling.unknown:
@@ -296,7 +300,7 @@ class Planner:
         message = f"{tool.name} needs `{param.name}`{about}, which the question does not say."
         return Outcome(clause, troubles=[Trouble(message, known)])
 
-    def _call(self, tool: Tool, arguments: Json, outcome: Outcome) -> None:
+    def _call(self, tool: KnownTool, arguments: Json, outcome: Outcome) -> None:
         """The call itself: its result if it was made, itself if not, and after an error its correction."""
         for _ in range(_CORRECTIONS):
             made = self._made(tool.name, arguments)
@@ -318,7 +322,7 @@ class Planner:
             arguments = corrected
         outcome.troubles.append(Trouble(f"{tool.name} did not accept any of the names tried."))
 
-    def _recovery(self, tool: Tool) -> Tool | None:
+    def _recovery(self, tool: KnownTool) -> KnownTool | None:
         unknown = [p for p in tool.params if p.shape == "text" and not p.enum and not self.vocabulary.names(p.nouns)]
         listers = [self.chooser.lister(param, tool) for param in unknown]
         return next(
@@ -333,7 +337,7 @@ class Planner:
     def _made(self, tool: str, arguments: Json) -> Exchange | None:
         return next((e for e in reversed(self.exchanges) if e.tool == tool and e.arguments == arguments), None)
 
-    def _corrected(self, tool: Tool, arguments: Json, made: Exchange, outcome: Outcome) -> Json | None:
+    def _corrected(self, tool: KnownTool, arguments: Json, made: Exchange, outcome: Outcome) -> Json | None:
         """The arguments with what the error complains of replaced by what it says is valid; None if it does not say."""
         hint = hint_of(made)
         if hint is None:
@@ -364,7 +368,7 @@ class Planner:
         corrected = {name: mend(value, name == hint.argument or name in kin) for name, value in arguments.items()}
         return None if hopeless else corrected
 
-    def _as_written(self, tool: Tool, arguments: Json, outcome: Outcome) -> Json | None:
+    def _as_written(self, tool: KnownTool, arguments: Json, outcome: Outcome) -> Json | None:
         """The names in the plural that the clause has them in, for a tool that does not know the singular."""
         written = {
             singular(token.low): token.text for token in outcome.clause.tokens if singular(token.low) != token.low

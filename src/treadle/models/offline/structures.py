@@ -59,7 +59,7 @@ class Mention:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class Constraint:
     """What a clause says of a field: an operator and the values, two for a range."""
 
     field: str
@@ -125,7 +125,7 @@ def groupings(clause: Clause, names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def conditions(clause: Clause, fields: Sequence[str], used: Sequence[tuple[int, int]]) -> list[Condition]:
+def conditions(clause: Clause, fields: Sequence[str], used: Sequence[tuple[int, int]]) -> list[Constraint]:
     """What a clause says of fields: "company 1001", "period between 202401 and 202403", "in January 2024".
 
     Args:
@@ -133,7 +133,7 @@ def conditions(clause: Clause, fields: Sequence[str], used: Sequence[tuple[int, 
         fields: the valid field names; if none are known, any noun right before a number, code or quoted text is one.
         used: stretches that are spoken for.
     """
-    found: list[Condition] = []
+    found: list[Constraint] = []
     claimed = list(used)
     for token in clause.tokens:
         name = _field(token, fields)
@@ -150,7 +150,7 @@ def conditions(clause: Clause, fields: Sequence[str], used: Sequence[tuple[int, 
         if name is not None and name not in [condition.field for condition in found]:
             ranged = clause.words_before(value.start, 1) in (("between",), ("from",), ("since",))
             op, values = _more(clause, value, ">=" if ranged else "=")
-            found.append(Condition(name, op, values, value.start, values[-1].end))
+            found.append(Constraint(name, op, values, value.start, values[-1].end))
             claimed.append((value.start, values[-1].end))
     return found
 
@@ -167,20 +167,20 @@ def _field(token: Token, fields: Sequence[str]) -> str | None:
 
 def _condition(
     clause: Clause, name: str, token: Token, claimed: Sequence[tuple[int, int]], known: bool
-) -> Condition | None:
+) -> Constraint | None:
     following = [value for value in clause.values if value.start >= token.end]
     if following and not overlaps(following[0].start, following[0].end, claimed):
         between = clause.text[token.end : following[0].start]
         op = next((op for pattern, op in _OPS if pattern.match(between)), None)
         if op is not None and (known or re.fullmatch(r"\s*(?:[=:#]|is)?\s*", between)):
             op, values = _more(clause, following[0], op)
-            return Condition(name, op, values, token.start, values[-1].end)
+            return Constraint(name, op, values, token.start, values[-1].end)
     after = next((other for other in clause.tokens if other.start >= token.end), None)
     if known and after is not None and re.fullmatch(_LINK + r"\s*", clause.text[token.end : after.start]):
         linked = re.search(r"[=:]|\bis\b", clause.text[token.end : after.start]) is not None
         if (linked and not is_function_word(after.text)) or is_plain_noun(after.text, after.stem):
             value = Value(after.text, "phrase", after.start, after.end)
-            return Condition(name, "=", (value,), token.start, after.end)
+            return Constraint(name, "=", (value,), token.start, after.end)
     return None
 
 
@@ -212,7 +212,7 @@ def _field_by_look(value: Value, fields: Sequence[str]) -> str | None:
     return next((name for name in fields if set(parts(name)) & set(wanted)), None)
 
 
-def as_filters(found: Sequence[Condition], items: Json, digits_only: bool) -> list[Json]:
+def as_filters(found: Sequence[Constraint], items: Json, digits_only: bool) -> list[Json]:
     """The conditions in the shape of a list of filters, as the schema of one filter (`items`) has it."""
     properties = items.get("properties", {})
     field = field_key(items) or "field"

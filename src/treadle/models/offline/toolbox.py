@@ -75,7 +75,7 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Tool:
+class KnownTool:
     """A tool's words, each with the weight of the place where it stands."""
 
     spec: ToolSpec
@@ -150,7 +150,7 @@ def types_of(schema: Json) -> frozenset[str]:
     return frozenset([named] if isinstance(named, str) else named)
 
 
-def read_tool(spec: ToolSpec) -> Tool:
+def read_tool(spec: ToolSpec) -> KnownTool:
     """Reads a tool's name, description and schemas."""
     root = spec.input_schema
     required = set(root.get("required", ()))
@@ -180,7 +180,7 @@ def read_tool(spec: ToolSpec) -> Tool:
         weigh([stem(str(value)) for value in param.enum], 1.0)
     for output in outputs:
         weigh(output.stems, 1.5)
-    return Tool(spec, params, outputs, tuple(stem(word) for word in name_words), weights)
+    return KnownTool(spec, params, outputs, tuple(stem(word) for word in name_words), weights)
 
 
 def _content(text: str) -> frozenset[str]:
@@ -270,7 +270,7 @@ class Toolbox:
             self._rarity[word] = math.log(1 + (len(self.tools) + 1) / (count or 1))
         return self._rarity[word]
 
-    def score(self, tool: Tool, stems: Sequence[str], feeders: Sequence[Tool] = ()) -> float:
+    def score(self, tool: KnownTool, stems: Sequence[str], feeders: Sequence[KnownTool] = ()) -> float:
         """How well the stems of a clause speak for `tool`; 0 if none does.
 
         Args:
@@ -281,7 +281,7 @@ class Toolbox:
         fits = {word: max([tool.fit(word), *(0.9 * other.fit(word) for other in feeders)]) for word in stems}
         return sum(fit * self.rarity(word) for word, fit in fits.items())
 
-    def named(self, name: str) -> Tool | None:
+    def named(self, name: str) -> KnownTool | None:
         """The tool called `name`."""
         return next((tool for tool in self.tools if tool.name == name), None)
 

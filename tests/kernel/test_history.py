@@ -1,4 +1,4 @@
-"""Edits of a message list: whatever comes in, what goes out is valid, and nothing is lost without need."""
+"""A valid history: whatever comes in, what goes out is valid, and nothing is lost without need."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from treadle import MemoryJournal, SqliteJournal
-from treadle.context.storable import storable_text
+from treadle.context.storable import storable, storable_event, storable_text
+from treadle.kernel.calls import Awaited
 from treadle.kernel.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -28,6 +29,7 @@ from treadle.kernel.events import (
     RunStarted,
     StepPrepared,
     ToolFinished,
+    ToolReacted,
     ToolStarted,
     decode_event,
     encode_event,
@@ -45,9 +47,7 @@ from treadle.kernel.messages import (
     ToolMessage,
     UserMessage,
 )
-from treadle.kernel.calls import Awaited
 from treadle.kernel.stop import Check, Decision, stopped
-from treadle.context.storable import storable, storable_event
 
 BAD = "caf\udce9"
 GOOD = "caf?"
@@ -64,12 +64,14 @@ def hard(text: str) -> list[Event]:
     settings = ModelSettings(stop=(text,), extra={text: [text]})
     return [
         RunStarted("r", messages, 1, agent=text, model=text, tools=(text,), polling=(text,), settings=settings),
+        RunStarted("r", messages, 1, writes=(text,), rules=(text,), hooks=(text,)),
         StepPrepared(0, decision, stop, text, text, text, (text,), text, settings, messages, withheld=(text,)),
         ModelReplied(0, AssistantMessage((*said.content, Opaque(text, {text: text}))), finish_detail=text, model=text),
         ModelFailed(0, ErrorInfo("k", text, request_id=text), text=text, model=text),
         ToolStarted(0, text, text, text),
         ToolFinished(0, text, parts, app={text: [text, {"a": text}]}),
-        ToolFinished(0, text, text),
+        ToolFinished(0, text, text, provisional=True, raised=text),
+        ToolReacted(0, text, "replace", parts, app={text: text}, call=ToolCall(text, text, text), reason=text),
         ApprovalRequested(0, text, reason=text),
         ApprovalDecided(0, text, True, text, text),
         ResultAwaited(0, text, True, "r", (Awaited(text, text, text, "result"),), text),

@@ -1,0 +1,45 @@
+"""Filter values: what stands in a filter, as text and as a value of its key's type."""
+
+from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
+
+from treadle.analyst.amounts import decimals_of
+from treadle.analyst.errors import AnalystError
+from treadle.analyst.filters import Scalar
+from treadle.analyst.keys import MOST_KEY_DECIMALS, Key
+
+
+def text_of(value: Scalar) -> str:
+    """The text of a filter's value."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def typed_value(key: Key, value: Scalar) -> object:
+    """A filter's value as the key's type. Raises AnalystError if it is none."""
+    text = text_of(value).strip()
+    try:
+        match key.type:
+            case "integer":
+                return int(text)
+            case "decimal":
+                number = Decimal(text)
+                if not number.is_finite() or decimals_of(number) > MOST_KEY_DECIMALS:
+                    raise ValueError(text)
+                return number
+            case "date":
+                return date.fromisoformat(text)
+            case "timestamp":
+                return datetime.fromisoformat(text)
+            case "boolean":
+                return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
+            case _:
+                return text
+    except (ValueError, KeyError, InvalidOperation) as error:
+        raise AnalystError(
+            f"{text[:80]!r} is not a value of dimension {key.name!r}, which holds {key.type} values",
+            argument="filters",
+            given=text[:80],
+            expected=key.type,
+        ) from error
