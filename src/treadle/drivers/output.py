@@ -19,6 +19,7 @@ from treadle.kernel.messages import AssistantMessage, AssistantPart, FinishReaso
 from treadle.kernel.state import RunState
 from treadle.models.port import OutputMode
 from treadle.tools.arguments import schema_of
+from treadle.tools.exact import exact, takes_decimal
 
 FENCE = re.compile(r"```(?:json)?\s*\n(.*?)\n?```", re.DOTALL)
 
@@ -135,13 +136,24 @@ def _read(adapter: Any, text: str, wrapped: bool, wanted: str) -> Answer:
     found = json_in(text)
     json = _unwrapped(found) if wrapped else found.encode()
     try:
-        # What is not a number goes into a journal as null; the value keeps it.
-        return Answer(adapter.validate_json(json), msgspec.json.decode(msgspec.json.encode(from_json(json))))
+        # What is no number goes into a journal as null; the value keeps it. What a float would cut is text in both.
+        plain = _with_decimals(adapter, json)
+        given = json if plain is None else msgspec.json.encode(plain)
+        value = adapter.validate_json(given)
+        return Answer(value, msgspec.json.decode(msgspec.json.encode(from_json(given))))
     except ValidationError as error:
         faults = "; ".join(
             f"{'.'.join(map(str, fault['loc'])) or 'the whole'}: {fault['msg']}" for fault in error.errors()[:5]
         )
         raise ValueError(f"{faults}. {wanted}") from error
+
+
+def _with_decimals(adapter: Any, json: bytes) -> Any:
+    """The value of `json` with each number that a `Decimal` is to be made of as text; None if it is right as it is."""
+    try:
+        return exact(adapter.core_schema, json.decode(), as_text=True) if takes_decimal(adapter.core_schema) else None
+    except ValueError:
+        return None
 
 
 def _unwrapped(text: str) -> bytes:
