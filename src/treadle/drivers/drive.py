@@ -143,7 +143,7 @@ def finish(run: Run, command: Finish) -> None:
     """Ends the run, if its answer is of the type that was asked for; else tells the model what is wrong with it."""
     output, event, stop = run.config.output, command.event(), command.stop
     if output is not None and stop.reason != "external_tool" and not run.state.handed_on:
-        if run.state.phase == "replied":
+        if run.state.steps and (run.state.phase == "replied" or stop.reason == "condition"):
             try:
                 event = replace(event, output=output.read(run.state.steps[-1].message or AssistantMessage()).json)
             except ValueError as error:
