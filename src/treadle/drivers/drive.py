@@ -8,7 +8,8 @@ The deadline is one scope around all of it: when it is reached, whatever is in f
 """
 
 import asyncio
-from typing import assert_never
+from collections.abc import Sequence
+from typing import Any, assert_never
 
 from msgspec.structs import replace
 
@@ -22,9 +23,10 @@ from treadle.drivers.think import seconds_left, think
 from treadle.journal import JournalError
 from treadle.kernel.decide import CallModel, Finish, Nudge, Pause, PrepareStep, RunTools
 from treadle.kernel.errors import Misuse
-from treadle.kernel.events import NudgeGiven, RunFinished, RunPaused
+from treadle.kernel.events import Event, NudgeGiven, RunFinished, RunPaused
 from treadle.kernel.messages import AssistantMessage
-from treadle.kernel.stop import Stop, stopped
+from treadle.kernel.stop import LIMIT_REASONS, Stop, stopped
+from treadle.result import RunResult
 
 
 async def drive(run: Run) -> None:
@@ -139,13 +141,33 @@ async def perceive(run: Run, command: PrepareStep) -> None:
     run.feed(event if refused is None else RunFinished(refused, command.decision))
 
 
+async def driven(run: Run, earlier: Sequence[Event] = ()) -> RunResult[Any]:
+    """Carries `run` to its end, or to a pause, and gives back what it was lent: what came of it.
+
+    Args:
+        run: a run that has begun, or was taken up.
+        earlier: its events that this process has not added.
+
+    Raises:
+        RunStopped: a limit was reached, and it was begun with `on_limit="raise"`.
+        Exception: as `drive`.
+    """
+    try:
+        await drive(run)
+    finally:
+        run.release()
+    result = run.result_after(earlier)
+    return result.require() if run.state.on_limit == "raise" and result.stop.reason in LIMIT_REASONS else result
+
+
 def finish(run: Run, command: Finish) -> None:
     """Ends the run, if its answer is of the type that was asked for; else tells the model what is wrong with it."""
-    output, event, stop = run.config.output, command.event(), command.stop
-    if output is not None and stop.reason != "external_tool" and not run.state.handed_on:
-        if run.state.steps and (run.state.phase == "replied" or stop.reason == "condition"):
+    output, event, stop, state = run.config.output, command.event(), command.stop, run.state
+    if output is not None and stop.reason != "external_tool":
+        replied = state.phase == "replied" or (stop.reason == "condition" and len(state.steps) > 0)
+        if replied and not state.handed_on:
             try:
-                event = replace(event, output=output.read(run.state.steps[-1].message or AssistantMessage()).json)
+                event = replace(event, output=output.read(state.steps[-1].message or AssistantMessage()).json)
             except ValueError as error:
                 if stop.reason == "answered":
                     run.feed(NudgeGiven(f"That is not a valid {output.name}. {error}", fault=True))
