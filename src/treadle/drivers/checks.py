@@ -107,6 +107,8 @@ WORDS = {
     "stop": "stop_when",
     "hooks": "on_tool_result, prepare_step and on_event",
     "llm": "model",
+    "deps": "deps_type=… (the class; the value is given to each run: agent.run(…, deps=…))",
+    "dependencies": "deps_type",
 }
 """What other frameworks call the arguments of an agent, and what they are here."""
 

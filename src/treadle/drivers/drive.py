@@ -173,6 +173,6 @@ def finish(run: Run, command: Finish) -> None:
                     run.feed(NudgeGiven(f"That is not a valid {output.name}. {error}", fault=True))
                     return
         if stop.finished and event.output is None:
-            detail = f"{stop.detail}; there is no output: no reply gave a {output.name}".lstrip("; ")
+            detail = f"{stop.detail}; there is no output: the last reply holds no {output.name}".lstrip("; ")
             event = replace(event, stop=replace(stop, detail=detail))
     run.feed(event)
