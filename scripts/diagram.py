@@ -33,6 +33,8 @@ PLACES = {
     "paused": Box(990, 190, 110, 44),
     "finished": Box(990, 350, 110, 44),
 }
+ALONG = {("acting", "replied"): 0.25, ("finished", "ready"): 0.15}
+"""How far along an arrow its events stand, where they would hide others in the middle."""
 UNDER_WAY = ("ready", "prepared", "acting", "replied")
 FRAME = Box(505, 270, 600, 490)
 
@@ -123,10 +125,10 @@ def arrows() -> Iterator[str]:
             drawn[phase, target] = own
     for (phase, target), events in drawn.items():
         shift = 14 if (target, phase) in drawn else 0
-        yield from arrow(places[phase], places[target], events, shift)
+        yield from arrow(places[phase], places[target], events, shift, ALONG.get((phase, target), 0.5))
 
 
-def arrow(start: Box, end: Box, events: list[str], shift: float) -> Iterator[str]:
+def arrow(start: Box, end: Box, events: list[str], shift: float, along: float) -> Iterator[str]:
     """An arrow between the edges of two boxes, moved aside by `shift` where another comes the other way."""
     # From or to the frame, an arrow is level with the box outside of it.
     y_start, y_end = (end.y, end.y) if start is FRAME else (start.y, start.y) if end is FRAME else (start.y, end.y)
@@ -138,8 +140,8 @@ def arrow(start: Box, end: Box, events: list[str], shift: float) -> Iterator[str
     x2, y2 = end.x - dx * from_end + aside_x, y_end - dy * from_end + aside_y
     yield f'<path class="arrow" d="M{x1:.0f} {y1:.0f} {x2:.0f} {y2:.0f}"/>'
     for number, event in enumerate(events):
-        y = (y1 + y2) / 2 - 6 + 14 * (number - (len(events) - 1) / 2) + (18 if shift and dx < 0 else 0)
-        yield f'<text class="event" x="{(x1 + x2) / 2:.0f}" y="{y:.0f}">{escape(event)}</text>'
+        y = y1 + (y2 - y1) * along - 6 + 14 * (number - (len(events) - 1) / 2) + (18 if shift and dx < 0 else 0)
+        yield f'<text class="event" x="{x1 + (x2 - x1) * along:.0f}" y="{y:.0f}">{escape(event)}</text>'
 
 
 def reach(box: Box, dx: float, dy: float) -> float:
