@@ -31,12 +31,12 @@ PLACES = {
     "acting": Box(505, 100, 250, 104),
     "replied": Box(505, 440, 170, 56),
     "paused": Box(990, 190, 110, 44),
-    "finished": Box(990, 470, 110, 44),
+    "finished": Box(990, 350, 110, 44),
 }
+ALONG = {("acting", "replied"): 0.25, ("finished", "ready"): 0.15}
+"""How far along an arrow its events stand, where they would hide others in the middle."""
 UNDER_WAY = ("ready", "prepared", "acting", "replied")
 FRAME = Box(505, 270, 600, 490)
-ALONG = {("acting", "replied"): 0.2, ("finished", "ready"): 0.25}
-"""How far along its arrow the names stand, where the middle of it is taken."""
 
 STYLE = """
   text { font: 13px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #1f2933; text-anchor: middle }
@@ -83,16 +83,13 @@ def edges() -> dict[tuple[str, str], list[str]]:
 
 
 def shared() -> dict[tuple[str, str], list[str]]:
-    """The edges between a phase outside the frame and those inside it that are drawn once, with their events.
-
-    Out of the frame, those that all phases inside share; into it, those that lead to several, each run to where it was.
-    """
+    """The edges between a phase outside the frame and every phase inside it, with the events that all of them share."""
     found = {}
     for outside in PLACES.keys() - set(UNDER_WAY):
         out = [edges().get((phase, outside), []) for phase in UNDER_WAY]
-        back = [event for phase in UNDER_WAY for event in edges().get((outside, phase), [])]
+        back = [edges().get((outside, phase), []) for phase in UNDER_WAY]
         found["frame", outside] = [event for event in out[0] if all(event in events for events in out)]
-        found[outside, "frame"] = sorted({event for event in back if back.count(event) > 1})
+        found[outside, "frame"] = [event for event in back[0] if all(event in events for events in back)]
     return {edge: events for edge, events in sorted(found.items()) if events}
 
 
@@ -117,7 +114,7 @@ def frame() -> Iterator[str]:
 
 
 def arrows() -> Iterator[str]:
-    """An arrow for each edge, those that phases under way share drawn once, from the frame or to it."""
+    """An arrow for each edge, those that all phases under way share drawn once, from the frame or to it."""
     common = shared()
     places = PLACES | {"frame": FRAME}
     drawn = dict(common)
@@ -132,10 +129,7 @@ def arrows() -> Iterator[str]:
 
 
 def arrow(start: Box, end: Box, events: list[str], shift: float, along: float) -> Iterator[str]:
-    """An arrow between the edges of two boxes, moved aside by `shift` where another comes the other way.
-
-    The names of its events stand at the share `along` of the way.
-    """
+    """An arrow between the edges of two boxes, moved aside by `shift` where another comes the other way."""
     # From or to the frame, an arrow is level with the box outside of it.
     y_start, y_end = (end.y, end.y) if start is FRAME else (start.y, start.y) if end is FRAME else (start.y, end.y)
     dx, dy = end.x - start.x, y_end - y_start

@@ -201,16 +201,16 @@ def test_a_finished_run_is_not_run_again():
 
 
 def test_a_paused_run_may_be_given_other_limits():
-    agent = Agent(
-        ScriptedModel([[("ask", {})], [("multiply", {"a": 1, "b": 1})], "done"]),
-        tools=[external_tool("ask", "Ask.", wait=True), multiply],
-        limits=Limits(steps=2),
-        on_limit="stop",
-    )
-    waiting = asyncio.run(agent.run("go"))
+    def waits():
+        turns = [[("ask", {})], [("multiply", {"a": 1, "b": 1})], "done"]
+        tools = [external_tool("ask", "Ask.", wait=True), multiply]
+        agent = Agent(ScriptedModel(turns), tools=tools, limits=Limits(steps=2), on_limit="stop")
+        return agent, asyncio.run(agent.run("go"))
+
+    agent, waiting = waits()
     assert asyncio.run(agent.resume(waiting, results={"call_0_0": 1})).stop.reason == "max_steps"
-    again = Agent(ScriptedModel(lambda request: "done"), tools=agent.tools.values())
-    assert asyncio.run(again.resume(waiting, results={"call_0_0": 1}, limits=Limits(steps=9))).finished
+    agent, waiting = waits()
+    assert asyncio.run(agent.resume(waiting, results={"call_0_0": 1}, limits=Limits(steps=9))).finished
 
 
 def test_a_resumed_run_continues_its_conversation(guarded):

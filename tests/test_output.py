@@ -9,9 +9,9 @@ from typing import Literal
 
 import pytest
 from msgspec.json import encode
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, computed_field
 
-from treadle import Agent, Limits, Misuse, SqliteJournal, Usage, tool
+from treadle import Agent, Limits, Misuse, SqliteJournal, Usage, handoff, has_tool_call, step_count, tool
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import AssistantMessage, Text, ToolCall
 from treadle.models import ModelReply
@@ -304,3 +304,125 @@ def test_an_answer_that_is_no_number_is_kept_by_the_value_and_is_null_in_the_jou
     result = Agent(ScriptedModel(["NaN"]), output=float).run_sync("go")
     assert math.isnan(result.output)
     assert result.events[-1].output is None
+
+
+# Every digit
+
+
+EXACT = "100000000000000000.01"
+
+
+class Sum(BaseModel):
+    amount: Decimal
+    share: float = 0.0
+
+
+@pytest.mark.parametrize("mode", ["native", "tool", "prompted"])
+@pytest.mark.parametrize(
+    ("kind", "json", "value", "stored"),
+    [
+        (Decimal, EXACT, Decimal(EXACT), EXACT),
+        (list[Decimal], f"[{EXACT}, 1.5]", [Decimal(EXACT), Decimal("1.5")], [EXACT, 1.5]),
+        (Sum, f'{{"amount": {EXACT}}}', Sum(amount=Decimal(EXACT)), {"amount": EXACT}),
+        (Sum | None, f'{{"amount": {EXACT}}}', Sum(amount=Decimal(EXACT)), {"amount": EXACT}),
+        # A float takes what it can of a number, as it always does.
+        (Sum, '{"amount": 1, "share": 0.1000000000000000000001}', Sum(amount=Decimal(1), share=0.1), None),
+    ],
+)
+def test_a_decimal_answer_keeps_every_digit(tmp_path, mode, kind, json, value, stored):
+    async def work():
+        async with SqliteJournal(tmp_path / "runs.db") as journal:
+            agent = Agent(ScriptedModel([json]), output=kind, output_mode=mode, journal=journal)
+            result = await agent.run("go")
+            return result, (await journal.read(result.run_id))[-1].output, await agent.resume(result.run_id)
+
+    result, output, again = asyncio.run(work())
+    assert (result.output, again.output) == (value, value)
+    assert stored is None or output == stored
+
+
+# Hand-offs
+
+
+class Total(BaseModel):
+    """What Pydantic writes of it cannot be read again: a total that is worked out is none that may be given."""
+
+    model_config = ConfigDict(extra="forbid")
+    net: Decimal
+    tax: Decimal
+
+    @computed_field
+    @property
+    def gross(self) -> Decimal:
+        return self.net + self.tax
+
+
+def handing_on(other, **options):
+    return Agent(ScriptedModel([[(f"transfer_to_{other.name}", {})]]), tools=[handoff(other)], **options)
+
+
+@pytest.mark.parametrize("own", [None, Total], ids=["not its own", "its own"])
+@pytest.mark.parametrize("deep", [1, 2])
+def test_an_answer_over_a_hand_off_is_checked_and_is_a_value_of_its_type(tmp_path, own, deep):
+    """Regression: it was a dict where Pydantic writes more of the value than it reads."""
+    answer = f'{{"net": {EXACT}, "tax": 0.1}}'
+    last = ScriptedModel(['{"net": "a lot", "tax": 1}', answer])
+
+    async def work():
+        async with SqliteJournal(tmp_path / "runs.db") as journal:
+            agent = Agent(last, name="last", output=own)
+            for name in ["middle", "first"][2 - deep :]:
+                agent = handing_on(agent, name=name, output=Total if name == "first" else own, journal=journal)
+            result = await agent.run("go")
+            return result, await agent.resume(result.run_id)
+
+    result, again = asyncio.run(work())
+    assert len(last.requests) == 2
+    assert result.output == again.output == Total(net=Decimal(EXACT), tax=Decimal("0.1"))
+    assert result.stop.reason == "answered"
+
+
+def test_a_hand_off_that_gives_no_answer_of_the_type_says_so():
+    other = Agent(
+        ScriptedModel([[("look", {"place": "a"})]]), tools=[look], name="other", output=Answer,
+        stop_when=has_tool_call("look"),
+    )  # fmt: skip
+    result = handing_on(other, output=Answer).run_sync("go")
+    assert result.output is None
+    assert "there is no output" in result.stop.detail
+
+
+# Stop conditions
+
+
+@pytest.mark.parametrize(
+    ("mode", "turn"),
+    [
+        ("prompted", ('{"value": 42}', [("look", {"place": "a"})])),
+        ("native", ('{"value": 42}', [("look", {"place": "a"})])),
+        ("tool", [("final_answer", {"value": 42}), ("look", {"place": "a"})]),
+    ],
+)
+def test_a_run_that_a_condition_ended_takes_the_answer_that_its_last_reply_holds(tmp_path, mode, turn):
+    async def work():
+        async with SqliteJournal(tmp_path / "runs.db") as journal:
+            agent = Agent(
+                ScriptedModel([turn]), tools=[look], output=Answer, output_mode=mode, journal=journal,
+                stop_when=has_tool_call("look"),
+            )  # fmt: skip
+            result = await agent.run("go")
+            return result, await agent.resume(result.run_id)
+
+    result, again = asyncio.run(work())
+    assert (result.stop.reason, result.stop.detail) == (again.stop.reason, again.stop.detail)
+    assert result.output == again.output == Answer(value=42)
+    assert "no output" not in result.stop.detail
+    assert len(result.tool_calls_made) == 1
+
+
+def test_an_answer_of_an_earlier_reply_is_not_taken_for_the_last():
+    turns = [('{"value": 1}', [("look", {"place": "a"})]), ("hm", [("look", {"place": "b"})])]
+    agent = Agent(ScriptedModel(turns), tools=[look], output=Answer, stop_when=step_count(2))
+    result = agent.run_sync("go")
+    assert (result.stop.reason, result.output) == ("condition", None)
+    assert "there is no output: the last reply holds no Answer" in result.stop.detail

@@ -1,9 +1,16 @@
-"""Results read back from a journal: the error keeps its type and what was known of it."""
+"""Results: as plain data and in words; read back from a journal, the error keeps its type and what was known of it."""
+
+import dataclasses
+import json
+from datetime import datetime
+from decimal import Decimal
 
 import pytest
+from pydantic import BaseModel
 
-from treadle import Agent, MemoryJournal, SqliteJournal
+from treadle import Agent, Image, MemoryJournal, Pending, SqliteJournal, Text, external_tool, tool
 from treadle.kernel.events import ErrorInfo, ModelFailed
+from treadle.kernel.messages import AssistantMessage, ToolCall
 from treadle.models import (
     BadRequest,
     ConnectionFailed,
@@ -14,6 +21,8 @@ from treadle.models import (
 )
 from treadle.models.errors import UnsoundReply
 from treadle.models.fallback import FallbackModel
+from treadle.models.port import ModelReply
+from treadle.result import fingerprint
 from treadle.testing import ScriptedModel, ScriptExhausted
 
 pytestmark = pytest.mark.anyio
@@ -86,3 +95,99 @@ async def test_a_kind_that_is_not_known_here_keeps_its_name():
         again = (await Agent(ScriptedModel([]), journal=journal).resume(first.run_id)).error
     assert (type(again), again.kind, again.retryable) == (ModelError, "of_another_program", True)
     assert ModelError("no").kind == "model_error"
+
+
+class Weighed(BaseModel):
+    grams: Decimal
+    at: datetime
+
+
+def results_of_many_kinds():
+    def weigh(amount: Decimal) -> str:
+        """Weigh."""
+        return "weighed"
+
+    precise = reply(f'{{"amount": {EXACT}}}')
+    weighed = f'{{"grams": {EXACT}, "at": "2026-11-21T12:00:00Z"}}'
+    asked = tool(weigh, needs_approval=True)
+    done = external_tool("done", "Done.", {"type": "object"})
+    return {
+        "typed": Agent(ScriptedModel([weighed]), output=Weighed),
+        "waiting": Agent(ScriptedModel([precise]), tools=[asked]),
+        "external": Agent(ScriptedModel([[("done", {"grams": 1.5})]]), tools=[done]),
+        "not a number": Agent(ScriptedModel(["NaN"]), output=float),
+        "pictures": Agent(ScriptedModel([[("look", {})], "a cat"]), tools=[look]),
+        "failed": Agent(ScriptedModel([RateLimited("no", retry_after=2.5)]), retries=0),
+    }
+
+
+@tool(effect="read")
+def look() -> list[Text | Image]:
+    """Looks."""
+    return [Text("here"), Image(b"png", "image/png")]
+
+
+def reply(arguments):
+    return ModelReply(AssistantMessage((ToolCall("a", "weigh", arguments),)), None, "tool_calls")
+
+
+EXACT = "100000000000000000.01"
+
+
+@pytest.mark.parametrize("kind", results_of_many_kinds())
+async def test_a_result_as_a_dict_equals_what_json_makes_of_it(kind):
+    result = await results_of_many_kinds()[kind].run("go")
+    found = result.to_dict()
+    assert json.loads(json.dumps(found)) == found
+    assert set(found["usage"]) >= {"input_tokens", "output_tokens"}
+
+
+async def test_a_result_as_a_dict_keeps_every_digit():
+    by_kind = results_of_many_kinds()
+    typed = (await by_kind["typed"].run("go")).to_dict()
+    assert typed["output"] == {"grams": EXACT, "at": "2026-11-21T12:00:00Z"}
+    waiting = (await by_kind["waiting"].run("go")).to_dict()
+    assert waiting["pending"][0]["arguments"] == {"amount": EXACT}
+    assert waiting["steps"][0]["calls"][0]["arguments"] == {"amount": EXACT}
+
+
+@pytest.mark.parametrize("number", [EXACT, "1e-400", "0.1", "1.10", "-0.0", "3", "12345678901234567890.5"])
+async def test_the_key_of_a_call_is_that_of_its_arguments_as_they_are_shown(number):
+    weigh = external_tool("weigh", "Weighs.", {"type": "object"}, wait=True)
+    result = await Agent(ScriptedModel([reply(f'{{"amount": {number}}}')]), tools=[weigh]).run("go")
+    (waiting,) = result.pending
+    assert Decimal(str(waiting.arguments["amount"])) == Decimal(number)
+    assert waiting.key == f"a#{fingerprint(waiting.arguments_json)}"
+
+
+async def test_an_external_tools_arguments_keep_every_digit_and_are_the_same_read_back(tmp_path):
+    weigh = external_tool("weigh", "Weighs.", {"type": "object"})
+    async with SqliteJournal(tmp_path / "runs.db") as journal:
+        agent = Agent(ScriptedModel([reply(f'{{"amount": {EXACT}, "share": 0.5}}')]), tools=[weigh], journal=journal)
+        result = await agent.run("go")
+        assert result.output == {"amount": EXACT, "share": 0.5}
+        assert (await agent.resume(result.run_id)).output == result.output
+
+
+async def test_what_a_person_is_shown_of_a_call_hides_nothing():
+    hidden = '{"file": "a\\u202etxt.exe", "who": "J\\u00f6rg\\u200b"}'
+    weigh = external_tool("weigh", "Weighs.", {"type": "object"}, wait=True)
+    shown = str(await Agent(ScriptedModel([reply(hidden)]), tools=[weigh]).run("go"))
+    assert '{"file":"a\\u202etxt.exe","who":"Jörg\\u200b"}' in shown
+
+
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [("approval", "approve=['a']"), ("result", "results={'a': "), ("interrupted", "have it run again")],
+)
+async def test_what_a_person_is_shown_says_how_each_kind_is_decided(status, says):
+    waits = Pending("a", "weigh", {"amount": 1}, status)
+    result = dataclasses.replace(await Agent(ScriptedModel(["x"])).run("go"), pending=(waits,))
+    assert "a  weigh({" in str(result)
+    assert says in str(result)
+
+
+async def test_the_short_form_of_a_result_stays_short():
+    result = await Agent(ScriptedModel(["word " * 1000])).run("go")
+    assert len(repr(result)) < 150
+    assert str(result).startswith("word word")

@@ -1,16 +1,20 @@
-"""RunResult: what came of a run, as data."""
+"""RunResult: what came of a run, as data, and in words for a person."""
 
+import json
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any, Final, Generic, Literal
 
 import msgspec
+from jiter import from_json
+from pydantic_core import to_json
+from typing_extensions import TypeVar
 
 from treadle.journal import Journal
-from treadle.kernel.calls import CallRecord, parsed
+from treadle.kernel.calls import CallRecord, parsed, plain
 from treadle.kernel.events import ErrorInfo, Event, RunFinished
 from treadle.kernel.fold import fold
 from treadle.kernel.messages import Message, SystemMessage, Usage
@@ -19,6 +23,12 @@ from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Decision, Limits, Stop, stopped
 from treadle.models.errors import ModelError
+
+Output = TypeVar("Output", covariant=True, default=Any)
+"""The type of the answer."""
+
+_ENCODER: Final = msgspec.json.Encoder(decimal_format="number")
+_SORTED: Final = msgspec.json.Encoder(decimal_format="number", order="deterministic")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +65,29 @@ class Pending:
     @property
     def arguments_json(self) -> str:
         """The JSON text of the arguments."""
-        return self.arguments if isinstance(self.arguments, str) else msgspec.json.encode(self.arguments).decode()
+        return self.arguments if isinstance(self.arguments, str) else _ENCODER.encode(self.arguments).decode()
+
+    def to_dict(self) -> dict[str, Any]:
+        """What waits, as plain data that JSON can hold; `arguments` as the model gave them."""
+        given = {name: getattr(self, name) for name in ("call_id", "tool", "kind", "question", "run_id", "found")}
+        return {**given, "key": self.key, "arguments": plain(self.arguments_json)}
+
+    def __str__(self) -> str:
+        """The whole call on a line: whoever allows it must have seen all of it."""
+        asked = f": {self.question}" if self.question else ""
+        found = f" (the result there is: {self.found})" if self.found else ""
+        return visible(f"{self.call_id}  {self.tool}({self.arguments_json}){asked}{found}")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RunResult:
-    """What came of a run.
+class RunResult(Generic[Output]):
+    """What came of a run. `print(result)` shows it to a person, and `to_dict()` gives it as plain data.
 
     Attributes:
         run_id: the run's name in its journal.
         text: the answer; if the run did not finish, the last that the model said, whole or in part.
-        output: the answer as the type that was asked for (`output=`), or an external tool's arguments.
+        output: the answer as the type that was asked for (`output=`), or an external tool's arguments; None if there
+            is none, as where the run did not finish.
         stop: why the run ended or paused: `reason`, `detail`, and `advice` on what to try next.
         steps: every step, with its decision record, reply, calls and results.
         tool_calls_made: every tool call within the limits, with arguments and result.
@@ -84,7 +106,7 @@ class RunResult:
 
     run_id: str
     text: str
-    output: Any
+    output: Output | None
     stop: Stop
     steps: tuple[Step, ...]
     tool_calls_made: tuple[CallRecord, ...]
@@ -105,12 +127,54 @@ class RunResult:
         """Whether the task was done: answered, a stop condition met, or an external tool called."""
         return self.stop.finished
 
+    @property
+    def message(self) -> str:
+        """What to show a person: `text`, or where the model said nothing why the run stopped and what to try."""
+        return self.text if self.text.strip() else _instead_of_text(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain data, which equals what JSON makes of it.
+
+        What has no form in JSON is text: decimals, times, the cost. A typed `output` is as Pydantic writes it.
+        """
+        return {
+            "run_id": self.run_id,
+            "text": self.text,
+            "message": self.message,
+            "output": _plain(self.output),
+            "finished": self.finished,
+            "stop": _fields(self.stop),
+            "steps": [_step(step) for step in self.steps],
+            "tool_calls_made": [_call(record) for record in self.tool_calls_made],
+            "messages": _plain(msgspec.to_builtins(self.messages)),
+            "usage": _fields(self.usage),
+            "cost": None if self.cost is None else str(self.cost),
+            "pending": [one.to_dict() for one in self.pending],
+            "error": None if self.error is None else _error(self.error),
+            "elapsed": self.elapsed,
+            "limits": _fields(self.limits),
+            "decision": None if self.decision is None else _fields(self.decision),
+            "sub_steps": self.sub_steps,
+        }
+
+    def __str__(self) -> str:
+        """What a person wants to know: the answer, how the run ended and why, and what it waits for."""
+        taken = f"{_count(len(self.steps), 'step')}, {_count(len(self.tool_calls_made), 'tool call')}, "
+        taken += _count(self.usage.total_tokens, "token") + ("" if self.cost is None else f", {self.cost:f} dollars")
+        lines = [self.text, ""] if self.text.strip() else []
+        lines.append(f"{_reason(self.stop)} after {taken}; run {self.run_id}")
+        if self.error is not None:
+            lines.append(f"{type(self.error).__name__}: {self.error}")
+        if self.stop.advice and not self.pending:
+            lines.append(self.stop.advice)
+        return "\n".join([*lines, *_how_to_decide(self.pending)])
+
     def __repr__(self) -> str:
         """Short: a whole result in a log or a traceback is no help, and asyncio asks for this at every end."""
         text = self.text if len(self.text) <= 60 else f"{self.text[:57]}..."
         return f"RunResult({self.run_id!r}, {self.stop.reason!r}, {len(self.steps)} steps, text={text!r})"
 
-    def require(self) -> "RunResult":
+    def require(self) -> "RunResult[Output]":
         """This result, if the run finished.
 
         Raises:
@@ -124,7 +188,7 @@ class RunResult:
 class RunStopped(Exception):
     """A run ended without finishing its task. `result` has everything that was found."""
 
-    def __init__(self, result: RunResult) -> None:
+    def __init__(self, result: RunResult[Any]) -> None:
         stop = result.stop
         super().__init__(" ".join(part for part in (f"{stop.reason}: {stop.detail}".rstrip(": "), stop.advice) if part))
         self.result = result
@@ -135,7 +199,7 @@ def result_of(
     error: Exception | None = None,
     events: Sequence[Event] = (),
     sub_runs: Journal | None = None,
-) -> RunResult:
+) -> RunResult[Any]:
     """The result of a run in `state`; of one that has not ended, as if it had been left now."""
     stop = state.stop or stopped("running", "the run is under way")
     step = state.step
@@ -196,8 +260,7 @@ def pending_in(step: Step) -> tuple[Pending, ...]:
 
 def fingerprint(arguments: str) -> str:
     """Eight hexadecimal digits of the SHA-256 of arguments, however their JSON is spaced and ordered."""
-    text = msgspec.json.encode(parsed(arguments), order="deterministic")
-    return sha256(text).hexdigest()[:8]
+    return sha256(_SORTED.encode(parsed(arguments))).hexdigest()[:8]
 
 
 def history(state: RunState, stop: Stop) -> list[Message]:
@@ -210,6 +273,83 @@ def history(state: RunState, stop: Stop) -> list[Message]:
 def conversation_part(messages: Sequence[Message]) -> list[Message]:
     """`messages` without the system message, which belongs to the agent and not to the conversation."""
     return [message for message in messages if not isinstance(message, SystemMessage)]
+
+
+def visible(text: str) -> str:
+    """`text` with what cannot be seen, or turns the writing round, as JSON escapes it."""
+    if text.isprintable():
+        return text
+    return "".join([sign if sign.isprintable() else json.dumps(sign)[1:-1] for sign in text])
+
+
+def _instead_of_text(result: RunResult[Any]) -> str:
+    done, waiting = result.finished, ", ".join(f"{one.tool} ({one.kind})" for one in result.pending)
+    told = f"The model said nothing; the run {'is done' if done else 'stopped'}: {_reason(result.stop)}."
+    if waiting:
+        told = f"The run waits for you: {waiting}."
+    return f"{told} {result.stop.advice}".strip()
+
+
+def _reason(stop: Stop) -> str:
+    return f"{stop.reason} ({stop.detail.rstrip('.')})" if stop.detail else stop.reason
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def _how_to_decide(pending: Sequence[Pending]) -> Iterator[str]:
+    """What waits, in full, and how each is decided."""
+    how = {
+        "approval": "allow it with agent.resume(result, approve=[{0!r}]), refuse it with deny=[{0!r}]",
+        "result": "give its result with agent.resume(result, results={{{0!r}: …}})",
+        "interrupted": "nobody knows what it did: give its result with agent.resume(result, results={{{0!r}: …}}), "
+        "have it run again with approve=[{0!r}], refuse it with deny=[{0!r}]",
+    }
+    for one in pending:
+        yield f"waits for {'a result' if one.kind == 'result' else 'a decision'}: {one}"
+        yield f"    {how[one.kind].format(one.call_id)}"
+
+
+def _plain(value: Any) -> Any:
+    """`value` as JSON gives it back."""
+    return from_json(to_json(value, inf_nan_mode="null", bytes_mode="base64", serialize_unknown=True))
+
+
+def _fields(struct: msgspec.Struct) -> dict[str, Any]:
+    """All fields of `struct`, those too that its stored form leaves out."""
+    return {name: _plain(msgspec.to_builtins(getattr(struct, name))) for name in struct.__struct_fields__}
+
+
+def _step(step: Step) -> dict[str, Any]:
+    return {
+        "number": step.number,
+        "model": step.model,
+        "text": step.text,
+        "finish": step.finish,
+        "usage": _fields(step.usage),
+        "cost": None if step.cost is None else str(step.cost),
+        "decision": _fields(step.decision),
+        "calls": [_call(record) for record in step.calls],
+    }
+
+
+def _call(record: CallRecord) -> dict[str, Any]:
+    return {
+        "id": record.id,
+        "name": record.name,
+        "arguments": plain(record.arguments_json),
+        "result": None if record.result is None else _plain(msgspec.to_builtins(record.result.content)),
+        "is_error": record.is_error,
+        "executed": record.executed,
+        "status": record.status,
+        "seconds": max(0.0, record.ended_at - record.started_at) if record.started_at and record.ended_at else None,
+    }
+
+
+def _error(error: ModelError) -> dict[str, Any]:
+    facts = {name: getattr(error, name) for name in ("kind", "retryable", "retry_after", "status", "request_id")}
+    return {"type": type(error).__name__, "message": str(error), **facts}
 
 
 def _typed(error: Exception | None, info: ErrorInfo | None) -> ModelError | None:

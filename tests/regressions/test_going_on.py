@@ -36,6 +36,7 @@ Issue 9, sections 1, 3, 4 and 6:
 """
 
 import asyncio
+import json
 import logging
 
 import pytest
@@ -55,7 +56,7 @@ from treadle import (
     tool,
 )
 from treadle.kernel.events import ToolFinished
-from treadle.kernel.messages import AssistantMessage, Text, ToolCall, ToolMessage, UserMessage
+from treadle.kernel.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
 from treadle.models import Usage
 from treadle.testing import ScriptedModel
 
@@ -561,5 +562,7 @@ def test_add_assistant_takes_plain_dicts():
     conversation.add_user("go")
     conversation.add_assistant("let me see", [{"id": "c1", "name": "look", "arguments": {"key": "a"}}])
     conversation.add_tool_result("c1", "value of a")
-    assert conversation.messages[1] == AssistantMessage((Text("let me see"), ToolCall("c1", "look", '{"key":"a"}')))
+    (call,) = conversation.messages[1].calls
+    assert (conversation.messages[1].text, call.id, call.name) == ("let me see", "c1", "look")
+    assert json.loads(call.arguments) == {"key": "a"}
     assert conversation.messages[2].name == "look"

@@ -1,10 +1,11 @@
-"""Below: an agent that works on the calls of a tool. What makes a tool of an agent; `calls/subrun.py` carries it out."""
+"""Below: an agent that works on the calls of a tool. What makes a tool of it; `calls/subrun.py` carries it out."""
 
-from collections.abc import Callable
+from typing import Any, get_args
 
 from msgspec import Struct
 
-from treadle.drivers.configuration import Configuration, Output
+from treadle.drivers.configuration import AnswerType, Configuration
+from treadle.drivers.output import answer_type
 from treadle.kernel.messages import Message
 
 
@@ -13,18 +14,33 @@ class Below(Struct, frozen=True):
 
     Attributes:
         config: the agent.
-        system: makes the system message of its instructions, with those of its skills and of the type of its answer.
         final: whether the conversation is handed on to it, so that its answer is the run's.
-        typed: how its model is asked for an answer of the type that the run above was asked for.
     """
 
     config: Configuration
-    system: Callable[[str | None, Output | None], list[Message]]
     final: bool
-    typed: Callable[[Output], Output]
 
-    def output_below(self, above: Output | None) -> Output | None:
+    def system(self, instructions: str | None, output: AnswerType | None) -> list[Message]:
+        """The system message of its instructions, with those of its skills and of the type of its answer."""
+        return self.config.system(instructions, output)
+
+    def output_below(self, above: AnswerType | None) -> AnswerType | None:
         """The type of answer of a run below one that was asked for `above`: its own, or at a hand-off that one."""
         if self.config.output is not None or above is None or not self.final:
             return self.config.output
-        return self.typed(above)
+        return answer_type(above.kind, "prompted", self.config.tools)
+
+    def answers(self, above: AnswerType) -> bool:
+        """Whether what it answers is an answer for a run that was asked for `above`."""
+        own = self.config.output
+        if not self.final or own is None:
+            return True
+        return any(_is_kind_of(own.kind, one) for one in (above.kind, *get_args(above.kind)))
+
+
+def _is_kind_of(kind: Any, other: Any) -> bool:
+    try:
+        return bool(kind == other or issubclass(kind, other))
+    except TypeError:
+        # One of them is no class, but such as `list[str]`.
+        return False

@@ -1,12 +1,13 @@
 """Checks: what cannot be right is refused at once, by a `Misuse` that says what would be."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 from treadle.drivers.approvals import ApprovalRule
 from treadle.drivers.below import Below
-from treadle.drivers.configuration import model_named, require_price
+from treadle.drivers.configuration import AnswerType, model_named, require_price
 from treadle.drivers.run import RunEvent
 from treadle.judging.conditions import Condition
 from treadle.kernel.errors import Misuse
@@ -70,23 +71,21 @@ def watcher_of(on_event: OnEvent) -> OnEvent:
     return on_event
 
 
-def approvals_of(approvals: Iterable[ApprovalRule], tools: Mapping[str, Tool]) -> tuple[ApprovalRule, ...]:
-    """The rules on approvals of an agent with these tools; they may name those of the agents below it too."""
-    rules, names = tuple(approvals), _names_below(tools)
+def check_approvals(rules: Sequence[ApprovalRule], tools: Mapping[str, Tool]) -> None:
+    """Refuses rules that are none, or name a tool that neither these are nor those of the agents below."""
+    names = list(dict.fromkeys(name for name, _ in _all_below(tools)))
     for rule in rules:
         kind("approvals", rule, lambda it: isinstance(it, ApprovalRule), "ask_before(…), deny(…) and allow(…)")
         for unknown in sorted(set(rule.tools).difference(names)):
             raise Misuse(f"an approval rule names a tool {unknown!r}; this agent has {', '.join(names) or 'none'}")
-    return rules
 
 
-def _names_below(tools: Mapping[str, Tool]) -> list[str]:
-    """The names of `tools`, and of those of the agents that work on calls of some of them."""
-    names = list(tools)
+def _all_below(tools: Mapping[str, Tool]) -> Iterator[tuple[str, Tool]]:
+    """`tools` by name, and those of the agents that work on calls of some of them."""
+    yield from tools.items()
     for tool in tools.values():
         if isinstance(tool.agent, Below):
-            names += _names_below(tool.agent.config.tools)
-    return list(dict.fromkeys(names))
+            yield from _all_below(tool.agent.config.tools)
 
 
 WORDS = {
@@ -108,6 +107,8 @@ WORDS = {
     "stop": "stop_when",
     "hooks": "on_tool_result, prepare_step and on_event",
     "llm": "model",
+    "deps": "deps_type=… (the class; the value is given to each run: agent.run(…, deps=…))",
+    "dependencies": "deps_type",
 }
 """What other frameworks call the arguments of an agent, and what they are here."""
 
@@ -133,8 +134,53 @@ def require_dependencies_injected(tools: Iterable[Tool]) -> None:
                 )
 
 
+def require_one_kind_of_dependencies(tools: Mapping[str, Tool], deps_type: type | None) -> None:
+    """Refuses tools that no one value of `deps=` could serve, those of the agents below included.
+
+    Two fit each other where a class that one takes is a subclass of one that the other takes; with `deps_type`, each
+    takes that class or a class above it.
+    """
+    wanted = {name: tool.deps_types for name, tool in _all_below(tools) if tool.deps_types}
+    for name, kinds in wanted.items():
+        if deps_type is not None and not any(_is_below(deps_type, kind) for kind in kinds):
+            raise Misuse(
+                f"{name} takes dependencies of type {_named(kinds)}, and deps_type is {deps_type.__name__}; give a "
+                "deps_type that is both"
+            )
+    for (one, kinds), (other, others) in combinations(wanted.items() if deps_type is None else (), 2):
+        if not any(_is_below(a, b) or _is_below(b, a) for a in kinds for b in others):
+            raise Misuse(
+                f"a run has one value for deps=, but {one} takes {_named(kinds)} and {other} takes {_named(others)}; "
+                "let both take one class, or give as deps_type= a class that is both"
+            )
+
+
+def require_answers_that_fit(tools: Mapping[str, Tool], output: AnswerType) -> None:
+    """Refuses a hand-off to an agent whose answer is of another type than that of the agent that hands on."""
+    for tool in tools.values():
+        if isinstance(tool.agent, Below) and not tool.agent.answers(output):
+            other = tool.agent.config
+            given = "" if other.output is None else other.output.name
+            raise Misuse(
+                f"{tool.name} hands the conversation on to {other.name}, whose answer is a {given}, but the answer of "
+                f"this agent must be a {output.name}; give {other.name} the same output=, or none"
+            )
+
+
+def _is_below(kind: type, other: type) -> bool:
+    try:
+        return issubclass(kind, other)
+    except TypeError:
+        # A protocol that cannot be asked: what fits it is the type checker's to say.
+        return True
+
+
+def _named(kinds: Iterable[type]) -> str:
+    return " or ".join(kind.__name__ for kind in kinds)
+
+
 def ceiling(limits: Limits | None, stop_when: Condition | None) -> Limits:
-    """The limits of an agent: those it was given, else the defaults, with room for the steps that `stop_when` counts."""
+    """The limits of an agent: those it was given, else the defaults, with room for the steps `stop_when` counts."""
     if limits is not None:
         return limits
     counted = 0 if stop_when is None else stop_when.most_steps

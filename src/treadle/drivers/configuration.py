@@ -3,7 +3,7 @@
 import random
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -13,14 +13,15 @@ from treadle.drivers.calls.reaction import OnToolResult
 from treadle.journal.port import Journal
 from treadle.judging.conditions import Condition
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import AssistantMessage, Json, Message, ModelSettings, ToolSpec, Usage
+from treadle.kernel.messages import AssistantMessage, Json, Message, ModelSettings, SystemMessage, ToolSpec, Usage
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Limits, OnLimit
 from treadle.models.errors import ModelError
 from treadle.models.port import Model
 from treadle.models.sound import cost_of
-from treadle.tools import Tool
+from treadle.tools import SkillRegistry, Tool
+from treadle.tools.context import Deps
 
 
 class Retries(Struct, frozen=True):
@@ -52,17 +53,20 @@ class Retries(Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class RunContext:
-    """What a function of an agent's instructions is given: the run's id, the agent's name, the dependencies."""
+class RunContext(Generic[Deps]):
+    """What a function of an agent's instructions is given: the run's id, the agent's name, the dependencies.
+
+    `RunContext[Shop]` says of what type the dependencies are.
+    """
 
     run_id: str
     agent: str
-    deps: Any
+    deps: Deps
 
 
 @dataclass(frozen=True, slots=True)
-class StepContext:
-    """What `prepare_step` is given.
+class StepContext(Generic[Deps]):
+    """What `prepare_step` is given; `StepContext[Shop]` says of what type the dependencies are.
 
     Attributes:
         step_number: the number of the step, from 0.
@@ -78,7 +82,7 @@ class StepContext:
     messages: Sequence[Message]
     model: Model
     state: RunState
-    deps: Any
+    deps: Deps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +107,8 @@ class StepSettings:
     settings: ModelSettings | None = None
 
 
-Instructions = str | Callable[[RunContext], str | Awaitable[str]] | None
-PrepareStepFunction = Callable[[StepContext], StepSettings | None | Awaitable[StepSettings | None]]
+Instructions = str | Callable[[RunContext[Deps]], str | Awaitable[str]] | None
+PrepareStepFunction = Callable[[StepContext[Deps]], StepSettings | None | Awaitable[StepSettings | None]]
 
 
 class Answer(NamedTuple):
@@ -115,7 +119,7 @@ class Answer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class AnswerType:
     """The type that an answer must have.
 
     Attributes:
@@ -154,15 +158,15 @@ class Configuration:
 
     model: Model
     name: str = "agent"
-    instructions: Instructions = None
+    instructions: Instructions[Any] = None
     tools: Mapping[str, Tool] = field(default_factory=dict)
     limits: Limits = Limits()
     stop_when: Condition | None = None
-    prepare_step: PrepareStepFunction | None = None
+    prepare_step: PrepareStepFunction[Any] | None = None
     tool_choice: str = "auto"
     settings: ModelSettings = ModelSettings()
     on_limit: OnLimit = "answer"
-    output: Output | None = None
+    output: AnswerType | None = None
     journal: Journal | None = None
     retries: Retries = Retries()
     on_interrupted: Literal["ask", "tell"] = "ask"
@@ -178,6 +182,15 @@ class Configuration:
     model_named: Callable[[str], Model] = model_named
     rules: tuple[str, ...] = ()
     hooks: tuple[str, ...] = ()
+    deps_type: type | None = None
+    skills: SkillRegistry = field(default_factory=SkillRegistry)
+
+    def system(self, instructions: str | None, output: AnswerType | None) -> list[Message]:
+        """The system message of `instructions`, with those of the skills and of the type of the answer."""
+        system = self.skills.instructions(instructions or "")
+        if output is not None:
+            system = f"{system}\n\n{output.instructions}".strip()
+        return [SystemMessage(system)] if system else []
 
 
 def require_price(model: Model, limits: Limits) -> None:

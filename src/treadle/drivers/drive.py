@@ -8,23 +8,25 @@ The deadline is one scope around all of it: when it is reached, whatever is in f
 """
 
 import asyncio
-from typing import assert_never
+from collections.abc import Sequence
+from typing import Any, assert_never
 
 from msgspec.structs import replace
 
 from treadle.drivers.calls.door import act
 from treadle.drivers.calls.early import Early
 from treadle.drivers.compact import compact, make_room, overflowed
-from treadle.drivers.configuration import Output, StepContext, StepSettings
+from treadle.drivers.configuration import AnswerType, StepContext, StepSettings
 from treadle.drivers.lending import claim, settle
 from treadle.drivers.run import Driver, Run
 from treadle.drivers.think import seconds_left, think
 from treadle.journal import JournalError
 from treadle.kernel.decide import CallModel, Finish, Nudge, Pause, PrepareStep, RunTools
 from treadle.kernel.errors import Misuse
-from treadle.kernel.events import NudgeGiven, RunFinished, RunPaused
+from treadle.kernel.events import Event, NudgeGiven, RunFinished, RunPaused
 from treadle.kernel.messages import AssistantMessage, Text
-from treadle.kernel.stop import Stop, stopped
+from treadle.kernel.stop import LIMIT_REASONS, Stop, stopped
+from treadle.result import RunResult
 
 
 async def drive(run: Run) -> None:
@@ -139,6 +141,25 @@ async def perceive(run: Run, command: PrepareStep) -> None:
     run.feed(event if refused is None else RunFinished(refused, command.decision))
 
 
+async def driven(run: Run, earlier: Sequence[Event] = ()) -> RunResult[Any]:
+    """Carries `run` to its end, or to a pause, and gives back what it was lent: what came of it.
+
+    Args:
+        run: a run that has begun, or was taken up.
+        earlier: its events that this process has not added.
+
+    Raises:
+        RunStopped: a limit was reached, and it was begun with `on_limit="raise"`.
+        Exception: as `drive`.
+    """
+    try:
+        await drive(run)
+    finally:
+        run.release()
+    result = run.result_after(earlier)
+    return result.require() if run.state.on_limit == "raise" and result.stop.reason in LIMIT_REASONS else result
+
+
 def finish(run: Run, command: Finish) -> None:
     """Ends the run, if its answer is of the type that was asked for; else tells the model what is wrong with it."""
     output, event, stop, state = run.config.output, command.event(), command.stop, run.state
@@ -148,7 +169,7 @@ def finish(run: Run, command: Finish) -> None:
     try:
         if state.handed_on:
             event = replace(event, output=_handed_on(output, state.output, state.text))
-        elif state.phase == "replied":
+        elif state.phase == "replied" or (stop.reason == "condition" and len(state.steps) > 0):
             event = replace(event, output=output.read(state.steps[-1].message or AssistantMessage()).json)
     except ValueError as error:
         event = replace(event, output=None)
@@ -156,12 +177,12 @@ def finish(run: Run, command: Finish) -> None:
             run.feed(NudgeGiven(f"That is not a valid {output.name}. {error}", fault=True))
             return
     if stop.finished and event.output is None:
-        detail = f"{stop.detail}; there is no output: no reply gave a {output.name}".lstrip("; ")
+        detail = f"{stop.detail}; there is no output: the last reply holds no {output.name}".lstrip("; ")
         event = replace(event, stop=replace(stop, detail=detail))
     run.feed(event)
 
 
-def _handed_on(output: Output, json: object, text: str) -> object:
+def _handed_on(output: AnswerType, json: object, text: str) -> object:
     """The JSON of the answer that another agent gave. Raises ValueError if it is not of the type."""
     if json is None:
         return output.read(AssistantMessage((Text(text),))).json

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from threading import get_ident
 from types import TracebackType
+from typing import Generic
 
 from treadle.drivers.drive import drive, end
 from treadle.drivers.partial import Partial
@@ -15,10 +16,10 @@ from treadle.kernel.fold import IllegalEvent
 from treadle.kernel.messages import UserMessage
 from treadle.kernel.stop import stopped
 from treadle.models.port import ToolCallCompleted, ToolCallDelta, ToolCallStarted
-from treadle.result import RunResult
+from treadle.result import Output, RunResult
 
 
-class LiveRun:
+class LiveRun(Generic[Output]):
     """A run under way. Iterate over it for its events, each of which is seen once; leaving early cancels the run.
 
     async with agent.stream("…") as run:
@@ -42,7 +43,7 @@ class LiveRun:
         self._begun: Run | None = None
         self._entered = False
 
-    async def __aenter__(self) -> "LiveRun":
+    async def __aenter__(self) -> "LiveRun[Output]":
         self._loop, self._thread = asyncio.get_running_loop(), get_ident()
         self._begun = await self._begin(self._heard)
         await self._group.__aenter__()
@@ -80,7 +81,7 @@ class LiveRun:
         return self._run.run_id
 
     @property
-    def result(self) -> RunResult:
+    def result(self) -> RunResult[Output]:
         """What came of the run; while it is under way, what has come of it so far."""
         return self._run.result
 
@@ -97,12 +98,12 @@ class LiveRun:
             raise Misuse(f"run {self.run_id} takes no message now; it {phase}") from error
         await self._run.commit()
 
-    async def cancel(self) -> RunResult:
+    async def cancel(self) -> RunResult[Output]:
         """Ends the run now, whatever is in flight, and returns what was found so far."""
         self._driving.cancel()
         return await self._ended()
 
-    async def pause(self) -> RunResult:
+    async def pause(self) -> RunResult[Output]:
         """Lets the step under way come to its end, then pauses the run; `agent.resume` goes on with it.
 
         The run may end before it could be paused; the result's stop reason tells.
@@ -110,7 +111,7 @@ class LiveRun:
         self._run.pause_wanted = True
         return await self._ended()
 
-    async def _ended(self) -> RunResult:
+    async def _ended(self) -> RunResult[Output]:
         await asyncio.wait([self._driving])
         await self._settled()
         return self.result

@@ -8,17 +8,18 @@ is never run: `handed_in` makes its call the text of the reply, so that all that
 import re
 from collections.abc import Collection
 from inspect import isroutine
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from jiter import from_json
 
-from treadle.drivers.configuration import Answer, Configuration, Output
+from treadle.drivers.configuration import Answer, AnswerType, Configuration
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import AssistantMessage, AssistantPart, FinishReason, Json, Text, ToolCall, ToolSpec
 from treadle.kernel.state import RunState
 from treadle.models.port import OutputMode
 from treadle.tools.arguments import schema_of
+from treadle.tools.exact import exact, takes_decimal
 
 FENCE = re.compile(r"```(?:json)?\s*\n(.*?)\n?```", re.DOTALL)
 
@@ -26,11 +27,11 @@ WRAPPED = "result"
 """The property that holds an answer that is no object, where only objects can be asked for."""
 
 
-def output_type(output: Any, mode: OutputMode, taken: Collection[str] = ()) -> Output:
-    """The `Output` for a Pydantic model, a dataclass, a TypedDict, or any other type that Pydantic knows.
+def answer_type(output: Any, mode: OutputMode, taken: Collection[str] = ()) -> AnswerType:
+    """How an answer of the type `output` is asked for and read.
 
     Args:
-        output: the type.
+        output: a Pydantic model, a dataclass, a TypedDict, or any other type that Pydantic knows.
         mode: how the model is to be asked for it.
         taken: names of tools, which the final tool must not have.
 
@@ -52,6 +53,7 @@ def output_type(output: Any, mode: OutputMode, taken: Collection[str] = ()) -> O
     if wrapped:
         schema = _in_an_object(schema)
     name = getattr(output, "__name__", str(output))
+    decimals = adapter.core_schema if takes_decimal(adapter.core_schema) else None
 
     def value(json: Any) -> Any:
         return adapter.validate_json(msgspec.json.encode(json))
@@ -63,18 +65,18 @@ def output_type(output: Any, mode: OutputMode, taken: Collection[str] = ()) -> O
             "tools are turned off."
         )
         wanted = f"Call {tool.name} with arguments that satisfy its schema."
-        return Output(
-            name, told, lambda said: _read(adapter, _last_text(said), wrapped, wanted), value, output, tool=tool
-        )
+        reading = _Reading(adapter, decimals, wrapped, wanted)
+        return AnswerType(name, told, lambda said: reading.answer(_last_text(said)), value, output, tool=tool)
     told = (
         "When you have the answer, reply with JSON alone, without any other text, that satisfies this JSON Schema:\n"
         + msgspec.json.encode(schema).decode()
     )
     wanted = "Reply with JSON alone that satisfies the schema in your instructions."
-    return Output(name, told, lambda said: _read(adapter, said.text, wrapped, wanted), value, output, schema)
+    reading = _Reading(adapter, decimals, wrapped, wanted)
+    return AnswerType(name, told, lambda said: reading.answer(said.text), value, output, schema)
 
 
-def typed_output(config: Configuration, state: RunState, read_on: Output | None) -> Any:
+def typed_output(config: Configuration, state: RunState, read_on: AnswerType | None) -> Any:
     """The answer of a run as a value of its type, read anew from the reply that gave it: the journal holds JSON only.
 
     Where the reply no longer fits, because the type has changed since, it is that JSON.
@@ -83,12 +85,15 @@ def typed_output(config: Configuration, state: RunState, read_on: Output | None)
         read_on: the type of the answer of the agent that the conversation was handed on to.
     """
     output, stop = config.output, state.stop
-    if state.handed_on and state.output is not None and (read_on or output) is not None:
+    if state.handed_on:
+        answered = read_on or output
+        if answered is None or state.output is None:
+            return state.output
         try:
-            return (read_on or output).value(state.output)
+            return answered.value(state.output)
         except ValueError:
             return state.output
-    if output is None or stop is None or stop.reason == "external_tool" or state.handed_on:
+    if output is None or stop is None or stop.reason == "external_tool":
         return state.output
     if state.output is None and stop.reason != "answered":
         return None
@@ -128,20 +133,39 @@ def _last_text(message: AssistantMessage) -> str:
     return next((part.text for part in reversed(message.content) if isinstance(part, Text)), "")
 
 
-def _read(adapter: Any, text: str, wrapped: bool, wanted: str) -> Answer:
-    """The answer in `text`. Raises ValueError, in words for the model, if there is none."""
-    from pydantic import ValidationError
+class _Reading(NamedTuple):
+    """How an answer is read: by what, where decimals belong, whether it is in an object, what to say if none fits."""
 
-    found = json_in(text)
-    json = _unwrapped(found) if wrapped else found.encode()
-    try:
-        # What is not a number goes into a journal as null; the value keeps it.
-        return Answer(adapter.validate_json(json), msgspec.json.decode(msgspec.json.encode(from_json(json))))
-    except ValidationError as error:
-        faults = "; ".join(
-            f"{'.'.join(map(str, fault['loc'])) or 'the whole'}: {fault['msg']}" for fault in error.errors()[:5]
-        )
-        raise ValueError(f"{faults}. {wanted}") from error
+    adapter: Any
+    decimals: Any
+    wrapped: bool
+    wanted: str
+
+    def answer(self, text: str) -> Answer:
+        """The answer in `text`. Raises ValueError, in words for the model, if there is none."""
+        from pydantic import ValidationError
+
+        found = json_in(text)
+        json = self._exact(_unwrapped(found) if self.wrapped else found.encode())
+        try:
+            # What is no number goes into a journal as null; the value keeps it.
+            return Answer(self.adapter.validate_json(json), msgspec.json.decode(msgspec.json.encode(from_json(json))))
+        except ValidationError as error:
+            faults = "; ".join(
+                f"{'.'.join(map(str, fault['loc'])) or 'the whole'}: {fault['msg']}" for fault in error.errors()[:5]
+            )
+            raise ValueError(f"{faults}. {self.wanted}") from error
+
+    def _exact(self, json: bytes) -> bytes:
+        """`json` with each number as text that a `Decimal` is to be made of and a float would cut."""
+        if self.decimals is None:
+            return json
+        try:
+            found = exact(self.decimals, json.decode(), as_text=True)
+        except ValueError:
+            # It is no JSON: the check says so, and in which words.
+            return json
+        return json if found is None else msgspec.json.encode(found)
 
 
 def _unwrapped(text: str) -> bytes:

@@ -35,7 +35,7 @@ from msgspec.structs import replace
 from treadle.context.storable import storable, storable_event
 from treadle.context.tokens import estimate_tokens, next_tokens, uncounted
 from treadle.drivers.below import Below
-from treadle.drivers.configuration import Configuration, Output, StepSettings
+from treadle.drivers.configuration import AnswerType, Configuration, StepSettings
 from treadle.drivers.lending import Claim, calls_allowed
 from treadle.drivers.output import handed_in, typed_output
 from treadle.drivers.partial import PartialArguments
@@ -408,17 +408,17 @@ class Run:
         await self.driver.act(self, [record])
 
     @property
-    def result(self) -> RunResult:
+    def result(self) -> RunResult[Any]:
         """What has come of the run so far."""
         return self.result_after()
 
-    def result_after(self, earlier: Sequence[Event] = ()) -> RunResult:
+    def result_after(self, earlier: Sequence[Event] = ()) -> RunResult[Any]:
         """What has come of the run so far, with the `earlier` events that this process has not added."""
         kept = None if self._journal is self.config.journal else self._journal
         found = result_of(self.state, self.error, [*earlier, *self._events], kept)
         return dataclasses.replace(found, output=typed_output(self.config, self.state, self._handed_to()))
 
-    def _handed_to(self) -> Output | None:
+    def _handed_to(self) -> AnswerType | None:
         """The type of the answer of the agent that the conversation was handed on to, if it has one."""
         if not self.state.handed_on or not self.state.steps:
             return None

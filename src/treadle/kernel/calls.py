@@ -5,7 +5,9 @@ the larger it is; so `Calls` keeps them in blocks, and a change copies one block
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal, InvalidOperation
 from itertools import chain
+from math import isfinite
 from typing import Any, Literal, overload
 
 import msgspec
@@ -98,7 +100,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def arguments(self) -> Any:
-        """The arguments as data; the text itself where it is not JSON."""
+        """The arguments as data, as `parsed` gives them."""
         return parsed(self.arguments_json)
 
     @property
@@ -150,11 +152,42 @@ class EarlyCall(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def parsed(arguments: str) -> Any:
-    """Arguments as data; the text itself where it is not JSON."""
+    """Arguments as data, a number that no float holds as a `Decimal`; the text itself where it is not JSON."""
+    return _decoded(_WITH_DECIMALS, arguments)
+
+
+def plain(arguments: str) -> Any:
+    """Likewise, of the types that a journal can give back: a number that no float holds is the text of it."""
+    return _decoded(_WITH_TEXT, arguments)
+
+
+def _decoded(decoder: msgspec.json.Decoder[Any], arguments: str) -> Any:
     try:
-        return msgspec.json.decode(arguments or "{}")
+        return decoder.decode(arguments or "{}")
     except msgspec.DecodeError:
         return arguments
+
+
+def _exact(text: str) -> float | Decimal:
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError("Number out of range")
+    if str(number) == text:
+        return number
+    try:
+        exact = Decimal(text)
+    except InvalidOperation:
+        # Nearer to zero than a `Decimal` can say.
+        return number
+    return number if exact == Decimal(str(number)) else exact
+
+
+def _exact_text(text: str) -> float | str:
+    return text if isinstance(found := _exact(text), Decimal) else found
+
+
+_WITH_DECIMALS = msgspec.json.Decoder(float_hook=_exact)
+_WITH_TEXT = msgspec.json.Decoder(float_hook=_exact_text)
 
 
 def unexecuted(content: str) -> str:

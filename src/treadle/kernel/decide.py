@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from treadle.kernel.calls import CallRecord
+from treadle.kernel.calls import CallRecord, plain
 from treadle.kernel.events import NudgeGiven, RunFinished, RunPaused
 from treadle.kernel.messages import ToolCall
 from treadle.kernel.money import plus
@@ -234,7 +234,7 @@ def _tool_calls(state: RunState) -> Command | None:
     ended = [record for record in records if record.status == "awaited"]
     if len(ended) < state.open_calls or not ended:
         return None
-    return Finish(stopped("external_tool", ended[0].name), output=ended[0].arguments)
+    return Finish(stopped("external_tool", ended[0].name), output=plain(ended[0].arguments_json))
 
 
 def _after_reply(state: RunState) -> Command:

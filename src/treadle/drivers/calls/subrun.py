@@ -144,7 +144,8 @@ def _recorded(
     if result.finished:
         value = result.text if result.output is None else to_jsonable_python(result.output)
         output = encode(value, tool.max_output)
-        app = output.app if result.output is None else to_jsonable_python(result.output)
+        # The answer of a run is read anew from the JSON that it was read from here.
+        app = child.state.output if final else output.app if result.output is None else value
         said = bool(result.text.strip()) or result.output is not None
         return ToolFinished(step, record.id, output.content, False, app, spent, final and said), output
     stop = result.stop

@@ -1,0 +1,118 @@
+"""Assembly: a configuration, made of what an agent was given. All that cannot be right is refused here, at once."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from treadle.context.policies import ContextPolicy
+from treadle.context.tokens import estimate_text
+from treadle.drivers.approvals import named, rules_of
+from treadle.drivers.calls.early import any_may_start_early
+from treadle.drivers.checks import (
+    check_approvals,
+    check_limits,
+    kind,
+    model_of,
+    one_of,
+    require_answers_that_fit,
+    require_dependencies_injected,
+    require_one_kind_of_dependencies,
+)
+from treadle.drivers.compact import chosen_policies, reads_results
+from treadle.drivers.configuration import AnswerType, Configuration, check_tool_choice
+from treadle.drivers.output import answer_type
+from treadle.journal import Journal
+from treadle.kernel.errors import Misuse
+from treadle.kernel.messages import ModelSettings
+from treadle.models.port import Model, OutputMode, output_mode_of
+from treadle.tools import Skill, SkillRegistry, Tool, tool
+from treadle.tools.read_result import read_result
+
+Policies = tuple[ContextPolicy, ...] | None
+
+
+def toolbox_of(
+    tools: Iterable[Tool | Callable[..., Any]],
+    skills: Iterable[Skill],
+    context: ContextPolicy | Iterable[ContextPolicy] | None,
+    model: Model,
+) -> tuple[SkillRegistry, Policies]:
+    """The tools and skills of an agent, with the tool that reads what its context policies cleared; and the policies.
+
+    Raises:
+        Misuse: they are no lists of tools and skills, or no policies.
+        BadTool: two have one name, or one is none.
+    """
+    if isinstance(tools, (Tool, str)) or isinstance(skills, (Skill, str)):
+        raise Misuse("tools and skills take lists: tools=[my_tool], skills=[my_skill]")
+    policies = chosen_policies(context, model, model_of)
+    given = [one if isinstance(one, Tool) else tool(one) for one in tools]
+    if context is not None and reads_results(policies or ()):
+        given.append(read_result)
+    return SkillRegistry(skills=skills, tools=given), policies
+
+
+def assembled(given: Configuration, output: Any, output_mode: OutputMode | None) -> Configuration:
+    """The configuration that runs need, of what an agent was `given`: checked, and with what follows from it.
+
+    Args:
+        given: all but what follows.
+        output: the type of the answer; None for text.
+        output_mode: how the model is to be asked for it; None for what the model says of itself.
+
+    Raises:
+        Misuse: something does not fit; the message says what would.
+    """
+    _check_kinds(given)
+    tools = list(given.tools.values())
+    check_approvals(given.approvals, given.tools)
+    require_dependencies_injected(tools)
+    require_one_kind_of_dependencies(given.tools, given.deps_type)
+    typed = _answer_type(output, output_mode, given.model, given.tools)
+    if typed is not None:
+        require_answers_that_fit(given.tools, typed)
+    specs = (*[one.spec for one in tools], *([] if typed is None or typed.tool is None else [typed.tool]))
+    config = replace(
+        given,
+        output=typed,
+        specs=specs,
+        tool_tokens=sum(estimate_text(msgspec.json.encode(spec).decode()) for spec in specs),
+        eager=given.eager and not given.approvals and any_may_start_early(tools),
+        rules=rules_of(given.approvals, tools),
+        hooks=_hooks(given, typed),
+    )
+    check_limits(config.model, config.limits)
+    return config
+
+
+def _check_kinds(given: Configuration) -> None:
+    check_tool_choice(given.tool_choice, given.tools, "Agent")
+    one_of("on_limit", given.on_limit, ("answer", "stop", "raise"))
+    one_of("on_interrupted", given.on_interrupted, ("ask", "tell"))
+    kind("instructions", given.instructions, lambda it: isinstance(it, str) or callable(it), "a text or a function")
+    kind("prepare_step", given.prepare_step, callable, "a function of a StepContext")
+    kind("errors", given.errors, callable, "a function of the value that a tool returned")
+    kind("on_tool_result", given.on_tool_result, callable, "a function of a call and its result")
+    kind("settings", given.settings, lambda it: isinstance(it, ModelSettings), "ModelSettings(…)")
+    kind("journal", given.journal, lambda it: isinstance(it, Journal), "a journal such as SqliteJournal(path)")
+    kind("deps_type", given.deps_type, lambda it: isinstance(it, type), "the class of the dependencies")
+
+
+def _answer_type(
+    output: Any, output_mode: OutputMode | None, model: Model, tools: Mapping[str, Tool]
+) -> AnswerType | None:
+    if output is None and output_mode is not None:
+        raise Misuse("output_mode says how an answer of a type is asked for; give the type too: output=…")
+    mode = output_mode or output_mode_of(model, bool(tools))
+    one_of("output_mode", mode, ("native", "tool", "prompted"))
+    return None if output is None else answer_type(output, mode, tools)
+
+
+def _hooks(given: Configuration, typed: AnswerType | None) -> tuple[str, ...]:
+    """What else of the application's takes part in runs, by name."""
+    functions = (("on_tool_result", given.on_tool_result), ("prepare_step", given.prepare_step))
+    lines = [f"{what} {named(one)}" for what, one in functions if one]
+    lines += [] if given.stop_when is None else [f"stop_when {given.stop_when}"]
+    return (*lines, *([] if typed is None else [f"output {typed.name}"]))

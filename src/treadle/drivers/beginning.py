@@ -1,0 +1,95 @@
+"""Beginning: how a run begins, in an event loop or by hand."""
+
+import inspect
+import secrets
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from treadle.conversation import Conversation
+from treadle.drivers.checks import Input, OnEvent, asked_of, check_limits, kind, watcher_of
+from treadle.drivers.configuration import Configuration, RunContext
+from treadle.drivers.drive import DRIVER
+from treadle.drivers.run import Run
+from treadle.kernel.errors import Misuse
+from treadle.kernel.messages import ToolMessage, UserMessage
+from treadle.kernel.stop import Limits
+from treadle.result import conversation_part, history, result_of
+
+
+class Asked(NamedTuple):
+    """What a run is begun with; see `treadle.Agent.run`."""
+
+    input: Input = None
+    conversation: Conversation | None = None
+    deps: Any = None
+    limits: Limits | None = None
+    on_event: OnEvent = None
+
+
+async def begun(config: Configuration, asked: Asked) -> Run:
+    """A run that has begun, and that nothing has been done for yet.
+
+    Raises:
+        Misuse: the question, the conversation or the limits cannot be right.
+    """
+    run_id = _run_id()
+    instructions = _instructions(config, run_id, asked.deps)
+    return _begun(config, run_id, await instructions if inspect.isawaitable(instructions) else instructions, asked)
+
+
+def begun_now(config: Configuration, asked: Asked) -> Run:
+    """Likewise, where nothing can be waited for.
+
+    Raises:
+        Misuse: as above, or the agent's instructions are an asynchronous function.
+    """
+    run_id = _run_id()
+    instructions = _instructions(config, run_id, asked.deps)
+    if inspect.isawaitable(instructions):
+        if inspect.iscoroutine(instructions):
+            instructions.close()
+        raise Misuse("agent.start cannot wait for asynchronous instructions: use agent.run or agent.stream")
+    return _begun(config, run_id, instructions, asked)
+
+
+def lent(conversation: Conversation | None) -> Callable[[Run], None] | None:
+    """What gives `conversation` back when the run that it was lent to is over."""
+    if conversation is None:
+        return None
+
+    def over(run: Run) -> None:
+        state = run.state
+        conversation.end(None if state.phase == "new" else conversation_part(history(state, result_of(state).stop)))
+
+    return over
+
+
+def _run_id() -> str:
+    """Sorts by time, is typed with ease, and differs from every other: 40 random bits within a second."""
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(5)}"
+
+
+def _instructions(config: Configuration, run_id: str, deps: Any) -> Any:
+    instructions = config.instructions
+    return instructions(RunContext(run_id, config.name, deps)) if callable(instructions) else instructions
+
+
+def _begun(config: Configuration, run_id: str, instructions: Any, asked: Asked) -> Run:
+    conversation, limits = asked.conversation, asked.limits
+    if limits is not None:
+        check_limits(config.model, limits)
+    kind("instructions", instructions, lambda it: isinstance(it, str), "a text, or a function that returns one")
+    kind("conversation", conversation, lambda it: isinstance(it, Conversation), "a treadle.Conversation")
+    question, watcher = asked_of(asked.input), watcher_of(asked.on_event)
+    before = [] if conversation is None else conversation.begin()
+    run = Run(config, DRIVER, deps=asked.deps, on_event=watcher, over=lent(conversation))
+    if question is None and not (before and isinstance(before[-1], (UserMessage, ToolMessage))):
+        run.release()
+        raise Misuse(
+            "there is nothing to answer: give run(…) a question, or a conversation that ends with one or with tool "
+            "results"
+        )
+    said = [*before, *([] if question is None else [question])]
+    run.start(run_id, [*config.system(instructions, config.output), *said], limits)
+    return run

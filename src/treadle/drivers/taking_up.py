@@ -1,0 +1,97 @@
+"""Taking up: how a run goes on that is paused, that a limit stopped, or whose process died."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from treadle.conversation import Conversation
+from treadle.drivers.answers import Answers, answer
+from treadle.drivers.approvals import require_rules
+from treadle.drivers.beginning import lent
+from treadle.drivers.checks import OnEvent, asked_of, check_limits, watcher_of
+from treadle.drivers.configuration import Configuration, require_price
+from treadle.drivers.drive import DRIVER
+from treadle.drivers.run import Run
+from treadle.kernel.errors import Misuse
+from treadle.kernel.events import Event, MessageAdded, NudgeGiven
+from treadle.kernel.fold import fold_all
+from treadle.kernel.messages import AssistantMessage
+from treadle.kernel.state import RunState
+from treadle.kernel.stop import Limits
+from treadle.result import RunResult, conversation_part, history, result_of
+
+
+class GoingOn(NamedTuple):
+    """What a run goes on with; see `treadle.Agent.resume`."""
+
+    answers: Answers
+    message: str | None = None
+    conversation: Conversation | None = None
+    deps: Any = None
+    limits: Limits | None = None
+    on_event: OnEvent = None
+
+
+async def taken_up(
+    config: Configuration, run: str | RunResult[Any], going_on: GoingOn
+) -> tuple[Run, Sequence[Event], bool]:
+    """A run with what it goes on with, the events that it had before, and whether there is anything to do for it.
+
+    Raises:
+        UnknownRun: the journal has no such run.
+        Misuse: an answer names a call that does not wait for it, the run was started under stricter rules than these,
+            or more was said in the conversation meanwhile.
+    """
+    answers, limits = going_on.answers, going_on.limits
+    if limits is not None:
+        check_limits(config.model, limits)
+    events = await _events_of(config, run)
+    state = fold_all(events)
+    if answers and state.phase != "paused":
+        now = "has finished" if state.phase == "finished" else "is not paused"
+        raise Misuse(f"run {state.run_id} {now}: no call of it waits to be decided ({', '.join(answers.calls)})")
+    kept = run.sub_runs if isinstance(run, RunResult) else None
+    if _over(state, going_on):
+        return Run(config, DRIVER, state=state, journal=kept), events, False
+    require_rules(state.run_id, state.started.rules, state.started.hooks, config.rules, config.hooks)
+    conversation, watcher = going_on.conversation, watcher_of(going_on.on_event)
+    if conversation is not None:
+        conversation.begin(conversation_part(history(state, result_of(state).stop)))
+    over = lent(conversation)
+    driven = Run(config, DRIVER, deps=going_on.deps, on_event=watcher, state=state, over=over, journal=kept)
+    try:
+        require_price(config.model, limits or state.limits)
+        await answer(driven, answers, limits)
+        _told(driven, state, going_on.message)
+    except BaseException:
+        driven.release()
+        raise
+    return driven, events, True
+
+
+def _over(state: RunState, going_on: GoingOn) -> bool:
+    """Whether a run stays as it is: it has finished, and nothing is given that it could go on with."""
+    done = state.stop is not None and state.stop.finished
+    return state.phase == "finished" and going_on.message is None and (going_on.limits is None or done)
+
+
+def _told(run: Run, before: RunState, message: str | None) -> None:
+    """Says `message` to the run; where it ended on the model's word, and nobody says anything, that it may go on."""
+    question = asked_of(message)
+    if question is not None:
+        run.feed(MessageAdded(question))
+    elif before.phase == "finished" and isinstance(before.messages[-1], AssistantMessage):
+        run.feed(NudgeGiven("There is room to go on now. Go on with the task."))
+
+
+async def _events_of(config: Configuration, run: str | RunResult[Any]) -> Sequence[Event]:
+    journal = config.journal
+    if journal is None and isinstance(run, RunResult):
+        journal = run.sub_runs
+        if journal is None:
+            return run.events
+    if journal is not None:
+        return await journal.read(run if isinstance(run, str) else run.run_id)
+    raise Misuse(
+        f"run {run!r} cannot be found: this agent keeps no journal. Give it one (journal=SqliteJournal(path)), "
+        "or resume from the result of the run"
+    )

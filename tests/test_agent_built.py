@@ -1,0 +1,200 @@
+"""What is refused when an agent is built: words of others, dependencies that cannot be, answers that do not fit."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Literal, Protocol
+
+import pytest
+from pydantic import BaseModel
+
+import treadle
+from treadle import Agent, Injected, Misuse, ToolContext, handoff, tool
+from treadle.testing import ScriptedModel
+
+
+@dataclass
+class Shop:
+    customer: str
+
+
+@dataclass
+class Branch(Shop):
+    town: str
+
+
+@dataclass
+class Bank:
+    account: str
+
+
+@dataclass
+class Both(Branch, Bank):
+    pass
+
+
+@tool
+def order(product: str, shop: Injected[Shop]) -> str:
+    """Orders."""
+    return f"{product} for {shop.customer}"
+
+
+@tool
+def send(product: str, context: ToolContext[Branch]) -> str:
+    """Sends."""
+    return f"{product} to {context.deps.town}"
+
+
+@tool
+def pay(amount: int, bank: Injected[Bank]) -> str:
+    """Pays."""
+    return f"{amount} from {bank.account}"
+
+
+@tool
+def either(amount: int, given: Injected[Bank | Shop]) -> str:
+    """Takes what there is."""
+    return type(given).__name__
+
+
+@tool
+def anything(context: ToolContext) -> str:
+    """Takes anything."""
+    return str(context.deps)
+
+
+class HasTown(Protocol):
+    town: str
+
+
+@tool
+def locate(place: Injected[HasTown]) -> str:
+    """Locates."""
+    return place.town
+
+
+def built(*tools: Any, **options: Any) -> Agent:
+    return Agent(ScriptedModel([[(one.name, {}) for one in tools], "done"]), tools=tools, **options)
+
+
+@pytest.mark.parametrize(
+    ("tools", "deps_type"),
+    [
+        ([order, send], None),
+        ([order, anything], None),
+        ([pay, either], None),
+        ([order, pay], Both),
+        ([order, send, pay, either], Both),
+        ([order, send], Branch),
+        ([order, locate], None),
+        ([locate], Branch),
+        ([anything], dict),
+        ([], Shop),
+    ],
+)
+def test_tools_that_one_value_can_serve_go_together(tools, deps_type):
+    assert set(built(*tools, deps_type=deps_type).tools) == {one.name for one in tools}
+
+
+@pytest.mark.parametrize(
+    ("tools", "deps_type", "says"),
+    [
+        ([order, pay], None, "order takes Shop and pay takes Bank"),
+        ([order, send], Shop, "send takes dependencies of type Branch, and deps_type is Shop"),
+        ([order], dict, "order takes dependencies of type Shop, and deps_type is dict"),
+        ([either], dict, "either takes dependencies of type Bank or Shop"),
+    ],
+)
+def test_tools_that_no_one_value_can_serve_are_refused(tools, deps_type, says):
+    with pytest.raises(Misuse, match=says):
+        built(*tools, deps_type=deps_type)
+
+
+@pytest.mark.parametrize("below", [lambda agent: agent.as_tool(), handoff], ids=["as_tool", "handoff"])
+def test_the_dependencies_of_agents_below_are_those_of_the_run(below):
+    with pytest.raises(Misuse, match=r"pay takes Bank|order takes Shop"):
+        built(order, below(built(pay, name="teller")))
+    built(order, below(built(send, name="sender")))
+
+
+def test_the_class_of_the_dependencies_is_a_class():
+    with pytest.raises(Misuse, match="deps_type takes the class of the dependencies"):
+        built(deps_type=Shop("Ada"))
+
+
+def test_a_tool_is_given_the_dependencies_of_the_run():
+    agent = Agent(ScriptedModel([[("order", {"product": "tea"})], "done"]), tools=[order], deps_type=Branch)
+    result = agent.run_sync("go", deps=Branch("Ada", "Ulm"))
+    assert result.tool_calls_made[0].result.text == "tea for Ada"
+
+
+class Bill(BaseModel):
+    amount: Decimal
+
+
+class Paid(Bill):
+    account: str
+
+
+@pytest.mark.parametrize(
+    ("own", "others"),
+    [(Bill, Bill), (Bill, Paid), (Bill, None), (Bill | None, Bill), (list[int], list[int]), (None, Bill)],
+)
+def test_a_hand_off_to_an_agent_whose_answer_fits_is_taken(own, others):
+    built(handoff(built(name="other", output=others)), output=own)
+
+
+@pytest.mark.parametrize(("own", "others"), [(Paid, Bill), (Bill, Bill | None), (list[int], list[str]), (Bill, int)])
+def test_a_hand_off_to_an_agent_whose_answer_is_of_another_type_is_refused(own, others):
+    with pytest.raises(
+        Misuse, match=r"transfer_to_other hands the conversation on to other, whose answer is a .*same output="
+    ):
+        built(handoff(built(name="other", output=others)), output=own)
+    built(built(name="other", output=others).as_tool(), output=own)
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("system_prompt", "instructions"),
+        ("output_type", "output"),
+        ("result_type", "output"),
+        ("max_steps", r"limits=Limits\(steps=…\)"),
+        ("max_iterations", r"limits=Limits\(steps=…\)"),
+        ("max_turns", r"limits=Limits\(steps=…\)"),
+        ("temperature", "settings="),
+        ("handoffs", r"tools=\[handoff"),
+        ("dependencies", "deps_type"),
+        ("deps", r"deps_type.*run\(…, deps=…\)"),
+        ("instruction", "instructions"),
+        ("limit", "limits"),
+        ("stop_wen", "stop_when"),
+    ],
+)
+def test_a_word_that_is_no_argument_says_what_was_probably_meant(word, meant):
+    with pytest.raises(Misuse, match=rf"Agent takes no argument '{word}'; did you mean {meant}"):
+        Agent(ScriptedModel([]), **{word: 5})
+
+
+def test_a_word_that_is_like_no_other_is_refused_without_a_guess():
+    with pytest.raises(Misuse, match=r"Agent takes no argument 'zzzz'$"):
+        Agent(ScriptedModel([]), zzzz=5)
+
+
+def test_every_argument_that_is_meant_exists():
+    from treadle.drivers.checks import WORDS
+
+    for meant in WORDS.values():
+        name = meant.partition("=")[0].partition(" ")[0].partition(",")[0]
+        assert name in treadle.Agent.__init__.__annotations__, meant
+
+
+def test_what_people_call_iterations_is_bounded_without_a_word():
+    agent = Agent(ScriptedModel([]))
+    assert agent.limits.steps == 20
+    assert "20 steps" in (Agent.__doc__ or "")
+    assert "iteration" in (Agent.__doc__ or "")
+
+
+def test_a_type_that_is_no_class_is_an_answer_too():
+    agent = Agent(ScriptedModel(['"no"']), output=Literal["yes", "no"])
+    assert agent.run_sync("go").output == "no"
