@@ -1,12 +1,13 @@
 """Agent: the configuration of a loop, and the ways to run it."""
 
 import asyncio
+import copy
 import dataclasses
 import inspect
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, Never
+from typing import Any, Literal, Never, Self
 
 import msgspec
 
@@ -213,6 +214,12 @@ class Agent:
     def limits(self) -> Limits:
         """What its runs may use, unless a run is given limits of its own."""
         return self._config.limits
+
+    def with_journal(self, journal: Journal | None) -> Self:
+        """This agent with another journal, and all else as it is."""
+        other = copy.copy(self)
+        other._config = dataclasses.replace(self._config, journal=journal)
+        return other
 
     async def run(
         self,
