@@ -52,6 +52,11 @@ def agent_to_go_on(state: RunState, options: Options, journal: Journal) -> tuple
     Raises:
         Misuse, BadTool, UnknownModel, MissingKey, click.UsageError: there is none; says what to name.
     """
+    if state.parent is not None and state.phase != "finished":
+        raise click.UsageError(
+            f"run {state.run_id} works for run {state.parent.run_id}, under that run's rules too, and goes on with it: "
+            f"name that one (treadle show {state.parent.run_id} says what it waits for)"
+        )
     if options.agent is not None:
         return _own(options.agent, journal)
     limits = options.limits(state.limits)

@@ -21,11 +21,13 @@ class NextCommand:
         agent: the words that name its agent again.
         journal: those that name its journal.
         remark: what is to be said about the commands, if they are not all that must be typed.
+        above: the run that the run works for, where what it waits for is decided; empty if it works for none.
     """
 
     agent: tuple[str, ...] = ()
     journal: tuple[str, ...] = ()
     remark: str = field(default="", kw_only=True)
+    above: str = field(default="", kw_only=True)
 
     @classmethod
     def again(cls, options: Options, choice: ModelChoice) -> "NextCommand":
@@ -41,9 +43,11 @@ class NextCommand:
     @classmethod
     def guessed(cls, started: RunStarted, journal: str | None) -> "NextCommand":
         """The commands for a run of which only the journal is known."""
+        if started.parent is not None:
+            return cls((), _journal(journal), above=started.parent.run_id)
         if only_with_agent(started):
             return cls(("--agent", "MODULE:AGENT"), _journal(journal), remark="MODULE:AGENT is the agent that began it")
-        return cls((), _journal(journal), remark="add the --model, --tools and --skill that it was asked with, if any")
+        return cls((), _journal(journal), remark="add what it was begun with: --agent, or --model, --tools and --skill")
 
     def line(self, verb: str, run_id: str, *words: str) -> str:
         """The command `verb`, for a shell."""
@@ -52,13 +56,17 @@ class NextCommand:
 
     def lines(self, waiting: Waiting) -> Iterable[str]:
         """What can be typed about the calls that wait, each with what it does."""
+        if self.above and waiting.calls:
+            yield f"it works for another run, and is decided there: {self.line('show', self.above)}"
+            return
         run_id = waiting.run_id
         to_decide = [call for call in waiting.calls if call.to_decide]
-        several = " all" if len(to_decide) > 1 else ""
+        them = "it" if len(to_decide) == 1 else "all"
         if to_decide:
-            yield f"approve{several}: {self.line('approve', run_id)}"
-            yield f"deny{several}: {self.line('deny', run_id)}"
-        if several:
+            again = all(call.pending.kind == "interrupted" for call in to_decide)
+            yield f"{f'run {them} again' if again else f'allow {them}'}: {self.line('approve', run_id)}"
+            yield f"refuse {them}: {self.line('deny', run_id)}"
+        if len(to_decide) > 1:
             yield f"one of them: {self.line('approve', run_id, to_decide[0].name)}"
         for call in waiting.calls:
             if call.pending.kind != "approval":

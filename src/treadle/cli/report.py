@@ -74,7 +74,7 @@ def _call(record: CallRecord) -> dict[str, Any]:
         "result": None if record.result is None else record.result.text,
         "is_error": record.is_error,
         "status": record.status,
-        "seconds": round(max(0.0, record.ended_at - record.started_at), 3) if record.started_at else None,
+        "seconds": round(max(0.0, record.ended_at - record.started_at), 3) if record.ended_at else None,
     }
 
 
@@ -118,6 +118,8 @@ def closing(result: RunResult, waiting: Waiting, tools: Mapping[str, Tool], comm
 
 def _because(result: RunResult) -> str:
     """Why the run did not finish; the error behind it as it is told everywhere else."""
+    if result.pending:
+        return "waiting for you:"
     reason, detail = result.stop.reason, result.stop.detail
     if result.error is not None and str(result.error) not in detail:
         detail = f"{detail}: {result.error}" if detail else str(result.error)

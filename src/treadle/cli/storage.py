@@ -42,7 +42,8 @@ async def opened(named: str | None) -> AsyncIterator[SqliteJournal | None]:
 
 
 async def find_run(journal: Journal, given: str) -> str:
-    """The id of the run that `given` means: its id, a beginning that only one run has, or "last".
+    """The id of the run that `given` means: its id, a beginning that only one run has, or "last", the
+    newest that works for no other.
 
     Raises:
         UnknownRun: there is no such run.
@@ -51,8 +52,8 @@ async def find_run(journal: Journal, given: str) -> str:
     before: RunInfo | None = None
     found: list[str] = []
     while page := await journal.list(_PAGE, before):
-        if given == "last":
-            return page[0].run_id
+        if given == "last" and (newest := next((run for run in page if run.parent is None), None)) is not None:
+            return newest.run_id
         if any(run.run_id == given for run in page):
             return given
         found += [run.run_id for run in page if given and run.run_id.startswith(given)]

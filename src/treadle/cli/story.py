@@ -165,7 +165,7 @@ class Story:
                 self._say("", line)
 
     def _act(self, record: CallRecord, result: str, is_error: bool) -> None:
-        took = f" ({record.ended_at - record.started_at:.2f} s)" if record.started_at else ""
+        took = f" ({record.ended_at - record.started_at:.2f} s)" if record.started_at and record.ended_at else ""
         self._say("act", described(record.call, record.arguments_json))
         self._say("", f"{'error' if is_error else '->'} {shorten(result, RESULT)}{took}")
 

@@ -65,9 +65,8 @@ class WaitingCall:
         if one.kind == "approval":
             return [f"{call} asks for approval.", *_quoted(one.question)]
         if one.question:
-            found = ["  What it gave:", *_quoted(one.found)] if one.found else []
-            return [f"{call} has a result that you are asked about; your answer is its result.", *found,
-                    "  The question:", *_quoted(one.question)]  # fmt: skip
+            gave = [f"{call} gave:", *_quoted(one.found)] if one.found else [call]
+            return [*gave, "  You are asked; your answer is its result:", *_quoted(one.question)]
         asked = question_of(one)
         if asked is None:
             return [f"{call} is answered from outside: its result is what you give."]

@@ -21,11 +21,12 @@ from treadle.kernel.fold import fold_all
 
 
 class Said(NamedTuple):
-    """What a command says of the calls that wait: how they are answered, the calls, and what becomes of them."""
+    """What a command says of the calls that wait: how they are answered, the calls, and words to tell of each."""
 
     answers: Answers
     calls: list[WaitingCall]
-    becomes: str = ""
+    doing: str
+    more: str = ""
 
 
 @click.command(short_help="Go on with a run that is paused, or whose process died.")
@@ -48,7 +49,7 @@ def resume(run: str, options: Options, results: tuple[str, ...], output: Output)
         given = {call.pending.key: read_value(value) for call, value in answered}
         if len(given) < len(answered):
             raise click.BadParameter("a call is given two results", param_hint="'--result'")
-        return Said(Answers(results=given), [call for call, _ in answered], "its result is given by you")
+        return Said(Answers(results=given), [call for call, _ in answered], "giving the result of")
 
     return _go_on(run, options, output, say)
 
@@ -71,7 +72,7 @@ def approve(run: str, call: str | None, options: Options, arguments: str | None,
     def say(waiting: Waiting) -> Said:
         calls = waiting.decided("approve", call)
         answers = Answers(approve={one.pending.key: edited for one in calls})
-        return Said(answers, calls, "is approved" if arguments is None else f"is approved with {visible(arguments)}")
+        return Said(answers, calls, "approving", "" if arguments is None else f" with {visible(arguments)}")
 
     return _go_on(run, options, output, say)
 
@@ -90,7 +91,7 @@ def deny(run: str, call: str | None, options: Options, reason: str, output: Outp
 
     def say(waiting: Waiting) -> Said:
         calls = waiting.decided("deny", call)
-        return Said(Answers(deny={one.pending.key: reason for one in calls}), calls, "is denied")
+        return Said(Answers(deny={one.pending.key: reason for one in calls}), calls, "denying")
 
     return _go_on(run, options, output, say)
 
@@ -112,7 +113,7 @@ async def _resumed(
         agent, choice = agent_to_go_on(state, options, journal)
         output.say(str(choice))
         for call in said.calls:
-            output.say(f"{call.call(agent.tools)} {said.becomes}")
+            output.say(f"{said.doing} {call.call(agent.tools)}{said.more}")
         limits, answers = options.limits(state.limits), said.answers
         result = await Watch(output.views, events).carry(
             lambda see: agent.resume(
