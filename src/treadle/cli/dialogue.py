@@ -10,7 +10,7 @@ import click
 
 from treadle.agent import Agent
 from treadle.cli.terminal import clean
-from treadle.cli.waiting import WaitingCall, question_of, read_arguments, read_value
+from treadle.cli.waiting import WaitingCall, question_of, read_arguments
 from treadle.conversation import Conversation
 from treadle.drivers.answers import Answers
 from treadle.drivers.run import RunEvent
@@ -102,10 +102,8 @@ def _answered(person: Person, call: WaitingCall, tools: Mapping[str, Tool], answ
 
 def _judged(person: Person, call: WaitingCall, tools: Mapping[str, Tool], answers: Answers) -> bool:
     key, shown = call.pending.key, call.lines(tools)
-    doubtful = call.pending.kind == "interrupted"
-    prompt = "y(es), n(o), n REASON, e(dit) or r RESULT>" if doubtful else "y(es), n(o), n REASON or e(dit)>"
     while True:
-        said = _ask(person, shown, prompt)
+        said = _ask(person, shown, "y(es), n(o), n REASON or e(dit)>")
         if said is None:
             return False
         word, _, rest = said.strip().partition(" ")
@@ -114,8 +112,6 @@ def _judged(person: Person, call: WaitingCall, tools: Mapping[str, Tool], answer
                 answers.approve[key] = None
             case "n" | "no":
                 answers.deny[key] = rest.strip()
-            case "r" | "result" if doubtful and rest.strip():
-                answers.results[key] = read_value(rest.strip())
             case "e" | "edit":
                 text = rest if rest.strip() else _ask(person, ["The arguments, as a JSON object:"], "arguments>")
                 if text is None:
@@ -126,7 +122,7 @@ def _judged(person: Person, call: WaitingCall, tools: Mapping[str, Tool], answer
                     click.echo(clean(error.message), err=True)
                     continue
             case _:
-                click.echo(clean(f"{word!r} is not one of these"), err=True)
+                click.echo(clean(f"{word!r} is none of y, n and e"), err=True)
                 shown = []
                 continue
         return True
