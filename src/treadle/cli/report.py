@@ -144,7 +144,7 @@ def _advice(result: RunResult, journaled: bool) -> list[str]:
             return [] if journaled else ["No journal was kept, so that it cannot be gone on with."]
         case "model_error":
             return ["When its cause is gone, ask again."]
-        case "cancelled":
+        case "cancelled" | "running":
             return []
         case _:
             advice = result.stop.advice
