@@ -1,11 +1,12 @@
 """Agent: the configuration of a loop, and the ways to run it."""
 
 import asyncio
+import copy
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import UnionType
-from typing import Any, Generic, Literal, Never, _SpecialForm
+from typing import Any, Generic, Literal, Never, Self, _SpecialForm
 
 import msgspec
 from typing_extensions import TypeVar
@@ -169,6 +170,12 @@ class Agent(Generic[Deps, Output]):
     def limits(self) -> Limits:
         """What its runs may use, unless a run is given limits of its own."""
         return self._config.limits
+
+    def with_journal(self, journal: Journal | None) -> Self:
+        """This agent with another journal, and all else as it is."""
+        other = copy.copy(self)
+        other._config = dataclasses.replace(self._config, journal=journal)
+        return other
 
     async def run(
         self,

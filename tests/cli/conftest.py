@@ -1,8 +1,11 @@
 """The real command in a process of its own, with an empty home, no keys, and no way to a model outside."""
 
 import os
+import select
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,6 +121,67 @@ class Command:
         return Done(process.returncode, out, err)
 
 
+class Terminal:
+    """`treadle` at a terminal."""
+
+    def __init__(self, treadle: Command, *arguments: str, **environment: str) -> None:
+        pty = pytest.importorskip("pty")
+        self.pid, self.terminal = pty.fork()
+        if self.pid == 0:
+            os.chdir(treadle.folder)
+            command = [sys.executable, "-m", "treadle", *arguments]
+            os.execve(sys.executable, command, {**treadle.environment, "TERM": "xterm-256color", **environment})
+        self.shown = ""
+        self._read = 0
+
+    def interrupt_until(self, text: str) -> None:
+        """Presses Ctrl-C until `text` is shown: one that comes just before the prompt begins to read is not noticed."""
+        for _ in range(20):
+            os.kill(self.pid, signal.SIGINT)
+            if select.select([self.terminal], [], [], 0.5)[0]:
+                break
+        self.until(text)
+
+    def until(self, text: str) -> None:
+        """Waits until `text` has been shown, after what was waited for before."""
+        deadline = time.monotonic() + 30
+        while text not in self.shown[self._read :]:
+            ready, _, _ = select.select([self.terminal], [], [], max(0.0, deadline - time.monotonic()))
+            assert ready, f"{text!r} was not shown: {self.shown}"
+            try:
+                self.shown += os.read(self.terminal, 10_000).decode()
+            except OSError:
+                raise AssertionError(f"{text!r} was never shown: {self.shown}") from None
+        self._read = self.shown.index(text, self._read) + len(text)
+
+    def type(self, text: str) -> None:
+        os.write(self.terminal, text.encode())
+
+    def leave(self) -> int:
+        """Presses Ctrl-D until the command has ended: one that comes with a Ctrl-C is lost with it."""
+        for _ in range(60):
+            self.type("\x04")
+            if select.select([self.terminal], [], [], 0.5)[0]:
+                try:
+                    if not os.read(self.terminal, 4096):
+                        break
+                except OSError:
+                    break
+        return self.end()
+
+    def end(self) -> int:
+        while True:
+            try:
+                data = os.read(self.terminal, 10_000)
+            except OSError:
+                break
+            if not data:
+                break
+            self.shown += data.decode()
+        os.close(self.terminal)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the sample sources are written once."""
@@ -136,3 +200,9 @@ def run_id(treadle: Command) -> Callable[[], str]:
     import json
 
     return lambda: json.loads(treadle("runs", "--json", "--limit", "1").out)[0]["run_id"]
+
+
+@pytest.fixture
+def terminal(treadle: Command) -> Callable[..., Terminal]:
+    """`treadle` with some arguments, at a terminal."""
+    return lambda *arguments, **environment: Terminal(treadle, *arguments, **environment)

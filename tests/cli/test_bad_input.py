@@ -102,21 +102,31 @@ def test_a_bad_journal_is_2_and_left_as_it_is(treadle: Any, make: Any, says: str
 
 
 def test_a_fault_in_treadle_is_1_and_shows_its_traceback_only_on_request(treadle: Any) -> None:
-    # A model whose name is no text is past what any check looks at: whatever happens then is treadle's own fault.
-    (treadle.folder / "odd.py").write_text(
-        "class Odd:\n    name = 'odd'\n    def cost(self, usage):\n        raise RuntimeError('out of order')\n"
-        "    async def stream(self, request):\n        from treadle.models.port import ModelReply\n"
-        "        from treadle.kernel.messages import AssistantMessage, Text\n"
-        "        yield ModelReply(AssistantMessage((Text('hi'),)))\nmodel = Odd()\n",
-        encoding="utf-8",
-    )
-    done = treadle("ask", "?", "--model", "odd:model")
+    assert treadle("ask", "1 + 1", "--quiet").code == 0
+    # A Python that has lost a part of itself is past what any check looks at.
+    (treadle.folder / "sitecustomize.py").write_text("import time\ntime.localtime = None\n", encoding="utf-8")
+    broken = {"PYTHONPATH": str(treadle.folder)}
+    done = treadle("runs", **broken)
     assert done.code == 1
-    assert "Internal error: RuntimeError: out of order" in done.err
-    with treadle.start("--debug", "ask", "?", "--model", "odd:model") as process:
+    assert "Internal error: TypeError" in done.err
+    assert "fault in treadle; --debug" in done.err
+    with treadle.start("--debug", "runs", **broken) as process:
         _, err = process.communicate("", timeout=60)
     assert process.returncode == 1
     assert "Traceback (most recent call last)" in err
+
+
+def test_a_fault_in_the_users_own_code_is_told_as_that(treadle: Any) -> None:
+    (treadle.folder / "mine.py").write_text(
+        "from treadle import Agent\nfrom treadle.testing import ScriptedModel\nfrom script import look\n"
+        "def hook(call, result):\n    raise RuntimeError('out of order')\n"
+        "agent = Agent(ScriptedModel([[('look', {'what': 'x'})]]), tools=[look], on_tool_result=hook)\n",
+        encoding="utf-8",
+    )
+    done = treadle("ask", "?", "--agent", "mine")
+    assert done.code == 1
+    assert "Error in mine.py:5 (hook): RuntimeError: out of order" in done.err
+    assert "fault in treadle" not in done.err
 
 
 def test_what_is_not_installed_is_named_with_its_remedy(treadle: Any) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import select
 import signal
 import sys
 import time
@@ -87,77 +86,16 @@ def test_a_person_can_give_the_result_of_an_external_tool(treadle: Any) -> None:
     assert "fine by me" in treadle("show", "last").out
 
 
-class Terminal:
-    """A chat at a terminal."""
-
-    def __init__(self, treadle: Any, *arguments: str, **environment: str) -> None:
-        pty = pytest.importorskip("pty")
-        self.pid, self.terminal = pty.fork()
-        if self.pid == 0:
-            os.chdir(treadle.folder)
-            command = [sys.executable, "-m", "treadle", *arguments]
-            os.execve(sys.executable, command, {**treadle.environment, "TERM": "xterm-256color", **environment})
-        self.shown = ""
-        self._read = 0
-
-    def interrupt_until(self, text: str) -> None:
-        """Presses Ctrl-C until `text` is shown: one that comes just before the prompt begins to read is not noticed."""
-        for _ in range(20):
-            os.kill(self.pid, signal.SIGINT)
-            if select.select([self.terminal], [], [], 0.5)[0]:
-                break
-        self.until(text)
-
-    def until(self, text: str) -> None:
-        """Waits until `text` has been shown, after what was waited for before."""
-        deadline = time.monotonic() + 30
-        while text not in self.shown[self._read :]:
-            ready, _, _ = select.select([self.terminal], [], [], max(0.0, deadline - time.monotonic()))
-            assert ready, f"{text!r} was not shown: {self.shown}"
-            try:
-                self.shown += os.read(self.terminal, 10_000).decode()
-            except OSError:
-                raise AssertionError(f"{text!r} was never shown: {self.shown}") from None
-        self._read = self.shown.index(text, self._read) + len(text)
-
-    def type(self, text: str) -> None:
-        os.write(self.terminal, text.encode())
-
-    def leave(self) -> int:
-        """Presses Ctrl-D until the command has ended: one that comes with a Ctrl-C is lost with it."""
-        for _ in range(60):
-            self.type("\x04")
-            if select.select([self.terminal], [], [], 0.5)[0]:
-                try:
-                    if not os.read(self.terminal, 4096):
-                        break
-                except OSError:
-                    break
-        return self.end()
-
-    def end(self) -> int:
-        while True:
-            try:
-                data = os.read(self.terminal, 10_000)
-            except OSError:
-                break
-            if not data:
-                break
-            self.shown += data.decode()
-        os.close(self.terminal)
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")
 class TestAtATerminal:
-    def test_ctrl_c_stops_the_answer_and_keeps_the_conversation(self, treadle: Any) -> None:
+    def test_ctrl_c_stops_the_answer_and_keeps_the_conversation(self, treadle: Any, terminal: Any) -> None:
         (treadle.folder / "both.py").write_text(
             "from script import ScriptedModel, slow\nmodel = ScriptedModel([\n"
             "    ('Let me see.', [('slow', {'seconds': 60})]),\n"
             "    lambda request: ' / '.join(m.role for m in request.messages)])\n",
             encoding="utf-8",
         )
-        chat = Terminal(treadle, "chat", "--model", "both:model", "--tools", "script:slow")
+        chat = terminal("chat", "--model", "both:model", "--tools", "script:slow")
         chat.until("you>")
         chat.type("wait for me\n")
         begun: Path = treadle.folder / "begun.txt"
@@ -172,8 +110,8 @@ class TestAtATerminal:
         chat.interrupt_until("Ctrl-D leaves")
         assert chat.leave() == 0
 
-    def test_approval_at_the_prompt(self, treadle: Any) -> None:
-        chat = Terminal(treadle, "chat", "--model", "script:paying", *TOOLS)
+    def test_approval_at_the_prompt(self, terminal: Any) -> None:
+        chat = terminal("chat", "--model", "script:paying", *TOOLS)
         chat.until("you>")
         chat.type("pay\n")
         chat.until("y(es), n(o)")
@@ -184,11 +122,9 @@ class TestAtATerminal:
 
     @pytest.mark.parametrize(("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)], ids=["plain", "no"])
     def test_colours_only_where_they_are_wanted(
-        self, treadle: Any, environment: dict[str, str], coloured: bool
+        self, terminal: Any, environment: dict[str, str], coloured: bool
     ) -> None:
-        run = Terminal(
-            treadle, "ask", "?", "--model", "script:endless", *TOOLS, "--max-steps", "2", "--trace", **environment
-        )
+        run = terminal("ask", "?", "--model", "script:endless", *TOOLS, "--max-steps", "2", "--trace", **environment)
         assert run.end() == 3
         assert ("\x1b[" in run.shown) is coloured
         assert "so far: seen 0" in run.shown

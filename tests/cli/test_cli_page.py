@@ -31,10 +31,10 @@ def plain(text: str) -> list[str]:
 
 
 def prepare(folder: Path) -> None:
-    """Writes the page's own tool beside which its commands are run."""
-    tool = re.search(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert tool is not None
-    (folder / "bank.py").write_text(tool[1], encoding="utf-8")
+    """Writes the page's own files, beside which its commands are run."""
+    tool, agent = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    (folder / "bank.py").write_text(tool, encoding="utf-8")
+    (folder / "careful.py").write_text(agent, encoding="utf-8")
 
 
 def printed(command: str, folder: Path, environment: dict[str, str]) -> str:

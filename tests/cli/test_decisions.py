@@ -12,7 +12,7 @@ PAYING = ("--model", "script:paying", *TOOLS)
 def test_ask_waits_and_another_process_approves(treadle: Any, run_id: Any) -> None:
     asked = treadle("ask", "pay the bill", *PAYING)
     assert asked.code == 4
-    assert "approval: call_0_0 pay(" in asked.err
+    assert 'call_0_0: pay({"amount":40}) [write] asks for approval.' in asked.err
     assert f"treadle approve {run_id()}" in asked.err
     assert not (treadle.folder / "paid.txt").exists()
     done = treadle("approve", run_id(), "call_0_0", *PAYING)
@@ -56,7 +56,7 @@ def test_resume_of_a_waiting_run_waits_on(treadle: Any) -> None:
 def test_resume_gives_results_from_outside(treadle: Any) -> None:
     asked = treadle("ask", "ask the boss", "--model", "script:boss", *TOOLS)
     assert asked.code == 4
-    assert "--result CALL=VALUE" in asked.err
+    assert "--result call_0_0=VALUE" in asked.err
     (treadle.folder / "agrees.py").write_text(
         "from treadle.testing import ScriptedModel\n"
         "model = ScriptedModel(lambda request: 'The boss says: ' + request.messages[-1].text)\n",

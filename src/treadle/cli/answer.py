@@ -9,7 +9,7 @@ from treadle.kernel.state import RunState
 from treadle.models.port import TextDelta
 
 
-class Answer:
+class AnswerView:
     """Writes text as it arrives; what is said in different steps stands on lines of its own."""
 
     def __init__(self) -> None:

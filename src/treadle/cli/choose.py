@@ -32,33 +32,34 @@ PATIENCE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """A model by its name, and why it was chosen."""
+class ModelChoice:
+    """A model by its name, why it was chosen, and whether somebody named it."""
 
     name: str
     why: str
+    named: bool = False
 
     def __str__(self) -> str:
         return f"model: {self.name} ({self.why})"
 
 
-def choose(named: str | None) -> Choice:
+def choose(named: str | None) -> ModelChoice:
     """The model to use.
 
     Args:
         named: what the command line says, if it says anything; else TREADLE_MODEL, and so on.
     """
     if named:
-        return Choice(named, "named by --model")
+        return ModelChoice(named, "named by --model", named=True)
     if variable := os.environ.get("TREADLE_MODEL", "").strip():
-        return Choice(variable, "named by TREADLE_MODEL")
+        return ModelChoice(variable, "named by TREADLE_MODEL", named=True)
     for provider in with_key():
-        return Choice(f"{provider.name}:{DEFAULT_MODELS[provider.name]}", f"{provider.key_variable} is set")
+        return ModelChoice(f"{provider.name}:{DEFAULT_MODELS[provider.name]}", f"{provider.key_variable} is set")
     models = local_models()
     if models:
-        return Choice(f"ollama:{models[0]}", f"no key in the environment; Ollama answers at {ollama_address()}")
+        return ModelChoice(f"ollama:{models[0]}", f"no key in the environment; Ollama answers at {ollama_address()}")
     server = "no local server answers" if models is None else f"Ollama at {ollama_address()} has no model"
-    return Choice(
+    return ModelChoice(
         OFFLINE,
         f"no key in the environment and {server}; a planner, not a language model: set "
         f"{' or '.join(PROVIDERS[name].key_variable for name in list(DEFAULT_MODELS)[:2])}, or name one with --model",

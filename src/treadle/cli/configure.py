@@ -1,11 +1,11 @@
-"""The options that configure an agent, the same for every command that runs one, and the agent made from them."""
+"""The options that configure an agent, the same for every command that runs one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import wraps
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import click
 from msgspec.structs import replace
@@ -13,16 +13,12 @@ from msgspec.structs import replace
 from treadle.cli.catalogs import sources_option
 from treadle.kernel.stop import Limits
 
-if TYPE_CHECKING:
-    from treadle.agent import Agent
-    from treadle.cli.choose import Choice
-    from treadle.journal import Journal
-
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """What the options say. None, or empty: not given."""
 
+    agent: str | None
     model: str | None
     skill: tuple[str, ...]
     tools: tuple[str, ...]
@@ -45,6 +41,17 @@ class Options:
         }
         return replace(over, **{name: value for name, value in given.items() if value is not None})
 
+    def require_agent_alone(self) -> None:
+        """Refuses what is given beside an agent that has its own.
+
+        Raises:
+            click.UsageError: says what to leave out.
+        """
+        beside = {"--model": self.model, "--skill": self.skill, "--tools": self.tools, "--sources": self.sources}
+        given = [option for option, value in beside.items() if value]
+        if self.agent is not None and given:
+            raise click.UsageError(f"--agent brings its own model and tools; leave out {' and '.join(given)}")
+
 
 def _finite(ctx: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
     if value is not None and not isfinite(value):
@@ -55,6 +62,10 @@ def _finite(ctx: click.Context, parameter: click.Parameter, value: float | None)
 _COUNT = click.IntRange(min=0)
 _AMOUNT = click.FloatRange(min=0)
 _OPTIONS = (
+    click.option(
+        "--agent", "-a", metavar="MODULE[:NAME]",
+        help="Your own agent with all that it has: module:name or path.py:name, or the one of a module.",
+    ),
     click.option("--model", "-m", metavar="NAME", help="provider:model, offline, or module:object (TREADLE_MODEL)."),
     click.option("--skill", "-s", multiple=True, metavar="NAME", help="A built-in skill; repeatable. Default: all."),
     click.option(
@@ -77,39 +88,11 @@ def agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(command)
     def packed(**given: Any) -> Any:
         own = {name: given.pop(name) for name in Options.__dataclass_fields__}
-        return command(options=Options(**own), **given)
+        options = Options(**own)
+        options.require_agent_alone()
+        return command(options=options, **given)
 
     decorated: Callable[..., Any] = packed
     for option in reversed(_OPTIONS):
         decorated = option(decorated)
     return decorated
-
-
-def make_agent(
-    options: Options,
-    choice: "Choice",
-    journal: "Journal | None",
-    *,
-    instructions: str | None = None,
-    on_limit: Literal["answer", "stop"] = "answer",
-) -> "Agent":
-    """The agent that the options describe.
-
-    Raises:
-        Misuse, BadTool, UnknownModel, MissingKey, click.BadParameter: something does not fit; says what and why.
-    """
-    from treadle.agent import Agent
-    from treadle.cli.choose import model_named
-    from treadle.cli.toolset import gather
-
-    toolset = gather(options.skill, options.tools, options.sources)
-    return Agent(
-        model_named(choice.name),
-        instructions=instructions,
-        skills=toolset.skills,
-        tools=toolset.tools,
-        limits=options.limits(Limits()),
-        on_limit=on_limit,
-        journal=journal,
-        name="treadle",
-    )

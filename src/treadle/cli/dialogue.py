@@ -1,19 +1,21 @@
-"""The person's side of a chat: lines from a terminal or a pipe, and their decisions about tool calls."""
+"""The person's side: lines from a terminal or a pipe, and their decisions about tool calls."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
 import click
-import msgspec
 
-from treadle.cli.commands.decide import read_arguments
+from treadle.agent import Agent
 from treadle.cli.terminal import clean
-from treadle.result import Pending
-from treadle.tools import Tool
+from treadle.cli.waiting import WaitingCall, question_of, read_arguments
+from treadle.conversation import Conversation
+from treadle.drivers.answers import Answers
+from treadle.drivers.run import RunEvent
+from treadle.result import RunResult
+from treadle.tools import Tool, ToolError
 
 
 class Person:
@@ -50,82 +52,84 @@ def _piped() -> str:
     return line.rstrip("\r\n")
 
 
-@dataclass(slots=True)
-class Decisions:
-    """What a person decided about the calls that a run waits for, as `Agent.resume` takes it, by call id.
-
-    Attributes:
-        approve: the calls to allow, with the arguments to use; None for the model's own.
-        deny: the calls to refuse, with the reason.
-        results: the results of calls that are answered from outside.
-    """
-
-    approve: dict[str, Any] = field(default_factory=dict)
-    deny: dict[str, str] = field(default_factory=dict)
-    results: dict[str, Any] = field(default_factory=dict)
-
-
-def decide(person: Person, pending: Iterable[Pending], tools: dict[str, Tool]) -> Decisions | None:
-    """Asks `person` about each call; None if there were no more lines before all was decided."""
-    decisions = Decisions()
-    for one in pending:
-        if one.kind == "result":
-            answer = _answered(person, one, tools)
-            if answer is None:
+def decide(person: Person, waiting: Iterable[WaitingCall], tools: Mapping[str, Tool]) -> Answers | None:
+    """Asks `person` about each call; None if there were no more lines, or a Ctrl-C, before all was decided."""
+    answers = Answers()
+    try:
+        for call in waiting:
+            decided = (
+                _judged(person, call, tools, answers) if call.to_decide else _answered(person, call, tools, answers)
+            )
+            if not decided:
                 return None
-            decisions.results[one.call_id] = answer
-        elif not _judged(person, one, tools, decisions):
-            return None
-    return decisions
+    except KeyboardInterrupt:
+        if not person.interactive:
+            raise
+        click.echo(err=True)
+        return None
+    return answers
 
 
-def _answered(person: Person, one: Pending, tools: dict[str, Tool]) -> str | None:
-    """The result that the person gives; a number stands for one of the choices of a question."""
-    arguments = one.arguments if isinstance(one.arguments, dict) else {}
-    question, choices = arguments.get("question"), arguments.get("choices", [])
-    if one.tool != "ask_user" or not isinstance(question, str):
-        return _ask(person, f"{_shown(one, tools)} is answered by you. Its result:", "result>")
-    listed = [f"  {number}. {choice}" for number, choice in enumerate(choices, 1)]
-    said = _ask(person, "\n".join([question, *listed]), "answer>")
-    picked = said.strip() if said is not None else ""
-    if picked.isdecimal() and 0 < int(picked) <= len(choices):
-        return str(choices[int(picked) - 1])
-    return said
-
-
-def _judged(person: Person, one: Pending, tools: dict[str, Tool], decisions: Decisions) -> bool:
-    question = (
-        "was interrupted; its outcome is unknown. Run it again?" if one.kind == "interrupted" else "asks for approval."
+async def resumed(
+    agent: Agent,
+    run: RunResult,
+    answers: Answers,
+    see: Callable[[RunEvent], None],
+    conversation: Conversation | None = None,
+) -> RunResult:
+    """Goes on with a run that waited for `answers`."""
+    return await agent.resume(
+        run,
+        approve=answers.approve,
+        deny=answers.deny,
+        results=answers.results,
+        conversation=conversation,
+        on_event=see,
     )
+
+
+def _answered(person: Person, call: WaitingCall, tools: Mapping[str, Tool], answers: Answers) -> bool:
+    """Takes the result that the person gives; a number stands for one of the choices of a question."""
+    asked = question_of(call.pending)
+    said = _ask(person, call.lines(tools), "result>" if asked is None and not call.pending.question else "answer>")
+    if said is None:
+        return False
+    picked, choices = said.strip(), [] if asked is None else asked.choices
+    chosen = picked.isdecimal() and 0 < int(picked) <= len(choices)
+    answers.results[call.pending.key] = choices[int(picked) - 1] if chosen else said
+    return True
+
+
+def _judged(person: Person, call: WaitingCall, tools: Mapping[str, Tool], answers: Answers) -> bool:
+    key, shown = call.pending.key, call.lines(tools)
     while True:
-        said = _ask(person, f"{_shown(one, tools)} {question}", "y(es), n(o), n REASON or e(dit)>")
+        said = _ask(person, shown, "y(es), n(o), n REASON or e(dit)>")
         if said is None:
             return False
         word, _, rest = said.strip().partition(" ")
         match word.lower():
             case "y" | "yes":
-                decisions.approve[one.call_id] = None
+                answers.approve[key] = None
             case "n" | "no":
-                decisions.deny[one.call_id] = rest.strip()
+                answers.deny[key] = rest.strip()
             case "e" | "edit":
-                text = rest if rest.strip() else _ask(person, "The arguments, as a JSON object:", "arguments>")
+                text = rest if rest.strip() else _ask(person, ["The arguments, as a JSON object:"], "arguments>")
                 if text is None:
                     return False
                 try:
-                    decisions.approve[one.call_id] = _checked(text, tools.get(one.tool))
+                    answers.approve[key] = _checked(text, None if call.pending.run_id else tools.get(call.pending.tool))
                 except click.BadParameter as error:
                     click.echo(clean(error.message), err=True)
                     continue
             case _:
-                click.echo(f"{word!r} is none of y, n and e", err=True)
+                click.echo(clean(f"{word!r} is none of y, n and e"), err=True)
+                shown = []
                 continue
         return True
 
 
 def _checked(text: str, tool: Tool | None) -> dict[str, Any]:
     """The arguments, if the tool takes them."""
-    from treadle.tools import ToolError
-
     arguments = read_arguments(text)
     if tool is not None:
         try:
@@ -135,13 +139,7 @@ def _checked(text: str, tool: Tool | None) -> dict[str, Any]:
     return arguments
 
 
-def _ask(person: Person, question: str, prompt: str) -> str | None:
-    click.echo(clean(question), err=True)
+def _ask(person: Person, question: Iterable[str], prompt: str) -> str | None:
+    for line in question:
+        click.echo(clean(line), err=True)
     return person.line(prompt)
-
-
-def _shown(one: Pending, tools: dict[str, Tool]) -> str:
-    """The whole call: a person who allows it must have seen all of it."""
-    arguments = one.arguments if isinstance(one.arguments, str) else msgspec.json.encode(one.arguments).decode()
-    tool = tools.get(one.tool)
-    return f"{one.tool}({arguments}){'' if tool is None else f' [{tool.effect}]'}"

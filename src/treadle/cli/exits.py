@@ -29,7 +29,7 @@ def exit_code(stop: "Stop") -> ExitCode:
             return ExitCode.WAITING
         case "model_error":
             return ExitCode.MODEL_ERROR
-        case "cancelled":
+        case "cancelled" | "running":
             return ExitCode.INTERRUPTED
         case _:
             return ExitCode.STOPPED

@@ -1,10 +1,13 @@
 """Failures: what a person is told when a command could not do what was asked, and which exit code says so."""
 
 import os
+import sysconfig
 import traceback
+from pathlib import Path
 
 import click
 
+import treadle
 from treadle.cli.exits import ExitCode
 from treadle.cli.terminal import clean
 
@@ -12,8 +15,8 @@ from treadle.cli.terminal import clean
 def report(error: Exception) -> ExitCode:
     """Prints what went wrong on standard error, and returns the exit code for it.
 
-    What the caller can put right is told in the words of the error itself. Anything else is a fault in treadle: one
-    line, and the traceback only with `--debug` or TREADLE_DEBUG=1.
+    What the caller can put right is told in the words of the error itself. Anything else is a fault in code of the
+    user's that a run called, or in treadle: one line, and the traceback only with `--debug` or TREADLE_DEBUG=1.
     """
     debugging = os.environ.get("TREADLE_DEBUG", "") not in ("", "0")
     if debugging:
@@ -21,9 +24,26 @@ def report(error: Exception) -> ExitCode:
     if _is_usage(error):
         click.echo(clean(f"Error: {error}"), err=True)
         return ExitCode.USAGE
-    hint = "" if debugging else "\nThis is a fault in treadle; --debug before the command shows where."
-    click.echo(clean(f"Internal error: {type(error).__name__}: {error}{hint}"), err=True)
+    more = "" if debugging else "; --debug before the command shows where"
+    what = f"{type(error).__name__}: {error}"
+    if (place := _users_own(error)) is not None:
+        click.echo(clean(f"Error in {place}: {what}\nThis is a fault in code of yours{more}."), err=True)
+        return ExitCode.INTERNAL_ERROR
+    click.echo(clean(f"Internal error: {what}\nThis is a fault in treadle{more}."), err=True)
     return ExitCode.INTERNAL_ERROR
+
+
+def _users_own(error: BaseException) -> str | None:
+    """The place in the user's own code at which `error` came up, if it did in there or in what that called."""
+    treadles, pythons = Path(treadle.__file__).parent, sysconfig.get_path("stdlib")
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    for step in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(step.filename)
+        shipped = path.is_relative_to(treadles) or path.is_relative_to(pythons) or "site-packages" in path.parts
+        if not shipped and not step.filename.startswith("<"):
+            return f"{path.name}:{step.lineno} ({step.name})"
+    return None
 
 
 def _is_usage(error: Exception) -> bool:

@@ -1,14 +1,18 @@
 """The report of a result: as JSON for programs, and as the lines that a person is told beside the answer."""
 
+from collections.abc import Mapping
 from typing import Any
 
+from treadle.cli.next_command import NextCommand
 from treadle.cli.story import described
 from treadle.cli.terminal import note, shorten
+from treadle.cli.waiting import Waiting
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.messages import Usage
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Decision, Limits
 from treadle.result import Pending, RunResult
+from treadle.tools import Tool
 
 
 def as_json(result: RunResult, model: str) -> dict[str, Any]:
@@ -63,6 +67,7 @@ def _decision(decision: Decision, limits: Limits) -> dict[str, Any]:
 
 
 def _call(record: CallRecord) -> dict[str, Any]:
+    timed = record.started_at and record.ended_at
     return {
         "id": record.id,
         "tool": record.name,
@@ -70,16 +75,31 @@ def _call(record: CallRecord) -> dict[str, Any]:
         "result": None if record.result is None else record.result.text,
         "is_error": record.is_error,
         "status": record.status,
-        "seconds": round(max(0.0, record.ended_at - record.started_at), 3) if record.started_at else None,
+        "seconds": round(max(0.0, record.ended_at - record.started_at), 3) if timed else None,
     }
 
 
 def _pending(one: Pending) -> dict[str, Any]:
-    return {"call_id": one.call_id, "tool": one.tool, "arguments": one.arguments, "kind": one.kind}
+    return {
+        "call_id": one.call_id,
+        "key": one.key,
+        "tool": one.tool,
+        "arguments": one.arguments,
+        "kind": one.kind,
+        "question": one.question,
+        "found": one.found,
+    }
 
 
-def closing(result: RunResult, *, journaled: bool) -> None:
-    """Tells, on standard error, why a run did not finish, what was found if it said nothing, and what to do next."""
+def closing(result: RunResult, waiting: Waiting, tools: Mapping[str, Tool], command: NextCommand | None) -> None:
+    """Tells, on standard error, why a run did not finish, what was found if it said nothing, and what to do next.
+
+    Args:
+        result: the run's.
+        waiting: what it waits for.
+        tools: those of its agent; empty if not known.
+        command: the commands that go on with it; None if it is kept in no journal.
+    """
     if result.finished:
         return
     if not result.text:
@@ -87,20 +107,20 @@ def closing(result: RunResult, *, journaled: bool) -> None:
         for record in found:
             result_text = "" if record.result is None else record.result.text
             note(f"found: {described(record.call, record.arguments_json)} -> {shorten(result_text, 400)}")
-    note("\n".join([f"{_because(result)}", *_advice(result, journaled)]))
-    for one in result.pending:
-        note(f"  {one.kind}: {one.call_id} {one.tool}({shorten(_written(one.arguments), 160)})")
-    if not journaled:
+    note("\n".join([f"{_because(result)}", *_advice(result, command is not None)]))
+    for call in waiting.calls:
+        note("\n".join(call.lines(tools)))
+    if command is None:
         return
-    if any(one.kind == "result" for one in result.pending):
-        note(f"give it with: treadle resume {result.run_id} --result CALL=VALUE")
-    if any(one.kind != "result" for one in result.pending):
-        note(f"decide with: treadle approve {result.run_id}, or treadle deny {result.run_id}")
-    note(f"run {result.run_id}; its story: treadle show {result.run_id} --why")
+    for line in command.lines(waiting):
+        note(line)
+    note(f"its story: {command.line('show', result.run_id, '--why')}")
 
 
 def _because(result: RunResult) -> str:
     """Why the run did not finish; the error behind it as it is told everywhere else."""
+    if result.pending:
+        return "waiting for you:"
     reason, detail = result.stop.reason, result.stop.detail
     if result.error is not None and str(result.error) not in detail:
         detail = f"{detail}: {result.error}" if detail else str(result.error)
@@ -124,16 +144,10 @@ def _advice(result: RunResult, journaled: bool) -> list[str]:
             return [] if journaled else ["No journal was kept, so that it cannot be gone on with."]
         case "model_error":
             return ["When its cause is gone, ask again."]
-        case "cancelled":
+        case "cancelled" | "running":
             return []
         case _:
             advice = result.stop.advice
             for name, option in _OPTIONS.items():
                 advice = advice.replace(name, option)
             return [advice]
-
-
-def _written(value: Any) -> str:
-    import msgspec
-
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -44,6 +44,8 @@ async def opened(named: str | None) -> AsyncIterator[SqliteJournal | None]:
 async def find_run(journal: Journal, given: str) -> str:
     """The id of the run that `given` means: its id, a beginning that only one run has, or "last".
 
+    Runs that work for another one are only meant by their whole id, or if they alone begin so.
+
     Raises:
         UnknownRun: there is no such run.
         click.UsageError: several runs begin like that.
@@ -51,12 +53,13 @@ async def find_run(journal: Journal, given: str) -> str:
     before: RunInfo | None = None
     found: list[str] = []
     while page := await journal.list(_PAGE, before):
-        if given == "last":
-            return page[0].run_id
+        if given == "last" and (newest := next((run for run in page if run.parent is None), None)) is not None:
+            return newest.run_id
         if any(run.run_id == given for run in page):
             return given
         found += [run.run_id for run in page if given and run.run_id.startswith(given)]
         before = page[-1]
+    found = [run for run in found if not any(run.startswith(f"{other}.") for other in found)]
     if len(found) > 1:
         shown = ", ".join(found[:5])
         raise click.UsageError(f"{len(found)} runs begin with {given!r}: {shown}{', …' if len(found) > 5 else ''}")

@@ -7,6 +7,7 @@ the library and in the journal.
 from collections.abc import Callable, Iterable, Sequence
 
 from treadle.cli.terminal import shorten
+from treadle.context.tokens import next_tokens
 from treadle.drivers.run import RunEvent, SubRunEvent, ToolProgress
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.events import (
@@ -29,6 +30,7 @@ from treadle.kernel.events import (
 )
 from treadle.kernel.fold import fold
 from treadle.kernel.messages import ToolCall, text_of
+from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Check, Decision, Limits, Stop
 
@@ -105,14 +107,15 @@ class Story:
         match event:
             case ApprovalRequested(step=step, call_id=call_id, why=why):
                 question = "needs a decision" if why == "policy" else "was interrupted; run it again?"
-                self._say("act", f"{described(_record(after, step, call_id).call)} {question} ({call_id})")
+                self._say("act", f"{described(_record(after, step, call_id).call)} {question} ({escaped(call_id)})")
             case ApprovalDecided(approved=approved, reason=reason, arguments=arguments, call_id=call_id):
                 word = "allowed" if approved else "refused"
                 more = f": {reason}" if reason else f", with {shorten(arguments, ARGUMENTS)}" if arguments else ""
-                self._say("act", f"{call_id} was {word}{more}")
+                self._say("act", f"{escaped(call_id)} was {word}{more}")
             case ResultAwaited(step=step, call_id=call_id):
                 self._say(
-                    "act", f"{described(_record(after, step, call_id).call)} is answered from outside ({call_id})"
+                    "act",
+                    f"{described(_record(after, step, call_id).call)} is answered from outside ({escaped(call_id)})",
                 )
             case ContextEdited(policy=policy, before=tokens, after=left, detail=detail):
                 more = f" ({detail})" if detail else ""
@@ -140,7 +143,7 @@ class Story:
         offered = "no tools" if choice == "none" or not tools else f"{count(len(tools), 'tool')} offered"
         if choice not in ("auto", "none"):
             offered += f" (tool choice {choice})"
-        self._say("perceive", f"{count(len(messages), 'message')}, about {before.next_tokens:,} tokens; {offered}")
+        self._say("perceive", f"{count(len(messages), 'message')}, about {next_tokens(before):,} tokens; {offered}")
 
     def _think(self, event: ModelReplied, before: RunState) -> None:
         calls = event.message.calls
@@ -162,7 +165,7 @@ class Story:
                 self._say("", line)
 
     def _act(self, record: CallRecord, result: str, is_error: bool) -> None:
-        took = f" ({record.ended_at - record.started_at:.2f} s)" if record.started_at else ""
+        took = f" ({record.ended_at - record.started_at:.2f} s)" if record.started_at and record.ended_at else ""
         self._say("act", described(record.call, record.arguments_json))
         self._say("", f"{'error' if is_error else '->'} {shorten(result, RESULT)}{took}")
 

@@ -18,12 +18,32 @@ if TYPE_CHECKING:
 _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
+_BLANK = re.compile(
+    r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""Letters and marks that show nothing; Unicode calls them printable."""
+
+
 def clean(text: str) -> str:
     """`text` without control characters, also those that turn the writing direction.
 
     What a model, a tool or a source says must not be able to steer the terminal, nor to show a figure backwards.
     """
     return _CONTROL.sub("", text)
+
+
+def visible(text: str) -> str:
+    """`text` with every character that cannot be seen as it is written as an escape, such as \\u202e.
+
+    For what a person decides on: control, invisible and bidirectional characters, blanks that are none, and lone
+    surrogates, each as JSON writes it.
+    """
+    return "".join(one if one.isprintable() and not _BLANK.match(one) else _escape(one) for one in text)
+
+
+def _escape(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def shorten(text: str, most: int) -> str:
@@ -101,5 +121,12 @@ def print_json(value: Any) -> None:
     """Prints `value` as JSON on standard output; decimals as text, so that no digit is lost."""
     import msgspec
 
-    data = msgspec.json.Encoder(enc_hook=str, decimal_format="string").encode(value)
+    data = msgspec.json.Encoder(enc_hook=_plain, decimal_format="string").encode(value)
     click.echo(msgspec.json.format(data, indent=2))
+
+
+def _plain(value: Any) -> Any:
+    """What has no JSON form of its own, such as an answer of a type of the user's."""
+    from pydantic_core import to_jsonable_python
+
+    return to_jsonable_python(value, fallback=str)

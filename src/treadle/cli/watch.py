@@ -10,6 +10,9 @@ from treadle.kernel.fold import fold, fold_all
 from treadle.kernel.state import RunState
 from treadle.result import RunResult, result_of
 
+Start = Callable[[Callable[[RunEvent], None]], Awaitable[RunResult]]
+"""Begins a run, or goes on with one, given the function to call with its events."""
+
 
 class View(Protocol):
     """Shows events."""
@@ -33,11 +36,11 @@ class Watch:
         self._failure: Exception | None = None
         self._stop: Callable[[], object] = lambda: None
 
-    async def carry(self, start: Callable[[Callable[[RunEvent], None]], Awaitable[RunResult]]) -> RunResult:
+    async def carry(self, start: Start) -> RunResult:
         """Carries a run to its end and returns its result, also when Ctrl-C cancels it.
 
         Args:
-            start: begins the run, given the function to call with its events.
+            start: begins the run.
 
         Raises:
             KeyboardInterrupt: it was interrupted before anything happened.

@@ -6,6 +6,7 @@ one that asks, then one that allows, then the tool's own word. The rules of a ru
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from hashlib import sha256
+from pathlib import PurePath
 from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
@@ -139,9 +140,13 @@ def rules_of(approvals: Iterable[ApprovalRule], tools: Iterable[Tool]) -> tuple[
 
 
 def named(function: Any) -> str:
-    """A function's name, as a journal keeps it; with a digest of its code where the name alone says little."""
-    name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__qualname__)}"
+    """A function's name, as a journal keeps it; with a digest of its code where the name alone says little.
+
+    It is the same in whatever way its file was come by: run as a script, imported, or loaded by its path.
+    """
     code = getattr(function, "__code__", None)
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    name = name if code is None else f"{PurePath(code.co_filename).stem}.{name}"
     if "<" not in name or code is None:
         return name
     constants = [one for one in code.co_consts if isinstance(one, (str, int, float, bytes, type(None)))]

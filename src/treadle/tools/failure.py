@@ -18,6 +18,8 @@ SaysError = Callable[[Any], bool | Awaitable[bool]]
 """Tells whether a returned value means that the call failed; may be async."""
 
 _log = logging.getLogger("treadle")
+# A library says nothing on a terminal that the program did not ask for; whoever configures logging sees it all.
+_log.addHandler(logging.NullHandler())
 
 
 def says_error(value: Any) -> bool:

@@ -2,22 +2,22 @@
 
 import asyncio
 import sys
-from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import click
 
 from treadle.agent import Agent
-from treadle.cli.answer import Answer
-from treadle.cli.choose import choose
-from treadle.cli.configure import Options, agent_options, make_agent
+from treadle.cli.agents import agent_to_ask
+from treadle.cli.configure import Options, agent_options
+from treadle.cli.dialogue import Person, decide, resumed
 from treadle.cli.exits import exit_code
-from treadle.cli.lines import trace
-from treadle.cli.report import as_json, closing
+from treadle.cli.next_command import NextCommand
+from treadle.cli.output import Output, output_options
 from treadle.cli.storage import journal_path
-from treadle.cli.terminal import note, print_json
-from treadle.cli.watch import View, Watch
+from treadle.cli.waiting import Waiting
+from treadle.cli.watch import Watch
 from treadle.journal import SqliteJournal
 from treadle.result import RunResult
 
@@ -30,24 +30,18 @@ from treadle.result import RunResult
 @click.option(
     "--on-limit",
     type=click.Choice(["answer", "stop"]),
-    default="answer",
-    show_default=True,
-    help="At a limit: one last call that writes up what was found, or stop at once.",
+    help="At a limit: one last call that writes up what was found, or stop at once. Default: answer.",
 )
 @click.option("--no-journal", is_flag=True, help="Keep no record of the run.")
-@click.option("--json", "as_object", is_flag=True, help="Print one JSON object instead of the text.")
-@click.option("--trace", "tracing", is_flag=True, help="Show perceive, think and act on standard error.")
-@click.option("--quiet", "-q", is_flag=True, help="Print the answer when it is whole, and nothing else.")
+@output_options
 def ask(
     options: Options,
     prompt: tuple[str, ...],
     file: str | None,
     instructions: str | None,
-    on_limit: Literal["answer", "stop"],
+    on_limit: Literal["answer", "stop"] | None,
     no_journal: bool,
-    as_object: bool,
-    tracing: bool,
-    quiet: bool,
+    output: Output,
 ) -> int:
     """Ask PROMPT and get the answer on standard output.
 
@@ -55,32 +49,43 @@ def ask(
     limit stopped it, 4 if it waits for someone, 5 if the model failed and 130 if you pressed Ctrl-C.
     """
     question = _question(prompt, file)
-    choice = choose(options.model)
     journal = None if no_journal else SqliteJournal(journal_path(options.journal))
-    agent = make_agent(options, choice, journal, instructions=instructions, on_limit=on_limit)
-    if not quiet:
-        note(str(choice))
-    answer = None if as_object or quiet else Answer()
-    views: list[View] = [
-        view for view in (answer, trace(texts=answer is None) if tracing else None) if view is not None
-    ]
-    result = asyncio.run(_run(agent, question, Watch(views), journal))
-    if as_object:
-        print_json(as_json(result, choice.name))
-    elif answer is None:
-        click.echo(result.text)
-    else:
-        answer.complete(result.text)
-    if not (quiet and result.finished):
-        closing(result, journaled=journal is not None)
+    agent, choice = agent_to_ask(options, journal, instructions=instructions, on_limit=on_limit)
+    output.say(str(choice))
+    person = None if output.as_object or output.quiet else Person()
+    with asyncio.Runner() as runner:
+        try:
+            result, waiting = _answered(runner, agent, question, options, output, journal, person)
+        finally:
+            if journal is not None:
+                runner.run(journal.close())
+    command = None if journal is None else NextCommand.again(options, choice)
+    output.end(result, choice.name, waiting, agent.tools, command)
     return exit_code(result.stop)
 
 
-async def _run(agent: Agent, question: str, watch: Watch, journal: SqliteJournal | None) -> RunResult:
-    async with AsyncExitStack() as stack:
-        if journal is not None:
-            await stack.enter_async_context(journal)
-        return await watch.carry(lambda see: agent.run(question, on_event=see))
+def _answered(
+    runner: asyncio.Runner,
+    agent: Agent,
+    question: str,
+    options: Options,
+    output: Output,
+    journal: SqliteJournal | None,
+    person: Person | None,
+) -> tuple[RunResult, Waiting]:
+    """What came of the question; a person at a terminal has been asked about what the run waited for."""
+    limits = options.limits(agent.limits)
+    watch = Watch(output.views)
+    result = runner.run(watch.carry(lambda see: agent.run(question, limits=limits, on_event=see)))
+    while True:
+        waiting = runner.run(Waiting.of(result.events, journal or result.sub_runs))
+        if not waiting.calls or person is None or not person.interactive:
+            return result, waiting
+        answers = decide(person, waiting.calls, agent.tools)
+        if answers is None:
+            return result, waiting
+        watch = Watch(output.views, result.events)
+        result = runner.run(watch.carry(partial(resumed, agent, result, answers)))
 
 
 def _question(prompt: tuple[str, ...], file: str | None) -> str:

@@ -1,27 +1,30 @@
 """`treadle chat`: a conversation, a run for each thing said."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
 from treadle.agent import Agent
-from treadle.cli.answer import Answer
-from treadle.cli.choose import choose
+from treadle.cli.agents import agent_to_ask
+from treadle.cli.answer import AnswerView
 from treadle.cli.commands.show import print_why
-from treadle.cli.configure import Options, agent_options, make_agent
-from treadle.cli.dialogue import Decisions, Person, decide
+from treadle.cli.configure import Options, agent_options
+from treadle.cli.dialogue import Person, decide, resumed
 from treadle.cli.exits import ExitCode, exit_code
 from treadle.cli.lines import trace
+from treadle.cli.next_command import NextCommand
 from treadle.cli.report import closing
 from treadle.cli.storage import journal_path
 from treadle.cli.terminal import clean, note, shorten
-from treadle.cli.watch import View, Watch
+from treadle.cli.waiting import Waiting
+from treadle.cli.watch import Start, View, Watch
 from treadle.conversation import Conversation
 from treadle.journal import JournalError, SqliteJournal
 from treadle.kernel.errors import Misuse
 from treadle.kernel.fold import fold_all
+from treadle.kernel.stop import Limits
 from treadle.result import RunResult
 
 HELP = """\
@@ -56,16 +59,17 @@ def chat(
     input, and the exit code is that of the last answer.
     """
     conversation = Conversation() if load is None else _loaded(load)
-    choice = choose(options.model)
     journal = None if no_journal else SqliteJournal(journal_path(options.journal))
-    agent = make_agent(options, choice, journal, instructions=instructions)
+    agent, choice = agent_to_ask(options, journal, instructions=instructions)
+    command = None if journal is None else NextCommand.again(options, choice)
     person = Person()
     if not quiet:
         note(str(choice))
     if person.interactive:
         note("/help lists what you can say; Ctrl-D leaves.")
     with asyncio.Runner() as runner:
-        talk = Chat(agent, journal, conversation, person, runner, save=save, tracing=tracing, quiet=quiet)
+        limits = options.limits(agent.limits)
+        talk = Chat(agent, limits, journal, command, conversation, person, runner, save, tracing, quiet)
         try:
             return talk.go_on()
         finally:
@@ -86,17 +90,20 @@ class Chat:
     def __init__(
         self,
         agent: Agent,
+        limits: Limits,
         journal: SqliteJournal | None,
+        then: NextCommand | None,
         conversation: Conversation,
         person: Person,
         runner: asyncio.Runner,
-        *,
         save: str | None,
         tracing: bool,
         quiet: bool,
     ) -> None:
         self._agent = agent
+        self._limits = limits
         self._journal = journal
+        self._next = then
         self._conversation = conversation
         self._person = person
         self._runner = runner
@@ -165,39 +172,27 @@ class Chat:
 
     def _answer(self, question: str) -> bool:
         """Answers one question; whether the conversation goes on."""
-        result = self._carried(lambda see: self._agent.run(question, conversation=self._conversation, on_event=see))
+        result = self._carried(
+            lambda see: self._agent.run(question, conversation=self._conversation, limits=self._limits, on_event=see)
+        )
         while result is not None and result.pending:
-            decided = self._asked(result)
-            if decided is None:
-                closing(result, journaled=self._journal is not None)
+            waiting = self._waiting(result)
+            answers = decide(self._person, waiting.calls, self._agent.tools)
+            if answers is None:
+                closing(result, waiting, self._agent.tools, self._next)
                 break
-            result = self._carried(lambda see, run=result, made=decided: self._resumed(run, made, see), result)
+            going_on = partial(resumed, self._agent, result, answers, conversation=self._conversation)
+            result = self._carried(going_on, result)
         if result is not None and self._save is not None:
             self._saved(self._save)
         return not self._person.gone
 
-    def _asked(self, result: RunResult) -> Decisions | None:
-        try:
-            return decide(self._person, result.pending, dict(self._agent.tools))
-        except KeyboardInterrupt:
-            if not self._person.interactive:
-                raise
-            click.echo(err=True)
-            return None
+    def _waiting(self, result: RunResult) -> Waiting:
+        return self._runner.run(Waiting.of(result.events, self._journal or result.sub_runs))
 
-    async def _resumed(self, run: RunResult, made: Decisions, see: Any) -> RunResult:
-        return await self._agent.resume(
-            run,
-            approve=made.approve,
-            deny=made.deny,
-            results=made.results,
-            conversation=self._conversation,
-            on_event=see,
-        )
-
-    def _carried(self, start: Any, earlier: RunResult | None = None) -> RunResult | None:
+    def _carried(self, start: Start, earlier: RunResult | None = None) -> RunResult | None:
         """Carries a run and shows it; None if it could not be."""
-        answer = Answer()
+        answer = AnswerView()
         views: list[View] = [answer, *([trace(texts=False)] if self._tracing else [])]
         watch = Watch(views, () if earlier is None else earlier.events)
         try:
@@ -213,5 +208,5 @@ class Chat:
         self._last = result
         answer.complete(result.text)
         if not (self._quiet or result.pending):
-            closing(result, journaled=self._journal is not None)
+            closing(result, self._waiting(result), self._agent.tools, self._next)
         return result

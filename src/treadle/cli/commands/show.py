@@ -6,10 +6,12 @@ import time
 import click
 
 from treadle.cli.lines import teller
+from treadle.cli.next_command import NextCommand
 from treadle.cli.report import closing
 from treadle.cli.storage import find_run, journal_option, no_runs, opened
 from treadle.cli.story import Story, count, decisions, number
 from treadle.cli.terminal import clean, console, print_json, print_table
+from treadle.cli.waiting import Waiting
 from treadle.kernel.events import Event, RunStarted
 from treadle.kernel.messages import UserMessage
 from treadle.kernel.state import RunState
@@ -25,7 +27,7 @@ from treadle.result import result_of
 @click.option("--json", "as_list", is_flag=True, help="Print the run's events, a JSON list.")
 def show(run: str, journal: str | None, why: bool, as_list: bool) -> int:
     """Tell the story of RUN: its id, a beginning of it that no other run has, or "last"."""
-    events = asyncio.run(_events(journal, run))
+    events, waiting = asyncio.run(_events(journal, run))
     if as_list:
         print_json(events)
         return 0
@@ -33,23 +35,26 @@ def show(run: str, journal: str | None, why: bool, as_list: bool) -> int:
     if isinstance(first, RunStarted):
         _heading(first)
     state = Story(teller(err=False), texts=True).tell(events)
+    command = NextCommand.guessed(state.started, journal)
     if state.stop is None:
         click.echo(
-            "\nThe run has not ended: it is under way, or its process died. Go on with: treadle resume " + state.run_id
+            f"\nThe run has not ended: it is under way, or its process died. Go on with: "
+            f"{command.line('resume', state.run_id)}{f' ({command.remark})' if command.remark else ''}"
         )
     if why:
         print_why(state)
     if state.stop is not None:
         click.echo(_ending(state))
-        closing(result_of(state, None, events), journaled=True)
+        closing(result_of(state, None, events), waiting, {}, command)
     return 0
 
 
-async def _events(journal: str | None, run: str) -> list[Event]:
+async def _events(journal: str | None, run: str) -> tuple[list[Event], Waiting]:
     async with opened(journal) as kept:
         if kept is None:
             raise no_runs(journal, run)
-        return await kept.read(await find_run(kept, run))
+        events = await kept.read(await find_run(kept, run))
+        return events, await Waiting.of(events, kept)
 
 
 def _heading(first: RunStarted) -> None:

@@ -1,0 +1,129 @@
+"""Agents: the one that a command runs, which is the user's own (`--agent`) or one made of the options."""
+
+from typing import Literal
+
+import click
+
+from treadle.agent import Agent
+from treadle.cli.choose import ModelChoice, choose, library_model, model_named
+from treadle.cli.configure import Options
+from treadle.cli.loading import load
+from treadle.cli.next_command import COMMAND_LINE, only_with_agent
+from treadle.cli.toolset import gather
+from treadle.journal import Journal
+from treadle.kernel.events import RunStarted
+from treadle.kernel.state import RunState
+from treadle.tools import Tool
+
+
+def agent_to_ask(
+    options: Options,
+    journal: Journal | None,
+    *,
+    instructions: str | None = None,
+    on_limit: Literal["answer", "stop"] | None = None,
+) -> tuple[Agent, ModelChoice]:
+    """The agent that the options describe, for a run that begins; and its model.
+
+    Raises:
+        Misuse, BadTool, UnknownModel, MissingKey, click.UsageError: something does not fit; says what and why.
+    """
+    if options.agent is not None:
+        if instructions is not None or on_limit is not None:
+            raise click.UsageError("--agent brings its own; leave out --instructions and --on-limit")
+        return _own(options.agent, journal)
+    choice = choose(options.model)
+    toolset = gather(options.skill, options.tools, options.sources)
+    agent = Agent(
+        model_named(choice.name),
+        instructions=instructions,
+        skills=toolset.skills,
+        tools=toolset.tools,
+        on_limit=on_limit or "answer",
+        journal=journal,
+        name=COMMAND_LINE,
+    )
+    return agent, choice
+
+
+def agent_to_go_on(state: RunState, options: Options, journal: Journal) -> tuple[Agent, ModelChoice]:
+    """An agent that can go on with a run: the user's own, or the run's model and its tools by their names.
+
+    Raises:
+        Misuse, BadTool, UnknownModel, MissingKey, click.UsageError: there is none; says what to name.
+    """
+    if state.parent is not None and state.phase != "finished":
+        raise click.UsageError(
+            f"run {state.run_id} works for run {state.parent.run_id}, under that run's rules too, and goes on with it: "
+            f"name that one (treadle show {state.parent.run_id} says what it waits for)"
+        )
+    if options.agent is not None:
+        return _own(options.agent, journal)
+    limits = options.limits(state.limits)
+    if state.phase != "finished" or limits != state.limits:
+        _require_no_agent(state.started)
+    by_name = _tools(options)
+    wanted = state.started.tools
+    missing = [name for name in wanted if name not in by_name]
+    if missing and state.phase != "finished":
+        raise click.UsageError(
+            f"run {state.run_id} uses tools that are not here: {', '.join(missing)}. Name them again with --tools or "
+            "--skill, or the agent that has them with --agent"
+        )
+    choice = ModelChoice(state.model, "the run's own")
+    if options.model is not None:
+        choice = ModelChoice(options.model, "named by --model", named=True)
+    try:
+        # A journal only says which model it was: it must not be able to have a module of any name imported.
+        model = model_named(choice.name) if choice.named else library_model(choice.name)
+    except ValueError as error:
+        if choice.named:
+            raise
+        raise click.UsageError(f"the run's own model cannot be used here; name one with --model: {error}") from error
+    tools = [by_name[name] for name in wanted if name in by_name]
+    return Agent(model, tools=tools, journal=journal, name=state.agent), choice
+
+
+def _own(target: str, journal: Journal | None) -> tuple[Agent, ModelChoice]:
+    agent = load_agent(target).with_journal(journal)
+    return agent, ModelChoice(agent.model.name, f"of {target}")
+
+
+def load_agent(target: str) -> Agent:
+    """The agent that `target` names: "module:name", "path.py:name", or a module or file that has one.
+
+    Raises:
+        click.BadParameter: there is none; says what there is.
+    """
+    module, name, value = load(target, "--agent")
+    if isinstance(value, Agent):
+        return value
+    found = {name: each for name, each in vars(module).items() if isinstance(each, Agent)}
+    one, names = next(iter(found.values()), None), ", ".join(found)
+    if not name and one is not None and all(each is one for each in found.values()):
+        return one
+    where = target.removesuffix(f":{name}")
+    there = f"there are {names}: say which, such as {where}:{next(iter(found))}" if found else f"{where} has none"
+    what = f"{target} is {value!r:.60}, not a treadle.Agent" if name else f"{target} is to name one treadle.Agent"
+    raise click.BadParameter(f"{what}; {there}", param_hint="'--agent'")
+
+
+def _require_no_agent(started: RunStarted) -> None:
+    """Refuses a run that had more than the command line can give it again: it must not go on under less."""
+    if not only_with_agent(started):
+        return
+    name = started.agent
+    if started.rules is None or started.hooks is None:
+        what = f"it was begun by an agent ({name}) under treadle 0.1, whose journals do not say what rules that had"
+    else:
+        what = f"its agent ({name}) has rules or hooks: {'; '.join((*started.rules, *started.hooks))}"
+    raise click.UsageError(
+        f"run {started.run_id} only goes on with the agent that began it: {what}. Give that agent with --agent "
+        "module:name or --agent path.py:name"
+    )
+
+
+def _tools(options: Options) -> dict[str, Tool]:
+    named = gather(options.skill, options.tools, options.sources)
+    shipped = gather((), (), None) if options.tools and not options.skill else named
+    return {tool.name: tool for tool, _ in [*shipped.all_tools, *named.all_tools]}

@@ -1,0 +1,87 @@
+"""The next command: what to type next, so that it works as it is typed."""
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from treadle.cli.choose import ModelChoice
+from treadle.cli.configure import Options
+from treadle.cli.waiting import Waiting
+from treadle.kernel.events import RunStarted
+
+COMMAND_LINE = "treadle"
+"""What the command line's own agent is called in journals."""
+
+
+@dataclass(frozen=True, slots=True)
+class NextCommand:
+    """The commands that go on with a run.
+
+    Attributes:
+        agent: the words that name its agent again.
+        journal: those that name its journal.
+        remark: what is to be said about the commands, if they are not all that must be typed.
+        above: the run that the run works for, where what it waits for is decided; empty if it works for none.
+    """
+
+    agent: tuple[str, ...] = ()
+    journal: tuple[str, ...] = ()
+    remark: str = field(default="", kw_only=True)
+    above: str = field(default="", kw_only=True)
+
+    @classmethod
+    def again(cls, options: Options, choice: ModelChoice) -> "NextCommand":
+        """The commands for a run that was started with `options`."""
+        agent = [] if options.agent is None else ["--agent", options.agent]
+        if choice.named:
+            agent += ["--model", choice.name]
+        for option, values in (("--skill", options.skill), ("--tools", options.tools)):
+            agent += [word for value in values for word in (option, value)]
+        agent += [] if options.sources is None else ["--sources", options.sources]
+        return cls(tuple(agent), _journal(options.journal))
+
+    @classmethod
+    def guessed(cls, started: RunStarted, journal: str | None) -> "NextCommand":
+        """The commands for a run of which only the journal is known."""
+        if started.parent is not None:
+            return cls((), _journal(journal), above=started.parent.run_id)
+        if only_with_agent(started):
+            return cls(("--agent", "MODULE:AGENT"), _journal(journal), remark="MODULE:AGENT is the agent that began it")
+        return cls((), _journal(journal), remark="add what it was begun with: --agent, or --model, --tools and --skill")
+
+    def line(self, verb: str, run_id: str, *words: str) -> str:
+        """The command `verb`, for a shell."""
+        agent = () if verb == "show" else self.agent
+        return shlex.join(["treadle", verb, run_id, *words, *agent, *self.journal])
+
+    def lines(self, waiting: Waiting) -> Iterable[str]:
+        """What can be typed about the calls that wait, each with what it does."""
+        if self.above and waiting.calls:
+            yield f"it works for another run, and is decided there: {self.line('show', self.above)}"
+            return
+        run_id = waiting.run_id
+        to_decide = [call for call in waiting.calls if call.to_decide]
+        them = "it" if len(to_decide) == 1 else "all"
+        if to_decide:
+            again = all(call.pending.kind == "interrupted" for call in to_decide)
+            yield f"{f'run {them} again' if again else f'allow {them}'}: {self.line('approve', run_id)}"
+            yield f"refuse {them}: {self.line('deny', run_id)}"
+        if len(to_decide) > 1:
+            yield f"one of them: {self.line('approve', run_id, to_decide[0].name)}"
+        for call in waiting.calls:
+            if call.pending.kind != "approval":
+                yield f"give its result: {self.line('resume', run_id, '--result', f'{call.name}=VALUE')}"
+        if self.remark and waiting.calls:
+            yield f"({self.remark})"
+
+
+def _journal(named: str | None) -> tuple[str, ...]:
+    return () if named is None else ("--journal", named)
+
+
+def only_with_agent(started: RunStarted) -> bool:
+    """Whether a run can only be gone on with by the agent itself, whatever tools are named."""
+    if started.rules is None or started.hooks is None:
+        return started.agent != COMMAND_LINE
+    own = [f"ask {name} (its own)" for name in started.tools]
+    return bool(started.hooks) or any(not rule.startswith(tuple(own)) for rule in started.rules)

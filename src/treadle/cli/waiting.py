@@ -1,0 +1,228 @@
+"""Waiting: the calls that a run waits for a person to decide on or to answer, as a person is shown them everywhere.
+
+Whoever decides must have seen all that there is to see: the whole call, with what cannot be seen written as escapes,
+what the tool does to the world, the result that is in doubt, and what a yes would do.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import click
+import msgspec
+
+from treadle.cli.terminal import visible
+from treadle.journal import Journal, UnknownRun
+from treadle.kernel.events import Event, RunStarted
+from treadle.kernel.fold import fold_all
+from treadle.kernel.state import RunState
+from treadle.result import Pending, pending_in
+from treadle.tools import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingCall:
+    """A call that waits for a person.
+
+    Attributes:
+        pending: the call, as it is decided from the run at the top.
+        effect: what its tool does to the world, as far as the journal says; empty if it does not.
+    """
+
+    pending: Pending
+    effect: str
+
+    @property
+    def name(self) -> str:
+        """By which it is decided; it holds nothing that a terminal would not show."""
+        return self.pending.call_id
+
+    @property
+    def to_decide(self) -> bool:
+        """Whether a person says yes or no to it, rather than giving its result."""
+        return self.pending.kind != "result"
+
+    def call(self, tools: Mapping[str, Tool]) -> str:
+        """The whole call, on one line: its name, tool, arguments and effect.
+
+        Args:
+            tools: those of the agent that made it, which say more exactly what its tool does; empty if not known.
+        """
+        one = self.pending
+        tool = None if one.run_id else tools.get(one.tool)
+        effect = self.effect if tool is None else tool.effect
+        arguments = visible(one.arguments_json)
+        return f"{one.call_id}: {visible(one.tool)}({arguments}){f' [{effect}]' if effect else ''}"
+
+    def lines(self, tools: Mapping[str, Tool]) -> list[str]:
+        """All that a person must see who decides on it or answers it; `tools` as for `call`."""
+        one, call = self.pending, self.call(tools)
+        if one.kind == "interrupted":
+            return [
+                f"{call} was interrupted: nobody knows what it did.",
+                "  Approving it runs it again. If you know what came of it, give that as its result instead.",
+            ]
+        if one.kind == "approval":
+            return [f"{call} asks for approval.", *_quoted(one.question)]
+        if one.question:
+            gave = [f"{call} gave:", *_quoted(one.found)] if one.found else [call]
+            return [*gave, "  You are asked; your answer is its result:", *_quoted(one.question)]
+        asked = question_of(one)
+        if asked is None:
+            return [f"{call} is answered from outside: its result is what you give."]
+        listed = [f"  {number}. {visible(choice)}" for number, choice in enumerate(asked.choices, 1)]
+        return [f"{one.call_id}: {one.tool} asks you:", *_quoted(asked.question), *listed]
+
+
+class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The arguments of `ask_user`."""
+
+    question: str
+    choices: list[str] = []
+
+
+def question_of(one: Pending) -> Question | None:
+    """What `ask_user` asks, if that is all there is in the call."""
+    if one.tool != "ask_user" or one.kind != "result":
+        return None
+    try:
+        return msgspec.convert(one.arguments, Question)
+    except msgspec.ValidationError:
+        return None
+
+
+def _quoted(text: str) -> Iterator[str]:
+    """The lines of a text that others wrote; set off, so that none of them is taken for one of ours."""
+    for line in text.splitlines() if text.isascii() else text.split("\n"):
+        yield "  | " + "\t".join(visible(part) for part in line.split("\t"))
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What a run waits for.
+
+    Attributes:
+        run_id: the run.
+        phase: where it stands.
+        calls: the calls that wait, in order; those of runs below it among them.
+    """
+
+    run_id: str
+    phase: str
+    calls: tuple[WaitingCall, ...]
+
+    @classmethod
+    async def of(cls, events: Sequence[Event], journal: Journal | None) -> "Waiting":
+        """What the run of `events` waits for; the journal, if there is one, says more of the runs below it."""
+        state = fold_all(events)
+        calls = [await _looked_up(one, state.started, journal) for one in _pending(state)]
+        return cls(state.run_id, state.phase, tuple(calls))
+
+    def decided(self, verb: Literal["approve", "deny"], given: str | None) -> list[WaitingCall]:
+        """The call that `given` names, or all that wait for a decision.
+
+        Raises:
+            click.UsageError: it does not wait for one, or none does; says which do.
+        """
+        if given is not None:
+            found = self._named(given)
+            if not found.to_decide:
+                raise click.UsageError(
+                    f"call {given!r} of run {self.run_id} waits for its result, and not to be decided on; give it "
+                    f"with: treadle resume {self.run_id} --result {found.name}=VALUE"
+                )
+            return [found]
+        waiting = [call for call in self.calls if call.to_decide]
+        if not waiting:
+            raise click.UsageError(f"there is nothing to {verb}: run {self.run_id} {self._instead()}")
+        return waiting
+
+    def answered(self, item: str) -> tuple[WaitingCall, str]:
+        """The call and the value that CALL=VALUE names. A call's name may have a "=" in it too.
+
+        Raises:
+            click.UsageError: no such call waits, or it is not CALL=VALUE; says which do.
+        """
+        ends = [at for at, character in enumerate(item) if character == "=" and at]
+        if not ends:
+            raise click.BadParameter(f"{item!r} is not CALL=VALUE", param_hint="'--result'")
+        for at in reversed(ends):
+            if (found := self._find(item[:at])) is not None:
+                return found, item[at + 1 :]
+        return self._named(item[: ends[0]]), ""
+
+    def _named(self, given: str) -> WaitingCall:
+        found = self._find(given)
+        if found is None:
+            waiting = ", ".join(f"{call.name} ({visible(call.pending.tool)})" for call in self.calls)
+            instead = f"these calls do: {waiting}" if waiting else f"the run {self._instead()}"
+            raise click.UsageError(f"call {visible(given)!r} of run {self.run_id} does not wait; {instead}")
+        return found
+
+    def _find(self, given: str) -> WaitingCall | None:
+        """The call that waits under that name, key, or id as the model gave it; as `treadle.drivers.answers` has it."""
+        named = {name: call for call in self.calls for name in (call.name, call.pending.key)}
+        if given in named or set("#/%") & set(given):
+            return named.get(given)
+        plain = [call for call in self.calls if call.pending.plain == given]
+        return plain[0] if len(plain) == 1 else None
+
+    def _instead(self) -> str:
+        match self.phase:
+            case "finished":
+                return "has finished"
+            case "paused":
+                return "waits for no decision" if self.calls else "waits for nobody"
+            case _:
+                return (
+                    "is not paused: it is under way, or its process died. If it died, take it up first with "
+                    f"treadle resume {self.run_id}, which says what waits then"
+                )
+
+
+def _pending(state: RunState) -> tuple[Pending, ...]:
+    return () if state.phase != "paused" or state.step is None else pending_in(state.step)
+
+
+async def _looked_up(one: Pending, started: RunStarted, journal: Journal | None) -> WaitingCall:
+    """The call with what the run says that made it, which may be several below the one at the top."""
+    made, path = one, one.call_id
+    while made.run_id:
+        below = await _state(made.run_id, journal)
+        path = path.partition("/")[2]
+        inner = None if below is None else next((each for each in _pending(below) if each.call_id == path), None)
+        if below is None or inner is None:
+            return WaitingCall(one, "")
+        made, started = inner, below.started
+    unsaid = "" if started.rules is None else "read or idempotent"
+    effect = "write" if made.tool in started.writes else unsaid
+    return WaitingCall(replace(one, question=made.question, found=made.found), effect)
+
+
+async def _state(run_id: str, journal: Journal | None) -> RunState | None:
+    if journal is None:
+        return None
+    try:
+        return fold_all(await journal.read(run_id))
+    except UnknownRun:
+        return None
+
+
+def read_arguments(text: str) -> dict[str, Any]:
+    """Arguments as a person writes them: a JSON object.
+
+    Raises:
+        click.BadParameter: they are something else.
+    """
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise click.BadParameter(f'arguments are a JSON object, such as {{"sku": 7}}: {error}') from error
+
+
+def read_value(text: str) -> Any:
+    """A result as a person writes it: JSON, or a text."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
