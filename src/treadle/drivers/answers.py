@@ -3,7 +3,7 @@
 An answer names a call by its id, escaped (`treadle.kernel.names`), and a call of a sub-run by the path to it
 ("call/its call"); with the fingerprint of its arguments after it ("call#1f2e3d4c") it holds for these arguments only.
 All answers are held against all that waits, in the run and in those below it, before any of them is recorded; and those
-for a run below are in its journal before the run above goes on.
+for a run below are in its journal before the run above goes on, but after the run above was taken up.
 """
 
 from collections.abc import Iterable, Mapping
@@ -129,10 +129,11 @@ class _Fitting:
             self.approved[record.id] = _edited(self.run, record, answers.approve[given])
 
     async def record(self, limits: Limits | None) -> None:
-        """Writes the answers for the runs below to their journals, then feeds those for this one."""
-        for fitting in self.below.values():
-            await fitting.record(None)
-            await fitting.run.commit()
+        """Feeds the answers for this run, then writes those for the runs below to their journals.
+
+        This run is written first: a process that dies in between leaves one that takes the run below up and finds it
+        waiting still. The other way round it would wait for good, for what has been decided below.
+        """
         run = self.run
         run.feed(RunResumed(limits))
         step = len(run.state.steps)
@@ -144,6 +145,10 @@ class _Fitting:
             run.feed(ApprovalDecided(step, call_id, False, reason))
         for record, value in self.answered:
             run.feed(_result(run, step, record, value))
+        for fitting in self.below.values():
+            await run.commit()
+            await fitting.record(None)
+            await fitting.run.commit()
 
 
 def _fit(run: Run, given: str, named: Mapping[str, Pending], pending: Iterable[Pending]) -> Pending:
