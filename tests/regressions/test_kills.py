@@ -12,6 +12,8 @@ Found by `make kills`:
 
 - a process that died between writing a decision to a run below and to the run above left a run that waits for good for
   what has been decided -> test_a_crash_at_any_append_of_a_decision_below_loses_no_run
+- what a person says of an alternative that was cut off was taken for the answer to a question
+  -> test_the_answer_for_an_alternative_that_was_cut_off_may_be_reacted_to
 """
 
 import signal
@@ -20,10 +22,10 @@ import sys
 import time
 
 import pytest
-from play import Bank, cut, within
+from play import Bank, cut, told, within
 
 from treadle import Agent, Alternative, MemoryJournal, Retry, ask_before, handoff
-from treadle.kernel.events import ToolFinished
+from treadle.kernel.events import ToolFinished, ToolStarted
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -146,6 +148,27 @@ async def test_a_crash_at_any_append_of_a_decision_below_loses_no_run(levels):
         assert ended.finished, f"dead after {count} appends: {ended.stop}"
         begun = [*journal.begun, len(first.ran)][count]
         assert first.ran[:begun].count("pay 1") + bank.times("pay 1") <= 1
+
+
+async def test_the_answer_for_an_alternative_that_was_cut_off_may_be_reacted_to():
+    """Uncut, the hook sees the result of the alternative too."""
+
+    def react(call, output):
+        if call.doing.name == "down":
+            return Alternative("pay", {"amount": 3})
+        return f"seen: {output.content}"
+
+    def agent(bank, journal):
+        return Agent(once([("down", {"key": "b"})]), tools=bank.tools, journal=journal, on_tool_result=react)
+
+    whole = await within(agent(Bank(), MemoryJournal()).run("go"))
+    begun = [i for i, event in enumerate(whole.events) if isinstance(event, ToolStarted)]
+    left = await cut(whole.run_id, whole.events[: begun[1] + 1])
+    again = agent(Bank(), left)
+    waiting = await within(again.resume(whole.run_id))
+    (pending,) = waiting.pending
+    ended = await within(again.resume(waiting, results={pending.call_id: "paid 3"}))
+    assert told(ended) == told(whole) == ["seen: paid 3"]
 
 
 KILLED = """
