@@ -176,7 +176,7 @@ def weighed(weights: Weights) -> Detector:
 def candidates() -> list[Weights]:
     """The weights among which a choice is made when the choosing itself is tested."""
     grid = product((7, 8, 9, 10, 11), (2, 3, 4), (4, 5, 6), (0, 1, 2))
-    return [Weights(enough=e, repeated=r, again=a, error=f) for e, r, a, f in grid]
+    return [Weights(enough=e, rechecked=r, repeated=r, again=a, error=f) for e, r, a, f in grid]
 
 
 def choose(runs: Sequence[Run], found: dict[Weights, list[int | None]], seen: Iterable[int], bound: float) -> Weights:
@@ -216,7 +216,16 @@ def comparison(runs: Sequence[Run], ours: Sequence[int | None]) -> list[str]:
         ("same call, same result, 4 in a row", [first_found(r, alike_in_a_row(4)) for r in runs]),
         ("same call and result among the 3 calls before", [first_found(r, seen_lately(3)) for r in runs]),
     ]
-    for changes in ({"enough": 8}, {"enough": 10}, {"error": 0}, {"error": 2}, {"again": 3}, {"window": 8}, {"window": 24}):
+    for changes in (
+        {"enough": 8},
+        {"enough": 10},
+        {"error": 0},
+        {"error": 2},
+        {"rechecked": 0},
+        {"again": 3},
+        {"window": 8},
+        {"window": 24},
+    ):
         name = ", ".join(f"{key}={value}" for key, value in changes.items())
         rules.append((f"`detect_stuck` with {name}", [first_found(r, weighed(Weights(**changes))) for r in runs]))
     rows = ["| rule | false alarms | mean over corpora | saved | mean over corpora |", "|---|--:|--:|--:|--:|"]

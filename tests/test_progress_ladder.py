@@ -3,6 +3,7 @@
 import pytest
 
 from treadle import Agent, Decision, Limits, Nudge, PrepareStep, decide, no_progress, tool
+from treadle.judging.judge import judge
 from treadle.kernel.events import ModelReplied, NudgeGiven, RunStarted, StepPrepared, ToolFinished, ToolStarted
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import AssistantMessage, ToolCall, UserMessage
@@ -34,17 +35,17 @@ def test_the_ladder_nudges_withholds_and_lands():
     assert "look" in result.stop.detail
     nudges = [event for event in result.events if isinstance(event, NudgeGiven)]
     assert len(nudges) == 1
-    assert nudges[0].text.startswith("You called look 4 times with the same arguments")
+    assert nudges[0].text.startswith("You called look 3 times with the same arguments")
     offered = [[spec.name for spec in request.tools] for request in model.requests]
-    assert offered == [["look", "other"]] * 5 + [["other"], ["look", "other"]]
-    assert [step.decision.verdict for step in result.steps] == ["go"] * 6 + ["land"]
-    assert any(check.name == "progress" for check in result.steps[5].decision.conditions)
+    assert offered == [["look", "other"]] * 4 + [["other"], ["look", "other"]]
+    assert [step.decision.verdict for step in result.steps] == ["go"] * 5 + ["land"]
+    assert any(check.name == "progress" for check in result.steps[4].decision.conditions)
 
 
 def test_the_nudge_stands_where_the_history_stays_valid():
     model = ScriptedModel(stubborn)
     Agent(model, tools=[look, other]).run_sync("go")
-    roles = [message.role for message in model.requests[4].messages]
+    roles = [message.role for message in model.requests[3].messages]
     assert roles[-2:] == ["tool", "user"]
 
 
@@ -64,7 +65,7 @@ def test_where_no_tool_would_be_left_the_run_lands_at_once():
     result = Agent(model, tools=[look]).run_sync("go")
     assert result.stop.reason == "no_progress"
     assert result.text == "summary"
-    assert len(model.requests) == 6
+    assert len(model.requests) == 5
     assert [spec.name for spec in model.requests[-1].tools] == ["look"]
 
 
@@ -97,7 +98,7 @@ def test_a_polling_tool_whose_answer_does_not_change_is_watched_by_time():
                 ToolStarted(i, f"c{i}", at=now),
                 ToolFinished(i, f"c{i}", answer(i), at=now),
             ]
-        return decide(fold_all(events))
+        return decide(state := fold_all(events), judge(state))
 
     assert isinstance(polled(100, lambda i: "pending"), PrepareStep)
     assert isinstance(polled(130, lambda i: f"{i} %"), PrepareStep)
@@ -117,3 +118,46 @@ def test_as_a_condition_it_ends_the_run_and_names_the_pattern(combined):
     result = agent.run_sync("go")
     assert result.stop.reason == "no_progress"
     assert "4 times" in result.stop.detail
+
+
+def test_the_model_is_told_what_is_withheld_and_for_how_long():
+    model = ScriptedModel(stubborn)
+    Agent(model, tools=[look, other]).run_sync("go")
+    told = [request.messages[-1].text for request in model.requests if len(request.tools) == 1]
+    assert len(told) == 1
+    assert told[0].endswith("In your next step, and only in that one, you do not have look.")
+
+
+@pytest.mark.parametrize("steps", [3, 4, 5])
+@pytest.mark.parametrize("on_limit", ["answer", "stop"])
+def test_the_repeated_call_is_named_where_a_small_limit_ends_the_run(steps, on_limit):
+    """A limit of three to five steps ended the run before the watch did, and said nothing of the loop."""
+    limits = Limits(steps=steps)
+    result = Agent(ScriptedModel(stubborn), tools=[look, other], limits=limits, on_limit=on_limit).run_sync("go")
+    assert result.stop.reason == "max_steps"
+    made = steps if on_limit == "stop" else steps - 1
+    named = f"The last {made} steps made the same call with the same result: look({{"
+    withheld = "Your last 5 calls (look) brought nothing new"
+    assert (withheld if made == 5 else named) in result.stop.detail
+
+
+def test_a_stop_condition_may_be_asynchronous():
+    """The truth of a coroutine ended the run after its first step, as finished."""
+
+    async def enough(state):
+        return len(state.steps) == 2 and "seen twice"
+
+    result = Agent(ScriptedModel(stubborn), tools=[look, other], stop_when=enough).run_sync("go")
+    assert (result.stop.reason, result.stop.detail) == ("condition", "enough: seen twice")
+
+
+def test_a_run_of_new_calls_whose_results_begin_with_error_is_not_stopped():
+    @tool(effect="read")
+    def ticket(number: int) -> str:
+        """Read a ticket."""
+        return f"Error: customer {number} cannot log in"
+
+    model = ScriptedModel(lambda request: "done" if request.step == 15 else [("ticket", {"number": request.step})])
+    result = Agent(model, tools=[ticket]).run_sync("go")
+    assert result.stop.reason == "answered"
+    assert not any(isinstance(event, NudgeGiven) for event in result.events)

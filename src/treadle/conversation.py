@@ -236,7 +236,7 @@ def _call(given: object) -> ToolCall:
         raise Misuse(f"a tool call has an id and a name, each a text and not empty; there is none in {_shown(given)}")
     if isinstance(arguments, Mapping):
         try:
-            arguments = json.dumps({**arguments}, ensure_ascii=False, allow_nan=False)
+            arguments = json.dumps({**arguments}, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         except (TypeError, ValueError, RecursionError) as error:
             raise Misuse(f"the arguments of call {id!r} have no JSON form: {error}") from error
     if arguments is not None and not isinstance(arguments, str):

@@ -174,7 +174,7 @@ def pending_in(step: Step) -> tuple[Pending, ...]:
             found.extend(
                 Pending(
                     f"{name}/{one.call_id}", one.name, parsed(one.arguments), one.kind, record.run_id,
-                    plain=f"{record.id}/{one.call_id}",
+                    one.question, one.found, f"{record.id}/{one.call_id}",
                 )
                 for one in record.waits
             )  # fmt: skip

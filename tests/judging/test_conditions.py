@@ -1,5 +1,6 @@
 """Stop conditions: what each finds, how they combine, and what they leave in the record."""
 
+import asyncio
 from decimal import Decimal
 
 import pytest
@@ -21,19 +22,34 @@ from treadle import (
     tokens_over,
     tool_call_count,
 )
+from treadle.kernel.accounts import Accounts
+from treadle.kernel.calls import CallRecord, Calls
 from treadle.kernel.log import Log
 from treadle.kernel.messages import AssistantMessage, Text, ToolCall
-from treadle.kernel.calls import CallRecord
+from treadle.kernel.stop import Verdict
 
 
 def step(number=0, text="", names=(), is_error=False):
     calls = tuple(ToolCall(f"c{i}", name, "{}") for i, name in enumerate(names))
     records = tuple(CallRecord(call).answered("same", is_error=is_error, at=1.0) for call in calls)
-    return Step(number, Decision("go"), 1.0, message=AssistantMessage((Text(text), *calls)), calls=records)
+    return Step(number, Decision("go"), 1.0, message=AssistantMessage((Text(text), *calls)), calls=Calls(records))
 
 
 def state(*steps, **fields):
-    return RunState(steps=Log(steps or [step()]), **fields)
+    kept = {name: fields.pop(name) for name in Accounts.__struct_fields__ if name in fields}
+    return RunState(steps=Log(steps or [step()]), accounts=Accounts(**kept), **fields)
+
+
+def found(what, state):
+    """What a condition finds, waited for where it has to be."""
+    look = what.look(state)
+    if isinstance(look, Verdict):
+        return look
+
+    async def wait():
+        return await look
+
+    return asyncio.run(wait())
 
 
 TRUE, FALSE = condition(lambda state: True), condition(lambda state: False)
@@ -54,6 +70,11 @@ TRUE, FALSE = condition(lambda state: True), condition(lambda state: False)
         (elapsed_over(5), state(resumed_at=10.0, now=15.5), state(resumed_at=10.0, now=15.0)),
         (elapsed_over(5), state(earlier=3.0, resumed_at=10.0, now=12.5), state(earlier=3.0, resumed_at=10.0, now=9.0)),
         (consecutive_errors(2), state(errors=2), state(errors=1)),
+        (
+            consecutive_errors(3, by="call"),
+            state(step(names=["a"], is_error=True), step(1, names=["a", "b"], is_error=True)),
+            state(step(names=["a", "b"], is_error=True), step(1, names=["a"]), step(2, names=["a"], is_error=True)),
+        ),
         (no_progress(), state(*(step(i, names=["a"]) for i in range(5))), state(step(names=["a"]))),
         (condition(lambda state: "found it"), state(), state()),
     ],
@@ -111,6 +132,130 @@ def test_no_progress_gives_its_own_reason_alone_or_among_others():
     assert no_progress().look(stuck).reason == "no_progress"
     assert (FALSE | no_progress()).look(stuck).reason == "no_progress"
     assert (TRUE | no_progress()).look(stuck).reason == "condition"
+
+
+@pytest.mark.parametrize(
+    "keeps",
+    [
+        lambda stuck: stuck,
+        lambda stuck: stuck | FALSE,
+        lambda stuck: FALSE | stuck,
+        lambda stuck: stuck & TRUE,
+        lambda stuck: TRUE & stuck,
+        lambda stuck: ~~stuck,
+        lambda stuck: ~(~stuck | ~TRUE),
+        lambda stuck: ~(~stuck & ~FALSE),
+        lambda stuck: ~(FALSE | ~(stuck & TRUE)),
+        lambda stuck: condition([FALSE, stuck]),
+    ],
+)
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_no_combination_loses_a_reason(keeps, asynchronous):
+    stuck = state(*(step(i, names=["a"]) for i in range(5)))
+    what = Delayed(no_progress()) if asynchronous else no_progress()
+    verdict = found(keeps(what), stuck)
+    assert verdict.met
+    assert verdict.reason == "no_progress"
+    assert found(~what, state(step(names=["a"]))).reason == "condition"
+
+
+async def yes(state):
+    return "waited"
+
+
+async def no(state):
+    return False
+
+
+class Delayed(Condition):
+    """What another condition finds, when it has been waited for."""
+
+    def __init__(self, part):
+        self.part = part
+
+    async def look(self, state):
+        return self.part.look(state)
+
+    def __repr__(self):
+        return repr(self.part)
+
+
+@pytest.mark.parametrize("a", [True, False])
+@pytest.mark.parametrize("b", [True, False])
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("second", [True, False])
+def test_asynchronous_conditions_combine_as_others_do(a, b, first, second):
+    one, other = condition(lambda state: a), condition(lambda state: b)
+    slow, late = (Delayed(one) if first else one), (Delayed(other) if second else other)
+    for combine in (
+        lambda x, y: x | y,
+        lambda x, y: x & y,
+        lambda x, y: ~(x | y),
+        lambda x, y: ~x & y,
+        lambda x, y: condition([x, y]),
+        lambda x, y: (x & y) | ~y,
+    ):
+        assert found(combine(slow, late), state()) == found(combine(one, other), state())
+
+
+def test_an_asynchronous_function_is_never_judged_by_its_truth():
+    """A coroutine is true, so that such a condition ended the run at once, as finished."""
+    assert not found(condition(no), state()).met
+    assert not found(FALSE | condition(no), state()).met
+    assert found(~condition(no), state()).met
+    verdict = found(FALSE | condition(yes), state())
+    assert verdict.detail == "yes: waited"
+    assert [check.name for check in verdict.checks] == ["<lambda>", "yes"]
+
+
+def test_asynchronous_conditions_look_no_further_than_they_have_to():
+    looked = []
+
+    def noting(name, answer):
+        async def look(state):
+            looked.append(name)
+            return answer
+
+        return look
+
+    both = condition(noting("a", True)) | noting("b", True) | noting("c", True)
+    assert found(both, state()).met
+    assert looked == ["a"]
+    found(condition(noting("d", False)) & noting("e", True), state())
+    assert looked == ["a", "d"]
+
+
+@pytest.mark.parametrize("wrong", [step_count(3), lambda state: True, yes])
+def test_what_a_function_may_not_return(wrong):
+    with pytest.raises(TypeError, match="returns a bool, or a text"):
+        found(condition(lambda state: wrong), state())
+
+
+async def generates(state):
+    yield True
+
+
+def test_what_generates_is_no_condition():
+    with pytest.raises(TypeError, match="the stop condition generates"):
+        found(condition(generates), state())
+
+
+@pytest.mark.parametrize("wrong", [True, None, "met"])
+def test_a_look_that_gives_no_verdict_says_so(wrong):
+    class Mine(Condition):
+        def look(self, state):
+            return wrong
+
+    for what in (Mine() | FALSE, TRUE & Mine(), ~Mine(), FALSE | Delayed(Mine())):
+        with pytest.raises(TypeError, match="returns a Verdict"):
+            found(what, state())
+
+
+def test_errors_are_counted_by_step_or_by_call():
+    with pytest.raises(ValueError, match='by="step" or by="call"'):
+        consecutive_errors(2, by="reply")
+    assert repr(consecutive_errors(2)) == "consecutive_errors(2)"
+    assert repr(consecutive_errors(2, by="call")) == "consecutive_errors(2, by='call')"
 
 
 def test_they_say_what_they_are():

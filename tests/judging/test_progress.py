@@ -7,15 +7,27 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from treadle.judging.findings import Finding
+from treadle.judging.progress import WINDOW, ObservedCall, Weights, detect_stuck
 from treadle.kernel.log import Log
-from treadle.judging.progress import DEFAULT_WEIGHTS, Finding, ObservedCall, Weights, detect_stuck
 
 
 def call(
-    name: str, result: str = "ok", is_error: bool = False, polling: bool = False, **arguments: object
+    name: str,
+    result: str = "ok",
+    is_error: bool = False,
+    polling: bool = False,
+    write: bool = False,
+    **arguments: object,
 ) -> ObservedCall:
-    return ObservedCall(name, json.dumps(arguments), result, is_error, polling)
+    return ObservedCall(name, json.dumps(arguments), result, is_error, polling, write)
+
+
+def in_steps(*steps: Sequence[ObservedCall]) -> list[ObservedCall]:
+    """The calls of these steps, each with the number of its step."""
+    return [replace(one, step=number) for number, step in enumerate(steps) for one in step]
 
 
 def first_finding(calls: Sequence[ObservedCall]) -> Finding | None:
@@ -38,10 +50,12 @@ FAIL = call("query", "no such column 'x'", is_error=True, sql="select x")
         ([READ, LIST, READ, LIST], "cycle", (0, 1, 2, 3)),
         ([STAT, STAT, READ, LIST, READ, LIST], "cycle", (2, 3, 4, 5)),
         ([READ, LIST, STAT, READ, LIST, STAT], "cycle", (0, 1, 2, 3, 4, 5)),
-        ([call(f"t{i}", "the disk is full", is_error=True, i=i) for i in range(4)], "errors", (0, 1, 2, 3)),
-        ([call("q", f"bad column {i}", is_error=True, i=i) for i in range(7)], "errors", tuple(range(7))),
+        ([call(f"t{i}", "the disk is full", is_error=True, i=i) for i in range(9)], "errors", tuple(range(9))),
+        ([call("q", f"bad column {i}", is_error=True, i=i) for i in range(9)], "errors", tuple(range(9))),
         ([call(f"t{i}", f"unknown tool 't{i}'", is_error=True) for i in range(3)], "unknown_tool", (0, 1, 2)),
         ([READ, LIST, STAT, LIST, READ, STAT, READ], "nothing_new", tuple(range(7))),
+        (in_steps([READ, LIST], [LIST, READ], [READ, LIST], [LIST, READ]), "repeat", tuple(range(8))),
+        (in_steps([READ, LIST], [STAT], [READ, LIST], [STAT]), "cycle", tuple(range(6))),
     ],
 )
 def test_found_stuck(calls: list[ObservedCall], kind: str, concerned: tuple[int, ...]) -> None:
@@ -62,9 +76,10 @@ def test_found_stuck(calls: list[ObservedCall], kind: str, concerned: tuple[int,
         [READ, LIST, READ],
         [READ, LIST, READ, STAT],
         [call(f"t{i}", f"unknown tool 't{i}'", is_error=True) for i in range(2)],
-        [call("q", "the disk is full", is_error=True, i=i) for i in range(3)],
-        [call("q", f"bad column {i}", is_error=True, i=i) for i in range(6)],
-        [*[call("q", f"bad column {i}", is_error=True, i=i) for i in range(6)], READ],
+        [call("q", f"bad column {i}", is_error=True, i=i) for i in range(8)],
+        [*[call("q", f"bad column {i}", is_error=True, i=i) for i in range(8)], READ],
+        in_steps([READ, LIST], [READ, LIST], [READ, LIST]),
+        in_steps([READ] * 10),
         [*[READ] * 4, LIST],
     ],
 )
@@ -116,22 +131,98 @@ def test_a_field_that_says_there_was_no_error_is_no_error(body: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("arguments", "text"),
     [
-        "Error: card declined",
-        '{"error": true, "message": "there is no source \'x\'"}',
-        "Traceback (most recent call last):\n  File ...\nKeyError: 1",
-        "ValueError: bad",
-        "Invalid action!",
-        "Could not find [x].",
-        "result: failed to connect",
-        "Permission denied",
+        ('{"line": %d}', "Error %d: the disk was full"),
+        ('{"ticket": %d}', "Error: customer %d cannot log in"),
+        ('{"path": "/srv/logs/web server/error/%d.log", "lines": 50}', "ERROR 10:00 worker %d died"),
+        ('{"path": "/srv/logs/error.log", "offset": %d00, "limit": 100}', "Error\nTimeout in module %d"),
+        ('{"ticket": %d}', "Error: cannot log in"),
+        ("%d", "Error: cannot log in"),
     ],
 )
-def test_an_error_told_as_text_counts_as_one(text: str) -> None:
-    finding = detect_stuck([call("q", text, i=i) for i in range(4)])
+def test_reading_what_begins_with_error_is_no_loop(arguments: str, text: str) -> None:
+    """A reader of logs or tickets was stopped after nine calls, though all of them had succeeded."""
+    results = [text % i if "%d" in text else text for i in range(60)]
+    assert first_finding([ObservedCall("read", arguments % i, results[i]) for i in range(60)]) is None
+
+
+def test_reading_on_without_arguments_is_no_loop() -> None:
+    assert first_finding([call("next_ticket", f"Error: customer {i} cannot log in") for i in range(60)]) is None
+
+
+QUERY = "select name, count(*) from %s group by name order by %s"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Error: no table %s",
+        '{"error": true, "message": "there is no source %s"}',
+        "Traceback (most recent call last):\n  File ...\nKeyError: %s",
+        "ValueError: %s",
+        "Invalid action! %s",
+        "Could not find [%s].",
+        "result: failed to connect to %s",
+        "bash: line 1: %s: command not found",
+    ],
+)
+def test_an_error_told_as_text_counts_where_the_call_is_put_differently_each_time(text: str) -> None:
+    calls = [call("q", text % f"t{i}", sql=QUERY % (f"tab{chr(97 + i)}", f"x{i}")) for i in range(9)]
+    finding = first_finding(calls)
     assert finding is not None
     assert finding.kind == "errors"
+    assert finding.calls == tuple(range(9))
+
+
+def test_an_error_told_as_text_counts_where_the_same_call_gets_it_again() -> None:
+    assert detect_stuck([call("q", "Error: card declined")] * 2) is None
+    finding = detect_stuck([call("q", "Error: card declined")] * 3)
+    assert finding is not None
+    assert finding.kind == "repeat"
+
+
+def test_looking_again_after_each_change_is_no_loop() -> None:
+    checks = [call("test", "1 failed"), call("lint", "2 warnings")]
+    assert first_finding([c for i in range(50) for c in (call("edit", "written", text=i), *checks)]) is None
+
+
+def test_a_batch_repeated_for_ever_is_found() -> None:
+    """The window counted calls, so that a batch of ten never came round within it."""
+    batch = [call("read", f"page {i}", page=i) for i in range(10)]
+    found = next(n for n in range(1, 20) if detect_stuck(in_steps(*[batch] * n)) is not None)
+    assert found == 4
+    finding = detect_stuck(in_steps(*[batch] * 4))
+    assert finding is not None
+    assert finding.message.startswith("You made the same 10 calls (read) 4 times and got the same results each time.")
+
+
+def test_a_batch_in_which_one_call_is_new_is_progress() -> None:
+    batches = [[READ, LIST, call("open", f"item {i}", item=i)] for i in range(40)]
+    assert first_finding(in_steps(*batches)) is None
+
+
+def test_a_batch_weighs_what_the_least_of_its_calls_weighs() -> None:
+    errors = [[READ, call("q", f"bad column {i}", is_error=True, i=i)] for i in range(10)]
+    assert detect_stuck(in_steps(*errors[:9])) is None
+    assert detect_stuck(in_steps(*errors)) is not None
+
+
+def test_successes_of_a_tool_that_writes_are_no_loop() -> None:
+    assert first_finding([call("press", "ok", write=True, key="down")] * 100) is None
+    assert first_finding([call("press", "ok", write=True, key=key) for key in "ab" * 50]) is None
+
+
+def test_failures_of_a_tool_that_writes_are_a_loop() -> None:
+    assert detect_stuck([call("pay", "declined", is_error=True, write=True)] * 3) is not None
+
+
+def test_writing_the_same_between_does_not_hide_a_loop() -> None:
+    press = call("press", "ok", write=True, key="down")
+    finding = first_finding([c for _ in range(8) for c in (press, READ)])
+    assert finding is not None
+    assert finding.kind == "repeat"
+    assert finding.calls == (1, 3, 5, 7)
 
 
 def test_a_polling_tool_is_no_loop() -> None:
@@ -213,13 +304,11 @@ def test_it_takes_a_log_of_calls() -> None:
 
 
 def test_more_patience_can_be_asked_for() -> None:
-    assert detect_stuck([READ] * 4, Weights(enough=12)) is None
-    assert detect_stuck([READ] * 5, Weights(enough=12)) is not None
+    assert detect_stuck([READ] * 4, Weights(enough=14)) is None
+    assert detect_stuck([READ] * 5, Weights(enough=14)) is not None
 
 
-@pytest.mark.parametrize(
-    "name", ["window", "enough", "unknown_tools", "repeated", "again", "known_error", "fresh_error"]
-)
+@pytest.mark.parametrize("name", ["window", "enough", "unknown_tools", "rechecked", "repeated", "again", "error"])
 def test_weights_that_make_no_sense_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match=name):
         Weights(**{name: -1})
@@ -235,11 +324,13 @@ observed = st.builds(
     result=texts,
     is_error=st.booleans(),
     polling=st.booleans(),
+    write=st.booleans(),
 )
-histories = st.one_of(
-    st.lists(observed, max_size=30),
-    st.lists(observed, min_size=1, max_size=3).flatmap(lambda few: st.lists(st.sampled_from(few), max_size=30)),
+repeating = st.lists(observed, min_size=1, max_size=3).flatmap(lambda few: st.lists(st.sampled_from(few), max_size=30))
+batches = st.lists(observed, min_size=1, max_size=4).flatmap(
+    lambda few: st.lists(st.lists(st.sampled_from(few), min_size=1, max_size=4), max_size=20)
 )
+histories = st.one_of(st.lists(observed, max_size=30), repeating, batches.map(lambda steps: in_steps(*steps)))
 
 
 @given(histories)
@@ -249,14 +340,15 @@ def test_it_never_raises_and_points_at_calls_that_are_there(calls: list[Observed
     if finding is not None:
         assert list(finding.calls) == sorted(set(finding.calls))
         assert all(0 <= i < len(calls) and not calls[i].polling for i in finding.calls)
-        assert len(calls) - 1 in finding.calls
+        last = calls[-1].step
+        assert any(i == len(calls) - 1 or (last is not None and calls[i].step == last) for i in finding.calls)
 
 
-@given(histories, histories.filter(bool))
-def test_calls_before_the_window_do_not_change_the_answer(
-    before: list[ObservedCall], calls: list[ObservedCall]
+@given(histories, batches.filter(bool))
+def test_steps_before_the_window_do_not_change_the_answer(
+    before: list[ObservedCall], steps: list[list[ObservedCall]]
 ) -> None:
-    window = (calls * DEFAULT_WEIGHTS.window)[-DEFAULT_WEIGHTS.window :]
+    window = [replace(one, step=99 + (one.step or 0)) for one in in_steps(*(steps * WINDOW)[-WINDOW:])]
     alone, later = detect_stuck(window), detect_stuck([*before, *window])
     assert (alone is None) == (later is None)
     if alone is not None and later is not None:
@@ -270,9 +362,28 @@ def test_different_calls_that_succeed_are_never_a_loop(chosen: list[tuple[str, i
     assert first_finding(calls) is None
 
 
-@given(observed.filter(lambda c: not c.polling), st.integers(4, 40))
+@given(observed.filter(lambda c: not c.polling and not c.write), st.integers(4, 40))
 def test_the_same_call_with_the_same_result_is_always_found(repeated: ObservedCall, times: int) -> None:
     assert detect_stuck([repeated] * times) is not None
+
+
+@given(st.lists(observed.filter(lambda c: not c.polling and not c.write), min_size=1, max_size=9), st.integers(4, 9))
+def test_the_same_batch_with_the_same_results_is_always_found(batch: list[ObservedCall], times: int) -> None:
+    assert detect_stuck(in_steps(*[batch] * times)) is not None
+
+
+@given(st.lists(observed.filter(lambda c: not c.polling), min_size=1, max_size=5), st.randoms())
+def test_the_order_of_the_calls_in_a_step_does_not_matter(batch: list[ObservedCall], order: Random) -> None:
+    def shuffled() -> list[ObservedCall]:
+        return order.sample(batch, len(batch))
+
+    found, again = (detect_stuck(in_steps(*(shuffled() for _ in range(6)))) for _ in range(2))
+    assert (found and found.kind) == (again and again.kind)
+
+
+@given(st.lists(st.sampled_from(["Error: x", "ok", "Traceback", "not found", "Failed: y"]), min_size=1, max_size=60))
+def test_numbered_calls_that_succeed_are_never_a_loop_whatever_they_bring(results: list[str]) -> None:
+    assert first_finding([call("read", result, page=i) for i, result in enumerate(results)]) is None
 
 
 @given(st.dictionaries(st.text(max_size=5), st.integers(-(2**53), 2**53), min_size=2), st.randoms())

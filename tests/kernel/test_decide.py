@@ -2,7 +2,7 @@
 
 import pytest
 
-from treadle import CallModel, Finish, Limits, Nudge, Pause, PrepareStep, RunTools, Usage, decide, step_count
+from treadle import CallModel, Finish, Limits, Nudge, Pause, PrepareStep, RunTools, Usage, decide
 from treadle.kernel.decide import EMPTY_REPLY
 from treadle.kernel.events import (
     ApprovalDecided,
@@ -20,7 +20,17 @@ from treadle.kernel.events import (
 )
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import AssistantMessage, Text, ToolCall, UserMessage
-from treadle.kernel.stop import ADVICE, FINISHED, LIMIT_REASONS, STOP_REASONS, Decision, stopped
+from treadle.kernel.stop import (
+    ADVICE,
+    FINISHED,
+    LIMIT_REASONS,
+    STOP_REASONS,
+    Check,
+    Decision,
+    Judgement,
+    Verdict,
+    stopped,
+)
 
 A, B = ToolCall("a", "t", "{}"), ToolCall("b", "t", '{"n": 1}')
 
@@ -145,20 +155,18 @@ def test_a_call_whose_worst_case_breaks_the_budget_is_not_made():
 
 
 def test_a_condition_comes_before_a_limit_and_is_recorded_either_way():
-    events = [*started(Limits(steps=1), "stop"), *acted(1)]
-    command = decide(fold_all(events), step_count(1))
-    assert (command.stop.reason, command.stop.detail) == ("condition", "step_count(1)")
-    command = decide(fold_all([*started(), *acted(1)]), step_count(2))
-    assert [(check.value, check.met) for check in command.decision.conditions] == [(1, False)]
+    check = Check("enough", 1, 1, True)
+    met = Judgement(Verdict(True, "enough", (check,)))
+    command = decide(fold_all([*started(Limits(steps=1), "stop"), *acted(1)]), met)
+    assert (command.stop.reason, command.stop.detail) == ("condition", "enough")
+    command = decide(fold_all([*started(), *acted(1)]), Judgement(Verdict(False, "", (check,))))
+    assert command.decision.conditions == (check,)
 
 
-def test_no_condition_is_looked_at_before_the_first_step():
-    def never(state):
-        raise AssertionError("looked at")
-
-    from treadle import condition
-
-    assert isinstance(decide(fold_all(started()), condition(never)), PrepareStep)
+def test_a_limit_that_ends_a_loop_names_it():
+    state = fold_all([*started(Limits(steps=1), "stop"), *acted(1)])
+    command = decide(state, Judgement(loop="The last 2 steps made the same call."))
+    assert command.stop.detail == "the limit of 1 steps is reached. The last 2 steps made the same call."
 
 
 def test_a_failure_for_good_ends_it_and_one_that_is_tried_again_does_not():

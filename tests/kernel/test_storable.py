@@ -45,7 +45,7 @@ from treadle.kernel.messages import (
     ToolMessage,
     UserMessage,
 )
-from treadle.kernel.step import Awaited
+from treadle.kernel.calls import Awaited
 from treadle.kernel.stop import Check, Decision, stopped
 from treadle.context.storable import storable, storable_event
 

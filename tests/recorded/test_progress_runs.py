@@ -1,47 +1,51 @@
 """The bounds that the watch for progress keeps on recorded runs with known outcomes."""
 
-import gzip
-import json
-from collections.abc import Iterator
+from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from statistics import mean
+from types import ModuleType
 
 import pytest
 
-from treadle.judging.progress import ObservedCall, detect_stuck
-
-RECORDED = Path(__file__).resolve().parents[3] / "shared" / "recordings" / "runs.jsonl.gz"
+ROOT = Path(__file__).resolve().parents[2]
+RECORDINGS = ROOT.parent / "shared" / "recordings"
 
 pytestmark = pytest.mark.skipif(
-    not RECORDED.is_file(),
-    reason=f"the recorded runs are kept outside the repository and are not at {RECORDED}",
+    not (RECORDINGS / "runs.jsonl.gz").is_file(),
+    reason=f"the recorded runs are kept outside the repository and are not at {RECORDINGS}",
 )
 
 
-def judged() -> Iterator[tuple[str, bool, int, int | None]]:
-    """Of each run: corpus, whether it succeeded, how many calls, and after how many it was first found stuck."""
-    with gzip.open(RECORDED, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            row = json.loads(line)
-            calls = [
-                ObservedCall(c["name"], c["arguments"], f"{c['result']}\n[{c['result_sha1']}]") for c in row["calls"]
-            ]
-            found = next((n for n in range(1, len(calls) + 1) if detect_stuck(calls[:n])), None)
-            yield row["corpus"], row["success"], len(calls), found
+@cache
+def bench() -> ModuleType:
+    spec = spec_from_file_location("bench_progress", ROOT / "bench" / "progress.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def test_few_false_alarms_and_many_calls_saved() -> None:
-    alarms: dict[str, list[bool]] = {}
-    saved: dict[str, list[tuple[int, int]]] = {}
-    for corpus, success, length, found in judged():
-        if success:
-            alarms.setdefault(corpus, []).append(found is not None and found < length)
-        else:
-            saved.setdefault(corpus, []).append((length - found if found is not None else 0, length))
+@cache
+def runs():
+    return bench().read_runs(RECORDINGS)
 
-    every_alarm = [alarm for part in alarms.values() for alarm in part]
-    every_saved = [pair for part in saved.values() for pair in part]
-    assert mean(every_alarm) <= 0.003
-    assert mean(mean(part) for part in alarms.values()) <= 0.003
-    assert sum(s for s, _ in every_saved) / sum(n for _, n in every_saved) >= 0.20
-    assert mean(sum(s for s, _ in part) / sum(n for _, n in part) for part in saved.values()) >= 0.12
+
+def test_few_false_alarms_in_every_corpus_and_many_calls_saved() -> None:
+    found = [bench().first_found(run, bench().weighed(bench().DEFAULT_WEIGHTS)) for run in runs()]
+    whole, corpora = bench().score(runs(), found), bench().by_corpus(runs(), found)
+    assert whole.false_alarm_rate <= 0.003
+    assert [name for name, score in corpora.items() if score.false_alarm_rate > 0.003] == []
+    assert whole.saved_rate >= 0.18
+    assert bench().means(corpora)[1] >= 0.12
+
+
+def test_the_ladder_ends_few_successes_and_saves_calls() -> None:
+    ended = [climbed.ended for climbed in bench().climbs(runs())]
+    whole, corpora = bench().score(runs(), ended), bench().by_corpus(runs(), ended)
+    assert whole.false_alarm_rate <= 0.001
+    assert whole.saved_rate >= 0.17
+    assert bench().means(corpora)[1] >= 0.10
+
+
+def test_few_successes_are_told_that_they_get_nowhere() -> None:
+    told = [climbed.told for climbed in bench().climbs(runs())]
+    assert bench().score(runs(), told).false_alarm_rate <= 0.01

@@ -114,7 +114,7 @@ async def test_a_loop_is_seen_however_its_arguments_are_written():
 async def test_repeated_writes_that_succeed_are_no_loop():
     pressed = []
 
-    @tool
+    @tool(effect="write")
     async def press() -> str:
         """Press the button once more."""
         pressed.append(1)

@@ -9,6 +9,7 @@ from treadle.kernel.events import Reserve, StepPrepared
 from treadle.kernel.messages import Usage
 from treadle.kernel.money import minus, over, times
 from treadle.kernel.state import RunState
+from treadle.models.errors import ModelError
 from treadle.models.port import Model
 from treadle.models.sound import cost_of
 
@@ -34,7 +35,7 @@ def capped(state: RunState, event: StepPrepared, model: Model) -> StepPrepared:
     if budget is not None:
         room = min(room, _affordable(model, asked, minus(budget, state.cost or Decimal(0))))
     reply = max(room, min(longest, LEAST_REPLY_TOKENS))
-    usd = None if budget is None else cost_of(model, Usage(asked, reply))
+    usd = None if budget is None else price_of(model, Usage(asked, reply))
     return replace(event, settings=replace(settings, max_tokens=reply), reserve=Reserve(asked + reply, usd))
 
 
@@ -47,14 +48,22 @@ def _request_tokens(state: RunState, event: StepPrepared) -> int:
 
 def _affordable(model: Model, asked: int, left: Decimal) -> int:
     """How many tokens of reply `left` dollars pay for, once the request is paid. Prices are linear in the reply."""
-    request = cost_of(model, Usage(asked, 0))
-    more = cost_of(model, Usage(asked, 1000))
+    request = price_of(model, Usage(asked, 0))
+    more = price_of(model, Usage(asked, 1000))
     if request is None or more is None:
         return 0
     if more == request:
         return UNBOUNDED if request <= left else 0
     share = over(minus(left, request), minus(more, request))
     return int(times(share, 1000))
+
+
+def price_of(model: Model, usage: Usage) -> Decimal | None:
+    """What `usage` costs at `model`; None also where the model fails to say: the call that follows tells why."""
+    try:
+        return cost_of(model, usage)
+    except ModelError:
+        return None
 
 
 def remaining(state: RunState) -> str:

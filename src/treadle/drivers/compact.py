@@ -28,6 +28,7 @@ from treadle.context.policies import (
 from treadle.context.storable import storable_text
 from treadle.context.stubs import READ_RESULT, shortened
 from treadle.context.tokens import context_tokens, estimate_tokens
+from treadle.drivers.budget import price_of
 from treadle.drivers.lending import claim, settle
 from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
@@ -50,7 +51,7 @@ from treadle.kernel.messages import (
 from treadle.kernel.money import minus
 from treadle.models.errors import ModelError
 from treadle.models.port import Model, ModelReply, ModelRequest
-from treadle.models.sound import cost_of, sound_reply
+from treadle.models.sound import sound_event
 
 LONGEST_TOLD = 2000
 """Tokens of a tool result that the model which summarises is shown; longer ones are shown by their head and tail."""
@@ -234,7 +235,7 @@ async def _summarised(run: Run, policy: Summarise, tokens: int, facts: Facts) ->
     except Exception as error:
         return Made(messages, without, f"no summary: {_words(error)}")
     usage = reply.usage or Usage(_request_tokens(request), estimate_tokens(reply.message), estimated=True)
-    cost = cost_of(model, usage) if reply.cost is None else reply.cost
+    cost = price_of(model, usage) if reply.cost is None else reply.cost
     edit, detail = _with_summary(policy, dropped, reply, facts), ""
     if edit is None:
         edit, detail = without, "no summary: the model gave none that is short enough"
@@ -254,9 +255,10 @@ async def _asked(run: Run, model: Model, request: ModelRequest) -> ModelReply:
     while True:
         try:
             reply: ModelReply | None = None
-            async for event in model.stream(request):
+            async for given in model.stream(request):
+                event = sound_event(given)
                 if isinstance(event, ModelReply):
-                    reply = sound_reply(event)
+                    reply = event
             if reply is None:
                 raise ModelError(f"{model.name} ended its stream without a ModelReply")
             return reply
@@ -286,12 +288,12 @@ def _beyond_limits(run: Run, model: Model, request: ModelRequest, reply: int) ->
     if left is not None and asked + reply > left:
         return f"it may take {asked + reply} tokens, and {left} are left of the run's limit"
     if limits.budget is not None:
-        worst, money = cost_of(model, Usage(asked, reply)), minus(limits.budget, state.cost or Decimal(0))
+        worst, money = price_of(model, Usage(asked, reply)), minus(limits.budget, state.cost or Decimal(0))
         if worst is None:
             return f"the price of {model.name} is not known, and the run's money is limited"
         if worst > money:
             return f"it may cost {worst} dollars, and {money} are left of the run's limit"
-    refused = None if run.parent is None else claim(run, Reserve(asked + reply, cost_of(model, Usage(asked, reply))))
+    refused = None if run.parent is None else claim(run, Reserve(asked + reply, price_of(model, Usage(asked, reply))))
     return "" if refused is None else refused.detail
 
 

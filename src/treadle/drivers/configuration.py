@@ -182,11 +182,18 @@ class Configuration:
 
 def require_price(model: Model, limits: Limits) -> None:
     """Raises `Misuse` if `limits` bounds money and the price of `model` is not known."""
-    if limits.usd is not None and cost_of(model, Usage(1, 1)) is None:
-        raise Misuse(
-            f"Limits(usd={limits.usd}) cannot be kept: the price of {model.name} is not known. Give the model one "
-            "(price=Price(input=…, output=…), in dollars per million tokens), or limit tokens instead"
-        )
+    if limits.usd is None:
+        return
+    why = f"the price of {model.name} is not known"
+    try:
+        if cost_of(model, Usage(1, 1)) is not None:
+            return
+    except ModelError as error:
+        why = str(error)
+    raise Misuse(
+        f"Limits(usd={limits.usd}) cannot be kept: {why}. Give the model a price (price=Price(input=…, output=…), in "
+        "dollars per million tokens), or limit tokens instead"
+    )
 
 
 def check_tool_choice(choice: str | None, names: Collection[str], where: str) -> None:

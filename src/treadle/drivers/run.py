@@ -42,6 +42,7 @@ from treadle.drivers.partial import PartialArguments
 from treadle.drivers.request import prepared, request_of
 from treadle.journal import Journal, JournalError, MemoryJournal
 from treadle.judging.judge import judge
+from treadle.judging.recent import Recent
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.decide import Command, PrepareStep, decide
 from treadle.kernel.errors import Misuse
@@ -132,6 +133,7 @@ class Run:
         self._broken: JournalError | None = None
         self._step_model: Model | None = None
         self._models: dict[str, Model] = {}
+        self._recent = Recent()
         self._task: asyncio.Task[Any] | None = None
         self._cancels = 0
 
@@ -175,7 +177,7 @@ class Run:
         """
         if self.state.phase != "ready":
             return decide(self.state)
-        judgement = judge(self.state, self.config.stop_when)
+        judgement = judge(self.state, self.config.stop_when, self._recent)
         if inspect.isawaitable(judgement):
             if inspect.iscoroutine(judgement):
                 judgement.close()
@@ -186,7 +188,7 @@ class Run:
         """`next`, where a stop condition may be asynchronous."""
         if self.state.phase != "ready":
             return decide(self.state)
-        found = judge(self.state, self.config.stop_when)
+        found = judge(self.state, self.config.stop_when, self._recent)
         if inspect.isawaitable(found):
             found = await self.own(lambda: found, "stop_when")
         return decide(self.state, found)
@@ -207,7 +209,7 @@ class Run:
                 event = replace(event, at=time.time())
         self.state = fold(self.state, event)
         self._events.append(event)
-        if _logged(logging.INFO):
+        if log.isEnabledFor(logging.INFO):
             _log(self.state, event)
         if self._on_event is not None:
             self.show(event)
@@ -318,7 +320,7 @@ class Run:
                 config.tool_tokens,
                 config.watch,
                 parent,
-                tuple([one.name for one in config.tools.values() if one.effect == "write"]),
+                tuple([one.name for one in config.tools.values() if one.effect == "write" and one.says_effect]),
                 config.rules,
                 config.hooks,
                 at=time.time(),
@@ -415,10 +417,6 @@ class Run:
             if record.final and tool is not None and isinstance(tool.agent, Below):
                 return tool.agent.output_below(self.config.output)
         return None
-
-
-def _logged(level: int) -> bool:
-    return log.isEnabledFor(level)
 
 
 def _log(state: RunState, event: Event) -> None:

@@ -7,10 +7,10 @@ withdrawn.
 
 import asyncio
 from collections.abc import Callable
-from decimal import Decimal
 
 from treadle.context.storable import storable_text
 from treadle.context.tokens import estimate_text, next_tokens
+from treadle.drivers.budget import price_of
 from treadle.drivers.run import Run
 from treadle.kernel.decide import CallModel
 from treadle.kernel.errors import Misuse, PassesThrough
@@ -26,9 +26,12 @@ from treadle.models.port import (
     ToolCallDelta,
     ToolCallStarted,
 )
-from treadle.models.sound import cost_of, sound_event
+from treadle.models.sound import sound_event
 
 ToolCallEvent = ToolCallStarted | ToolCallDelta | ToolCallCompleted
+
+_PIECES = frozenset({ThinkingDelta, ToolCallStarted, ToolCallDelta, ToolCallCompleted})
+"""What is only there to be shown or started early: the whole reply has it all."""
 
 
 async def think(run: Run, hear: Callable[[ToolCallEvent], None] | None = None) -> None:
@@ -79,7 +82,15 @@ async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt
     reply: ModelReply | None = None
     show = run.show if run.watched else None
     partial = run.partial
+    heard = hear is not None or show is not None
     async for given in run.model.stream(run.request()):
+        kind = type(given)
+        if kind is ModelReply:
+            # `Run.replied` looks at it.
+            reply = given
+            continue
+        if not heard and kind in _PIECES:
+            continue
         event = sound_event(given)
         if isinstance(event, TextDelta):
             partial.append(event.text)
@@ -102,16 +113,8 @@ def _failed(run: Run, error: ErrorInfo, attempt: int, wait: float | None) -> Mod
     """The record of a failed attempt. A provider charges for a reply that broke off, so it is counted by estimate."""
     text = storable_text("".join(run.partial))
     usage = Usage(next_tokens(run.state), estimate_text(text), estimated=True) if text else None
-    cost = None if usage is None else _cost(run, usage)
+    cost = None if usage is None else price_of(run.model, usage)
     return ModelFailed(len(run.state.steps), error, attempt, text, wait, usage, cost, run.model.name)
-
-
-def _cost(run: Run, usage: Usage) -> Decimal | None:
-    """What a failed attempt cost; a model that cannot even say so is not asked again."""
-    try:
-        return cost_of(run.model, usage)
-    except ModelError:
-        return None
 
 
 def _passed_over(run: Run, event: AttemptFailed, attempt: int) -> ModelFailed:

@@ -8,14 +8,12 @@ short one.
 """
 
 from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from treadle.judging.observed import observed
 from treadle.judging.progress import detect_stuck
+from treadle.kernel.state import RunState
 from treadle.kernel.stop import Check, StopReason, Verdict
-
-if TYPE_CHECKING:
-    from treadle.kernel.state import RunState
 
 Answer: TypeAlias = bool | str
 """What a function says that stands as a condition; a text that is not empty says why it holds."""
@@ -34,7 +32,7 @@ class Condition:
         """The largest number of steps that is counted in it; 0 if none is."""
         return 0
 
-    def look(self, state: "RunState") -> Found:
+    def look(self, state: RunState) -> Found:
         """Whether the condition holds in `state`, and why; to be awaited where something in it is asynchronous."""
         raise TypeError(f"{type(self).__name__} has no look(); make one with treadle.condition(function)")
 
@@ -54,7 +52,7 @@ class Condition:
         return Inverted(self)
 
 
-StopWhen: TypeAlias = Condition | Callable[["RunState"], Answer | Awaitable[Answer]] | Sequence["StopWhen"]
+StopWhen: TypeAlias = Condition | Callable[[RunState], Answer | Awaitable[Answer]] | Sequence["StopWhen"]
 
 
 class Named(Condition):
@@ -65,13 +63,13 @@ class Named(Condition):
     def __init__(
         self,
         name: str,
-        function: Callable[["RunState"], tuple[bool, float | int | str | None]],
+        function: Callable[[RunState], tuple[bool, float | int | str | None]],
         bound: float | int | str | None = None,
         reason: StopReason = "condition",
     ) -> None:
         self.name, self.function, self.bound, self.reason = name, function, bound, reason
 
-    def look(self, state: "RunState") -> Verdict:
+    def look(self, state: RunState) -> Verdict:
         met, value = self.function(state)
         check = Check(str(self), value, self.bound, met)
         return Verdict(met, str(self) if met else "", (check,), self.reason if met else "condition")
@@ -95,11 +93,11 @@ class Custom(Condition):
 
     __slots__ = ("function", "name")
 
-    def __init__(self, function: Callable[["RunState"], Answer | Awaitable[Answer]]) -> None:
+    def __init__(self, function: Callable[[RunState], Answer | Awaitable[Answer]]) -> None:
         self.function = function
         self.name: str = getattr(function, "__name__", type(function).__name__)
 
-    def look(self, state: "RunState") -> Found:
+    def look(self, state: RunState) -> Found:
         found = self.function(state)
         return self._later(found) if isinstance(found, Awaitable) else self._verdict(found)
 
@@ -132,7 +130,7 @@ class Combined(Condition):
     def most_steps(self) -> int:
         return max([part.most_steps for part in self.parts], default=0)
 
-    def look(self, state: "RunState") -> Found:
+    def look(self, state: RunState) -> Found:
         verdicts: list[Verdict] = []
         for number, part in enumerate(self.parts):
             found = found_by(part, state)
@@ -144,7 +142,7 @@ class Combined(Condition):
         return self._joined(verdicts)
 
     async def _later(
-        self, state: "RunState", verdicts: list[Verdict], first: Awaitable[Verdict], rest: tuple[Condition, ...]
+        self, state: RunState, verdicts: list[Verdict], first: Awaitable[Verdict], rest: tuple[Condition, ...]
     ) -> Verdict:
         verdicts.append(checked(await first))
         for part in rest:
@@ -178,7 +176,7 @@ class Inverted(Condition):
     def __init__(self, part: Condition) -> None:
         self.part = part
 
-    def look(self, state: "RunState") -> Found:
+    def look(self, state: RunState) -> Found:
         found = found_by(self.part, state)
         return self._verdict(found) if isinstance(found, Verdict) else self._later(found)
 
@@ -195,7 +193,7 @@ class Inverted(Condition):
         return f"~{self.part!r}"
 
 
-def found_by(part: Condition, state: "RunState") -> Found:
+def found_by(part: Condition, state: RunState) -> Found:
     """What `part` finds; a `look` of somebody's own may give anything."""
     found: Any = part.look(state)
     return found if isinstance(found, Awaitable) else checked(found)
@@ -238,7 +236,7 @@ def step_count(count: int) -> Condition:
 def has_tool_call(name: str) -> Condition:
     """The last step asked for the tool `name`, whatever came of the call."""
 
-    def look(state: "RunState") -> tuple[bool, str]:
+    def look(state: RunState) -> tuple[bool, str]:
         names = [call.name for call in state.steps[-1].calls]
         return name in names, ", ".join(names)
 
@@ -249,7 +247,7 @@ def tool_call_count(count: int, name: str | None = None) -> Condition:
     """`count` tool calls have been made within the limits in all, or `count` calls of the tool `name`."""
     title = f"tool_call_count({count})" if name is None else f"tool_call_count({count}, {name!r})"
 
-    def look(state: "RunState") -> tuple[bool, int]:
+    def look(state: RunState) -> tuple[bool, int]:
         made = state.tool_calls if name is None else state.call_counts.get(name, 0)
         return made >= count, made
 
@@ -260,7 +258,7 @@ def text_contains(text: str, *, ignore_case: bool = False) -> Condition:
     """The model's last reply contains `text`."""
     wanted = text.casefold() if ignore_case else text
 
-    def look(state: "RunState") -> tuple[bool, str]:
+    def look(state: RunState) -> tuple[bool, str]:
         said = state.steps[-1].text
         return wanted in (said.casefold() if ignore_case else said), said[-80:]
 
@@ -270,7 +268,7 @@ def text_contains(text: str, *, ignore_case: bool = False) -> Condition:
 def cost_over(usd: float) -> Condition:
     """More than `usd` dollars have been spent. Where the model's price is unknown this never holds."""
 
-    def look(state: "RunState") -> tuple[bool, float | None]:
+    def look(state: RunState) -> tuple[bool, float | None]:
         spent = None if state.cost is None else float(state.cost)
         return spent is not None and spent > usd, spent
 
@@ -296,14 +294,14 @@ def consecutive_errors(count: int, by: Literal["step", "call"] = "step") -> Cond
     if by != "call":
         raise ValueError(f'consecutive_errors counts by="step" or by="call"; it was given {by!r}')
 
-    def look(state: "RunState") -> tuple[bool, int]:
+    def look(state: RunState) -> tuple[bool, int]:
         failed = _failed_last(state, count)
         return failed >= count, failed
 
     return Named(f"consecutive_errors({count}, by='call')", look, count)
 
 
-def _failed_last(state: "RunState", count: int) -> int:
+def _failed_last(state: RunState, count: int) -> int:
     """How many of the last `count` calls failed, the latest first, up to the first that did not."""
     failed = 0
     for number in range(len(state.steps) - 1, -1, -1):
@@ -319,7 +317,7 @@ class Repeating(Condition):
 
     __slots__ = ()
 
-    def look(self, state: "RunState") -> Verdict:
+    def look(self, state: RunState) -> Verdict:
         finding = detect_stuck(observed(state))
         if finding is None:
             return Verdict(False, "", (Check(repr(self), "moving"),))

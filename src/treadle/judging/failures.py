@@ -59,6 +59,11 @@ def names_no_tool(result: str) -> bool:
     return _NO_SUCH_TOOL.search(result, 0, _WRITTEN) is not None
 
 
+def may_put_differently(arguments: str) -> bool:
+    """Whether arguments may hold words enough to be put differently: seen from afar, and so quick to ask first."""
+    return arguments.count(" ") + arguments.count("\\") >= WORDS - 1 or not arguments.startswith("{")
+
+
 def put_differently(arguments: str, others: str) -> bool:
     """Whether two texts of arguments say much the same in other words, as two versions of a query or of a script do.
 

@@ -7,164 +7,163 @@ getting anywhere? For a run that does not, there is a ladder, and each rung is f
 2. the tools concerned are not offered for one step (`withhold`), unless no other would be left;
 3. it ends (`stop`).
 
-The first rung comes a little before the evidence is complete, for a word costs little; the others wait for all of it.
-A rung is left behind when a whole window of steps has passed since; so that a run cannot go on for ever by one good
-step after each word, it is told at most `NUDGES` times, and after that the end comes at once.
+The first rung comes early, for a word costs little: when the same call failed alike twice, or was answered alike three
+times, or four calls in a row failed; but not for looking again after a change. The others wait for all the evidence.
+A rung is left behind when a whole window of steps has passed since; so a run does not get down again by one good step.
+And it is told at most `NUDGES` times: found stuck on all the evidence after that, it ends.
 
 Everything follows from the state, so a run that is taken up again is judged as it would have been. A run that makes a
 new call which succeeds, as most do at most steps, is recognised as such without asking the finder, which is dearer.
 """
 
 from collections.abc import Awaitable, Sequence
-from typing import TYPE_CHECKING, Final
+from itertools import islice
+from typing import Final
 
 from msgspec.structs import replace
 
 from treadle.judging.conditions import Condition, checked, found_by
-from treadle.judging.failures import reads_as_error
+from treadle.judging.failures import may_put_differently, reads_as_error
 from treadle.judging.findings import Finding
 from treadle.judging.observed import observed
 from treadle.judging.progress import DEFAULT_WEIGHTS, WINDOW, ObservedCall, detect_stuck
+from treadle.judging.recent import Recent
 from treadle.judging.sameness import arguments_key, same_result
-from treadle.kernel.stop import Judgement, Stuck, Verdict
+from treadle.kernel.state import RunState
+from treadle.kernel.stop import UNJUDGED, Judgement, Stuck, Verdict
 
-if TYPE_CHECKING:
-    from treadle.kernel.state import RunState
-    from treadle.kernel.step import Step
-
-NUDGES: Final = 3
+NUDGES: Final = 5
 """How often a run is told that it gets nowhere; found so once more, it ends."""
 
 POLLING_PATIENCE: Final = 120.0
 """Seconds for which a polling tool may give the same answer before that counts as getting nowhere."""
 
-EARLY: Final = replace(DEFAULT_WEIGHTS, enough=7)
+EARLY: Final = replace(DEFAULT_WEIGHTS, rechecked=0, enough=4)
 """What is enough for a word to the model."""
+
+FIRST: Final = 8
+"""How many calls of a step are looked at for one that is new before the finder is asked."""
 
 CLIPPED: Final = 80
 """How much of a call's arguments is told of a loop that a limit ended."""
 
-NOTHING: Final = Judgement()
+NOTHING: Final = UNJUDGED
 
 
-def judge(state: "RunState", stop_when: Condition | None = None) -> Judgement | Awaitable[Judgement]:
+def judge(
+    state: RunState, stop_when: Condition | None = None, recent: Recent | None = None
+) -> Judgement | Awaitable[Judgement]:
     """What the complete steps of `state` say: the verdict on `stop_when`, and what is to be done about a loop.
 
     Args:
         state: The run's state, no step under way. Before the first step there is nothing to judge.
         stop_when: When enough has been done.
+        recent: What was kept from earlier looks at the same run.
 
     Returns:
         The judgement, or an awaitable of it where a condition is asynchronous.
     """
     if not state.steps:
         return NOTHING
+    recent = recent or Recent()
     if stop_when is None:
-        return _judged(state, None)
+        return _judged(state, None, recent)
     found = found_by(stop_when, state)
-    return _judged(state, found) if isinstance(found, Verdict) else _later(state, found)
+    return _judged(state, found, recent) if isinstance(found, Verdict) else _later(state, found, recent)
 
 
-async def _later(state: "RunState", found: Awaitable[Verdict]) -> Judgement:
-    return _judged(state, checked(await found))
+async def _later(state: RunState, found: Awaitable[Verdict], recent: Recent) -> Judgement:
+    return _judged(state, checked(await found), recent)
 
 
-def _judged(state: "RunState", verdict: Verdict | None) -> Judgement:
+def _judged(state: RunState, verdict: Verdict | None, recent: Recent) -> Judgement:
     going = NOTHING if verdict is None else Judgement(verdict)
     if not state.started.watch or (verdict is not None and verdict.met):
         return going
-    progress = state.progress
-    polled = progress.polled
-    waited = 0.0 if polled is None else state.now - progress.polled_since
-    waiting = polled is not None and waited > POLLING_PATIENCE
-    if not waiting and brought_something(state):
+    polling = _polling(state) if state.started.polling else None
+    if polling is None and brought_something(state, recent):
         return going
     calls = observed(state)
-    loop = in_a_row(calls)
-    acted = progress.stuck and progress.stuck_at == len(state.steps)
-    if acted or not state.steps[-1].calls:
-        return Judgement(verdict, None, loop)
-    if polled is not None and waiting:
-        message = f"You have asked {polled[0]} for {waited:.0f} seconds, and its answer has not changed."
-        return Judgement(verdict, _rung(state, Finding("polling", (), message), (polled[0],)), loop)
-    may_nudge = _stands_on(state) == 0 and progress.nudges < NUDGES
-    finding = detect_stuck(calls, EARLY if may_nudge else DEFAULT_WEIGHTS)
+    stuck, loop = _stuck(state, polling, calls), in_a_row(calls, len(state.steps))
+    if not loop and stuck is not None and stuck.act == "stop":
+        loop = stuck.message
+    return Judgement(verdict, stuck, loop)
+
+
+def _polling(state: RunState) -> Finding | None:
+    """That a polling tool has shown no change for too long."""
+    polled, waited = state.progress.polled, state.now - state.progress.polled_since
+    if polled is None or waited <= POLLING_PATIENCE:
+        return None
+    message = f"You have asked {polled[0]} for {waited:.0f} seconds, and its answer has not changed."
+    return Finding("polling", (), message)
+
+
+def _stuck(state: RunState, polling: Finding | None, calls: Sequence[ObservedCall]) -> Stuck | None:
+    """What is to be done, if the run is stuck and nothing was done about it since its last step."""
+    progress = state.progress
+    if not state.steps[-1].calls or (progress.stuck and progress.stuck_at == len(state.steps)):
+        return None
+    if polling is not None and progress.polled is not None:
+        return _rung(state, polling, (progress.polled[0],))
+    finding = detect_stuck(calls, EARLY if _may_nudge(state) else DEFAULT_WEIGHTS)
     if finding is None:
-        return Judgement(verdict, None, loop)
-    concerned = tuple(dict.fromkeys(calls[i].name for i in finding.calls if calls[i].name in state.tools))
-    return Judgement(verdict, _rung(state, finding, concerned), loop)
+        return None
+    return _rung(state, finding, tuple(dict.fromkeys(calls[i].name for i in finding.calls)))
 
 
-def brought_something(state: "RunState") -> bool:
+def brought_something(state: RunState, recent: Recent) -> bool:
     """Whether the last step surely brought something: a call that succeeded and that no step of the window made."""
-    steps = state.steps
-    recent = steps[-WINDOW:-1]
-    polling = state.started.polling
-    for record in steps[-1].calls:
-        name, arguments, result = record.name, record.arguments_json, record.result
-        if result is None or result.is_error or name in polling or reads_as_error(result.text):
+    steps, polling = state.steps, state.started.polling
+    for record in islice(steps[-1].calls, FIRST):
+        result = record.result
+        if result is None or result.is_error or (polling and record.call.name in polling):
             continue
-        if not _made_before(name, arguments, recent):
+        arguments = record.arguments_json
+        if may_put_differently(arguments) and reads_as_error(result.text):
+            continue
+        if not recent.made(steps, record.call.name, arguments):
             return True
     return False
 
 
-def _made_before(name: str, arguments: str, steps: "Sequence[Step]") -> bool:
-    key = 0
-    for step in steps:
-        for record in step.calls:
-            if record.name == name:
-                others = record.arguments_json
-                if others == arguments:
-                    return True
-                key = key or arguments_key(arguments)
-                if arguments_key(others) == key:
-                    return True
-    return False
+def _may_nudge(state: RunState) -> bool:
+    return _stands_on(state) == 0 and state.progress.nudges < NUDGES
 
 
-def _stands_on(state: "RunState") -> int:
+def _stands_on(state: RunState) -> int:
     """The rung that the run is on; none, if a whole window of steps has passed since it got there."""
     progress = state.progress
     return progress.stuck if len(state.steps) - progress.stuck_at <= WINDOW else 0
 
 
-def _rung(state: "RunState", finding: Finding, concerned: tuple[str, ...]) -> Stuck:
+def _rung(state: RunState, finding: Finding, concerned: tuple[str, ...]) -> Stuck:
     """The next rung of the ladder."""
-    on = _stands_on(state)
-    if on == 0 and state.progress.nudges < NUDGES:
+    if _may_nudge(state):
         return Stuck("nudge", finding.kind, finding.message)
-    if on == 1 and concerned and set(state.tools) - set(concerned):
-        names = ", ".join(concerned)
-        message = f"{finding.message} For one step, this next one, you do not have {names}; then it is there again."
-        return Stuck("withhold", finding.kind, message, concerned)
+    tools = tuple(name for name in concerned if name in state.tools)
+    if _stands_on(state) == 1 and tools and set(state.tools) - set(tools):
+        message = f"{finding.message} In your next step, and only in that one, you do not have {', '.join(tools)}."
+        return Stuck("withhold", finding.kind, message, tools)
     return Stuck("stop", finding.kind, finding.message)
 
 
-def in_a_row(calls: Sequence[ObservedCall]) -> str:
-    """A sentence that names the call which the last steps, two at least, all made with the same result; or none."""
-    steps: dict[int | None, list[ObservedCall]] = {}
+def in_a_row(calls: Sequence[ObservedCall], made: int) -> str:
+    """A sentence that names the call which the last of `made` steps, two at least, all made with the same result."""
+    steps: dict[int | None, dict[tuple[str, int], ObservedCall]] = {}
     for call in calls:
-        steps.setdefault(call.step, []).append(call)
-    *earlier, last = steps.values() or [[]]
+        if not call.polling and (call.is_error or not call.write):
+            steps.setdefault(call.step, {})[call.name, arguments_key(call.arguments)] = call
     longest, named = 1, None
-    for call in last:
-        if call.polling or (call.write and not call.is_error):
-            continue
-        times = 1
-        for step in reversed(earlier):
-            if not any(_same(call, other) for other in step):
+    for key, call in steps.get(made - 1, {}).items():
+        times, latest = 1, call
+        while (before := steps.get(made - 1 - times, {}).get(key)) is not None:
+            if before.is_error != latest.is_error or not same_result(before.result, latest.result):
                 break
-            times += 1
+            times, latest = times + 1, before
         if times > longest:
             longest, named = times, call
     if named is None:
         return ""
     arguments = named.arguments if len(named.arguments) <= CLIPPED else named.arguments[:CLIPPED] + "…"
     return f"The last {longest} steps made the same call with the same result: {named.name}({arguments})."
-
-
-def _same(call: ObservedCall, other: ObservedCall) -> bool:
-    if call.name != other.name or arguments_key(call.arguments) != arguments_key(other.arguments):
-        return False
-    return call.is_error == other.is_error and same_result(call.result, other.result)

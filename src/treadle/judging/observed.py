@@ -1,15 +1,11 @@
 """Observed: the latest calls of a run as the watch for progress sees them."""
 
-from typing import TYPE_CHECKING
-
 from treadle.judging.progress import WINDOW, ObservedCall
 from treadle.kernel.messages import Text, ToolMessage
-
-if TYPE_CHECKING:
-    from treadle.kernel.state import RunState
+from treadle.kernel.state import RunState
 
 
-def observed(state: "RunState", window: int = WINDOW) -> list[ObservedCall]:
+def observed(state: RunState, window: int = WINDOW) -> list[ObservedCall]:
     """The calls with their results of the last `window` steps that made any, oldest first."""
     polling, writes = state.started.polling, state.started.writes
     calls: list[ObservedCall] = []

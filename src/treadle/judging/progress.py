@@ -6,8 +6,8 @@ withheld, the end of the run) is decided in `judge.py`.
 
 How it judges. Going back from the latest step, each step that brought nothing adds points:
 
-- the same call with the same result as before: 3 points the second time, 5 from the third time on. What came before the
-  last step that did bring something counts once at most: to look again after a change is no repetition;
+- the same call with the same result as before: 3 points the second time, 5 from the third time on, counted from the
+  last step that did bring something. Where that same call was made before it, the first time after it weighs 3 too;
 - an error: 1 point, since it rules something out but is no step forward.
 
 The first step that did bring something ends the walk: whatever lies before it, the run was getting somewhere there.
@@ -34,7 +34,7 @@ from treadle.judging.sameness import arguments_key, same_result
 WINDOW: Final = 12
 """How many of the latest steps are looked at."""
 
-RESULTS: Final = 4
+RESULTS: Final = 2
 """How many different results of the same call a result is held against, the latest first."""
 
 OTHERS: Final = 24
@@ -54,7 +54,7 @@ class ObservedCall(Struct, frozen=True):
             where other calls of the run bear that out.
         polling: Whether waiting for a change is the tool's purpose. Such calls are never evidence of a loop, and when
             one shows a change, the calls before it no longer are.
-        write: Whether the tool changes something. Its successes are never evidence of a loop.
+        write: Whether the tool says that it changes something. Its successes are never evidence of a loop.
         step: The number of the step that the call belongs to; None for a step of its own.
     """
 
@@ -75,7 +75,9 @@ class Weights(Struct, frozen=True):
     Attributes:
         window: How many of the latest steps are looked at. 12 holds two rounds of a cycle of six steps, and bounds the
             work however long the run has been going.
-        repeated: The same call with the same result, for the second time. A second look may be meant.
+        rechecked: The same call with the same result as before the last step that brought something. To look again
+            after a change is sensible, and that nothing has changed is still nothing new.
+        repeated: The same call with the same result, for the second time since then. A second look may be meant.
         again: The same, from the third time on. More than `repeated`, because the second time already told the model
             that nothing had changed; less than `enough`, so that one call which is repeated between others that do
             bring something (back to the list, run the tests) is never enough by itself.
@@ -89,6 +91,7 @@ class Weights(Struct, frozen=True):
     """
 
     window: int = WINDOW
+    rechecked: int = 3
     repeated: int = 3
     again: int = 5
     error: int = 1
@@ -99,7 +102,7 @@ class Weights(Struct, frozen=True):
         for name in ("window", "enough", "unknown_tools"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        for name in ("repeated", "again", "error"):
+        for name in ("rechecked", "repeated", "again", "error"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative, but is {getattr(self, name)}")
 
@@ -270,7 +273,8 @@ def _weight(window: _Window, look: _Look, begin: int, weights: Weights) -> int:
     before = [step for step in window.places[look.sight] if step < look.step]
     if not before:
         return weights.error
-    return weights.again if sum(step >= begin for step in before) > 1 else weights.repeated
+    times = sum(step >= begin for step in before)
+    return (weights.rechecked, weights.repeated, weights.again)[min(times, 2)]
 
 
 def _apart(looks: Iterable[_Look]) -> list[list[_Look]]:

@@ -22,13 +22,18 @@ decided and to be run; waiting for a result from outside; back, and the applicat
 result; answered; answered, but not allowed."""
 
 
-class Awaited(Struct, frozen=True, gc=False):
-    """A call of a sub-run that waits for someone: its id there, the tool, the JSON of its arguments, what for."""
+class Awaited(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A call of a sub-run that waits for someone: its id there, the tool, the JSON of its arguments, what for.
+
+    `question` is what the person is asked, and `found` the result that they are asked about.
+    """
 
     call_id: str
     name: str
     arguments: str
     kind: Literal["approval", "interrupted", "result"]
+    question: str = ""
+    found: str = ""
 
 
 class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -42,6 +47,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
         edited: the JSON text of the arguments that a person put in place of the model's.
         stand_in: what is called in its place, or again, because the application's reaction said so.
         made: how many calls were made for it: 1, and one for each reaction that called again.
+        ran: the tools that were run for it before a reaction called again.
         found: the last result that came back, where the application has yet to say, or may still change, what the
             model is shown.
         final: whether its result is the run's answer.
@@ -61,6 +67,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     edited: str | None = None
     stand_in: ToolCall | None = None
     made: int = 1
+    ran: tuple[str, ...] = ()
     found: ToolMessage | None = None
     final: bool = False
     wait: bool = False
@@ -111,7 +118,8 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
 
     def settled(self, at: float) -> "CallRecord":
         """The same call with the result that was found as its one result."""
-        return replace(self, status="done", result=self.found, ended_at=at)
+        executed = self.executed or bool(self.ran)
+        return replace(self, status="done", result=self.found, executed=executed, ended_at=at)
 
 
 class EarlyCall(Struct, frozen=True, gc=False, omit_defaults=True):

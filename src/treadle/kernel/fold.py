@@ -24,7 +24,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.kernel.accounts import Progress, RequestSize
+from treadle.kernel.accounts import Accounts, Progress, RequestSize
 from treadle.kernel.calls import CallRecord, Calls, CallStatus, EarlyCall
 from treadle.kernel.events import (
     ApprovalDecided,
@@ -75,7 +75,9 @@ def fold(state: RunState, event: Event) -> RunState:
             f"a run that is {state.phase!r} cannot take {type(event).__name__}; {legal} can follow "
             f"(run {state.run_id or '?'}, event {state.events})"
         )
-    return replace(state, **transition.changes(state, event), now=event.at, events=state.events + 1)
+    changes = transition.changes(state, event)
+    changes["now"], changes["events"] = event.at, state.events + 1
+    return replace(state, **changes)
 
 
 def fold_all(events: Iterable[Event], state: RunState | None = None) -> RunState:
@@ -122,18 +124,19 @@ def _open_step(state: RunState, number: int, what: str) -> Step:
 
 def _model_replied(state: RunState, event: ModelReplied) -> Changes:
     step = _open_step(state, event.step, "ModelReplied")
-    message, calls = event.message, event.message.calls
+    message, usage, accounts = event.message, event.usage, state.accounts
+    calls, text = message.calls, message.text
     if not have_distinct_ids(calls):
         raise IllegalEvent(f"the calls of step {step.number} need ids that differ (run {state.run_id})")
     made = recorded(state, step, event, calls)
-    messages, text = state.messages, message.text
-    if calls or text.strip() or (event.finish == "pause" and message.says_something):
+    messages, said = state.messages, bool(text) and not text.isspace()
+    if calls or said or (event.finish == "pause" and message.says_something):
         messages = messages.append(message)
     step = replace(
         step,
         model=event.model,
         message=message,
-        usage=event.usage,
+        usage=usage,
         cost=event.cost,
         finish=event.finish,
         finish_detail=event.finish_detail,
@@ -141,26 +144,26 @@ def _model_replied(state: RunState, event: ModelReplied) -> Changes:
         handed_in=event.handed_in,
         replied_at=event.at,
     )
-    accounts = state.accounts
     changes: Changes = {
         "phase": "acting",
         "messages": messages,
         "step": step,
         "early": (),
-        "open_calls": sum([record.result is None for record in made.calls]),
+        "open_calls": made.open,
         "refused": made.refused,
-        "accounts": replace(
-            accounts,
-            usage=accounts.usage + event.usage,
-            cost=total(accounts.cost, event.cost),
-            tool_calls=accounts.tool_calls + made.counted,
+        "accounts": Accounts(
+            accounts.usage + usage,
+            total(accounts.cost, event.cost),
+            accounts.tool_calls + made.counted,
+            accounts.call_counts,
+            accounts.sub_steps,
+            accounts.errors,
         ),
-        "size": state.size.after(
-            event.model, event.usage, event.estimate, _asked_in_full(state.prepared), len(messages)
-        ),
-        "text": text if text.strip() else state.text,
+        "size": state.size.after(event.model, usage, event.estimate, _asked_in_full(state.prepared), len(messages)),
     }
-    return changes if changes["open_calls"] else _closed(state, step, event.at, changes)
+    if said:
+        changes["text"] = text
+    return changes if made.open else _closed(state, step, made.calls, event.at, changes)
 
 
 def _asked_in_full(prepared: StepPrepared | None) -> bool:
@@ -229,52 +232,61 @@ def _on_call(state: RunState, event: CallEvent, *statuses: CallStatus) -> tuple[
 
 def _with_call(state: RunState, step: Step, place: int, record: CallRecord, at: float, changes: Changes) -> Changes:
     """`changes` with a changed call; when it was the last open one, with the step closed."""
-    step = replace(step, calls=step.calls.put(place, record))
-    changes["step"] = step
+    calls = step.calls.put(place, record)
     if record.result is None:
+        changes["step"] = replace(step, calls=calls)
         return changes
     if record.final:
-        changes |= {"handed_on": True, "text": record.result.text, "output": record.app}
-    changes["open_calls"] = state.open_calls - 1
-    return changes if changes["open_calls"] else _closed(state, step, at, changes)
+        changes.update(handed_on=True, text=record.result.text, output=record.app)
+    changes["open_calls"] = left = state.open_calls - 1
+    if left:
+        changes["step"] = replace(step, calls=calls)
+        return changes
+    return _closed(state, step, calls, at, changes)
 
 
-def _closed(state: RunState, step: Step, at: float, changes: Changes) -> Changes:
-    """`changes` with the step complete: its results in call order, then what was said meanwhile."""
-    calls, accounts = step.calls, changes.get("accounts", state.accounts)
-    failed = step.failed and not _goes_on_by_itself(step)
-    errors = accounts.errors + 1 if failed else 0 if calls else accounts.errors
-    counts = accounts.call_counts
+def _closed(state: RunState, step: Step, calls: Calls, at: float, changes: Changes) -> Changes:
+    """`changes` with the step complete: the results of its `calls` in their order, then what was said meanwhile."""
+    accounts = changes.get("accounts", state.accounts)
+    results: list[Message] = []
+    counts, failed = accounts.call_counts, True
     if calls:
-        counts = dict(counts)
+        counts = counts.copy()
         for record in calls:
+            result = record.result
+            if result is not None:
+                results.append(result)
+                failed = failed and result.is_error
             if record.status != "refused":
-                counts[record.call.name] = counts.get(record.call.name, 0) + 1
-    if errors != accounts.errors or calls:
-        accounts = replace(accounts, errors=errors, call_counts=counts)
-    results: list[Message] = [record.result for record in calls if record.result is not None]
-    said = bool(calls or step.finish == "pause" or state.inbox)
-    goes_on = said and step.finish not in UNEXECUTED_FINISH and step.landing is None
-    progress = state.progress
-    if state.started.polling or progress.polled is not None:
-        progress = _polling(state, step)
-    return changes | {
-        "phase": "ready" if goes_on else "replied",
-        "messages": changes.get("messages", state.messages).extend([*results, *state.inbox]),
-        "inbox": (),
-        "steps": state.steps.append(replace(step, ended_at=at)),
-        "step": None,
-        "prepared": None,
-        "accounts": accounts,
-        "progress": progress,
-    }
+                name = record.call.name
+                counts[name] = counts.get(name, 0) + 1
+    else:
+        failed = step.failed and not _goes_on_by_itself(step)
+    errors = accounts.errors + 1 if failed else 0 if calls else accounts.errors
+    if calls or errors != accounts.errors:
+        changes["accounts"] = Accounts(
+            accounts.usage, accounts.cost, accounts.tool_calls, counts, accounts.sub_steps, errors
+        )
+    said = bool(calls) or step.finish == "pause" or bool(state.inbox)
+    goes_on = said and step.landing is None and step.finish not in UNEXECUTED_FINISH
+    if state.started.polling or state.progress.polled is not None:
+        changes["progress"] = _polling(state, step, calls)
+    if state.inbox:
+        results += state.inbox
+        changes["inbox"] = ()
+    changes["phase"] = "ready" if goes_on else "replied"
+    if results:
+        changes["messages"] = changes.get("messages", state.messages).extend(results)
+    changes["steps"] = state.steps.append(replace(step, calls=calls, ended_at=at))
+    changes["step"] = changes["prepared"] = None
+    return changes
 
 
-def _polling(state: RunState, step: Step) -> Progress:
-    """The progress after `step`, with the call of a polling tool that it ended with."""
-    if not step.calls or step.calls[-1].name not in state.started.polling:
+def _polling(state: RunState, step: Step, calls: Calls) -> Progress:
+    """The progress after `step`, with the call of a polling tool that its `calls` ended with."""
+    if not calls or calls[-1].name not in state.started.polling:
         return replace(state.progress, polled=None, polled_since=0.0)
-    last = step.calls[-1]
+    last = calls[-1]
     polled = (last.name, last.arguments_json, "" if last.result is None else last.result.text)
     since = state.progress.polled_since if polled == state.progress.polled else step.started_at
     return replace(state.progress, polled=polled, polled_since=since)
@@ -335,7 +347,10 @@ def _tool_reacted(state: RunState, event: ToolReacted) -> Changes:
         case "call":
             if event.call is None:
                 raise IllegalEvent(f"ToolReacted says that call {record.id!r} is made again, but not how")
-            record = replace(record, status="asked", stand_in=event.call, made=record.made + 1, final=False)
+            ran = (*record.ran, record.doing.name) if record.executed else record.ran
+            record = replace(
+                record, status="asked", stand_in=event.call, made=record.made + 1, ran=ran, executed=False, final=False
+            )
             changes["accounts"] = replace(state.accounts, tool_calls=state.accounts.tool_calls + 1)
     return _with_call(state, step, place, record, event.at, changes)
 
@@ -474,7 +489,7 @@ def _run_finished(state: RunState, event: RunFinished) -> Changes:
         calls = Calls(
             record if record.result is not None else left_open(record, event.stop, event.at) for record in step.calls
         )
-        changes = _closed(state, replace(step, calls=calls), event.at, {})
+        changes = _closed(state, step, calls, event.at, {})
     elif state.inbox:
         changes = {"messages": state.messages.extend(state.inbox), "inbox": ()}
     return changes | {

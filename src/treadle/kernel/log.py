@@ -64,7 +64,8 @@ class Log(Sequence[T]):
     def __getitem__(self, index: slice) -> Sequence[T]: ...
     def __getitem__(self, index: int | slice) -> T | Sequence[T]:
         if isinstance(index, slice):
-            return [self._items[i] for i in range(*index.indices(self._length))]
+            start, stop, step = index.indices(self._length)
+            return self._items[start:stop:step] if step > 0 else [self._items[i] for i in range(start, stop, step)]
         if -self._length <= index < self._length:
             return self._items[index if index >= 0 else self._length + index]
         raise IndexError(f"index {index} is outside a log of {self._length} items")

@@ -20,9 +20,10 @@ UNEXECUTED_FINISH = {
 
 
 class Recorded(Struct, frozen=True):
-    """The records of a reply's calls, how many calls count, and whether the limit refused some."""
+    """The records of a reply's calls, how many are open, how many count, and whether the limit refused some."""
 
     calls: Calls = NO_CALLS
+    open: int = 0
     counted: int = 0
     refused: bool = False
 
@@ -48,7 +49,7 @@ def recorded(state: RunState, step: Step, event: ModelReplied, calls: Sequence[T
         left, why, limited = 0, UNEXECUTED_FINISH[event.finish], False
     new = len(calls) - len(early)
     if not early and (left is None or left >= new):
-        return Recorded(Calls([CallRecord(call) for call in calls]), begun + new)
+        return Recorded(Calls([CallRecord(call) for call in calls]), new, begun + new)
     free = new if left is None else min(left, new)
     counted, records, refusal = begun + free, [], unexecuted(f"This call was not executed. {why}")
     for i, call in enumerate(calls):
@@ -60,7 +61,8 @@ def recorded(state: RunState, step: Step, event: ModelReplied, calls: Sequence[T
         else:
             answered = CallRecord(call).answered(refusal, is_error=True, at=event.at)
             records.append(replace(answered, status="refused"))
-    return Recorded(Calls(records), counted, limited and counted < begun + new)
+    are_open = sum([record.result is None for record in records])
+    return Recorded(Calls(records), are_open, counted, limited and counted < begun + new)
 
 
 def _matched(early: Sequence[EarlyCall], calls: Sequence[ToolCall]) -> dict[int, EarlyCall]:

@@ -33,7 +33,7 @@ def described(
     else:
         arguments = replace(from_type(name, input_schema), shape=_shape(input_schema, signature, label))
     spec = ToolSpec(name, description, arguments.schema, output_schema or output_schema_of(signature))
-    return {"spec": spec, **fields_of(function, signature, arguments), **options}
+    return {"spec": spec, **fields_of(function, signature, arguments), **options, "says_effect": "effect" in options}
 
 
 def fields_of(function: Callable[..., Any], signature: Signature, arguments: Arguments) -> dict[str, Any]:

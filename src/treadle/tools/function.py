@@ -82,4 +82,4 @@ def tool(
     arguments = from_parameters(own, signature.parameters, signature.where)
     about = signature.description if description is None else description
     spec = ToolSpec(own, about, arguments.schema, output_schema_of(signature))
-    return Tool(spec=spec, **fields_of(function, signature, arguments), **options)
+    return Tool(spec=spec, **fields_of(function, signature, arguments), **options, says_effect="effect" in options)

@@ -55,6 +55,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         filled: the function's parameters that the model fills, each with its type.
         effect: "read" (may run beside others and again), "idempotent" (may run again with the same key), "write"
             (once).
+        says_effect: whether the effect was said, and is not only taken to be the most careful one.
         timeout: seconds that one attempt may take; None for no limit.
         retries: further attempts after an exception or a timeout; only where the effect allows them.
         alone: whether nothing else may run beside it.
@@ -81,6 +82,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
     deps_types: tuple[type, ...] = ()
     filled: tuple[tuple[str, Any], ...] = ()
     effect: Effect = "write"
+    says_effect: bool = False
     timeout: float | None = 60.0
     retries: int = 0
     alone: bool = False
@@ -171,7 +173,10 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         """
         function = self.function
         if function is None:
-            return encode_error(ToolError(f"{self.name} has no function here; its result comes from outside"))
+            why = "its result comes from outside"
+            if self.agent is not None:
+                why = "an agent can only be called as a tool from a run of another agent"
+            return encode_error(ToolError(f"{self.name} has no function here; {why}"))
         attempt = 1
         while True:
             thread = None if self.is_async or not self.thread else ThreadCall(function)

@@ -114,15 +114,15 @@ def _calls_so_far(run: Run) -> Sequence[CallRecord]:
 
 def _not_offered(run: Run, call: ToolCall, tool: Tool | None) -> ToolError | None:
     """Why the step under way does not let the model call this tool; None if it does."""
-    prepared = run.state.prepared
-    if prepared is None:
+    prepared, step = run.state.prepared, run.state.step
+    if prepared is None or step is None:
         return None
-    names = list(run.config.tools if prepared.tools is None else prepared.tools)
-    choice = prepared.tool_choice or run.state.started.tool_choice
+    choice, offered = step.tool_choice, prepared.tools
     if choice == "none":
         return ToolError("Tools are off in this step: answer from what you have.", executed=False)
-    if tool is None or call.name not in names:
+    if tool is None or (offered is not None and call.name not in offered):
         withheld = call.name in prepared.withheld
+        names = list(run.config.tools if offered is None else offered)
         return ToolError(f"{call.name} is withheld in this step.") if withheld else _unknown_tool(call, names)
     if choice not in ("auto", "required") and call.name != choice:
         return ToolError(f"Only {choice} may be called in this step.", executed=False, available_tools=[choice])

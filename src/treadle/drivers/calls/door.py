@@ -14,7 +14,7 @@ recorded, and nothing more is started.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import AsyncExitStack
+from time import time
 from typing import Any
 
 from msgspec.structs import replace
@@ -38,7 +38,7 @@ async def act(run: Run, records: Sequence[CallRecord]) -> None:
         Exception: a function of the application's raised it; all that was under way is recorded.
     """
     batch = Batch(run)
-    for wave in _waves(run, records):
+    for wave in _waves(run, records) if len(records) > 1 else (records,):
         if len(wave) == 1:
             await batch.one(wave[0])
         else:
@@ -63,7 +63,8 @@ class Batch:
         admitted = await self._admit(record)
         if admitted is not None:
             await self._carry(admitted)
-        await self._react(record.id)
+        if self._run.config.on_tool_result is not None:
+            await self._react(record.id)
 
     async def together(self, records: Sequence[CallRecord]) -> None:
         """Calls that run at the same time, and those among them that wait for their turn."""
@@ -101,7 +102,8 @@ class Batch:
     async def _back(self, call_id: str, started: Admitted | None = None) -> None:
         if started is not None:
             await self._record(started)
-        await self._react(call_id)
+        if self._run.config.on_tool_result is not None:
+            await self._react(call_id)
 
     async def _admit(self, record: CallRecord) -> Admitted | None:
         """The call, if it may be run; else what became of it is recorded."""
@@ -115,13 +117,18 @@ class Batch:
 
     async def _carry(self, admitted: Admitted) -> None:
         """Starts, runs and records one call; what it shares with others it waits for before it starts."""
-        run, resource = self._run, admitted.tool.resource
-        async with AsyncExitStack() as held:
-            if resource is not None:
-                await held.enter_async_context(lock_of(resource))
-            run.feed(ToolStarted(len(run.state.steps), admitted.record.id))
-            await run.commit()
-            await self._record(admitted)
+        resource = admitted.tool.resource
+        if resource is None:
+            await self._start(admitted)
+        else:
+            async with lock_of(resource):
+                await self._start(admitted)
+
+    async def _start(self, admitted: Admitted) -> None:
+        run = self._run
+        run.feed(ToolStarted(len(run.state.steps), admitted.record.id, at=time()))
+        await run.commit()
+        await self._record(admitted)
 
     async def _record(self, admitted: Admitted) -> None:
         run = self._run

@@ -74,17 +74,14 @@ def reacted(
         case AskUser():
             return ResultAwaited(step, record.id, wait=True, question=reaction.question)
         case Retry():
-            if tool is not None and tool.effect == "write" and record.executed:
-                reason = f"{tool.name} is not called again: its effect is 'write', it may run only once"
-                return ToolReacted(step, record.id, "keep", reason=reason)
             text = record.doing.arguments if reaction.arguments is None else _json(reaction.arguments)
-            return _again(step, record, ToolCall(record.id, record.doing.name, text), left)
+            return _again(step, record, ToolCall(record.id, record.doing.name, text), tool, left)
         case Alternative():
             other = tools.get(reaction.tool)
             if other is None or other.external:
                 known = [one.name for one in tools.values() if not one.external]
                 raise Misuse(f"on_tool_result calls {reaction.tool!r}, which this agent does not have; it has {known}")
-            return _again(step, record, ToolCall(record.id, reaction.tool, _json(reaction.arguments)), left)
+            return _again(step, record, ToolCall(record.id, reaction.tool, _json(reaction.arguments)), other, left)
         case ToolOutput():
             return ToolReacted(step, record.id, "replace", reaction.content, reaction.is_error, reaction.app)
         case value:
@@ -92,7 +89,11 @@ def reacted(
             return ToolReacted(step, record.id, "replace", output.content, output.is_error, output.app)
 
 
-def _again(step: int, record: CallRecord, call: ToolCall, left: int | None) -> ToolReacted:
+def _again(step: int, record: CallRecord, call: ToolCall, tool: Tool | None, left: int | None) -> ToolReacted:
+    ran = (*record.ran, record.doing.name) if record.executed else record.ran
+    if tool is not None and tool.effect == "write" and call.name in ran:
+        reason = f"{call.name} is not called again: its effect is 'write', it may run only once"
+        return ToolReacted(step, record.id, "keep", reason=reason)
     if record.made > MOST_REACTIONS:
         return ToolReacted(step, record.id, "keep", reason=f"it was called {record.made} times: its last result stands")
     if left is not None and left < 1:

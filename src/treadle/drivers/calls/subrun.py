@@ -129,7 +129,10 @@ def _recorded(
 ) -> tuple[ToolFinished | ResultAwaited, ToolOutput]:
     result = child.result
     if result.stop.reason == "waiting" and result.pending:
-        waits = tuple(Awaited(one.call_id, one.tool, one.arguments_json, one.kind) for one in result.pending)
+        waits = tuple(
+            Awaited(one.call_id, one.tool, one.arguments_json, one.kind, one.question, one.found)
+            for one in result.pending
+        )
         return ResultAwaited(step, record.id, True, result.run_id, waits), ToolOutput("")
     spent = Spent(len(result.steps) + result.sub_steps, result.usage, result.cost, child.state.tool_calls)
     if result.finished:
