@@ -2,8 +2,8 @@
 
 An answer names a call by its id, escaped (`treadle.kernel.names`), and a call of a sub-run by the path to it
 ("call/its call"); with the fingerprint of its arguments after it ("call#1f2e3d4c") it holds for these arguments only.
-All answers are held against all that waits, in the run and in those below it, before any of them is recorded; and those
-for a run below are in its journal before the run above goes on, but after the run above was taken up.
+All answers are held against all that waits, in the run and in those below it, before any of them is recorded; and all
+are in the journal before anything goes on.
 """
 
 from collections.abc import Iterable, Mapping
@@ -129,10 +129,10 @@ class _Fitting:
             self.approved[record.id] = _edited(self.run, record, answers.approve[given])
 
     async def record(self, limits: Limits | None) -> None:
-        """Feeds the answers for this run, then writes those for the runs below to their journals.
+        """Records the answers, those for the runs below after this one's own.
 
-        This run is written first: a process that dies in between leaves one that takes the run below up and finds it
-        waiting still. The other way round it would wait for good, for what has been decided below.
+        A process that dies in between leaves a run below that still waits, and that the person is asked about again.
+        The other way round its answer would be taken and this run would wait for it for ever.
         """
         run = self.run
         run.feed(RunResumed(limits))
@@ -145,10 +145,9 @@ class _Fitting:
             run.feed(ApprovalDecided(step, call_id, False, reason))
         for record, value in self.answered:
             run.feed(_result(run, step, record, value))
+        await run.commit()
         for fitting in self.below.values():
-            await run.commit()
             await fitting.record(None)
-            await fitting.run.commit()
 
 
 def _fit(run: Run, given: str, named: Mapping[str, Pending], pending: Iterable[Pending]) -> Pending:
