@@ -7,6 +7,13 @@ Issue 9, sections 1, 3 and 9. A kill is played by a journal that ends after any 
 - histories stay valid -> test_a_journal_cut_in_the_middle_of_a_batch_keeps_the_order_of_its_results
 - a crash inside an alternative pays again without asking -> test_a_kill_inside_a_write_is_asked_about[alternative]
 - the same for approved calls, and below hand-offs -> test_a_kill_inside_a_write_is_asked_about[…]
+
+Found by `make kills`:
+
+- a process that died between writing a decision to a run below and to the run above left a run that waits for good for
+  what has been decided -> test_a_crash_at_any_append_of_a_decision_below_loses_no_run
+- what a person says of an alternative that was cut off was taken for the answer to a question
+  -> test_the_answer_for_an_alternative_that_was_cut_off_may_be_reacted_to
 """
 
 import signal
@@ -15,10 +22,10 @@ import sys
 import time
 
 import pytest
-from play import Bank, cut, within
+from play import Bank, cut, told, within
 
 from treadle import Agent, Alternative, MemoryJournal, Retry, ask_before, handoff
-from treadle.kernel.events import ToolFinished
+from treadle.kernel.events import ToolFinished, ToolStarted
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -117,6 +124,51 @@ async def test_a_journal_cut_in_the_middle_of_a_batch_keeps_the_order_of_its_res
         ended, _ = await settled(again, await within(again.resume(whole.run_id)))
         ids = [message.call_id for message in ended.messages if message.role == "tool"]
         assert ids == [f"call_0_{n}" for n in range(4)]
+
+
+@pytest.mark.parametrize("levels", [1, 2])
+async def test_a_crash_at_any_append_of_a_decision_below_loses_no_run(levels):
+    def agent(bank, journal):
+        one = Agent(once([("pay", {"amount": 1})]), name="leaf", tools=bank.tools, approvals=[ask_before("pay")])
+        for level in range(levels):
+            one = Agent(once([(one.name, {"task": "x"})]), name=f"above{level}", tools=[one.as_tool()], journal=journal)
+        return one
+
+    first = Bank()
+    journal = Watched(first)
+    waiting = await within(agent(first, journal).run("go"))
+    undecided = len(journal.appends)
+    await within(agent(first, journal).resume(waiting.run_id, approve=[one.key for one in waiting.pending]))
+    for count in range(undecided, len(journal.appends) + 1):
+        left, bank = MemoryJournal(), Bank()
+        for run_id, seq, events in journal.appends[:count]:
+            await left.append(run_id, seq, events)
+        again = agent(bank, left)
+        ended, _ = await settled(again, await within(again.resume(waiting.run_id)))
+        assert ended.finished, f"dead after {count} appends: {ended.stop}"
+        begun = [*journal.begun, len(first.ran)][count]
+        assert first.ran[:begun].count("pay 1") + bank.times("pay 1") <= 1
+
+
+async def test_the_answer_for_an_alternative_that_was_cut_off_may_be_reacted_to():
+    """Uncut, the hook sees the result of the alternative too."""
+
+    def react(call, output):
+        if call.doing.name == "down":
+            return Alternative("pay", {"amount": 3})
+        return f"seen: {output.content}"
+
+    def agent(bank, journal):
+        return Agent(once([("down", {"key": "b"})]), tools=bank.tools, journal=journal, on_tool_result=react)
+
+    whole = await within(agent(Bank(), MemoryJournal()).run("go"))
+    begun = [i for i, event in enumerate(whole.events) if isinstance(event, ToolStarted)]
+    left = await cut(whole.run_id, whole.events[: begun[1] + 1])
+    again = agent(Bank(), left)
+    waiting = await within(again.resume(whole.run_id))
+    (pending,) = waiting.pending
+    ended = await within(again.resume(waiting, results={pending.call_id: "paid 3"}))
+    assert told(ended) == told(whole) == ["seen: paid 3"]
 
 
 KILLED = """

@@ -207,8 +207,12 @@ _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
 def _result(run: Run, step: int, record: CallRecord, value: Any) -> ToolFinished:
-    """The event for a result from outside. The answer to a question is the last word; any other may be reacted to."""
+    """The event for a result from outside. The answer to a question is the last word; any other may be reacted to.
+
+    A call in place of another that a crash cut off has an earlier result too, but nobody was asked about that.
+    """
     tool = run.config.tools.get(record.doing.name)
     output = encode(value, 50_000 if tool is None else tool.max_output)
-    provisional = run.config.on_tool_result is not None and record.found is None
+    asked = record.status == "awaited" and record.found is not None
+    provisional = run.config.on_tool_result is not None and not asked
     return ToolFinished(step, record.id, output.content, output.is_error, output.app, provisional=provisional)

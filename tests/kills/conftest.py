@@ -1,0 +1,6 @@
+"""How the tests of the kills find what is killed: the modules beside them."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
