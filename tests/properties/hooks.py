@@ -75,7 +75,8 @@ class Reacts:
             if (self.on_errors and not output.is_error) or world.counts[key] >= self.times:
                 return None
             world.counts[key] += 1
-            if world.quiet and self.what.startswith("other") and self.other in UNCALLABLE:
+            if world.quiet and self.what.startswith("other"):
+                # One that names no tool of the agent is a mistake of the application's, which is mended by then.
                 return None
             return self._reaction()
 
@@ -100,9 +101,6 @@ class Reacts:
             "ask": AskUser(hostile("Is it right?")),
         }[self.what]
 
-
-UNCALLABLE = ("no_such_tool", "ask", "done")
-"""Alternatives that no agent could call: a mistake of the application's, which is mended in a quiet world."""
 
 WHATS = (
     "nothing", "value", "zero", "result", "error", "output", "not_json", "retry", "retry_later", "retry_other",

@@ -1,5 +1,6 @@
 """Beginning: how a run begins, in an event loop or by hand."""
 
+import asyncio
 import inspect
 import secrets
 import time
@@ -33,9 +34,16 @@ async def begun(config: Configuration, asked: Asked) -> Run:
     Raises:
         Misuse: the question, the conversation or the limits cannot be right.
     """
-    run_id = _run_id()
-    instructions = _instructions(config, run_id, asked.deps)
-    return _begun(config, run_id, await instructions if inspect.isawaitable(instructions) else instructions, asked)
+    run_id, task = _run_id(), asyncio.current_task()
+    cancels = 0 if task is None else task.cancelling()
+    try:
+        instructions = _instructions(config, run_id, asked.deps)
+        told = await instructions if inspect.isawaitable(instructions) else instructions
+    except asyncio.CancelledError as error:
+        if task is None or task.cancelling() > cancels:
+            raise
+        raise RuntimeError("the function of the instructions cancelled itself") from error
+    return _begun(config, run_id, told, asked)
 
 
 def begun_now(config: Configuration, asked: Asked) -> Run:

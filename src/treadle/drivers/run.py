@@ -397,6 +397,11 @@ class Run:
     def _with_new_ids(self, message: AssistantMessage, calls: Sequence[Any]) -> AssistantMessage:
         """`message` with call ids that the run has not had yet: some servers begin to count anew in each reply."""
         used = self._used_ids
+        if self.state.early:
+            # A reply that was withdrawn may have begun another call under an id of this one.
+            same = {(call.id, call.name, call.arguments) for call in calls}
+            begun = [one.call for one in self.state.early]
+            used |= {call.id for call in begun if (call.id, call.name, call.arguments) not in same}
         if not have_distinct_ids(calls) or any([call.id in used for call in calls]):
             message = distinct_ids(message, used)
             calls = message.calls

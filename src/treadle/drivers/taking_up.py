@@ -39,7 +39,7 @@ async def taken_up(
     Raises:
         UnknownRun: the journal has no such run.
         Misuse: an answer names a call that does not wait for it, the run was started under stricter rules than these,
-            or more was said in the conversation meanwhile.
+            it works for another run, or more was said in the conversation meanwhile.
     """
     answers, limits = going_on.answers, going_on.limits
     if limits is not None:
@@ -52,6 +52,11 @@ async def taken_up(
     kept = run.sub_runs if isinstance(run, RunResult) else None
     if _over(state, going_on):
         return Run(config, DRIVER, state=state, journal=kept), events, False
+    above = state.started.parent
+    if above is not None:
+        raise Misuse(
+            f"run {state.run_id} works for run {above.run_id}, under the rules and limits of that one too: resume that one"
+        )
     require_rules(state.run_id, state.started.rules, state.started.hooks, config.rules, config.hooks)
     conversation, watcher = going_on.conversation, watcher_of(going_on.on_event)
     if conversation is not None:

@@ -11,6 +11,7 @@ left as would then have begun: the reply that stands can still make its own.
 import asyncio
 from collections.abc import Collection
 
+from treadle.context.storable import storable_text
 from treadle.drivers.calls.admission import Admitted, check, ruled
 from treadle.drivers.calls.execution import executed
 from treadle.drivers.lending import calls_allowed, settle
@@ -65,7 +66,7 @@ class Early:
         for event in self._heard:
             if isinstance(event, ToolCallStarted):
                 # A call whose id is not its own gets another when the reply is in, and begins only then.
-                if event.id not in self._seen and self._run.is_new(event.id):
+                if event.id not in self._seen and self._run.is_new(storable_text(event.id)):
                     self._calls[event.id] = (event.name, [])
                 self._seen.add(event.id)
             elif event.id in self._calls:
@@ -74,7 +75,8 @@ class Early:
                     pieces.append(event.json)
                 else:
                     del self._calls[event.id]
-                    self._start(ToolCall(event.id, name, "".join(pieces)), step)
+                    call = ToolCall(storable_text(event.id), storable_text(name), storable_text("".join(pieces)))
+                    self._start(call, step)
         self._heard.clear()
 
     def _start(self, call: ToolCall, step: int) -> None:
