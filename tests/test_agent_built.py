@@ -1,5 +1,7 @@
 """What is refused when an agent is built: words of others, dependencies that cannot be, answers that do not fit."""
 
+import inspect
+import re
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal, Protocol
@@ -198,3 +200,10 @@ def test_what_people_call_iterations_is_bounded_without_a_word():
 def test_a_type_that_is_no_class_is_an_answer_too():
     agent = Agent(ScriptedModel(['"no"']), output=Literal["yes", "no"])
     assert agent.run_sync("go").output == "no"
+
+
+@pytest.mark.parametrize("what", [Agent, Agent.run, Agent.resume, Agent.as_tool, handoff], ids=lambda it: it.__name__)
+def test_every_argument_is_explained(what):
+    names = [name for name in inspect.signature(what).parameters if name not in ("self", "unknown")]
+    explained = [name for name in names if re.search(rf"^\s+{name}: ", what.__doc__, re.MULTILINE)]
+    assert explained == names
