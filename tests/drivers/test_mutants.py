@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from treadle import Agent, Alternative, Limits, MemoryJournal, Misuse, ToolContext, ToolResult, tool
-from treadle.kernel.events import ToolFinished, ToolReacted, ToolStarted
+from treadle import Agent, Alternative, Limits, MemoryJournal, Misuse, ToolContext, ToolResult, deny, tool
+from treadle.kernel.events import ApprovalRequested, ToolFinished, ToolReacted, ToolStarted
 from treadle.models import AssistantMessage, ModelReply, ToolCall, ToolCallCompleted, ToolCallDelta, ToolCallStarted
 from treadle.testing import ScriptedModel
 
@@ -176,3 +176,28 @@ async def test_a_quick_result_is_reacted_to_while_a_slow_call_is_under_way():
     model = ScriptedModel([[("slow", {}), ("look", {"key": "a"})], "done"])
     result = await Agent(model, tools=[slow, look], on_tool_result=react).run("go")
     assert told(result) == ["slow", "value of a"]
+
+
+async def test_a_call_that_a_rule_denies_is_said_not_to_have_been_made():
+    model = ScriptedModel([[("pay", {"amount": 1})], "done"])
+    result = await Agent(model, tools=[pay], approvals=[deny("pay", reason="no money")]).run("go")
+    said = json.loads(told(result)[0])
+    assert (said["executed"], said["message"]) == (False, "This call is not allowed: no money.")
+
+
+async def test_a_call_in_a_step_without_tools_is_said_not_to_have_been_made():
+    model = ScriptedModel([[("pay", {"amount": 1})], "done"])
+    result = await Agent(model, tools=[pay], tool_choice="none").run("go")
+    said = json.loads(told(result)[0])
+    assert (said["executed"], said["message"]) == (False, "Tools are off in this step: answer from what you have.")
+
+
+async def test_a_question_about_a_call_that_was_cut_off_is_recorded_as_that():
+    whole = await Agent(ScriptedModel([[("pay", {"amount": 1})], "done"]), tools=[pay]).run("go")
+    after = next(i for i, event in enumerate(whole.events) if isinstance(event, ToolStarted)) + 1
+    journal = MemoryJournal()
+    await journal.append(whole.run_id, 0, whole.events[:after])
+    again = Agent(ScriptedModel(["done"]), tools=[pay], journal=journal)
+    waiting = await again.resume(whole.run_id)
+    (asked,) = [event for event in waiting.events if isinstance(event, ApprovalRequested)]
+    assert (asked.why, waiting.pending[0].kind) == ("interrupted", "interrupted")
