@@ -5,7 +5,18 @@ import json
 
 import pytest
 
-from treadle import Agent, Alternative, Limits, MemoryJournal, Misuse, ToolContext, ToolResult, deny, tool
+from treadle import (
+    Agent,
+    Alternative,
+    Limits,
+    MemoryJournal,
+    Misuse,
+    ToolContext,
+    ToolResult,
+    deny,
+    external_tool,
+    tool,
+)
 from treadle.kernel.events import ApprovalRequested, ToolFinished, ToolReacted, ToolStarted
 from treadle.models import AssistantMessage, ModelReply, ToolCall, ToolCallCompleted, ToolCallDelta, ToolCallStarted
 from treadle.testing import ScriptedModel
@@ -44,17 +55,17 @@ def reactions(result):
     return [event for event in result.events if isinstance(event, ToolReacted)]
 
 
-def waiting_stream(*calls):
+def waiting_stream(*calls, name="look"):
     """A model whose stream waits after each of `calls`, (id, key), before it says `done` in the next step."""
 
     async def stream():
         for id, key in calls:
-            yield ToolCallStarted(id, "look")
+            yield ToolCallStarted(id, name)
             yield ToolCallDelta(id, f'{{"key": "{key}"}}')
             yield ToolCallCompleted(id)
             for _ in range(20):
                 await asyncio.sleep(0)
-        whole = tuple(ToolCall(f"{id}{i}", "look", f'{{"key": "{key}"}}') for i, (id, key) in enumerate(calls))
+        whole = tuple(ToolCall(f"{id}{i}", name, f'{{"key": "{key}"}}') for i, (id, key) in enumerate(calls))
         yield ModelReply(AssistantMessage(whole), finish="tool_calls")
 
     return ScriptedModel([stream(), "done"])
@@ -201,3 +212,19 @@ async def test_a_question_about_a_call_that_was_cut_off_is_recorded_as_that():
     waiting = await again.resume(whole.run_id)
     (asked,) = [event for event in waiting.events if isinstance(event, ApprovalRequested)]
     assert (asked.why, waiting.pending[0].kind) == ("interrupted", "interrupted")
+
+
+async def test_a_call_whose_result_comes_from_outside_does_not_start_early():
+    schema = {"type": "object", "properties": {"key": {"type": "string"}}}
+    outside = external_tool("outside", "Asks somebody.", schema, wait=True)
+    agent = Agent(waiting_stream(("c", "a"), name="outside"), tools=[outside, look], journal=MemoryJournal())
+    waiting = await agent.run("go")
+    assert early(waiting) == []
+    assert [one.kind for one in waiting.pending] == ["result"]
+
+
+async def test_a_call_of_another_tool_than_the_one_that_was_asked_for_is_said_not_to_have_been_made():
+    model = ScriptedModel([[("pay", {"amount": 1})], [("look", {"key": "a"})], "done"])
+    result = await Agent(model, tools=[pay, look], tool_choice="look", limits=Limits(steps=3)).run("go")
+    said = json.loads(told(result)[0])
+    assert (said["executed"], said["available_tools"]) == (False, ["look"])

@@ -7,9 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from treadle import Decision, Limits, Usage
-from treadle.kernel.accounts import FADING, Accounts, Ratio
+from treadle.kernel.accounts import FADING, Accounts, Ratio, RequestSize
 from treadle.kernel.calls import unexecuted
-from treadle.kernel.decide import decide
+from treadle.kernel.decide import Finish, decide
 from treadle.kernel.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -171,3 +171,40 @@ def test_the_look_that_led_to_the_closing_reply_says_why():
     assert command.decision.verdict == "land"
     assert command.decision.why == command.landing.detail != ""
     assert command.decision.why in command.note
+
+
+def test_a_model_that_will_not_call_a_tool_is_told_so_and_then_the_run_ends():
+    started, *_ = acting()
+    state, told = fold_all([replace(started, tool_choice="required", tools=("t",))]), 0
+    for step in range(9):
+        reply = ModelReplied(step, AssistantMessage((Text("no"),)))
+        state = fold_all([StepPrepared(step, Decision("go")), reply], state)
+        command = decide(state)
+        if isinstance(command, Finish):
+            break
+        told += 1
+        state = fold_all([command.event()], state)
+    assert (told, command.stop.reason) == (2, "no_progress")
+
+
+def test_a_request_of_one_token_is_a_size_that_was_reported():
+    assert RequestSize().after("m", Usage(1, 1), 10, True, 2) == RequestSize(2, 2, True)
+
+
+def test_all_kinds_of_tokens_add_up():
+    assert Usage(1, 2, 3, 4, 5) + Usage(10, 20, 30, 40, 50) == Usage(11, 22, 33, 44, 55)
+
+
+def test_a_run_whose_model_failed_ends_with_the_look_that_ended_it():
+    started, prepared, _ = acting()
+    command = decide(fold_all([started, prepared, ModelFailed(0, ErrorInfo("authentication", "who are you"))]))
+    assert (command.stop.reason, command.decision.verdict) == ("model_error", "stop")
+    assert command.decision.why == command.stop.detail == "authentication: who are you"
+
+
+def test_a_limit_in_dollars_of_a_kind_of_number_of_its_own_becomes_a_plain_one():
+    class Dollars(Decimal):
+        pass
+
+    limits = Limits(usd=Dollars("1.50"))
+    assert (type(limits.usd), limits.budget) == (Decimal, Decimal("1.5"))
