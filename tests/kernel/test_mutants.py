@@ -208,3 +208,15 @@ def test_a_limit_in_dollars_of_a_kind_of_number_of_its_own_becomes_a_plain_one()
 
     limits = Limits(usd=Dollars("1.50"))
     assert (type(limits.usd), limits.budget) == (Decimal, Decimal("1.5"))
+
+
+def test_a_run_that_is_told_that_it_is_stuck_goes_up_the_ladder_and_comes_down():
+    started, prepared, _ = acting()
+    told = fold_all([started, replace(prepared, stuck=1)])
+    assert (told.progress.stuck, told.progress.stuck_at) == (1, 0)
+    step = [ModelReplied(0, AssistantMessage((CALL,))), ToolFinished(0, "a", "1")]
+    withheld = fold_all([*step, StepPrepared(1, Decision("go"), stuck=2, withheld=("t",))], told)
+    assert (withheld.progress.stuck, withheld.progress.stuck_at) == (2, 1)
+    step = [ModelReplied(1, AssistantMessage((CALL,))), ToolFinished(1, "a", "1")]
+    free = fold_all([*step, StepPrepared(2, Decision("go"))], withheld)
+    assert (free.progress.stuck, free.progress.stuck_at) == (0, 1)
