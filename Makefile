@@ -2,11 +2,13 @@
 #
 #   make test ARGS="tests/kernel -k fold"     other arguments for pytest
 #   make bench BENCH=bench/loop.py            one benchmark
+#   make kills KILLS=2000                     as many real kills; SEED=17 for one run, FIRST=5000 for others
+#   make mutants SAMPLE=0                     all mutants
 #   make demo PYTHON=/opt/python/bin/python3  another Python
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-peers check bench docs diagram lock clean
+.PHONY: help demo test test-peers kills mutants check bench docs diagram lock clean
 # One target at a time, so that `make -j check test` prints one thing after the other.
 .NOTPARALLEL:
 
@@ -20,6 +22,10 @@ PYTHON ?= $(shell unset PYTHONPATH PYTHONHOME; for python in python3.13 python3.
 BIN := .venv/bin
 BENCH ?= $(wildcard bench/*.py)
 ARGS ?=
+KILLS ?= 60
+FIRST ?= 0
+SEED ?=
+SAMPLE ?= 300
 
 define ready
 	@python="$(PYTHON)"; if [ -z "$$python" ]; then \
@@ -50,6 +56,14 @@ test-peers: ## fetch and build what others made, once, and test against it
 	@$(BIN)/python scripts/peers.py
 	@TREADLE_PEERS=1 $(BIN)/python -m pytest tests/peers tests/analyst/test_datacompy.py $(ARGS)
 
+kills: ## kill processes in the middle of runs, take the runs up again, count what it cost
+	$(call ready,test)
+	@$(BIN)/python scripts/kills.py --kills $(KILLS) --first $(FIRST) $(if $(SEED),--seed $(SEED))
+
+mutants: ## change the kernel and the door in small ways, and see whether a test notices
+	$(call ready,test mutants)
+	@$(BIN)/python scripts/mutants.py --sample $(SAMPLE)
+
 check: ## formatting, lint, strict types, import contracts, no imports in a circle
 	$(call ready,lint)
 	$(BIN)/ruff format --check
@@ -76,6 +90,6 @@ lock: ## choose the newest versions that pyproject.toml allows, into constraints
 	    --custom-compile-command "make lock" --output-file constraints.txt pyproject.toml
 
 clean: ## remove everything that can be made again
-	rm -rf .venv .venv.log .venv.lock site build dist .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+	rm -rf .venv .venv.log .venv.lock site build dist mutants .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis \
 	    .import_linter_cache
 	find src tests bench examples docs scripts -name __pycache__ -type d -prune -exec rm -rf {} +
