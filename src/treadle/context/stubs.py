@@ -68,8 +68,9 @@ def shortened(message: ToolMessage, max_tokens: int, readable: bool) -> ToolMess
         return message
     head = int(room * HEAD)
     tail = len(text) - (room - head)
+    name = reference(message.call_id, message.content)
     more = (
-        f' To read on from there call {READ_RESULT} with call_id "{reference(message.call_id, message.content)}" and offset {head}.'
+        f' To read on from there call {READ_RESULT} with call_id "{name}" and offset {head}.'
         if readable
         else " Call the tool again, and ask for less at once, if you need them."
     )
