@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from decimal import Decimal
 from typing import Any
 
@@ -90,8 +91,7 @@ def every_run_has_one_end(trial: Trial) -> Iterator[str]:
         events = trial.journal.events(run)
         finishes = sum(isinstance(event, RunFinished) for event in events)
         reopened = sum(
-            isinstance(one, RunFinished) and isinstance(after, RunResumed)
-            for one, after in zip(events, events[1:], strict=False)
+            isinstance(one, RunFinished) and isinstance(after, RunResumed) for one, after in pairwise(events)
         )
         if finishes > 1 + reopened or sum(isinstance(event, RunStarted) for event in events) != 1:
             yield f"{run} begins or ends more than once"

@@ -55,7 +55,8 @@ async def taken_up(
     above = state.started.parent
     if above is not None:
         raise Misuse(
-            f"run {state.run_id} works for run {above.run_id}, under the rules and limits of that one too: resume that one"
+            f"run {state.run_id} works for run {above.run_id}, under the rules and limits of that one too: resume that "
+            "one"
         )
     require_rules(state.run_id, state.started.rules, state.started.hooks, config.rules, config.hooks)
     conversation, watcher = going_on.conversation, watcher_of(going_on.on_event)

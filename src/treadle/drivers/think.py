@@ -84,19 +84,15 @@ async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt
     partial = run.partial
     heard = hear is not None or show is not None
     async for given in run.model.stream(run.request()):
-        kind = type(given)
-        if kind is ModelReply:
+        if isinstance(given, ModelReply):
             # `Run.replied` looks at it.
             reply = given
             continue
-        if not heard and kind in _PIECES:
+        if not heard and type(given) in _PIECES:
             continue
         event = sound_event(given)
         if isinstance(event, TextDelta):
             partial.append(event.text)
-        elif isinstance(event, ModelReply):
-            reply = event
-            continue
         elif isinstance(event, AttemptFailed):
             run.feed(_passed_over(run, event, attempt))
             continue

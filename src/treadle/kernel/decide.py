@@ -1,8 +1,9 @@
 """decide: what a run does next, as a command; a pure function of its state and of what was judged about it.
 
 All of it is looked at in one place, before each step (`_next_step`), in this order: is what was asked for done (stop
-conditions), then the hard limits, then whether the run gets anywhere. With `on_limit="answer"` the last step that the limits allow is kept
-for a closing reply without tools. What is decided stands in the command, and through its event in the journal.
+conditions), then the hard limits, then whether the run gets anywhere. With `on_limit="answer"` the last step that the
+limits allow is kept for a closing reply without tools. What is decided stands in the command, and through its event in
+the journal.
 """
 
 from decimal import Decimal

@@ -59,8 +59,8 @@ class Happened(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, 
 class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     """A run began: with these messages, under these limits, offering these tools.
 
-    `polling` are the tools among them for which calling again is progress, `writes` those that say that they
-    change something; `tool_tokens` estimates what the tools' descriptions take of each request; `watch` is whether the run's
+    `polling` are the tools among them for which calling again is progress, `writes` those that say that they change
+    something; `tool_tokens` estimates what the tools' descriptions take of each request; `watch` is whether the run's
     progress is watched; `format` is the stored form's version.
 
     `rules` says which of its calls somebody must decide on and which are never made, a line a rule, and `hooks` what

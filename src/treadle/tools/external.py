@@ -38,4 +38,5 @@ def agent_tool(name: str, description: str, input: Json, agent: object, **option
     check_name(name, "as_tool")
     arguments = from_json_schema(name, input, None, "")
     spec = ToolSpec(name, description, arguments.schema)
-    return Tool(spec=spec, arguments=arguments, agent=agent, **{"effect": "idempotent", "timeout": None, **options})
+    given: ToolOptions = {"effect": "idempotent", "timeout": None, **options}
+    return Tool(spec=spec, arguments=arguments, agent=agent, **given)
