@@ -2,8 +2,8 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 from checks import requests_valid, same, valid

@@ -96,7 +96,7 @@ async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt
         elif isinstance(event, AttemptFailed):
             run.feed(_passed_over(run, event, attempt))
             continue
-        elif hear is not None and not isinstance(event, ThinkingDelta):
+        elif hear is not None and not isinstance(event, (ThinkingDelta, ModelReply)):
             hear(event)
         if show is not None:
             show(event)
