@@ -1,7 +1,7 @@
 """Changes the kernel and the door in small ways, one at a time, and sees whether a test notices.
 
     python scripts/mutants.py --sample 300 --seed 9    as many of the changes that there are, drawn by the seed
-    python scripts/mutants.py --sample 0               all of them (an hour)
+    python scripts/mutants.py --sample 0               all of them (some hours)
     python scripts/mutants.py NAME…                    these again
 
 mutmut makes the changes, in `mutants/`, and runs for each the tests that come by it (`[tool.mutmut]` in
@@ -38,9 +38,11 @@ def main() -> int:
     names = given.names
     if not names:
         shutil.rmtree("mutants", ignore_errors=True)
-        # A name that nothing has: the changes are written and the tests' coverage is taken, and none is run.
-        subprocess.run([*MUTMUT, "run", "no.such.change"], check=False)
+        # A name that nothing has: mutmut writes all changes and makes none; that it then complains is no news.
+        subprocess.run([*MUTMUT, "run", "no.such.change"], capture_output=True, check=False)
         names = every_name()
+        if not names:
+            sys.exit("mutmut wrote no changes: run `.venv/bin/mutmut run` to see why")
         if given.sample:
             names = sorted(Random(given.seed).sample(names, min(given.sample, len(names))))
     subprocess.run([*MUTMUT, "run", "--max-children", str(given.workers), *names], check=False)

@@ -26,7 +26,7 @@ from treadle.kernel.events import (
 )
 from treadle.kernel.fold import IllegalEvent, fold_all
 from treadle.kernel.history import distinct_ids, rejoined
-from treadle.kernel.messages import AssistantMessage, Text, ToolCall, ToolMessage, UserMessage
+from treadle.kernel.messages import AssistantMessage, Text, Thinking, ToolCall, ToolMessage, UserMessage
 
 CALL = ToolCall("a", "t", "{}")
 
@@ -70,8 +70,12 @@ def test_a_call_in_doubt_that_is_denied_is_an_error_of_unknown_outcome():
 
 
 def test_the_last_call_of_a_step_is_the_one_that_polls():
-    calls = (ToolCall("a", "look", "{}"), ToolCall("b", "poll", '{"n":1}'))
-    events = [*acting(*calls, polling=("poll",)), ToolFinished(0, "a", "1"), ToolFinished(0, "b", "busy")]
+    calls = (ToolCall("a", "look", "{}"), ToolCall("c", "look", "{}"), ToolCall("b", "poll", '{"n":1}'))
+    events = [
+        *acting(*calls, polling=("poll",)),
+        *[ToolFinished(0, id, "1") for id in "ac"],
+        ToolFinished(0, "b", "busy"),
+    ]
     progress = fold_all(events).progress
     assert (progress.polled, progress.polled_since) == (("poll", '{"n":1}', "busy"), 101.0)
     other = (ToolCall("a", "poll", "{}"), ToolCall("b", "look", "{}"))
@@ -102,9 +106,11 @@ def test_a_step_whose_calls_fail_is_a_fault_whatever_was_said_beside_them(finish
     assert fold_all([started, prepared, reply, ToolFinished(0, "a", "no", True)]).errors == 1
 
 
-def test_a_pause_with_something_said_is_no_fault():
+@pytest.mark.parametrize(("finish", "errors"), [("pause", 0), ("stop", 1)])
+def test_a_reply_of_thoughts_alone_is_a_fault_unless_the_model_only_paused(finish, errors):
     started, prepared, _ = acting()
-    assert fold_all([started, prepared, ModelReplied(0, AssistantMessage((Text("hm"),)), finish="pause")]).errors == 0
+    reply = ModelReplied(0, AssistantMessage((Thinking("hm"),)), finish=finish)
+    assert fold_all([started, prepared, reply]).errors == errors
 
 
 def test_an_early_call_comes_back_once_and_under_its_own_id():
