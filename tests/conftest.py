@@ -3,6 +3,7 @@
 import os
 import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -16,3 +17,17 @@ def pytest_configure() -> None:
     """Lets Ctrl-C reach the commands that tests start: a job in the background begins with it ignored."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item, call):
+    """A failure whose words hold a lone surrogate would end the worker that reports it instead of being shown."""
+    report = yield
+    if report.failed:
+        report.longrepr = _shown(str(report.longrepr))
+        report.sections = [(title, _shown(text)) for title, text in report.sections]
+    return report
+
+
+def _shown(text):
+    return text.encode("utf-8", "backslashreplace").decode()

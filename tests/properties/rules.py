@@ -321,4 +321,4 @@ def broken(trial: Trial, rules: Sequence[Callable[[Trial], Iterator[str]]] = RUL
 def hold(trial: Trial) -> None:
     """All of it holds."""
     wrong = broken(trial)
-    assert not wrong, "\n".join(wrong)
+    assert not wrong, "\n".join(wrong).encode("utf-8", "backslashreplace").decode()

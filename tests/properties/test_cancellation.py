@@ -17,7 +17,7 @@ from toolbox import QUICK, TOOLS, World, hangs
 from trial import Outcome, Trial
 from worlds import QUESTIONS, Setup, conversation, examples, setups
 
-from treadle import Agent, RunStopped, tool
+from treadle import Agent, Misuse, RunStopped, tool
 from treadle.kernel.events import RunFinished, RunPaused, ToolStarted, decode_event, encode_event
 from treadle.kernel.fold import fold_all
 from treadle.testing import ScriptedModel
@@ -52,7 +52,11 @@ def cancelled_after(setup, turns, again):
             trial.last = Outcome(await task)
         except RunStopped as stop:
             trial.last = Outcome(stop.result)
-        except (asyncio.CancelledError, OfTheApplication) as error:
+        except (asyncio.CancelledError, OfTheApplication, RuntimeError) as error:
+            trial.last = Outcome(error=error)
+        except Misuse as error:
+            # An alternative that the agent does not have: the application's own mistake.
+            trial.world.raised.append(str(error))
             trial.last = Outcome(error=error)
         await trial.nothing_left()
         root = trial.journal.root

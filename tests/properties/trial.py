@@ -224,7 +224,7 @@ class Trial:
     def _left_off(self, root: str) -> None:
         """A hook that raised, or a journal that failed, leaves the run unfinished."""
         last = self.journal.events(root)[-1]
-        by_hook = isinstance(self.last.error, (OfTheApplication, asyncio.CancelledError))
+        by_hook = isinstance(self.last.error, (OfTheApplication, RuntimeError, Misuse))
         if by_hook and isinstance(last, RunFinished) and not self.asked_to_stop:
             self.wrong.append(f"a hook that raised ended the run: {self.world.raised[-1:]}, {last.stop.reason}")
 

@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
+from treadle.kernel.accounts import Spent
 from treadle.kernel.events import Reserve
 from treadle.kernel.money import minus, plus
 from treadle.kernel.state import RunState
@@ -41,6 +42,7 @@ class Borrower(Protocol):
 
     lent: Claim
     claimed: Claim
+    paid: Claim
     state: RunState
 
     @property
@@ -102,13 +104,19 @@ def calls_allowed(run: Borrower) -> int | None:
 
 
 def give_back(run: Borrower) -> None:
-    """The claim of a sub-run that is over: what it took stands in the parent's own account from here on.
+    """The claim of a sub-run that is over or waits: what it took stands in the parent's own account from here on.
 
     The runs above the parent keep their claim on it until the parent settles.
     """
     if run.parent is not None:
-        run.parent.lent -= run.claimed
-        run.claimed = Claim()
+        run.parent.lent -= run.claimed - run.paid
+        run.claimed = run.paid
+
+
+def paid_before(run: Borrower, spent: Spent) -> None:
+    """A sub-run is taken up again of which `spent` stands in its parent's account already."""
+    run.paid = run.claimed = Claim(spent.steps, spent.usage.total_tokens, spent.cost or Decimal(0), spent.tool_calls)
+    settle(run)
 
 
 def left_of(run: Borrower, seconds: float | None, own: Limits) -> Limits | None:

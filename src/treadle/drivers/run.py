@@ -96,7 +96,8 @@ class Run:
         deps: what tools are given as their dependencies.
         partial: the pieces of the reply that is arriving.
         parent: the run that this one works for.
-        lent: what its sub-runs have claimed of its limits; `claimed`, what it has claimed of its parent's.
+        lent: what its sub-runs have claimed of its limits; `claimed`, what it has claimed of its parent's, and `paid`, what
+            of that stands in its parent's account already.
         error: the exception behind the state's failure, while this process has it.
         pause_wanted: whether somebody asked for a pause before the next step.
     """
@@ -123,7 +124,7 @@ class Run:
         self._on_event = on_event
         self._over = over
         self.parent = parent
-        self.lent, self.claimed = Claim(), Claim()
+        self.lent, self.claimed, self.paid = Claim(), Claim(), Claim()
         self._journal = config.journal if journal is None else journal
         self._call_ids: set[str] | None = None
         self._events: list[Event] = []

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from treadle.kernel.messages import Usage
-from treadle.kernel.money import total
+from treadle.kernel.money import minus, total
 
 FADING = 0.9
 """What an earlier comparison of tokens still counts when a later one of the same size is made."""
@@ -19,6 +19,23 @@ BELIEF = 200
 
 LEAST_RATIO, MOST_RATIO = 0.2, 5.0
 """Bounds of what is learnt: beyond them something else than the text was counted."""
+
+
+class Spent(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What a sub-run took: it counts against the limits of the run that it worked for."""
+
+    steps: int = 0
+    usage: Usage = Usage()
+    cost: Decimal | None = None
+    tool_calls: int = 0
+
+    def less(self, paid: "Spent") -> "Spent":
+        """What of it has not been `paid` yet."""
+        cost = self.cost if self.cost is None or paid.cost is None else minus(self.cost, paid.cost)
+        return Spent(self.steps - paid.steps, self.usage - paid.usage, cost, self.tool_calls - paid.tool_calls)
+
+
+NOTHING_SPENT = Spent()
 
 
 class Accounts(Struct, frozen=True, gc=False):

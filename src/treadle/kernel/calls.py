@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from treadle.kernel.accounts import NOTHING_SPENT, Spent
 from treadle.kernel.messages import ToolCall, ToolMessage
 
 CallStatus = Literal[
@@ -56,6 +57,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
         wait: for a call of a tool without a function: whether the run pauses for its result.
         run_id: the sub-run that works on it, if one does and waits for someone; `waits` is for what.
         question: what the person who decides or answers is asked.
+        spent: what a sub-run has taken for it, as far as it stands in the accounts.
         began_as: the id under which it began early, while its reply was still arriving; empty if it did not.
         executed: whether it was handed to a tool, or to whoever answers it from outside.
         in_doubt: whether it was in flight when a process died, so that nobody knows what it did.
@@ -77,6 +79,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     run_id: str = ""
     waits: tuple[Awaited, ...] = ()
     question: str = ""
+    spent: Spent = NOTHING_SPENT
     began_as: str = ""
     executed: bool = False
     in_doubt: bool = False

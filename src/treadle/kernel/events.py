@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from treadle.kernel.accounts import Spent
 from treadle.kernel.calls import Awaited
 from treadle.kernel.messages import (
     AssistantMessage,
@@ -167,20 +168,11 @@ class ToolStarted(Happened, frozen=True, gc=False, tag="tool_started"):
     arguments: str = ""
 
 
-class Spent(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What a sub-run took: it counts against the limits of the run that it worked for."""
-
-    steps: int = 0
-    usage: Usage = Usage()
-    cost: Decimal | None = None
-    tool_calls: int = 0
-
-
 class ToolFinished(Happened, frozen=True, gc=False, tag="tool_finished"):
     """A tool call came back: what the model is shown, and what the application is given.
 
     It is the call's one result, unless it is `provisional`: then the application has yet to say what becomes of it
-    (`ToolReacted`). `spent` is what a sub-run took for it; `final` says that the result is the run's answer (the
+    (`ToolReacted`). `spent` is what a sub-run took for it in all; `final` says that the result is the run's answer (the
     conversation was handed on to another agent); `raised` is the type and last frame of an exception in the tool.
     """
 
@@ -233,8 +225,8 @@ class ApprovalDecided(Happened, frozen=True, gc=False, tag="approval_decided"):
 class ResultAwaited(Happened, frozen=True, gc=False, tag="result_awaited"):
     """A tool without a function was called: the run ends with it or, with `wait`, pauses for a result from outside.
 
-    Where a sub-run that works on the call waits for someone, `run_id` is that run and `waits` for what. With a
-    `question` a person is asked for the result of a call that did run.
+    Where a sub-run that works on the call waits for someone, `run_id` is that run, `waits` for what, and `spent` what
+    it has taken so far. With a `question` a person is asked for the result of a call that did run.
     """
 
     step: int
@@ -243,6 +235,7 @@ class ResultAwaited(Happened, frozen=True, gc=False, tag="result_awaited"):
     run_id: str = ""
     waits: tuple[Awaited, ...] = ()
     question: str = ""
+    spent: Spent | None = None
 
 
 class MessageAdded(Happened, frozen=True, gc=False, tag="message_added"):

@@ -24,7 +24,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.kernel.accounts import Accounts, Progress, RequestSize
+from treadle.kernel.accounts import NOTHING_SPENT, Accounts, Progress, RequestSize, Spent
 from treadle.kernel.calls import CallRecord, Calls, CallStatus, EarlyCall
 from treadle.kernel.events import (
     ApprovalDecided,
@@ -40,7 +40,6 @@ from treadle.kernel.events import (
     RunPaused,
     RunResumed,
     RunStarted,
-    Spent,
     StepPrepared,
     ToolFinished,
     ToolReacted,
@@ -305,7 +304,7 @@ def _tool_started(state: RunState, event: ToolStarted) -> Changes:
 
 def _tool_finished(state: RunState, event: ToolFinished) -> Changes:
     step, place, record = _on_call(state, event)
-    changes: Changes = {} if event.spent is None else _with_spent(state, event.spent)
+    changes, record = _charged(state, record, event.spent)
     if event.provisional:
         found = ToolMessage(record.call.id, record.call.name, event.content, event.is_error)
         record = replace(
@@ -324,13 +323,16 @@ def _tool_finished(state: RunState, event: ToolFinished) -> Changes:
     return _with_call(state, step, place, record, event.at, changes)
 
 
-def _with_spent(state: RunState, spent: Spent) -> Changes:
-    accounts = state.accounts.charged(spent.usage, spent.cost)
-    return {
-        "accounts": replace(
-            accounts, sub_steps=accounts.sub_steps + spent.steps, tool_calls=accounts.tool_calls + spent.tool_calls
-        )
-    }
+def _charged(state: RunState, record: CallRecord, spent: Spent | None) -> tuple[Changes, CallRecord]:
+    """The accounts with what a sub-run took for a call; what stands in them already is not charged again."""
+    if spent is None:
+        return {}, record
+    new = spent.less(record.spent)
+    accounts = state.accounts.charged(new.usage, new.cost)
+    accounts = replace(
+        accounts, sub_steps=accounts.sub_steps + new.steps, tool_calls=accounts.tool_calls + new.tool_calls
+    )
+    return {"accounts": accounts}, replace(record, spent=spent)
 
 
 def _tool_reacted(state: RunState, event: ToolReacted) -> Changes:
@@ -349,7 +351,14 @@ def _tool_reacted(state: RunState, event: ToolReacted) -> Changes:
                 raise IllegalEvent(f"ToolReacted says that call {record.id!r} is made again, but not how")
             ran = (*record.ran, record.doing.name) if record.executed else record.ran
             record = replace(
-                record, status="asked", stand_in=event.call, made=record.made + 1, ran=ran, executed=False, final=False
+                record,
+                status="asked",
+                stand_in=event.call,
+                made=record.made + 1,
+                ran=ran,
+                executed=False,
+                final=False,
+                spent=NOTHING_SPENT,
             )
             changes["accounts"] = replace(state.accounts, tool_calls=state.accounts.tool_calls + 1)
     return _with_call(state, step, place, record, event.at, changes)
@@ -382,6 +391,7 @@ def _result_awaited(state: RunState, event: ResultAwaited) -> Changes:
     if event.run_id or event.question:
         before = ("started", "returned")
     step, place, record = _on_call(state, event, *before)
+    changes, record = _charged(state, record, event.spent)
     record = replace(
         record,
         status="awaited",
@@ -391,7 +401,7 @@ def _result_awaited(state: RunState, event: ResultAwaited) -> Changes:
         waits=event.waits,
         question=event.question,
     )
-    return _with_call(state, step, place, record, event.at, {})
+    return _with_call(state, step, place, record, event.at, changes)
 
 
 def _message_added(state: RunState, event: MessageAdded) -> Changes:

@@ -197,6 +197,16 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
             self.estimated or other.estimated,
         )
 
+    def __sub__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.input_tokens - other.input_tokens,
+            self.output_tokens - other.output_tokens,
+            self.cache_read_tokens - other.cache_read_tokens,
+            self.cache_write_tokens - other.cache_write_tokens,
+            self.reasoning_tokens - other.reasoning_tokens,
+            self.estimated,
+        )
+
 
 class ToolSpec(Struct, frozen=True, gc=False):
     """What a model is told of a tool: its name, what it is for, and the JSON Schema of its input.

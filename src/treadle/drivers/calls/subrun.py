@@ -15,7 +15,7 @@ from pydantic_core import to_jsonable_python
 from treadle.drivers.approvals import require_rules
 from treadle.drivers.below import Below
 from treadle.drivers.configuration import RunContext, require_price
-from treadle.drivers.lending import give_back, left_of
+from treadle.drivers.lending import give_back, left_of, paid_before
 from treadle.drivers.run import Run, RunEvent, SubRunEvent
 from treadle.drivers.think import seconds_left
 from treadle.journal import UnknownRun
@@ -62,7 +62,8 @@ async def _child(parent: Run, below: Below, record: CallRecord, arguments: dict[
     events = await recorded_below(parent, record)
     if events is not None:
         child = taken_up(parent, below, record, events)
-        if not child.finished and child.state.phase != "new":
+        if not child.finished:
+            paid_before(child, record.spent)
             child.feed(RunResumed())
         return child
     config = below.config
@@ -134,13 +135,13 @@ def _recorded(
     step: int, record: CallRecord, tool: Tool, child: Run, final: bool
 ) -> tuple[ToolFinished | ResultAwaited, ToolOutput]:
     result = child.result
+    spent = Spent(len(result.steps) + result.sub_steps, result.usage, result.cost, child.state.tool_calls)
     if result.stop.reason == "waiting" and result.pending:
         waits = tuple(
             Awaited(one.call_id, one.tool, one.arguments_json, one.kind, one.question, one.found)
             for one in result.pending
         )
-        return ResultAwaited(step, record.id, True, result.run_id, waits), ToolOutput("")
-    spent = Spent(len(result.steps) + result.sub_steps, result.usage, result.cost, child.state.tool_calls)
+        return ResultAwaited(step, record.id, True, result.run_id, waits, spent=spent), ToolOutput("")
     if result.finished:
         value = result.text if result.output is None else to_jsonable_python(result.output)
         output = encode(value, tool.max_output)
