@@ -85,7 +85,8 @@ async def _steps(run: Run) -> None:
             failure = error
         finally:
             early.stop()
-    failure = failure or early.failure
+    # A journal that failed goes before what a function of the application's raised: no more of it can be recorded.
+    failure = early.failure or failure
     if failure is not None:
         raise failure
 
