@@ -128,6 +128,10 @@ class Trial:
         async with self.agent().stream(question, conversation=self.said, deps=self.world) as live:
             try:
                 await self._steer(live)
+            except JournalError:
+                # What the run itself raises goes before it, but whoever spoke to it was told.
+                self.told += 1
+                raise
             finally:
                 async for _ in live:
                     pass
