@@ -53,7 +53,7 @@ async def think(run: Run, hear: Callable[[ToolCallEvent], None] | None = None) -
             failure: ModelError = _unexpected(error)
         except (Misuse, PassesThrough):
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             failure = error if isinstance(error, ModelError) else _unexpected(error)
         else:
             run.error = None
