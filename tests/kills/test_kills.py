@@ -1,6 +1,6 @@
 """Wherever a process is killed, no result is repeated, no write doubled, no run lost, and nothing known asked about.
 
-Issue 9, section 9. Some 20 real kills here; `make kills KILLS=2000` for the night. And the audit itself: that it tells
+Some 20 real kills here; `make kills KILLS=2000` for the night. And the audit itself: that it tells
 what it is there to tell, or the zeros would mean nothing.
 """
 

@@ -1,6 +1,6 @@
 """Approvals: what no id, no edit, no coroutine and no weaker agent may walk around.
 
-Issue 9, sections 1 and 4:
+What was found, and the test that holds it:
 
 - approving by key can run another call whose id looks like it -> test_a_key_never_decides_another_call,
   test_an_id_that_looks_like_a_key_decides_its_own_call
@@ -22,7 +22,7 @@ Issue 9, sections 1 and 4:
 - two processes -> test_a_decision_is_good_for_one_process_only
 - an id is taken for a path -> test_an_id_is_not_taken_for_a_path_into_a_sub_run
 - a stricter agent may go on -> test_a_run_is_taken_up_with_stricter_rules
-- row 001.21 -> test_a_third_identical_call_can_be_denied_before_it_runs,
+- wanted by readers -> test_a_third_identical_call_can_be_denied_before_it_runs,
   test_calls_with_other_arguments_are_no_repetition, test_identical_calls_of_one_reply_are_repetitions_too
 """
 

@@ -1,6 +1,6 @@
 """Batches: each call of a reply has its own start and its own end in the journal, whatever its siblings do.
 
-Issue 9, sections 1 and 3:
+What was found, and the test that holds it:
 
 - results are written only when the slowest call ends -> test_a_result_is_in_the_journal_while_its_siblings_still_run,
   test_a_payment_that_was_done_before_a_crash_is_not_asked_about

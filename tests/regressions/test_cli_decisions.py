@@ -1,6 +1,6 @@
 """Decisions on the command line: they hold for the agent that was asked, and are made by someone who saw the call.
 
-Issue 9, sections 1 and 4:
+What was found, and the test that holds it:
 
 - `treadle approve` and `resume` build a bare agent -> test_approve_keeps_the_rules_of_the_agent,
   test_approve_keeps_the_hook_of_the_agent, test_approve_keeps_the_stop_condition_of_the_agent,

@@ -1,6 +1,6 @@
 """Combined: features of the door where they meet, which is where it broke.
 
-Issue 9, section 1 ("it breaks where features meet that those runs never combine") and section 3 ("everything goes
+What was found ("it breaks where features meet that those runs never combine") and section 3 ("everything goes
 through it: a reply's call, an early one, a retry, an `Alternative`, a sub-agent, a hand-off, a decision or a result
 from outside"):
 

@@ -1,6 +1,6 @@
 """Context: what is made short keeps its promises, in the next run too, and a request is never empty.
 
-Issue 9, sections 1 and 1b:
+What was found, and the test that holds it:
 
 - `prepare_step` that keeps the last three messages after a batch sends an empty request
   -> test_a_request_is_never_empty, test_a_choice_of_no_messages_is_no_empty_request,

@@ -1,6 +1,6 @@
 """Early calls: what starts while a reply is still arriving goes through the same door as any other call.
 
-Issue 9, section 1 (`eager`, the default, and a stream that pauses):
+What was found (`eager`, the default, and a stream that pauses):
 
 - `AskUser` leaves the run without an end -> test_a_question_about_an_early_call_pauses_the_run
 - the call of a withdrawn reply uses up the limit -> test_an_early_call_of_a_withdrawn_reply_does_not_use_up_the_limit

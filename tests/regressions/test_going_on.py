@@ -1,37 +1,37 @@
 """Going on: a run that a limit stopped continues, and what is said of a run is true.
 
-Issue 9, sections 1, 3, 4 and 6:
+What was found, and the test that holds it:
 
 - a run that a limit stopped can go on -> test_a_run_that_a_limit_stopped_goes_on_with_a_higher_one,
   test_the_message_of_a_run_that_goes_on_is_seen, test_a_finished_run_without_either_is_returned_as_it_is,
   test_a_message_goes_on_with_a_run_that_had_answered, test_a_run_that_goes_on_needs_no_journal,
   test_a_run_that_wrote_up_at_its_limit_goes_on, test_a_cancelled_run_goes_on_with_a_message,
   test_the_same_limit_stops_it_again, test_what_was_done_before_the_limit_is_not_done_again,
-  test_each_kind_of_limit_can_be_raised (row 004.37)
+  test_each_kind_of_limit_can_be_raised
 - `run(conversation=…)` accepts a history that ends in tool results
   -> test_a_conversation_that_ends_in_tool_results_goes_on
 - async conditions end the run at once -> test_an_async_condition_is_waited_for (alone and combined),
   test_an_async_condition_can_be_inverted, test_an_async_condition_says_why_it_holds,
-  test_an_async_condition_that_raises_leaves_a_run_that_goes_on (rows 004.12, 13, 38)
+  test_an_async_condition_that_raises_leaves_a_run_that_goes_on
 - `run.result` of a healthy run says `cancelled` -> test_the_result_of_a_run_under_way_says_running
 - `tool_choice` is enforced -> test_tool_choice_none_runs_no_tool, test_a_named_tool_choice_runs_no_other,
-  test_tool_choice_required_is_held_to, test_tool_choice_required_ends_no_run_with_a_text (row 004.18)
+  test_tool_choice_required_is_held_to, test_tool_choice_required_ends_no_run_with_a_text
 - a request is never empty -> in test_context.py
 - `errors=` -> test_a_returned_error_counts_where_the_agent_says_so, test_a_returned_error_is_shown_as_it_is,
   test_the_tools_own_word_on_errors_wins, test_says_error_knows_the_convention,
-  test_a_predicate_on_errors_may_be_async (rows 000.32, 33, 001.34)
-- errors by call or by step -> test_errors_can_be_counted_by_call (row 000.34)
+  test_a_predicate_on_errors_may_be_async
+- errors by call or by step -> test_errors_can_be_counted_by_call
 - logging -> test_a_step_is_a_line_at_info, test_an_event_is_a_line_at_debug,
   test_an_exception_in_a_tool_reaches_the_log, test_the_record_keeps_the_type_and_the_last_frame,
-  test_a_message_of_a_log_is_one_line (row 002.31)
+  test_a_message_of_a_log_is_one_line
 - `step_count(30)` alone means 30 -> test_step_count_alone_means_what_it_says,
-  test_step_count_does_not_raise_a_limit_that_was_given (row 004.07)
+  test_step_count_does_not_raise_a_limit_that_was_given
 - the loop by hand over one's own messages -> test_the_loop_by_hand_over_ones_own_messages,
   test_a_step_by_hand_keeps_the_instructions_once, test_a_step_by_hand_leaves_the_callers_list_alone (rows 000.24,
   004.35, 36)
-- another model by name -> test_another_model_by_name_for_a_step (row 004.15)
+- another model by name -> test_another_model_by_name_for_a_step
 - `add_assistant` that checks before it appends -> test_add_assistant_checks_before_it_appends,
-  test_add_assistant_takes_plain_dicts (rows 003.18, 31)
+  test_add_assistant_takes_plain_dicts
 - words of other frameworks -> test_a_word_of_another_framework_gets_did_you_mean
 """
 

@@ -1,6 +1,6 @@
 """Inlets: what comes in is checked once, where it comes in, and what cannot be stored never ends a run.
 
-Issue 9, section 1b:
+What was found, and the test that holds it:
 
 - a lone surrogate in a tool's file, an instruction, a question in parts, a model's error, an `AskUser` question
   -> test_a_lone_surrogate_in_a_tools_file_is_made_storable, test_a_lone_surrogate_in_an_instruction_is_made_storable,

@@ -1,6 +1,6 @@
 """Kills: wherever a process dies, results that are recorded stay, writes are not doubled, and runs are not lost.
 
-Issue 9, sections 1, 3 and 9. A kill is played by a journal that ends after any event, and done for a few for real:
+A kill is played by a journal that ends after any event, and done for a few for real:
 
 - recorded results repeated 0, writes doubled 0, runs lost 0, finished results asked about again 0
   -> test_a_crash_at_any_event_repeats_and_doubles_nothing (batches, reactions, approvals, sub-runs, hand-offs)

@@ -1,6 +1,6 @@
 """Output: what a result says of its answer is so, live, read back, and replayed.
 
-Issue 9, sections 1, 1b and 6, and rows:
+What was found, and the test that holds it:
 
 - `output=` with a stop condition -> test_finished_by_a_condition_has_an_output_or_says_that_there_is_none,
   test_finished_by_a_condition_takes_an_output_that_is_there
@@ -8,7 +8,7 @@ Issue 9, sections 1, 1b and 6, and rows:
 - `ReplayModel` drops the cost -> test_a_run_under_a_limit_on_money_can_be_replayed,
   test_a_replay_costs_what_the_run_cost
 - `RunResult.to_dict()` -> test_a_result_as_a_dict_is_made_of_plain_data,
-  test_the_tool_calls_of_a_result_are_plain_dicts (row 003.42),
+  test_the_tool_calls_of_a_result_are_plain_dicts,
   test_a_result_as_a_dict_has_what_waits_and_what_failed,
   test_a_result_as_a_dict_of_every_kind_of_run_can_be_written_as_json
 - a readable `print(result)` -> test_a_printed_result_shows_why_it_stopped,
@@ -16,7 +16,7 @@ Issue 9, sections 1, 1b and 6, and rows:
   test_a_printed_result_shows_what_waits
 - text to show when the model says nothing -> test_a_result_without_text_has_a_message,
   test_a_model_that_says_nothing_at_a_limit_leaves_a_message, test_a_result_with_text_is_its_message
-  (rows 001.10, 28)
+ 
 """
 
 import json

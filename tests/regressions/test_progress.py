@@ -1,6 +1,6 @@
 """Progress: what is a loop, what is none, and what the model and the person are told of it.
 
-Issue 9, sections 6 and 7:
+What was found, and the test that holds it:
 
 - tools withheld say so to the model, and for how long -> test_withheld_tools_are_told_to_the_model_and_for_how_long,
   test_a_call_of_a_withheld_tool_says_that_it_is_withheld
@@ -11,7 +11,7 @@ Issue 9, sections 6 and 7:
 - nudges have a bound -> test_nudges_have_a_bound
 - "withheld" never leads to `answered` -> test_a_run_that_ends_while_tools_are_withheld_is_not_answered
 - the loop is named where a limit ended the run, and only there -> test_no_loop_is_named_where_there_is_none
-- row 001.20 -> test_the_loop_is_named_although_a_limit_ended_the_run
+- wanted by readers -> test_the_loop_is_named_although_a_limit_ended_the_run
 """
 
 import pytest

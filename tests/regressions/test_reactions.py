@@ -1,6 +1,6 @@
 """Reactions: what `on_tool_result` has called goes through the same door as what the model asks for.
 
-Issue 9, sections 1 and 3:
+What was found, and the test that holds it:
 
 - an alternative runs a write three times -> test_an_alternative_that_writes_runs_once
 - a deny rule on it is ignored -> test_an_alternative_that_a_rule_denies_is_not_run
@@ -35,7 +35,7 @@ Issue 9, sections 1 and 3:
   test_a_hook_sees_refused_arguments
 - a known result is journaled before the hook; what the hook does is one more event
   -> test_a_result_is_in_the_journal_before_the_hook_sees_it, test_what_a_hook_does_is_one_more_event
-- rows 001.32, 33 -> test_a_hook_sees_the_value_that_the_tool_returned,
+- wanted by readers -> test_a_hook_sees_the_value_that_the_tool_returned,
   test_a_question_keeps_the_uncertain_result_in_view
 """
 

@@ -1,6 +1,6 @@
 """Sub-runs and hand-offs: what works below a run is under its rules, its limits and its journal.
 
-Issue 9, sections 1, 1b and 4:
+What was found, and the test that holds it:
 
 - a journal that fails inside a sub-run becomes a tool error
   -> test_a_journal_that_fails_inside_a_sub_run_reaches_the_caller,
