@@ -98,7 +98,7 @@ def test_what_is_run_for_a_call_is_the_models_the_edited_or_the_one_in_its_place
 def test_an_early_call_becomes_the_call_of_the_whole_reply():
     early = EarlyCall(ToolCall("early", "t", "{}"), 2.0)
     call = ToolCall("whole", "t", "{}")
-    assert early.record(call) == CallRecord(call, "started", executed=True, started_at=2.0)
+    assert early.record(call) == CallRecord(call, "started", began_as="early", executed=True, started_at=2.0)
     back = replace(early, result=ToolMessage("early", "t", "1"), app=1, ended_at=3.0)
     done = back.record(call)
     assert (done.status, done.result, done.app, done.ended_at) == ("done", ToolMessage("whole", "t", "1"), 1, 3.0)

@@ -127,7 +127,7 @@ def test_whatever_is_open_when_it_ends_is_answered(finish):
     assert [message.call_id for message in list(state.messages)[2:]] == ["a", "b", "c"]
     shown = [message.text for message in list(state.messages)[2:]]
     assert json.loads(shown[0])["executed"] == "unknown"
-    assert shown[1] == "The run ended with this call."
+    assert "has no result yet" in json.loads(shown[1])["message"]
     assert json.loads(shown[2])["executed"] is False
     assert finish.reason in shown[0]
     assert state.step is None
@@ -247,7 +247,8 @@ def test_a_call_in_place_of_another_that_may_not_be_made_leaves_what_was_found()
     asked = fold_all(
         [ApprovalRequested(0, "a"), ApprovalDecided(0, "a", False)], reacted("call", call=ToolCall("a", "o"))
     )
-    assert asked.step.calls[0].result == ToolMessage("a", "t", "low")
+    note = Text("o was to be called in its place; this was not approved.")
+    assert asked.step.calls[0].result == ToolMessage("a", "t", (Text("low"), note))
 
 
 def test_edited_arguments_are_those_of_the_call_that_stands_in():
@@ -279,9 +280,10 @@ def test_a_person_may_be_asked_about_a_result_and_the_answer_is_the_result():
     assert answered.step.calls[0].result == ToolMessage("a", "t", "yes")
 
 
-def test_a_result_that_was_found_when_it_ends_is_the_result():
+def test_a_result_that_was_not_released_when_it_ends_is_not_shown():
     state = fold_all([*ACTING, ToolStarted(0, "a"), PROVISIONAL, RunFinished(stopped("cancelled"))])
-    assert state.messages[2] == ToolMessage("a", "t", "low")
+    assert json.loads(state.messages[2].text)["executed"] is True
+    assert "low" not in state.messages[2].text
     again = fold(reacted("call", call=ToolCall("a", "other", "{}")), ToolStarted(0, "a"))
     ended = fold(again, RunFinished(stopped("cancelled")))
     assert json.loads(ended.messages[2].text)["executed"] == "unknown"

@@ -184,7 +184,7 @@ class Trial:
                 self.wrong.append(f"raises {error!r}")
             return Outcome(error=error)
         except Misuse as error:
-            if "calls" not in str(error) or "which this agent does not have" not in str(error):
+            if "on_tool_result calls" not in str(error):
                 self.wrong.append(f"raises {error!r}")
             return Outcome(error=error)
         except asyncio.CancelledError as error:

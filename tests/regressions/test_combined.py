@@ -1,6 +1,6 @@
 """Combined: features of the door where they meet, which is where it broke.
 
-What was found ("it breaks where features meet that those runs never combine") and section 3 ("everything goes
+What was found where features meet that no earlier runs combined ("everything goes
 through it: a reply's call, an early one, a retry, an `Alternative`, a sub-agent, a hand-off, a decision or a result
 from outside"):
 

@@ -96,8 +96,9 @@ class Run:
         deps: what tools are given as their dependencies.
         partial: the pieces of the reply that is arriving.
         parent: the run that this one works for.
-        lent: what its sub-runs have claimed of its limits; `claimed`, what it has claimed of its parent's, and `paid`, what
-            of that stands in its parent's account already.
+        lent: what its sub-runs have claimed of its limits; `claimed`, what it has claimed of its parent's.
+        paid: what of its claim stands in its parent's account already.
+        begun: by call, the runs that work on calls of the step under way and have been taken up again already.
         error: the exception behind the state's failure, while this process has it.
         pause_wanted: whether somebody asked for a pause before the next step.
     """
@@ -121,6 +122,7 @@ class Run:
         self.partial: list[str] = []
         self.error: Exception | None = None
         self.pause_wanted = False
+        self.begun: dict[str, Run] = {}
         self._on_event = on_event
         self._over = over
         self.parent = parent
@@ -242,9 +244,9 @@ class Run:
             JournalError: the journal cannot be written; nothing more is written in this process.
         """
         if self._journal is None:
-            if self.state.phase != "paused":
+            if self.state.phase not in ("paused", "finished"):
                 return
-            # Whoever resumes from the result must find out that somebody else has done so before.
+            # Whoever goes on from the result must find out that somebody else has done so before.
             self._journal = MemoryJournal()
         while self._saved < len(self._events):
             if self._broken is not None:

@@ -50,6 +50,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
         edited: the JSON text of the arguments that a person put in place of the model's.
         stand_in: what is called in its place, or again, because the application's reaction said so.
         made: how many calls were made for it: 1, and one for each reaction that called again.
+        other: how many of them were other calls than the one before, so that they have a key of their own.
         ran: the tools that were run for it before a reaction called again.
         found: the last result that came back, where the application has yet to say, or may still change, what the
             model is shown.
@@ -72,6 +73,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     edited: str | None = None
     stand_in: ToolCall | None = None
     made: int = 1
+    other: int = 0
     ran: tuple[str, ...] = ()
     found: ToolMessage | None = None
     final: bool = False
@@ -118,7 +120,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
         """Whether the model was shown an error."""
         return self.result is not None and self.result.is_error
 
-    def answered(self, content: Any, *, is_error: bool, at: float, app: Any = None) -> "CallRecord":
+    def answered(self, content: Any, is_error: bool, *, at: float, app: Any = None) -> "CallRecord":
         """The same call with its one result."""
         result = ToolMessage(self.call.id, self.call.name, content, is_error)
         return replace(self, status="done", result=result, app=app, in_doubt=False, ended_at=at)
@@ -193,9 +195,14 @@ _WITH_DECIMALS = msgspec.json.Decoder(float_hook=_exact)
 _WITH_TEXT = msgspec.json.Decoder(float_hook=_exact_text)
 
 
+def told(message: str, executed: bool | str) -> str:
+    """What the model is shown of a call that has no result of its own, and whether it was executed."""
+    return msgspec.json.encode({"error": True, "message": message, "executed": executed}).decode()
+
+
 def unexecuted(content: str) -> str:
     """The result of a call that was never made, as the model is shown it."""
-    return msgspec.json.encode({"error": True, "message": content, "executed": False}).decode()
+    return told(content, executed=False)
 
 
 def cut_off(reason: str = "") -> str:
@@ -204,7 +211,7 @@ def cut_off(reason: str = "") -> str:
         f"This call was under way when the run stopped{reason}; its outcome is unknown: it may or may not have taken "
         "effect."
     )
-    return msgspec.json.encode({"error": True, "message": content, "executed": "unknown"}).decode()
+    return told(content, executed="unknown")
 
 
 BLOCK = 64

@@ -15,6 +15,7 @@ from treadle.kernel.calls import CallRecord, plain
 from treadle.kernel.events import NudgeGiven, RunFinished, RunPaused
 from treadle.kernel.messages import ToolCall
 from treadle.kernel.money import plus
+from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.kernel.stop import UNJUDGED, Check, Decision, Judgement, Stop, StopReason, stopped
@@ -231,7 +232,7 @@ def _tool_calls(state: RunState) -> Command | None:
         return RunTools(len(state.steps), to_run)
     waiting = [r for r in records if r.status == "needs_approval" or (r.status == "awaited" and r.wait)]
     if waiting and len(waiting) + len([r for r in records if r.status == "awaited" and not r.wait]) == state.open_calls:
-        return Pause(stopped("waiting", ", ".join(f"{record.doing.name} ({record.id})" for record in waiting)))
+        return Pause(stopped("waiting", ", ".join(f"{record.doing.name} ({escaped(record.id)})" for record in waiting)))
     ended = [record for record in records if record.status == "awaited"]
     if len(ended) < state.open_calls or not ended:
         return None

@@ -25,7 +25,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from treadle.kernel.accounts import NOTHING_SPENT, Accounts, Progress, RequestSize, Spent
-from treadle.kernel.calls import CallRecord, Calls, CallStatus, EarlyCall
+from treadle.kernel.calls import CallRecord, Calls, CallStatus, EarlyCall, parsed
 from treadle.kernel.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -339,7 +339,7 @@ def _tool_reacted(state: RunState, event: ToolReacted) -> Changes:
     """A call in place of another may be refused before it runs: then what was found before stands."""
     step, place, record = _on_call(state, event, "returned", "asked", "approved", "interrupted")
     if record.found is None:
-        raise IllegalEvent(f"call {record.id!r} has no result yet that could be reacted to (run {state.run_id})")
+        raise IllegalEvent(f"call {record.id!r} has no result yet and cannot take ToolReacted (run {state.run_id})")
     changes: Changes = {}
     match event.action:
         case "keep":
@@ -355,6 +355,7 @@ def _tool_reacted(state: RunState, event: ToolReacted) -> Changes:
                 status="asked",
                 stand_in=event.call,
                 made=record.made + 1,
+                other=record.other + _differs(event.call, record.doing),
                 ran=ran,
                 executed=False,
                 final=False,
@@ -362,6 +363,10 @@ def _tool_reacted(state: RunState, event: ToolReacted) -> Changes:
             )
             changes["accounts"] = replace(state.accounts, tool_calls=state.accounts.tool_calls + 1)
     return _with_call(state, step, place, record, event.at, changes)
+
+
+def _differs(call: ToolCall, other: ToolCall) -> bool:
+    return (call.name, parsed(call.arguments)) != (other.name, parsed(other.arguments))
 
 
 def _approval_requested(state: RunState, event: ApprovalRequested) -> Changes:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.kernel.calls import NO_CALLS, CallRecord, Calls, EarlyCall, cut_off, unexecuted
+from treadle.kernel.calls import NO_CALLS, CallRecord, Calls, EarlyCall, cut_off, told, unexecuted
 from treadle.kernel.events import ModelReplied
 from treadle.kernel.messages import Text, ToolCall
 from treadle.kernel.state import RunState
@@ -84,15 +84,34 @@ def _matched(early: Sequence[EarlyCall], calls: Sequence[ToolCall]) -> dict[int,
 
 
 def left_open(record: CallRecord, stop: Stop, at: float) -> CallRecord:
-    """`record`, still open when the run stopped, with a result that says so, or with the one that was found."""
+    """`record`, still open when the run stopped, with a result that says so.
+
+    A result that the application has not released, or that a person was asked about, is not shown in its place.
+    """
     if record.in_doubt or record.status == "started":
         return record.answered(cut_off(f" ({stop.reason})"), is_error=True, at=at)
+    if record.status == "returned":
+        why = f"This call was made, but its result had not been released when the run stopped ({stop.reason})."
+        return record.answered(told(why, executed=True), is_error=True, at=at)
+    if record.status == "awaited":
+        return record.answered(*_awaited(record, stop), at=at)
     if record.found is not None:
         return record.settled(at)
-    if record.status == "awaited":
-        return record.answered("The run ended with this call.", is_error=False, at=at)
     why = f"This call was not executed: the run stopped ({stop.reason})."
     return record.answered(unexecuted(why), is_error=True, at=at)
+
+
+def _awaited(record: CallRecord, stop: Stop) -> tuple[str, bool]:
+    """What is shown for a call that waits for a result from outside, and whether as an error."""
+    if stop.reason == "external_tool":
+        return "The run ended with this call.", False
+    if record.found is not None:
+        why = "A person was asked about the result of this call, and has not answered yet."
+    elif record.run_id:
+        why = "The agent that works on this call waits for somebody; it is not done, and may have done a part of it."
+    else:
+        why = "This call has no result yet: it waits for one from outside."
+    return told(why, executed="unknown"), True
 
 
 def denied(record: CallRecord, reason: str, at: float) -> CallRecord:

@@ -61,7 +61,8 @@ class ToolContext(Struct, Generic[Deps], frozen=True):
         attempt: 1 for the first try, 2 for the first retry, and so on.
         cancellation: the flag behind `check_cancelled`.
         history: gives the run's messages so far; none outside a run.
-        made: 1 for the call itself, 2 for the first that a reaction made in its place, and so on.
+        made: 1 for the call itself, also when it is made again; 2 for the first other call that a reaction made in its
+            place, and so on.
     """
 
     run_id: str = ""

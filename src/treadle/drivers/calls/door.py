@@ -19,10 +19,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from treadle.drivers.below import Below
 from treadle.drivers.calls.admission import Admitted, admit
 from treadle.drivers.calls.execution import executed, lock_of
 from treadle.drivers.calls.reaction import Retry, reacted, reaction_of
-from treadle.drivers.lending import calls_allowed, settle
+from treadle.drivers.calls.subrun import begun_below
+from treadle.drivers.lending import calls_allowed, give_back, settle
 from treadle.drivers.run import Run
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import PassesThrough
@@ -37,7 +39,17 @@ async def act(run: Run, records: Sequence[CallRecord]) -> None:
         JournalError: the journal failed; whatever was under way was cancelled.
         Exception: a function of the application's raised it; all that was under way is recorded.
     """
+    run.begun = run.begun or await begun_below(run, records)
     batch = Batch(run)
+    try:
+        await _through(batch, run, records)
+    finally:
+        for child in run.begun.values():
+            give_back(child)
+        run.begun = {}
+
+
+async def _through(batch: "Batch", run: Run, records: Sequence[CallRecord]) -> None:
     for wave in _waves(run, records) if len(records) > 1 else (records,):
         if len(wave) == 1:
             await batch.one(wave[0])
@@ -49,7 +61,11 @@ async def act(run: Run, records: Sequence[CallRecord]) -> None:
 
 
 class Batch:
-    """Calls of one reply on their way through the door; `failure` is what a function of the application's raised."""
+    """Calls of one reply on their way through the door.
+
+    Attributes:
+        failure: what a function of the application's raised.
+    """
 
     __slots__ = ("_run", "_seen", "failure")
 
@@ -131,7 +147,7 @@ class Batch:
     async def _record(self, admitted: Admitted) -> None:
         run = self._run
         try:
-            event, output = await executed(run, admitted)
+            event, output = await executed(run, admitted, run.begun.pop(admitted.record.id, None))
         except PassesThrough:
             raise
         except Exception as error:
@@ -157,17 +173,17 @@ class Batch:
         output = self._seen.pop(call_id, None) or _output_of(record)
         try:
             reaction = await reaction_of(function, record, output, run.own)
-            event = reacted(len(run.state.steps), record, reaction, run.config.tools, calls_allowed(run))
+            event = reacted(len(run.state.steps), record, reaction, run.config.tools, calls_allowed(run), _repeatable)
         except PassesThrough:
             raise
         except Exception as error:
             self.failure = error
             return
-        if isinstance(reaction, Retry) and reaction.delay > 0:
-            await asyncio.sleep(reaction.delay)
         run.feed(event)
         settle(run)
         await run.commit()
+        if isinstance(reaction, Retry) and reaction.delay > 0 and isinstance(event, ToolReacted) and event.call:
+            await asyncio.sleep(reaction.delay)
 
 
 def _returned(run: Run, call_id: str) -> CallRecord | None:
@@ -182,6 +198,13 @@ def _output_of(record: CallRecord) -> ToolOutput:
     """A result as it was recorded, for a process that did not see the tool return it."""
     found = record.found
     return ToolOutput("") if found is None else ToolOutput(found.content, found.is_error, record.app)
+
+
+def _repeatable(tool: Tool) -> bool:
+    """Whether a second call does nothing twice: neither the tool writes, nor one of the agent's that works on it."""
+    if isinstance(tool.agent, Below):
+        return all(_repeatable(one) for one in tool.agent.config.tools.values())
+    return tool.effect != "write"
 
 
 def _takes_turns(tool: Tool | None) -> bool:

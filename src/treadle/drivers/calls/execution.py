@@ -16,8 +16,12 @@ from treadle.kernel.events import ResultAwaited, ToolFinished
 from treadle.tools import ToolContext, ToolOutput
 
 
-async def executed(run: Run, admitted: Admitted) -> tuple[ToolFinished | ResultAwaited, ToolOutput]:
+async def executed(
+    run: Run, admitted: Admitted, below: Run | None = None
+) -> tuple[ToolFinished | ResultAwaited, ToolOutput]:
     """Runs one call: the event that records how it came back, and what it gave.
+
+    `below` is the run that works on it already, if it was under way when a process died.
 
     Raises:
         JournalError: a run below could not be recorded.
@@ -25,7 +29,7 @@ async def executed(run: Run, admitted: Admitted) -> tuple[ToolFinished | ResultA
     """
     record, tool, step = admitted.record, admitted.tool, len(run.state.steps)
     if isinstance(tool.agent, Below):
-        return await carried(run, tool.agent, record, tool, admitted.arguments)
+        return await carried(run, tool.agent, record, tool, admitted.arguments, below)
     context = context_of(run, record) if tool.injected else None
     output = await tool.call(admitted.arguments, context, cancelled=run.is_cancelled, errors=run.config.errors)
     event = ToolFinished(step, record.id, output.content, output.is_error, output.app, raised=output.raised)
@@ -44,7 +48,7 @@ def context_of(run: Run, record: CallRecord) -> ToolContext:
         deadline=None if left is None else run.state.now + left,
         deps=run.deps,
         progress=lambda update: run.show(ToolProgress(record.id, name, update)),
-        made=record.made,
+        made=record.other + 1,
         history=lambda: run.state.messages,
     )
 

@@ -57,12 +57,18 @@ async def reaction_of(
 
 
 def reacted(
-    step: int, record: CallRecord, reaction: Reaction, tools: Mapping[str, Tool], left: int | None
+    step: int,
+    record: CallRecord,
+    reaction: Reaction,
+    tools: Mapping[str, Tool],
+    left: int | None,
+    repeatable: Callable[[Tool], bool],
 ) -> ToolReacted | ResultAwaited:
     """The event that records `reaction`; one that cannot be carried out keeps the result, and says why.
 
     Args:
         left: how many more tool calls the limits leave; None if there is no limit.
+        repeatable: whether a tool that has run may run again.
 
     Raises:
         Misuse: the alternative is no tool of the agent's that could be called.
@@ -75,13 +81,25 @@ def reacted(
             return ResultAwaited(step, record.id, wait=True, question=reaction.question)
         case Retry():
             text = record.doing.arguments if reaction.arguments is None else _json(reaction.arguments)
-            return _again(step, record, ToolCall(record.id, record.doing.name, text), tool, left)
+            return _again(
+                step,
+                record,
+                ToolCall(record.id, record.doing.name, text),
+                tool is not None and not repeatable(tool),
+                left,
+            )
         case Alternative():
             other = tools.get(reaction.tool)
             if other is None or other.external:
                 known = [one.name for one in tools.values() if not one.external]
-                raise Misuse(f"on_tool_result calls {reaction.tool!r}, which this agent does not have; it has {known}")
-            return _again(step, record, ToolCall(record.id, reaction.tool, _json(reaction.arguments)), other, left)
+                if other is None:
+                    fault = f"which this agent does not have; it has {known}"
+                else:
+                    fault = f"an external tool, which cannot stand in for another; these can: {known}"
+                raise Misuse(f"on_tool_result calls {reaction.tool!r}, {fault}")
+            return _again(
+                step, record, ToolCall(record.id, reaction.tool, _json(reaction.arguments)), not repeatable(other), left
+            )
         case ToolOutput():
             return ToolReacted(step, record.id, "replace", reaction.content, reaction.is_error, reaction.app)
         case value:
@@ -89,9 +107,9 @@ def reacted(
             return ToolReacted(step, record.id, "replace", output.content, output.is_error, output.app)
 
 
-def _again(step: int, record: CallRecord, call: ToolCall, tool: Tool | None, left: int | None) -> ToolReacted:
+def _again(step: int, record: CallRecord, call: ToolCall, once: bool, left: int | None) -> ToolReacted:
     ran = (*record.ran, record.doing.name) if record.executed else record.ran
-    if tool is not None and tool.effect == "write" and call.name in ran:
+    if once and call.name in ran:
         reason = f"{call.name} is not called again: its effect is 'write', it may run only once"
         return ToolReacted(step, record.id, "keep", reason=reason)
     if record.made > MOST_REACTIONS:

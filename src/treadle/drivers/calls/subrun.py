@@ -7,6 +7,7 @@ its cancellation follows the parent's, and what it waits for, the parent waits f
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,9 +20,10 @@ from treadle.drivers.lending import give_back, left_of, paid_before
 from treadle.drivers.run import Run, RunEvent, SubRunEvent
 from treadle.drivers.think import seconds_left
 from treadle.journal import UnknownRun
+from treadle.kernel.accounts import Spent
 from treadle.kernel.calls import Awaited, CallRecord
 from treadle.kernel.errors import Misuse
-from treadle.kernel.events import Event, Parent, ResultAwaited, RunResumed, Spent, ToolFinished
+from treadle.kernel.events import Event, Parent, ResultAwaited, RunResumed, ToolFinished
 from treadle.kernel.fold import fold_all
 from treadle.kernel.history import completed
 from treadle.kernel.messages import Message, SystemMessage, UserMessage
@@ -37,15 +39,20 @@ def run_id_of(parent: Run, record: CallRecord) -> str:
 
 
 async def carried(
-    parent: Run, below: Below, record: CallRecord, tool: Tool, arguments: dict[str, Any]
+    parent: Run, below: Below, record: CallRecord, tool: Tool, arguments: dict[str, Any], begun: Run | None
 ) -> tuple[ToolFinished | ResultAwaited, ToolOutput]:
-    """Carries the sub-run of a call to its end or to a pause: what is to be recorded of the call."""
+    """Carries the sub-run of a call to its end or to a pause: what is to be recorded of the call.
+
+    `begun` is the sub-run, if `begun_below` has taken it up.
+    """
     try:
-        child = await _child(parent, below, record, arguments)
+        child = await _child(parent, below, record, arguments) if begun is None else begun
     except ToolError as error:
         output = encode_error(error, tool.max_output)
         return ToolFinished(len(parent.state.steps), record.id, output.content, True), output
-    if not child.finished:
+    if child.finished:
+        give_back(child)
+    else:
         try:
             await parent.driver.drive(child)
         except asyncio.CancelledError:
@@ -58,13 +65,36 @@ async def carried(
     return _recorded(len(parent.state.steps), record, tool, child, below.final)
 
 
-async def _child(parent: Run, below: Below, record: CallRecord, arguments: dict[str, Any]) -> Run:
+async def begun_below(parent: Run, records: Sequence[CallRecord]) -> dict[str, Run]:
+    """The sub-runs that were under way when a process died, by the call that they work on.
+
+    What they have taken is claimed of their parent before anything goes on: none may use what another has used up.
+    """
+    found: dict[str, Run] = {}
+    for record in records:
+        tool = parent.config.tools.get(record.doing.name)
+        if record.status in ("interrupted", "approved") and tool is not None and isinstance(tool.agent, Below):
+            child = await _taken_up_again(parent, tool.agent, record)
+            if child is not None:
+                found[record.id] = child
+    return found
+
+
+async def _taken_up_again(parent: Run, below: Below, record: CallRecord) -> Run | None:
     events = await recorded_below(parent, record)
-    if events is not None:
-        child = taken_up(parent, below, record, events)
-        if not child.finished:
-            paid_before(child, record.spent)
-            child.feed(RunResumed())
+    if events is None:
+        return None
+    child = taken_up(parent, below, record, events)
+    paid_before(child, record.spent)
+    if not child.finished:
+        child.feed(RunResumed())
+        child.begun = await begun_below(child, () if child.state.step is None else child.state.step.calls)
+    return child
+
+
+async def _child(parent: Run, below: Below, record: CallRecord, arguments: dict[str, Any]) -> Run:
+    child = await _taken_up_again(parent, below, record)
+    if child is not None:
         return child
     config = below.config
     limits = left_of(parent, seconds_left(parent), config.limits)
