@@ -11,7 +11,7 @@ from treadle.kernel.money import minus, over, times
 from treadle.kernel.state import RunState
 from treadle.models.errors import ModelError
 from treadle.models.port import Model
-from treadle.models.sound import cost_of
+from treadle.models.sound import cost_of, count_of
 
 DEFAULT_REPLY_TOKENS = 8192
 """The longest reply that is reckoned with where neither the settings nor the model say how long one may be."""
@@ -27,7 +27,7 @@ def capped(state: RunState, event: StepPrepared, model: Model) -> StepPrepared:
     """`event` with the call's worst case in `reserve`, and its reply limited so that this fits what is left."""
     settings = event.settings or state.settings
     asked = _request_tokens(state, event)
-    longest = settings.max_tokens or getattr(model, "max_output_tokens", None) or DEFAULT_REPLY_TOKENS
+    longest = settings.max_tokens or count_of(model, "max_output_tokens") or DEFAULT_REPLY_TOKENS
     limits, budget = state.limits, state.limits.budget
     room = longest
     if limits.tokens is not None:

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isnan
 from typing import Any, Generic, Literal, NamedTuple
 
 from msgspec import Struct
@@ -22,6 +23,9 @@ from treadle.models.port import Model
 from treadle.models.sound import cost_of
 from treadle.tools import SkillRegistry, Tool
 from treadle.tools.context import Deps
+
+LONGEST_WAIT = 10.0**9
+"""Seconds; what asks for more means never."""
 
 
 class Retries(Struct, frozen=True):
@@ -44,12 +48,20 @@ class Retries(Struct, frozen=True):
         """Seconds to wait after the failed `attempt` (from 1), with `left` seconds to the deadline; None to give up."""
         if not error.retryable or attempt >= self.attempts:
             return None
-        wait = error.retry_after
+        wait = asked_to_wait(error)
         if wait is None:
             wait = min(self.most, self.base * 2 ** (attempt - 1)) * random.uniform(0.5, 1.0)  # noqa: S311
         if wait > self.most or (left is not None and wait >= left):
             return None
         return wait
+
+
+def asked_to_wait(error: ModelError) -> float | None:
+    """The seconds that the provider asked for; None if it did not, or said what means nothing."""
+    wait: object = error.retry_after
+    if isinstance(wait, bool) or not isinstance(wait, (int, float)) or isnan(wait) or wait < 0:
+        return None
+    return float(min(wait, LONGEST_WAIT))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from threading import get_ident
 from types import TracebackType
 from typing import Generic
 
+from treadle.drivers.checks import asked_of
 from treadle.drivers.drive import drive, end
 from treadle.drivers.partial import Partial
 from treadle.drivers.run import Run, RunEvent
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import MessageAdded
 from treadle.kernel.fold import IllegalEvent
-from treadle.kernel.messages import UserMessage
 from treadle.kernel.stop import stopped
 from treadle.models.port import ToolCallCompleted, ToolCallDelta, ToolCallStarted
 from treadle.result import Output, RunResult
@@ -89,10 +89,13 @@ class LiveRun(Generic[Output]):
         """Adds a message to the run; the model is shown it at its next call.
 
         Raises:
-            Misuse: the run has ended, or is paused.
+            Misuse: the run has ended, or is paused, or there is nothing in the text.
         """
+        said = asked_of(text)
+        if said is None:
+            raise Misuse("send takes a text; it was given None")
         try:
-            self._run.feed(MessageAdded(UserMessage(text)))
+            self._run.feed(MessageAdded(said))
         except IllegalEvent as error:
             phase = "is paused: resume it first" if self._run.state.phase == "paused" else "has ended: start another"
             raise Misuse(f"run {self.run_id} takes no message now; it {phase}") from error

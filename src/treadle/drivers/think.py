@@ -11,6 +11,7 @@ from collections.abc import Callable
 from treadle.context.storable import storable_text
 from treadle.context.tokens import estimate_text, next_tokens
 from treadle.drivers.budget import price_of
+from treadle.drivers.configuration import asked_to_wait
 from treadle.drivers.run import Run
 from treadle.kernel.decide import CallModel
 from treadle.kernel.errors import Misuse, PassesThrough
@@ -29,6 +30,9 @@ from treadle.models.port import (
 from treadle.models.sound import sound_event
 
 ToolCallEvent = ToolCallStarted | ToolCallDelta | ToolCallCompleted
+
+TURN = 64
+"""Pieces of a reply after which the event loop gets its turn: a stream that never waits is cancelled too."""
 
 _PIECES = frozenset({ThinkingDelta, ToolCallStarted, ToolCallDelta, ToolCallCompleted})
 """What is only there to be shown or started early: the whole reply has it all."""
@@ -83,7 +87,11 @@ async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt
     show = run.show if run.watched else None
     partial = run.partial
     heard = hear is not None or show is not None
+    pieces = 0
     async for given in run.model.stream(run.request()):
+        pieces += 1
+        if not pieces % TURN:
+            await asyncio.sleep(0)
         if isinstance(given, ModelReply):
             # `Run.replied` looks at it.
             reply = given
@@ -120,7 +128,7 @@ def _passed_over(run: Run, event: AttemptFailed, attempt: int) -> ModelFailed:
 
 def _unexpected(error: BaseException) -> ModelError:
     """A model that raises anything else is at fault itself; the same call would most likely fail again."""
-    failure = ModelError(f"{type(error).__name__}: {error}")
+    failure = ModelError(storable_text(f"{type(error).__name__}: {error}"))
     failure.__cause__ = error
     return failure
 
@@ -133,4 +141,4 @@ def seconds_left(run: Run) -> float | None:
 
 def error_info(error: ModelError) -> ErrorInfo:
     """The record of `error`."""
-    return ErrorInfo(error.kind, str(error), error.retryable, error.status, error.request_id, error.retry_after)
+    return ErrorInfo(error.kind, str(error), error.retryable, error.status, error.request_id, asked_to_wait(error))

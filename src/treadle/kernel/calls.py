@@ -169,7 +169,7 @@ def plain(arguments: str) -> Any:
 def _decoded(decoder: msgspec.json.Decoder[Any], arguments: str) -> Any:
     try:
         return decoder.decode(arguments or "{}")
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return arguments
 
 

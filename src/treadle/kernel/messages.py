@@ -27,8 +27,7 @@ class Image(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type",
     media_type: str = "image/png"
 
     def __post_init__(self) -> None:
-        if (self.data is None) == (self.url is None):
-            raise ValueError("an Image takes exactly one of data= (bytes) and url=")
+        _check_media("an Image", self.data, self.url, self.media_type)
 
 
 @final
@@ -41,8 +40,16 @@ class File(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type", 
     name: str = "file"
 
     def __post_init__(self) -> None:
-        if (self.data is None) == (self.url is None):
-            raise ValueError("a File takes exactly one of data= (bytes) and url=")
+        _check_media("a File", self.data, self.url, self.media_type, self.name)
+
+
+def _check_media(what: str, data: object, url: object, *words: object) -> None:
+    if (data is None) == (url is None):
+        raise ValueError(f"{what} takes exactly one of data= (bytes) and url=")
+    if not (data is None or isinstance(data, bytes)):
+        raise ValueError(f"{what} takes data= as bytes, as they are, not in base64; it was given {type(data).__name__}")
+    if not all(isinstance(one, str) for one in (url or "", *words)):
+        raise ValueError(f"{what} takes its address, media type and name as texts")
 
 
 @final

@@ -279,3 +279,10 @@ def _shown(value: object) -> str:
 
 def _name_of(model: Any) -> str:
     return str(getattr(model, "name", type(model).__name__))
+
+
+def count_of(model: object, name: str) -> int | None:
+    """The number of tokens that `model` says of itself under `name`; None where it says none, or no such number."""
+    found: object = getattr(model, name, None)
+    whole = isinstance(found, int) and not isinstance(found, bool)
+    return found if whole and isinstance(found, int) and 0 < found <= MOST_TOKENS else None

@@ -44,7 +44,7 @@ class ToolResult:
     def __init__(self, for_model: Any, for_app: Any = None, is_error: bool = False) -> None:
         self.for_model = for_model
         self.for_app = for_app
-        self.is_error = is_error
+        self.is_error = bool(is_error)
 
     def __repr__(self) -> str:
         return f"ToolResult(for_model={self.for_model!r}, for_app={self.for_app!r}, is_error={self.is_error!r})"

@@ -28,7 +28,7 @@ from treadle.drivers.lending import calls_allowed, give_back, settle
 from treadle.drivers.run import Run
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import PassesThrough
-from treadle.kernel.events import ToolFinished, ToolStarted
+from treadle.kernel.events import ToolFinished, ToolReacted, ToolStarted
 from treadle.tools import Tool, ToolOutput
 
 
@@ -174,12 +174,12 @@ class Batch:
         try:
             reaction = await reaction_of(function, record, output, run.own)
             event = reacted(len(run.state.steps), record, reaction, run.config.tools, calls_allowed(run), _repeatable)
+            run.feed(event)
         except PassesThrough:
             raise
         except Exception as error:
             self.failure = error
             return
-        run.feed(event)
         settle(run)
         await run.commit()
         if isinstance(reaction, Retry) and reaction.delay > 0 and isinstance(event, ToolReacted) and event.call:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from treadle.context.storable import storable_text
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import ResultAwaited, ToolReacted
@@ -123,4 +124,16 @@ _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
 def _json(arguments: Mapping[str, Any]) -> str:
-    return _encoder.encode(dict(arguments)).decode()
+    try:
+        return _encoder.encode(_texts(dict(arguments))).decode()
+    except (TypeError, ValueError) as error:
+        raise Misuse(f"on_tool_result gives arguments that are not JSON: {error}") from error
+
+
+def _texts(value: Any) -> Any:
+    """`value` with its texts as they can be stored."""
+    if isinstance(value, str):
+        return storable_text(value)
+    if isinstance(value, dict):
+        return {_texts(key): _texts(item) for key, item in value.items()}
+    return [_texts(item) for item in value] if isinstance(value, (list, tuple)) else value
