@@ -19,7 +19,7 @@ from treadle.drivers.assembly import assembled, toolbox_of
 from treadle.drivers.beginning import Asked, begun, begun_now
 from treadle.drivers.below import Below
 from treadle.drivers.calls.reaction import OnToolResult
-from treadle.drivers.checks import Input, OnEvent, ceiling, model_of, refuse_unknown
+from treadle.drivers.checks import Input, OnEvent, ceiling, model_of, refuse_unknown, rules_in
 from treadle.drivers.configuration import Configuration, Errors, Instructions, PrepareStepFunction, Retries
 from treadle.drivers.drive import drive, driven
 from treadle.drivers.live import LiveRun
@@ -139,7 +139,7 @@ class Agent(Generic[Deps, Output]):
             retries=Retries(attempts=1 + retries) if isinstance(retries, int) else retries or Retries(),
             on_interrupted=on_interrupted,
             context=policies,
-            approvals=tuple(approvals),
+            approvals=rules_in(approvals),
             on_tool_result=on_tool_result,
             tell_remaining=tell_remaining,
             watch=watch_progress,
@@ -349,7 +349,12 @@ def handoff(agent: Agent[Any, Any], name: str | None = None, description: str | 
         agent: who goes on. It sees what was said so far, under its own instructions.
         name: the tool's name; by default "transfer_to_" and the agent's.
         description: what the model is told it is for; by default the agent's instructions, if they are a text.
+
+    Raises:
+        Misuse: it is no agent.
     """
+    if not isinstance(agent, Agent):
+        raise Misuse(f"handoff takes the Agent that is to go on: handoff(agent); it was given {agent!r:.100}")
     told = agent._described(description)
     reason = {"type": "string", "default": "", "description": "Why, in a few words, for the one who goes on."}
     return agent_tool(

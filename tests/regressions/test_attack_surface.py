@@ -1,0 +1,65 @@
+"""What a hostile reader of the docs gave to the public calls: each is refused where it is given, or means what it says.
+
+- a rule that could never match, and other things in the place of rules, tools and agents ->
+  test_a_rule_that_could_never_match_is_refused, test_one_rule_without_a_list_is_refused,
+  test_an_agent_in_the_place_of_a_tool_is_told_apart, test_a_handoff_takes_an_agent
+"""
+
+import pytest
+
+from treadle import Agent, ApprovalRule, Misuse, allow, ask_before, deny, handoff, tool
+from treadle.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+
+@tool(effect="read")
+def look(key: str) -> str:
+    """Looks something up."""
+    return f"{key} is there"
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: ask_before(effect="wirte"), "'wirte'; did you mean 'write'"),
+        (lambda: deny(effect="Write"), "'Write'; did you mean 'write'"),
+        (lambda: allow(effect=""), "'read', 'idempotent', 'write'"),
+        (lambda: ask_before(effect=["write"]), "'read', 'idempotent', 'write'"),
+        (lambda: deny(["pay"]), r"one by one, such as deny\('pay', 'refund'\)"),
+        (lambda: deny(look), "names of tools"),
+        (lambda: ask_before(""), "names of tools"),
+        (lambda: ask_before("look", None), "names of tools"),
+        (lambda: ApprovalRule("dney"), "did you mean 'deny'"),
+        (lambda: ApprovalRule("deny", tools="pay"), "takes a tuple as tools="),
+        (lambda: ApprovalRule("deny", effects=("wirte",)), "did you mean 'write'"),
+        (lambda: deny("look", when=True), "function of the arguments"),
+        (lambda: deny("look", repeats="2"), "whole number"),
+    ],
+)  # fmt: skip
+def test_a_rule_that_could_never_match_is_refused(make, says):
+    with pytest.raises(Misuse, match=says):
+        make()
+
+
+@pytest.mark.parametrize("given", [ask_before("look"), "look", None, True], ids=repr)
+def test_one_rule_without_a_list_is_refused(given):
+    with pytest.raises(Misuse, match=r"takes a list of rules: approvals=\[ask_before"):
+        Agent(ScriptedModel([]), tools=[look], approvals=given)
+
+
+@pytest.mark.parametrize("given", [None, print, Agent(ScriptedModel([]))], ids=["none", "function", "agent"])
+def test_tools_without_a_list_are_refused(given):
+    with pytest.raises(Misuse, match=r"take lists: tools=\[my_tool\]"):
+        Agent(ScriptedModel([]), tools=given)
+
+
+def test_an_agent_in_the_place_of_a_tool_is_told_apart():
+    with pytest.raises(Misuse, match=r"agent\.as_tool\(\).*handoff\(agent\)"):
+        Agent(ScriptedModel([]), tools=[Agent(ScriptedModel([]))])
+
+
+@pytest.mark.parametrize("given", ["x", None, look], ids=["text", "none", "tool"])
+def test_a_handoff_takes_an_agent(given):
+    with pytest.raises(Misuse, match=r"handoff\(agent\)"):
+        handoff(given)
