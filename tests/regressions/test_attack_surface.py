@@ -3,11 +3,12 @@
 - a rule that could never match, and other things in the place of rules, tools and agents ->
   test_a_rule_that_could_never_match_is_refused, test_one_rule_without_a_list_is_refused,
   test_an_agent_in_the_place_of_a_tool_is_told_apart, test_a_handoff_takes_an_agent
+- a reaction that cannot be carried out killed the run for good -> test_a_reaction_that_cannot_be_is_refused_when_made
 """
 
 import pytest
 
-from treadle import Agent, ApprovalRule, Misuse, allow, ask_before, deny, handoff, tool
+from treadle import Agent, Alternative, ApprovalRule, AskUser, Misuse, Retry, allow, ask_before, deny, handoff, tool
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -63,3 +64,26 @@ def test_an_agent_in_the_place_of_a_tool_is_told_apart():
 def test_a_handoff_takes_an_agent(given):
     with pytest.raises(Misuse, match=r"handoff\(agent\)"):
         handoff(given)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: AskUser(""), "the question that the person is asked"),
+        (lambda: AskUser(" \n"), "the question"),
+        (lambda: AskUser(None), "the question"),
+        (lambda: Retry("3"), "seconds from 0 as delay=; it was given '3'"),
+        (lambda: Retry(-1), "seconds from 0"),
+        (lambda: Retry(True), "seconds from 0"),
+        (lambda: Retry(float("nan")), "seconds from 0"),
+        (lambda: Retry(float("inf")), "seconds from 0"),
+        (lambda: Retry(arguments="{}"), "Retry takes the arguments to call with, as a dict"),
+        (lambda: Alternative("s", "x"), "Alternative takes the arguments to call with, as a dict"),
+        (lambda: Alternative("s", None), "as a dict"),
+        (lambda: Alternative("", {}), "the name of one of the agent's tools"),
+        (lambda: Alternative(look, {}), "the name of one"),
+    ],
+)  # fmt: skip
+def test_a_reaction_that_cannot_be_is_refused_when_made(make, says):
+    with pytest.raises(Misuse, match=says):
+        make()
