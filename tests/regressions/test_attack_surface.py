@@ -4,11 +4,26 @@
   test_a_rule_that_could_never_match_is_refused, test_one_rule_without_a_list_is_refused,
   test_an_agent_in_the_place_of_a_tool_is_told_apart, test_a_handoff_takes_an_agent
 - a reaction that cannot be carried out killed the run for good -> test_a_reaction_that_cannot_be_is_refused_when_made
+- an answer that is None was said to be none -> test_an_output_that_is_none_is_an_output
 """
 
 import pytest
+from play import within
 
-from treadle import Agent, Alternative, ApprovalRule, AskUser, Misuse, Retry, allow, ask_before, deny, handoff, tool
+from treadle import (
+    Agent,
+    Alternative,
+    ApprovalRule,
+    AskUser,
+    Misuse,
+    Retry,
+    allow,
+    ask_before,
+    deny,
+    handoff,
+    step_count,
+    tool,
+)
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -87,3 +102,32 @@ def test_a_handoff_takes_an_agent(given):
 def test_a_reaction_that_cannot_be_is_refused_when_made(make, says):
     with pytest.raises(Misuse, match=says):
         make()
+
+
+@pytest.mark.parametrize("mode", ["native", "tool", "prompted"])
+@pytest.mark.parametrize("enough", [None, step_count(1)], ids=["answered", "condition"])
+async def test_an_output_that_is_none_is_an_output(mode, enough):
+    said = {"native": '{"result": null}', "tool": [("final_answer", {"result": None})], "prompted": "null"}[mode]
+    agent = Agent(ScriptedModel([said]), output=int | None, output_mode=mode, stop_when=enough)
+    result = await within(agent.run("How many, if any?"))
+    assert result.finished
+    assert result.output is None
+    assert "no output" not in str(result.stop)
+
+
+async def test_an_output_that_is_none_comes_through_a_handoff():
+    expert = Agent(ScriptedModel(['{"result": null}']), name="expert", output=int | None, output_mode="native")
+    agent = Agent(
+        ScriptedModel([[("transfer_to_expert", {})]]), tools=[handoff(expert)], output=int | None, output_mode="native"
+    )
+    result = await within(agent.run("How many, if any?"))
+    assert result.finished
+    assert result.output is None
+    assert "no output" not in str(result.stop)
+
+
+async def test_an_output_that_could_not_be_read_is_still_said_to_be_missing():
+    agent = Agent(ScriptedModel(["many"]), output=int | None, stop_when=step_count(1))
+    result = await within(agent.run("How many, if any?"))
+    assert result.output is None
+    assert "there is no output" in result.stop.detail
