@@ -31,7 +31,7 @@ from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Message, ModelSettings
 from treadle.kernel.stop import Limits, OnLimit
 from treadle.models.port import Model, OutputMode
-from treadle.result import Output, RunResult, conversation_part
+from treadle.result import Output, Pending, RunResult, conversation_part
 from treadle.tools import Skill, Tool
 from treadle.tools.external import agent_tool
 
@@ -264,8 +264,8 @@ class Agent(Generic[Deps, Output]):
         self,
         run: str | RunResult[Any],
         *,
-        approve: Iterable[str] | Mapping[str, Mapping[str, Any] | None] = (),
-        deny: Iterable[str] | Mapping[str, str] = (),
+        approve: Iterable[str | Pending] | Mapping[str, Mapping[str, Any] | None] = (),
+        deny: Iterable[str | Pending] | Mapping[str, str] = (),
         results: Mapping[str, Any] | None = None,
         message: str | None = None,
         conversation: Conversation | None = None,
@@ -280,7 +280,7 @@ class Agent(Generic[Deps, Output]):
 
         Args:
             run: the run's id in the agent's journal, or the result of the run when it paused.
-            approve: the calls to allow, by their `call_id` in what is pending, or by their `key`, which holds for its
+            approve: the calls to allow: what is in `pending`, or by `call_id`, or by `key`, which holds for these
                 arguments only; as a mapping, with the arguments to use in place of the model's, or None to use those.
             deny: the calls not to allow; as a mapping, with the reason that the model is shown.
             results: the results of calls that are made outside.

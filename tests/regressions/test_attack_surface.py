@@ -5,6 +5,9 @@
   test_an_agent_in_the_place_of_a_tool_is_told_apart, test_a_handoff_takes_an_agent
 - a reaction that cannot be carried out killed the run for good -> test_a_reaction_that_cannot_be_is_refused_when_made
 - an answer that is None was said to be none -> test_an_output_that_is_none_is_an_output
+- decisions and stop conditions of the wrong kind were raw errors, some of them in the middle of a run ->
+  test_what_is_pending_can_be_decided_as_it_is, test_a_decision_of_the_wrong_kind_is_refused,
+  test_a_stop_condition_of_the_wrong_kind_is_refused
 """
 
 import pytest
@@ -19,10 +22,17 @@ from treadle import (
     Retry,
     allow,
     ask_before,
+    consecutive_errors,
+    cost_over,
     deny,
+    elapsed_over,
     handoff,
+    has_tool_call,
     step_count,
+    text_contains,
+    tokens_over,
     tool,
+    tool_call_count,
 )
 from treadle.testing import ScriptedModel
 
@@ -131,3 +141,72 @@ async def test_an_output_that_could_not_be_read_is_still_said_to_be_missing():
     result = await within(agent.run("How many, if any?"))
     assert result.output is None
     assert "there is no output" in result.stop.detail
+
+
+def careful():
+    script = [[("look", {"key": "a"}), ("look", {"key": "b"})], "done"]
+    return Agent(ScriptedModel(script), tools=[look], approvals=[ask_before("look")])
+
+
+@pytest.mark.parametrize("by", ["approve", "deny"])
+async def test_what_is_pending_can_be_decided_as_it_is(by):
+    agent = careful()
+    waiting = await within(agent.run("go"))
+    result = await within(agent.resume(waiting, **{by: waiting.pending}))
+    assert result.text == "done"
+    assert [call.executed for call in result.tool_calls_made] == [by == "approve"] * 2
+
+
+async def test_a_pending_call_stands_for_its_arguments():
+    agent = careful()
+    first, _ = (await within(agent.run("go"))).pending
+    other = Agent(ScriptedModel([[("look", {"key": "z"})]]), tools=[look], approvals=[ask_before("look")])
+    waiting = await within(other.run("go"))
+    with pytest.raises(Misuse, match="other arguments"):
+        await within(other.resume(waiting, approve=[first]))
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (lambda one: {"approve": one}, r"a list of call ids, such as approve=\[pending.call_id\]"),
+        (lambda one: {"approve": True}, "a list of call ids"),
+        (lambda one: {"approve": "call_0_0"}, "a list of call ids"),
+        (lambda one: {"approve": [5]}, "by its call_id or key"),
+        (lambda one: {"deny": one}, r"deny=\[pending.call_id\]"),
+        (lambda one: {"deny": {5: "no"}}, "by its call_id or key"),
+        (lambda one: {"results": ["call_0_0"]}, r"a dict of results by call id: \{call_id: result\}"),
+        (lambda one: {"results": {5: "x"}}, "by its call_id or key"),
+    ],
+)  # fmt: skip
+async def test_a_decision_of_the_wrong_kind_is_refused(given, says):
+    agent = careful()
+    waiting = await within(agent.run("go"))
+    with pytest.raises(Misuse, match=says):
+        await within(agent.resume(waiting, **given(waiting.pending[0])))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: step_count("3"),
+        lambda: step_count(-1),
+        lambda: step_count(True),
+        lambda: step_count(2.5),
+        lambda: has_tool_call(look),
+        lambda: has_tool_call(""),
+        lambda: tool_call_count("3"),
+        lambda: tool_call_count(3, look),
+        lambda: text_contains(7),
+        lambda: text_contains(""),
+        lambda: cost_over("1"),
+        lambda: cost_over(float("nan")),
+        lambda: tokens_over("many"),
+        lambda: elapsed_over(None),
+        lambda: consecutive_errors("2"),
+        lambda: consecutive_errors(2, by="reply"),
+    ],
+)
+def test_a_stop_condition_of_the_wrong_kind_is_refused(make):
+    with pytest.raises(Misuse, match="it was given"):
+        make()
