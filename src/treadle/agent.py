@@ -4,7 +4,7 @@ import asyncio
 import copy
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from types import UnionType
 from typing import Any, Generic, Literal, Never, Self, _SpecialForm
 
@@ -23,13 +23,14 @@ from treadle.drivers.checks import Input, OnEvent, ceiling, model_of, refuse_unk
 from treadle.drivers.configuration import Configuration, Errors, Instructions, PrepareStepFunction, Retries
 from treadle.drivers.drive import drive, driven
 from treadle.drivers.live import LiveRun
+from treadle.drivers.plain_messages import Said, said_in
 from treadle.drivers.run import Run, RunEvent
 from treadle.drivers.taking_up import GoingOn, taken_up
 from treadle.journal import Journal
 from treadle.judging.conditions import StopWhen, condition
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import Message, ModelSettings
-from treadle.kernel.stop import Limits, OnLimit
+from treadle.kernel.messages import ModelSettings
+from treadle.kernel.stop import Limits, OnLimit, Stop
 from treadle.models.port import Model, OutputMode
 from treadle.result import Output, Pending, RunResult, conversation_part
 from treadle.tools import Skill, Tool
@@ -300,19 +301,29 @@ class Agent(Generic[Deps, Output]):
         resumed, earlier, to_do = await taken_up(self._config, run, going_on)
         return await driven(resumed, earlier) if to_do else resumed.result_after(earlier)
 
-    async def step(
-        self, messages: Sequence[Message], *, deps: Deps | None = None, on_event: OnEvent = None
-    ) -> RunResult[Output]:
+    async def step(self, messages: Said, *, deps: Deps | None = None, on_event: OnEvent = None) -> RunResult[Output]:
         """One model call on `messages` and the tool calls that it asks for: a step of a loop that you write yourself.
 
-        `result.messages` is what to call it with again, for as long as `result.tool_calls_made` is not empty. Nothing
-        is kept between one call and the next; the agent's instructions go before the messages.
+        `result.messages` is what to call it with again, for as long as `result.stop.reason` is "max_steps". Nothing is
+        kept between one call and the next; the agent's instructions go before the messages.
+
+        Args:
+            messages: a question, or what was said so far: messages, or dicts of OpenAI's shape with text content. Those
+                of the system are left out.
+            deps: as in `run`.
+            on_event: as in `run`.
+
+        Raises:
+            Misuse: they are no messages, or hold nothing to answer.
         """
         limits = msgspec.structs.replace(self._config.limits, steps=1)
-        run = await begun(self._config, Asked(None, Conversation(messages), deps, limits, on_event))
+        run = await begun(self._config, Asked(None, said_in("step", messages), deps, limits, on_event))
         await drive(run)
         result: RunResult[Output] = run.result
-        return dataclasses.replace(result, messages=conversation_part(result.messages))
+        stop = result.stop
+        if stop.reason == "max_steps":
+            stop = Stop("max_steps", "one step was made; to go on, call step again with result.messages")
+        return dataclasses.replace(result, messages=conversation_part(result.messages), stop=stop)
 
     def as_tool(self, name: str | None = None, description: str | None = None, *, needs_approval: bool = False) -> Tool:
         """This agent as a tool of another: it is given a task, and its answer is the result.

@@ -8,6 +8,10 @@
 - decisions and stop conditions of the wrong kind were raw errors, some of them in the middle of a run ->
   test_what_is_pending_can_be_decided_as_it_is, test_a_decision_of_the_wrong_kind_is_refused,
   test_a_stop_condition_of_the_wrong_kind_is_refused
+- a loop of `agent.step` that never ended, and what is said of a step ->
+  test_a_loop_of_steps_ends_where_the_model_fails, test_a_step_that_is_not_the_last_says_so,
+  test_a_loop_of_steps_over_an_approval, test_a_step_over_a_wrong_answer_goes_on, test_a_step_takes_plain_messages,
+  test_a_step_that_cannot_be_names_step
 """
 
 import pytest
@@ -20,6 +24,8 @@ from treadle import (
     AskUser,
     Misuse,
     Retry,
+    RunStopped,
+    Text,
     allow,
     ask_before,
     consecutive_errors,
@@ -34,6 +40,8 @@ from treadle import (
     tool,
     tool_call_count,
 )
+from treadle.kernel.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
+from treadle.models import BadRequest
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -210,3 +218,94 @@ async def test_a_decision_of_the_wrong_kind_is_refused(given, says):
 def test_a_stop_condition_of_the_wrong_kind_is_refused(make):
     with pytest.raises(Misuse, match="it was given"):
         make()
+
+
+async def looped(agent, messages):
+    """The loop of docs/steps.md."""
+    result = await within(agent.step(messages))
+    while result.stop.reason == "max_steps":
+        result = await within(agent.step(result.messages))
+    return result
+
+
+async def test_a_loop_of_steps_ends_where_the_model_fails():
+    agent = Agent(ScriptedModel([[("look", {"key": "a"})], BadRequest("no")]), tools=[look])
+    result = await looped(agent, "go")
+    assert result.stop.reason == "model_error"
+    with pytest.raises(RunStopped, match="model_error"):
+        result.require()
+
+
+async def test_a_step_that_is_not_the_last_says_so():
+    agent = Agent(ScriptedModel([[("look", {"key": "a"})], "done"]), tools=[look], on_limit="raise")
+    result = await within(agent.step("go"))
+    assert result.stop.reason == "max_steps"
+    assert "one step was made" in result.stop.detail
+    assert "step again with result.messages" in result.stop.detail
+    assert "Raise limits" not in str(result) + result.message
+    assert (await looped(agent, result.messages)).text == "done"
+
+
+async def test_a_loop_of_steps_over_an_approval():
+    agent = Agent(
+        ScriptedModel([[("look", {"key": "a"})], "done"]), tools=[look], approvals=[ask_before("look")],
+        instructions="Be brief.",
+    )  # fmt: skip
+    waiting = await looped(agent, "go")
+    assert waiting.stop.reason == "waiting"
+    decided = await within(agent.resume(waiting, approve=waiting.pending))
+    assert decided.stop.reason == "max_steps"
+    assert (await looped(agent, decided.messages)).text == "done"
+
+
+async def test_a_step_over_a_wrong_answer_goes_on():
+    agent = Agent(ScriptedModel(["many", "3"]), output=int, output_mode="prompted")
+    assert (await looped(agent, "How many?")).output == 3
+
+
+PLAIN = [
+    {"role": "system", "content": "left out"},
+    {"role": "user", "content": "go"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"key":"a"}'}}],
+    },
+    {"role": "tool", "tool_call_id": "c1", "content": "a is there"},
+    {"role": "assistant", "content": "It is.", "tool_calls": None},
+    {"role": "user", "content": "And b?"},
+]
+
+
+async def test_a_step_takes_plain_messages():
+    model = ScriptedModel(["done"])
+    result = await within(Agent(model, tools=[look]).step(PLAIN))
+    assert result.messages == [
+        UserMessage("go"),
+        AssistantMessage((ToolCall("c1", "look", '{"key":"a"}'),)),
+        ToolMessage("c1", "look", "a is there"),
+        AssistantMessage((Text("It is."),)),
+        UserMessage("And b?"),
+        AssistantMessage((Text("done"),)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("messages", "says"),
+    [
+        ("", r"nothing to answer: give step\(…\)"),
+        ([], r"nothing to answer: give step\(…\)"),
+        (PLAIN[:5], r"nothing to answer: give step\(…\)"),
+        (PLAIN[:1], r"nothing to answer: give step\(…\)"),
+        (None, "step takes a question"),
+        (5, "step takes a question"),
+        (["go"], "treadle.kernel.messages"),
+        ([{"role": "robot", "content": "go"}], "Invalid enum value 'robot'"),
+        ([{"role": "user", "content": 5}], "Expected `str"),
+        ([{"content": "go"}], "missing required field `role`"),
+        ([{"role": "tool", "tool_call_id": "c9", "content": "x"}], "of no call before it"),
+    ],
+)
+async def test_a_step_that_cannot_be_names_step(messages, says):
+    with pytest.raises(Misuse, match=says):
+        await within(Agent(ScriptedModel(["done"]), tools=[look]).step(messages))
