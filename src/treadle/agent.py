@@ -4,7 +4,7 @@ import asyncio
 import copy
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from types import UnionType
 from typing import Any, Generic, Literal, Never, Self, _SpecialForm
 
@@ -19,19 +19,20 @@ from treadle.drivers.assembly import assembled, toolbox_of
 from treadle.drivers.beginning import Asked, begun, begun_now
 from treadle.drivers.below import Below
 from treadle.drivers.calls.reaction import OnToolResult
-from treadle.drivers.checks import Input, OnEvent, ceiling, model_of, refuse_unknown
+from treadle.drivers.checks import Input, OnEvent, ceiling, model_of, refuse_unknown, rules_in
 from treadle.drivers.configuration import Configuration, Errors, Instructions, PrepareStepFunction, Retries
 from treadle.drivers.drive import drive, driven
 from treadle.drivers.live import LiveRun
+from treadle.drivers.plain_messages import Said, said_in
 from treadle.drivers.run import Run, RunEvent
 from treadle.drivers.taking_up import GoingOn, taken_up
 from treadle.journal import Journal
 from treadle.judging.conditions import StopWhen, condition
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import Message, ModelSettings
-from treadle.kernel.stop import Limits, OnLimit
+from treadle.kernel.messages import ModelSettings
+from treadle.kernel.stop import Limits, OnLimit, Stop
 from treadle.models.port import Model, OutputMode
-from treadle.result import Output, RunResult, conversation_part
+from treadle.result import Output, Pending, RunResult, conversation_part
 from treadle.tools import Skill, Tool
 from treadle.tools.external import agent_tool
 
@@ -139,7 +140,7 @@ class Agent(Generic[Deps, Output]):
             retries=Retries(attempts=1 + retries) if isinstance(retries, int) else retries or Retries(),
             on_interrupted=on_interrupted,
             context=policies,
-            approvals=tuple(approvals),
+            approvals=rules_in(approvals),
             on_tool_result=on_tool_result,
             tell_remaining=tell_remaining,
             watch=watch_progress,
@@ -264,8 +265,8 @@ class Agent(Generic[Deps, Output]):
         self,
         run: str | RunResult[Any],
         *,
-        approve: Iterable[str] | Mapping[str, Mapping[str, Any] | None] = (),
-        deny: Iterable[str] | Mapping[str, str] = (),
+        approve: Iterable[str | Pending] | Mapping[str, Mapping[str, Any] | None] = (),
+        deny: Iterable[str | Pending] | Mapping[str, str] = (),
         results: Mapping[str, Any] | None = None,
         message: str | None = None,
         conversation: Conversation | None = None,
@@ -280,7 +281,7 @@ class Agent(Generic[Deps, Output]):
 
         Args:
             run: the run's id in the agent's journal, or the result of the run when it paused.
-            approve: the calls to allow, by their `call_id` in what is pending, or by their `key`, which holds for its
+            approve: the calls to allow: what is in `pending`, or by `call_id`, or by `key`, which holds for these
                 arguments only; as a mapping, with the arguments to use in place of the model's, or None to use those.
             deny: the calls not to allow; as a mapping, with the reason that the model is shown.
             results: the results of calls that are made outside.
@@ -300,19 +301,29 @@ class Agent(Generic[Deps, Output]):
         resumed, earlier, to_do = await taken_up(self._config, run, going_on)
         return await driven(resumed, earlier) if to_do else resumed.result_after(earlier)
 
-    async def step(
-        self, messages: Sequence[Message], *, deps: Deps | None = None, on_event: OnEvent = None
-    ) -> RunResult[Output]:
+    async def step(self, messages: Said, *, deps: Deps | None = None, on_event: OnEvent = None) -> RunResult[Output]:
         """One model call on `messages` and the tool calls that it asks for: a step of a loop that you write yourself.
 
-        `result.messages` is what to call it with again, for as long as `result.tool_calls_made` is not empty. Nothing
-        is kept between one call and the next; the agent's instructions go before the messages.
+        `result.messages` is what to call it with again, for as long as `result.stop.reason` is "max_steps". Nothing is
+        kept between one call and the next; the agent's instructions go before the messages.
+
+        Args:
+            messages: a question, or what was said so far: messages, or dicts of OpenAI's shape with text content. Those
+                of the system are left out.
+            deps: as in `run`.
+            on_event: as in `run`.
+
+        Raises:
+            Misuse: they are no messages, or hold nothing to answer.
         """
         limits = msgspec.structs.replace(self._config.limits, steps=1)
-        run = await begun(self._config, Asked(None, Conversation(messages), deps, limits, on_event))
+        run = await begun(self._config, Asked(None, said_in("step", messages), deps, limits, on_event))
         await drive(run)
         result: RunResult[Output] = run.result
-        return dataclasses.replace(result, messages=conversation_part(result.messages))
+        stop = result.stop
+        if stop.reason == "max_steps":
+            stop = Stop("max_steps", "one step was made; to go on, call step again with result.messages")
+        return dataclasses.replace(result, messages=conversation_part(result.messages), stop=stop)
 
     def as_tool(self, name: str | None = None, description: str | None = None, *, needs_approval: bool = False) -> Tool:
         """This agent as a tool of another: it is given a task, and its answer is the result.
@@ -349,7 +360,12 @@ def handoff(agent: Agent[Any, Any], name: str | None = None, description: str | 
         agent: who goes on. It sees what was said so far, under its own instructions.
         name: the tool's name; by default "transfer_to_" and the agent's.
         description: what the model is told it is for; by default the agent's instructions, if they are a text.
+
+    Raises:
+        Misuse: it is no agent.
     """
+    if not isinstance(agent, Agent):
+        raise Misuse(f"handoff takes the Agent that is to go on: handoff(agent); it was given {agent!r:.100}")
     told = agent._described(description)
     reason = {"type": "string", "default": "", "description": "Why, in a few words, for the one who goes on."}
     return agent_tool(

@@ -36,20 +36,17 @@ class Answers:
     @classmethod
     def of(
         cls,
-        approve: Iterable[str] | Mapping[str, Mapping[str, Any] | None],
-        deny: Iterable[str] | Mapping[str, str],
+        approve: Iterable[str | Pending] | Mapping[str, Mapping[str, Any] | None],
+        deny: Iterable[str | Pending] | Mapping[str, str],
         results: Mapping[str, Any],
     ) -> "Answers":
         """The answers as a caller gave them.
 
         Raises:
-            Misuse: one text was given where several ids are wanted, or what should be text or arguments is not.
+            Misuse: one call was given where several are wanted, or what should be a call, text or arguments is not.
         """
-        for name, value in (("approve", approve), ("deny", deny)):
-            if isinstance(value, str):
-                raise Misuse(f"{name} takes a list of call ids, such as {name}=[{value!r}]; it was given a text")
-        approved = approve if isinstance(approve, Mapping) else dict.fromkeys(approve)
-        denied = deny if isinstance(deny, Mapping) else dict.fromkeys(deny, "")
+        approved: dict[str, Any] = _by_call("approve", approve, None)
+        denied: dict[str, Any] = _by_call("deny", deny, "")
         for call, arguments in approved.items():
             if arguments is not None and not isinstance(arguments, Mapping):
                 raise Misuse(
@@ -58,7 +55,11 @@ class Answers:
         for call, reason in denied.items():
             if not isinstance(reason, str):
                 raise Misuse(f"deny takes for call {call!r} the reason as a text; it was given {reason!r}")
-        return cls(dict(approved), dict(denied), dict(results))
+        if not isinstance(results, Mapping):
+            raise Misuse(
+                f"results takes a dict of results by call id: {{call_id: result}}; it was given {results!r:.200}"
+            )
+        return cls(approved, denied, _by_call("results", results, None))
 
     def __bool__(self) -> bool:
         return bool(self.approve or self.deny or self.results)
@@ -67,6 +68,19 @@ class Answers:
     def calls(self) -> list[str]:
         """The calls that are answered, as they were named."""
         return [*self.approve, *self.deny, *self.results]
+
+
+def _by_call(name: str, given: object, value: Any) -> dict[str, Any]:
+    """What was given for each call; `value` where only the calls were. A pending call stands for its key."""
+    if isinstance(given, (str, Pending)) or not isinstance(given, Iterable):
+        raise Misuse(f"{name} takes a list of call ids, such as {name}=[pending.call_id]; it was given {given!r:.200}")
+    found: dict[str, Any] = {}
+    for one in given:
+        if not isinstance(one, (str, Pending)):
+            raise Misuse(f"{name} names a call by its call_id or key, or by what is in pending; not by {one!r:.200}")
+        call = one.key if isinstance(one, Pending) else one
+        found[call] = given[one] if isinstance(given, Mapping) else value
+    return found
 
 
 async def answer(run: Run, answers: Answers, limits: Limits | None) -> None:

@@ -7,12 +7,13 @@ one that asks, then one that allows, then the tool's own word. The rules of a ru
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from hashlib import sha256
 from pathlib import PurePath
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from msgspec import Struct
 
 from treadle.kernel.errors import Misuse
 from treadle.tools import Effect, Tool
+from treadle.tools.errors import did_you_mean, nearest
 
 Action = Literal["allow", "ask", "deny"]
 Predicate = Callable[[dict[str, Any]], bool | Awaitable[bool]]
@@ -33,6 +34,9 @@ class ApprovalRule(Struct, frozen=True):
             the rule allows.
         reason: what the model is told of a denial, and the person of a question.
         repeats: matches only from the call on that was made this often before in the run, with the same arguments.
+
+    Raises:
+        Misuse: it could never match, or not be asked.
     """
 
     action: Action
@@ -41,6 +45,21 @@ class ApprovalRule(Struct, frozen=True):
     when: Predicate | None = None
     reason: str = ""
     repeats: int = 0
+
+    def __post_init__(self) -> None:
+        _require_known("action", self.action, get_args(Action))
+        for name in _listed("tools", self.tools):
+            if not isinstance(name, str) or not name.strip():
+                raise Misuse(
+                    f"an approval rule takes the names of tools, one by one, such as deny('pay', 'refund'); it was "
+                    f"given {name!r:.100}"
+                )
+        for effect in _listed("effects", self.effects):
+            _require_known("effect", effect, get_args(Effect))
+        if self.when is not None and not callable(self.when):
+            raise Misuse(f"when= takes a function of the arguments; it was given {self.when!r}")
+        if isinstance(self.repeats, bool) or not isinstance(self.repeats, int) or self.repeats < 0:
+            raise Misuse(f"repeats= takes a whole number from 0; it was given {self.repeats!r}")
 
     def is_about(self, tool: Tool, made: Callable[[], int]) -> bool:
         """Whether the rule is about a call of `tool`, made `made()` times before, whatever `when` says."""
@@ -84,11 +103,21 @@ def _rule(
     reason: str,
     repeats: int,
 ) -> ApprovalRule:
-    if when is not None and not callable(when):
-        raise Misuse(f"when= takes a function of the arguments; it was given {when!r}")
-    if isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 0:
-        raise Misuse(f"repeats= takes a whole number from 0; it was given {repeats!r}")
     return ApprovalRule(action, tools, () if effect is None else (effect,), when, reason, repeats)
+
+
+def _listed(name: str, values: Any) -> tuple[Any, ...]:
+    if not isinstance(values, tuple):
+        raise Misuse(f"ApprovalRule takes a tuple as {name}=; it was given {values!r:.100}")
+    return values
+
+
+def _require_known(name: str, value: object, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise Misuse(
+            f"an approval rule's {name} is one of {', '.join(map(repr, known))}; it was given {value!r:.100}"
+            f"{did_you_mean(nearest(value, known))}"
+        )
 
 
 class Ruling(NamedTuple):

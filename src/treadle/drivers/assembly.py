@@ -42,16 +42,23 @@ def toolbox_of(
     """The tools and skills of an agent, with the tool that reads what its context policies cleared; and the policies.
 
     Raises:
-        Misuse: they are no lists of tools and skills, or no policies.
+        Misuse: they are no lists of tools and skills, one of them is an agent, or no policies.
         BadTool: two have one name, or one is none.
     """
-    if isinstance(tools, (Tool, str)) or isinstance(skills, (Skill, str)):
+    if any(isinstance(many, (Tool, Skill, str)) or not isinstance(many, Iterable) for many in (tools, skills)):
         raise Misuse("tools and skills take lists: tools=[my_tool], skills=[my_skill]")
     policies = chosen_policies(context, model, model_of)
-    given = [one if isinstance(one, Tool) else tool(one) for one in tools]
+    given = [_tool_of(one) for one in tools]
     if context is not None and reads_results(policies or ()):
         given.append(read_result)
     return SkillRegistry(skills=skills, tools=given), policies
+
+
+def _tool_of(given: Tool | Callable[..., Any]) -> Tool:
+    # The module of agents is made of this one, so that their class cannot be asked for here.
+    if isinstance(getattr(given, "_config", None), Configuration):
+        raise Misuse("tools was given an agent: give agent.as_tool(), which has it do a task, or handoff(agent)")
+    return given if isinstance(given, Tool) else tool(given)
 
 
 def assembled(given: Configuration, output: Any, output_mode: OutputMode | None) -> Configuration:

@@ -71,6 +71,13 @@ def watcher_of(on_event: OnEvent) -> OnEvent:
     return on_event
 
 
+def rules_in(approvals: Iterable[ApprovalRule]) -> tuple[ApprovalRule, ...]:
+    """The rules of an agent, which are a list also where there is one."""
+    if isinstance(approvals, (ApprovalRule, str)) or not isinstance(approvals, Iterable):
+        raise Misuse(f"approvals takes a list of rules: approvals=[ask_before(…)]; it was given {approvals!r:.100}")
+    return tuple(approvals)
+
+
 def check_approvals(rules: Sequence[ApprovalRule], tools: Mapping[str, Tool]) -> None:
     """Refuses rules that are none, or name a tool that neither these are nor those of the agents below."""
     names = list(dict.fromkeys(name for name, _ in _all_below(tools)))

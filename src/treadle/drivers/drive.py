@@ -167,17 +167,20 @@ def finish(run: Run, command: Finish) -> None:
     if output is None or stop.reason == "external_tool":
         run.feed(event)
         return
+    # An output that was read may be None, as that of `output=int | None`.
+    found = event.output is not None
     try:
         if state.handed_on:
-            event = replace(event, output=_handed_on(output, state.output, state.text))
+            event, found = replace(event, output=_handed_on(output, state.output, state.text)), True
         elif state.phase == "replied" or (stop.reason == "condition" and len(state.steps) > 0):
             event = replace(event, output=output.read(state.steps[-1].message or AssistantMessage()).json)
+            found = True
     except ValueError as error:
-        event = replace(event, output=None)
+        event, found = replace(event, output=None), False
         if stop.reason == "answered" and not state.handed_on:
             run.feed(NudgeGiven(f"That is not a valid {output.name}. {error}", fault=True))
             return
-    if stop.finished and event.output is None:
+    if stop.finished and not found:
         detail = f"{stop.detail}; there is no output: the last reply holds no {output.name}".lstrip("; ")
         event = replace(event, stop=replace(stop, detail=detail))
     run.feed(event)

@@ -8,10 +8,13 @@ short one.
 """
 
 from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
+from decimal import Decimal
+from math import isnan
 from typing import Any, Literal, TypeAlias
 
 from treadle.judging.observed import observed
 from treadle.judging.progress import detect_stuck
+from treadle.kernel.errors import Misuse
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Check, StopReason, Verdict
 
@@ -228,13 +231,30 @@ def condition(what: StopWhen) -> Condition:
     )
 
 
+def _require_count(name: str, given: object) -> None:
+    if isinstance(given, bool) or not isinstance(given, int) or given < 0:
+        raise Misuse(f"{name} takes a whole number from 0; it was given {given!r:.100}")
+
+
+def _require_amount(name: str, given: object) -> None:
+    if isinstance(given, bool) or not isinstance(given, int | float | Decimal) or isnan(given) or given < 0:
+        raise Misuse(f"{name} takes a number from 0; it was given {given!r:.100}")
+
+
+def _require_text(name: str, wanted: str, given: object) -> None:
+    if not isinstance(given, str) or not given:
+        raise Misuse(f"{name} takes {wanted}, as a text; it was given {given!r:.100}")
+
+
 def step_count(count: int) -> Condition:
     """`count` steps have been made."""
+    _require_count("step_count", count)
     return StepCount(f"step_count({count})", lambda state: (len(state.steps) >= count, len(state.steps)), count)
 
 
 def has_tool_call(name: str) -> Condition:
     """The last step asked for the tool `name`, whatever came of the call."""
+    _require_text("has_tool_call", "the name of a tool", name)
 
     def look(state: RunState) -> tuple[bool, str]:
         names = [call.name for call in state.steps[-1].calls]
@@ -245,6 +265,9 @@ def has_tool_call(name: str) -> Condition:
 
 def tool_call_count(count: int, name: str | None = None) -> Condition:
     """`count` tool calls have been made within the limits in all, or `count` calls of the tool `name`."""
+    _require_count("tool_call_count", count)
+    if name is not None:
+        _require_text("tool_call_count", "as its second argument the name of a tool", name)
     title = f"tool_call_count({count})" if name is None else f"tool_call_count({count}, {name!r})"
 
     def look(state: RunState) -> tuple[bool, int]:
@@ -256,6 +279,7 @@ def tool_call_count(count: int, name: str | None = None) -> Condition:
 
 def text_contains(text: str, *, ignore_case: bool = False) -> Condition:
     """The model's last reply contains `text`."""
+    _require_text("text_contains", "what the reply is to contain", text)
     wanted = text.casefold() if ignore_case else text
 
     def look(state: RunState) -> tuple[bool, str]:
@@ -267,6 +291,7 @@ def text_contains(text: str, *, ignore_case: bool = False) -> Condition:
 
 def cost_over(usd: float) -> Condition:
     """More than `usd` dollars have been spent. Where the model's price is unknown this never holds."""
+    _require_amount("cost_over", usd)
 
     def look(state: RunState) -> tuple[bool, float | None]:
         spent = None if state.cost is None else float(state.cost)
@@ -277,6 +302,7 @@ def cost_over(usd: float) -> Condition:
 
 def tokens_over(tokens: int) -> Condition:
     """More than `tokens` tokens, input and output, have been used."""
+    _require_count("tokens_over", tokens)
     return Named(
         f"tokens_over({tokens})", lambda state: (state.usage.total_tokens > tokens, state.usage.total_tokens), tokens
     )
@@ -284,15 +310,17 @@ def tokens_over(tokens: int) -> Condition:
 
 def elapsed_over(seconds: float) -> Condition:
     """The run has been under way for more than `seconds` seconds, pauses not counted; it cancels nothing."""
+    _require_amount("elapsed_over", seconds)
     return Named(f"elapsed_over({seconds})", lambda state: (state.elapsed > seconds, round(state.elapsed, 3)), seconds)
 
 
 def consecutive_errors(count: int, by: Literal["step", "call"] = "step") -> Condition:
     """Everything has gone wrong in `count` steps in a row; or, by call, the last `count` calls have all failed."""
+    _require_count("consecutive_errors", count)
     if by == "step":
         return Named(f"consecutive_errors({count})", lambda state: (state.errors >= count, state.errors), count)
     if by != "call":
-        raise ValueError(f'consecutive_errors counts by="step" or by="call"; it was given {by!r}')
+        raise Misuse(f'consecutive_errors counts by="step" or by="call"; it was given {by!r}')
 
     def look(state: RunState) -> tuple[bool, int]:
         failed = _failed_last(state, count)

@@ -6,6 +6,7 @@ it chose is one more event; a call that it asks for comes in by the same door as
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from math import inf
 from typing import Any
 
 import msgspec
@@ -32,6 +33,13 @@ class Retry(Struct, frozen=True):
     delay: float = 0.0
     arguments: Mapping[str, Any] | None = None
 
+    def __post_init__(self) -> None:
+        delay = self.delay
+        if isinstance(delay, bool) or not isinstance(delay, int | float) or not 0 <= delay < inf:
+            raise Misuse(f"Retry takes a number of seconds from 0 as delay=; it was given {delay!r:.100}")
+        if self.arguments is not None:
+            _require_arguments("Retry", self.arguments)
+
 
 class Alternative(Struct, frozen=True):
     """Call another of the agent's tools in its place; its result is this call's."""
@@ -39,11 +47,28 @@ class Alternative(Struct, frozen=True):
     tool: str
     arguments: Mapping[str, Any]
 
+    def __post_init__(self) -> None:
+        _require_text("Alternative takes the name of one of the agent's tools", self.tool)
+        _require_arguments("Alternative", self.arguments)
+
 
 class AskUser(Struct, frozen=True):
     """Pause the run and ask the person; the answer is the call's result. The result there was is shown to them."""
 
     question: str
+
+    def __post_init__(self) -> None:
+        _require_text("AskUser takes the question that the person is asked", self.question)
+
+
+def _require_text(wanted: str, given: object) -> None:
+    if not isinstance(given, str) or not given.strip():
+        raise Misuse(f"{wanted}; it was given {given!r:.100}")
+
+
+def _require_arguments(name: str, given: object) -> None:
+    if not isinstance(given, Mapping):
+        raise Misuse(f"{name} takes the arguments to call with, as a dict; it was given {given!r:.100}")
 
 
 Reaction = Retry | Alternative | AskUser | ToolOutput | ToolResult | Any
