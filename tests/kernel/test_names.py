@@ -26,6 +26,8 @@ def test_an_ordinary_id_stays_as_it_is(plain):
         ("a b\n", "a%20b%0A"),
         ("é", "%C3%A9"),
         ("\x7f\x9f", "%7F%C2%9F"),
+        ("--quiet", "%2D-quiet"),
+        ("-", "%2D"),
     ],
 )
 def test_what_separates_or_cannot_be_seen_is_escaped(call_id, name):
@@ -44,3 +46,4 @@ def test_whatever_an_id_holds_its_name_has_no_separator_and_is_printable_ascii(c
     assert name.isascii()
     assert name.isprintable()
     assert not set(name) & set("/#+.~ ")
+    assert not name.startswith("-")

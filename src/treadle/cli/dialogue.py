@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -52,22 +52,33 @@ def _piped() -> str:
     return line.rstrip("\r\n")
 
 
-def decide(person: Person, waiting: Iterable[WaitingCall], tools: Mapping[str, Tool]) -> Answers | None:
-    """Asks `person` about each call; None if there were no more lines, or a Ctrl-C, before all was decided."""
+class Decided(NamedTuple):
+    """What a person said of the calls that wait, and whether they left before all was said."""
+
+    answers: Answers
+    left: bool
+
+
+def decide(person: Person, waiting: Iterable[WaitingCall], tools: Mapping[str, Tool]) -> Decided:
+    """Asks `person` about each call, until there are no more lines, or a Ctrl-C; what was said until then counts.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C without a terminal; it is said that nothing was decided.
+    """
     answers = Answers()
     try:
         for call in waiting:
-            decided = (
-                _judged(person, call, tools, answers) if call.to_decide else _answered(person, call, tools, answers)
-            )
-            if not decided:
-                return None
+            asked = _judged if call.to_decide else _answered
+            if not asked(person, call, tools, answers):
+                return Decided(answers, left=True)
     except KeyboardInterrupt:
         if not person.interactive:
+            if answers:
+                click.echo("nothing of what was decided has been recorded", err=True)
             raise
         click.echo(err=True)
-        return None
-    return answers
+        return Decided(answers, left=True)
+    return Decided(answers, left=False)
 
 
 async def resumed(
@@ -108,7 +119,7 @@ def _judged(person: Person, call: WaitingCall, tools: Mapping[str, Tool], answer
             return False
         word, _, rest = said.strip().partition(" ")
         match word.lower():
-            case "y" | "yes":
+            case "y" | "yes" if not rest:
                 answers.approve[key] = None
             case "n" | "no":
                 answers.deny[key] = rest.strip()
@@ -121,6 +132,11 @@ def _judged(person: Person, call: WaitingCall, tools: Mapping[str, Tool], answer
                 except click.BadParameter as error:
                     click.echo(clean(error.message), err=True)
                     continue
+            case "y" | "yes":
+                # A yes with a condition is no yes to the call as it stands.
+                click.echo("y allows the call as it stands and takes no words; e changes its arguments", err=True)
+                shown = []
+                continue
             case _:
                 click.echo(clean(f"{word!r} is none of y, n and e"), err=True)
                 shown = []

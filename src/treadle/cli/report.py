@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from treadle.cli.next_command import NextCommand
-from treadle.cli.story import described
+from treadle.cli.story import described, in_flight
 from treadle.cli.terminal import note, shorten
 from treadle.cli.waiting import Waiting
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.messages import Usage
+from treadle.kernel.names import escaped
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Decision, Limits
 from treadle.result import Pending, RunResult
@@ -106,7 +109,12 @@ def closing(result: RunResult, waiting: Waiting, tools: Mapping[str, Tool], comm
         found = [record for record in result.tool_calls_made if record.result is not None and not record.is_error]
         for record in found:
             result_text = "" if record.result is None else record.result.text
-            note(f"found: {described(record.call, record.arguments_json)} -> {shorten(result_text, 400)}")
+            asked = replace(record.call, arguments=record.arguments_json)
+            instead = "" if record.stand_in is None else " (or what was called in its place)"
+            note(f"found: {described(asked)}{instead} -> {shorten(result_text, 400)}")
+    for record in in_flight(result.events) if result.stop.reason != "waiting" else ():
+        if (tool := tools.get(record.doing.name)) is None or tool.effect != "read":
+            note(f"its outcome is unknown, as it was under way: {described(record.doing)} ({escaped(record.id)})")
     note("\n".join([f"{_because(result)}", *_advice(result, command is not None)]))
     for call in waiting.calls:
         note("\n".join(call.lines(tools)))

@@ -27,8 +27,9 @@ from treadle.kernel.events import (
     RunStarted,
     StepPrepared,
     ToolFinished,
+    ToolReacted,
 )
-from treadle.kernel.fold import fold
+from treadle.kernel.fold import fold, fold_all
 from treadle.kernel.messages import ToolCall, text_of
 from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
@@ -71,7 +72,11 @@ class Story:
             case ModelFailed():
                 self._failed(event, before)
             case ToolFinished(call_id=call_id):
-                self._act(_record(after, event.step, call_id), text_of(event.content), event.is_error)
+                record = _record(after, event.step, call_id)
+                given = is_answered_from_outside(_record(before, event.step, call_id))
+                self._act(record, text_of(event.content), event.is_error, given=given)
+            case ToolReacted():
+                self._reacted(event, _record(before, event.step, event.call_id))
             case ToolProgress(name=name, update=update):
                 self._say("", f"{name}: {shorten(str(update), TEXT)}")
             case SubRunEvent(run_id=run_id, agent=agent, event=inner):
@@ -80,7 +85,7 @@ class Story:
                 self._left(before, after)
                 self._verdict(stop, decision, after.limits)
             case _:
-                self._pauses(event, after)
+                self._pauses(event, before, after)
 
     def _failed(self, event: ModelFailed, before: RunState) -> None:
         asked = before.model if before.prepared is None else before.prepared.model or before.model
@@ -103,20 +108,30 @@ class Story:
             story.see(event, before, after)
         self._below[run_id] = (story, after)
 
-    def _pauses(self, event: RunEvent, after: RunState) -> None:
+    def _reacted(self, event: ToolReacted, seen: CallRecord) -> None:
+        """Tells what the application made of the result that was told before."""
+        if event.action == "call" and event.call is not None:
+            same = (event.call.name, event.call.arguments) == (seen.doing.name, seen.doing.arguments)
+            how = "made again" if same else "replaced by another call"
+            self._say("act", f"{escaped(event.call_id)} is {how}: {described(event.call)}")
+        elif event.action == "replace":
+            word = "error" if event.is_error else "->"
+            self._say("", f"replaced by {word} {shorten(text_of(event.content), RESULT)}")
+        elif event.reason:
+            self._say("", f"the result before it is kept: {shorten(event.reason, TEXT)}")
+
+    def _pauses(self, event: RunEvent, before: RunState, after: RunState) -> None:
         match event:
             case ApprovalRequested(step=step, call_id=call_id, why=why):
                 question = "needs a decision" if why == "policy" else "was interrupted; run it again?"
-                self._say("act", f"{described(_record(after, step, call_id).call)} {question} ({escaped(call_id)})")
-            case ApprovalDecided(approved=approved, reason=reason, arguments=arguments, call_id=call_id):
-                word = "allowed" if approved else "refused"
-                more = f": {reason}" if reason else f", with {shorten(arguments, ARGUMENTS)}" if arguments else ""
-                self._say("act", f"{escaped(call_id)} was {word}{more}")
-            case ResultAwaited(step=step, call_id=call_id):
-                self._say(
-                    "act",
-                    f"{described(_record(after, step, call_id).call)} is answered from outside ({escaped(call_id)})",
-                )
+                self._say("act", f"{described(_record(after, step, call_id).doing)} {question} ({escaped(call_id)})")
+            case ApprovalDecided(step=step, call_id=call_id):
+                self._decided(event, _record(before, step, call_id))
+            case ResultAwaited(step=step, call_id=call_id, run_id=run_id, question=question):
+                how = "gave that; a person is asked about it" if question else "is answered from outside"
+                if run_id:
+                    how = f"waits, as its own run {run_id} does"
+                self._say("act", f"{described(_record(after, step, call_id).doing)} {how} ({escaped(call_id)})")
             case ContextEdited(policy=policy, before=tokens, after=left, detail=detail):
                 more = f" ({detail})" if detail else ""
                 self._say("perceive", f"{policy} made room: about {tokens:,} tokens became {left:,}{more}")
@@ -130,6 +145,16 @@ class Story:
                 self._say("", "taken up again")
             case _:
                 pass
+
+    def _decided(self, event: ApprovalDecided, asked: CallRecord) -> None:
+        name = escaped(event.call_id)
+        if asked.run_id and event.approved:
+            self._say("act", f"{name} goes on: it was decided in its own run {asked.run_id}")
+            return
+        word = "refused" if not event.approved else "allowed to run again" if asked.in_doubt else "allowed"
+        more = f": {event.reason}" if event.reason else ""
+        more = f", with {shorten(event.arguments, ARGUMENTS)}" if event.arguments and not more else more
+        self._say("act", f"{name} was {word}{more}")
 
     def _perceive(self, event: StepPrepared, before: RunState, after: RunState) -> None:
         if event.step:
@@ -164,18 +189,20 @@ class Story:
             for line in event.message.text.splitlines():
                 self._say("", line)
 
-    def _act(self, record: CallRecord, result: str, is_error: bool) -> None:
-        took = f" ({record.ended_at - record.started_at:.2f} s)" if record.started_at and record.ended_at else ""
-        self._say("act", described(record.call, record.arguments_json))
+    def _act(self, record: CallRecord, result: str, is_error: bool, *, given: bool = False) -> None:
+        timed = record.started_at and record.ended_at and not given
+        took = f" ({record.ended_at - record.started_at:.2f} s)" if timed else ""
+        self._say("act", f"{described(record.doing)}{' was given its result from outside' if given else ''}")
         self._say("", f"{'error' if is_error else '->'} {shorten(result, RESULT)}{took}")
 
     def _left(self, before: RunState, after: RunState) -> None:
         """The calls that were open when the run ended, which have been answered by a note."""
         if before.step is None or before.step.message is None or not after.steps:
             return
-        done = {record.id for record in before.step.calls if record.result is not None}
+        known = {record.id for record in before.step.calls if record.result is not None or record.found is not None}
+        known -= {record.id for record in before.step.calls if record.status == "started" or record.in_doubt}
         for record in after.steps[len(after.steps) - 1].calls:
-            if record.id not in done and record.result is not None:
+            if record.id not in known and record.result is not None:
                 self._act(record, record.result.text, record.is_error)
 
     def _go(self, decision: Decision, limits: Limits) -> None:
@@ -187,11 +214,24 @@ class Story:
         self._say("verdict", f"stop: {_because(stop)}{f' ({rows})' if rows else ''}")
 
 
-def described(call: ToolCall, arguments: str | None = None) -> str:
+def is_answered_from_outside(record: CallRecord) -> bool:
+    """Whether a result that comes for a call that stands so comes from outside, rather than from its tool."""
+    return record.status in ("awaited", "needs_approval") and not record.run_id
+
+
+def in_flight(events: Sequence[Event]) -> list[CallRecord]:
+    """The calls that were under way when the run ended, or at its last event: nobody knows what they did."""
+    state = fold_all(events[:-1] if events and isinstance(events[-1], RunFinished) else events)
+    calls = () if state.step is None else state.step.calls
+    early = [one.record(one.call) for one in state.early if one.result is None]
+    return [*early, *(record for record in calls if record.status == "started" or record.in_doubt)]
+
+
+def described(call: ToolCall) -> str:
     """A call as it would be written in Python, shortened."""
     import msgspec
 
-    text = call.arguments if arguments is None else arguments
+    text = call.arguments
     try:
         given = msgspec.json.decode(text or "{}")
     except msgspec.DecodeError:

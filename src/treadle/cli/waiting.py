@@ -194,8 +194,8 @@ async def _looked_up(one: Pending, started: RunStarted, journal: Journal | None)
         if below is None or inner is None:
             return WaitingCall(one, "")
         made, started = inner, below.started
-    unsaid = "" if started.rules is None else "read or idempotent"
-    effect = "write" if made.tool in started.writes else unsaid
+    # The journal names the tools that say that they write; of the others it does not know.
+    effect = "write" if made.tool in started.writes else ""
     return WaitingCall(replace(one, question=made.question, found=made.found), effect)
 
 

@@ -77,15 +77,15 @@ def _answered(
     limits = options.limits(agent.limits)
     watch = Watch(output.views)
     result = runner.run(watch.carry(lambda see: agent.run(question, limits=limits, on_event=see)))
+    left = person is None or not person.interactive
     while True:
         waiting = runner.run(Waiting.of(result.events, journal or result.sub_runs))
-        if not waiting.calls or person is None or not person.interactive:
+        if not waiting.calls or person is None or left:
             return result, waiting
-        answers = decide(person, waiting.calls, agent.tools)
-        if answers is None:
-            return result, waiting
-        watch = Watch(output.views, result.events)
-        result = runner.run(watch.carry(partial(resumed, agent, result, answers)))
+        answers, left = decide(person, waiting.calls, agent.tools)
+        if answers:
+            watch = Watch(output.views, result.events)
+            result = runner.run(watch.carry(partial(resumed, agent, result, answers)))
 
 
 def _question(prompt: tuple[str, ...], file: str | None) -> str:

@@ -175,14 +175,16 @@ class Chat:
         result = self._carried(
             lambda see: self._agent.run(question, conversation=self._conversation, limits=self._limits, on_event=see)
         )
+        left = False
         while result is not None and result.pending:
             waiting = self._waiting(result)
-            answers = decide(self._person, waiting.calls, self._agent.tools)
-            if answers is None:
+            if left:
                 closing(result, waiting, self._agent.tools, self._next)
                 break
-            going_on = partial(resumed, self._agent, result, answers, conversation=self._conversation)
-            result = self._carried(going_on, result)
+            answers, left = decide(self._person, waiting.calls, self._agent.tools)
+            if answers:
+                going_on = partial(resumed, self._agent, result, answers, conversation=self._conversation)
+                result = self._carried(going_on, result)
         if result is not None and self._save is not None:
             self._saved(self._save)
         return not self._person.gone

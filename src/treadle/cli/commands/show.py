@@ -9,11 +9,12 @@ from treadle.cli.lines import teller
 from treadle.cli.next_command import NextCommand
 from treadle.cli.report import closing
 from treadle.cli.storage import find_run, journal_option, no_runs, opened
-from treadle.cli.story import Story, count, decisions, number
+from treadle.cli.story import Story, count, decisions, described, in_flight, number
 from treadle.cli.terminal import clean, console, print_json, print_table
 from treadle.cli.waiting import Waiting
 from treadle.kernel.events import Event, RunStarted
 from treadle.kernel.messages import UserMessage
+from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
 from treadle.result import result_of
 
@@ -41,6 +42,9 @@ def show(run: str, journal: str | None, why: bool, as_list: bool) -> int:
             f"\nThe run has not ended: it is under way, or its process died. Go on with: "
             f"{command.line('resume', state.run_id)}{f' ({command.remark})' if command.remark else ''}"
         )
+        for record in in_flight(events):
+            call = f"{described(record.doing)} ({escaped(record.id)})"
+            click.echo(clean(f"  it was started, and its outcome is unknown: {call}"))
     if why:
         print_why(state)
     if state.stop is not None:

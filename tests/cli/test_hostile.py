@@ -1,0 +1,215 @@
+"""What a hostile model, tool or hurried person can do to those who decide on the command line: nothing unseen.
+
+Each test is the regression of a finding, and says in its name what must not come back.
+"""
+
+import json
+import os
+import re
+import shlex
+import signal
+import sys
+import time
+from typing import Any
+
+import pytest
+
+HOSTILE = '''
+import os, sys
+from treadle import Agent, Alternative, AskUser, SqliteJournal, ask_before, external_tool, tool
+from treadle.models import AssistantMessage, ModelReply, ToolCall
+from treadle.testing import ScriptedModel
+
+def note(text):
+    with open("notes.txt", "a") as file:
+        file.write(text + "\\n")
+
+@tool
+def pay(amount: int) -> str:
+    """Pays."""
+    note(f"pay {amount}")
+    return f"paid {amount}"
+
+@tool(effect="read")
+def search(text: str) -> str:
+    """Searches."""
+    return "probably Bonn"
+
+@tool
+def hang() -> str:
+    """Takes long."""
+    note("hang")
+    import time
+    time.sleep(60)
+    return "never"
+
+def once(*calls):
+    def turn(request):
+        told = [message.text for message in request.messages if message.role == "tool"]
+        if told:
+            return "done: " + " / ".join(told)
+        return ModelReply(AssistantMessage(tuple(ToolCall(*call) for call in calls)), finish="tool_calls")
+    return ScriptedModel(turn, name="hostile")
+
+rules = [ask_before("pay")]
+dashed = Agent(once(("--quiet", "pay", '{"amount": 1}'), ("-x", "pay", '{"amount": 2}')), tools=[pay], approvals=rules)
+two = Agent(once(("a", "pay", '{"amount": 1}'), ("b", "pay", '{"amount": 2}')), tools=[pay], approvals=rules)
+
+asked = ("a", "search", '{"text": "capital"}')
+better = lambda call, result: Alternative("pay", {"amount": 9}) if call.name == "search" else None
+instead = Agent(once(asked), tools=[search, pay], on_tool_result=better)
+unsure = Agent(once(asked), tools=[search], on_tool_result=lambda call, result: AskUser("sure?"))
+outside = Agent(once(("a", "boss", "{}")), tools=[external_tool("boss", "Asks.", {"type": "object"}, wait=True)])
+below = Agent(once(("b", "pay", '{"amount": 3}')), tools=[pay], approvals=rules, name="below")
+top = Agent(once(("a", "below", '{"task": "x"}')), tools=[below.as_tool()], name="top")
+hanging = Agent(once(("a", "hang", "{}")), tools=[hang])
+'''
+
+
+@pytest.fixture
+def hostile(treadle: Any) -> Any:
+    """`treadle`, beside a module of agents that mean no good."""
+    (treadle.folder / "hostile.py").write_text(HOSTILE, encoding="utf-8")
+    return treadle
+
+
+def notes(treadle: Any) -> list[str]:
+    path = treadle.folder / "notes.txt"
+    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+
+def hint(said: str, beginning: str) -> list[str]:
+    """The words of the command that was printed after `beginning`, without the first."""
+    found = re.search(rf"^{beginning}: treadle (.*)$", said, re.MULTILINE)
+    assert found, said
+    return shlex.split(found[1])
+
+
+def test_a_call_id_that_begins_with_a_dash_is_never_taken_for_an_option(hostile: Any) -> None:
+    asked = hostile("ask", "go", "--agent", "hostile:dashed")
+    one = hint(asked.err, "one of them")
+    assert one[2] == "%2D-quiet"
+    done = hostile(*one)
+    assert done.code == 4, done.err
+    assert notes(hostile) == ["pay 1"]
+    given = hostile(*hint(done.err, "allow it")[:2], "%2Dx", "--agent", "hostile:dashed")
+    assert given.code == 0, given.err
+    assert notes(hostile) == ["pay 1", "pay 2"]
+
+
+def pending(treadle: Any, agent: str) -> list[str]:
+    done = treadle("resume", "last", "--json", "--agent", agent)
+    return [one["call_id"] for one in json.loads(done.out)["pending"]]
+
+
+def test_a_yes_with_a_condition_is_no_yes(hostile: Any) -> None:
+    done = hostile("chat", "--agent", "hostile:two", input="go\ny but only 5 EUR\nyes, please\nn too dear\nn\n")
+    assert notes(hostile) == []
+    assert "takes no words" in done.err
+    assert "too dear" in done.out
+
+
+def test_what_was_decided_before_the_lines_ended_is_recorded(hostile: Any) -> None:
+    done = hostile("chat", "--agent", "hostile:two", input="go\nn never\n")
+    assert "treadle approve" in done.err
+    assert pending(hostile, "hostile:two") == ["b"]
+    assert hostile("approve", "last", "a", "--agent", "hostile:two").code == 2
+    assert hostile("approve", "last", "--agent", "hostile:two").code == 0
+    assert notes(hostile) == ["pay 2"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")
+@pytest.mark.parametrize("leaving", ["Ctrl-D", "Ctrl-C"])
+def test_what_was_decided_before_the_person_left_is_recorded(hostile: Any, terminal: Any, leaving: str) -> None:
+    asked = terminal("ask", "go", "--agent", "hostile:two")
+    asked.until("e(dit)>")
+    asked.type("n never\n")
+    asked.until("e(dit)>")
+    if leaving == "Ctrl-D":
+        asked.type("\x04")
+        asked.until("allow it: treadle approve")
+    else:
+        asked.interrupt_until("allow it: treadle approve")
+    assert asked.end() == 4
+    assert pending(hostile, "hostile:two") == ["b"]
+    assert notes(hostile) == []
+
+
+def test_nothing_is_guessed_about_what_a_tool_does_to_the_world(hostile: Any) -> None:
+    asked = hostile("ask", "go", "--agent", "hostile:two")
+    assert "[write] asks for approval" in asked.err
+    shown = hostile("show", "last").err
+    assert 'a: pay({"amount":1}) asks for approval' in shown
+    assert 'a/b: pay({"amount":3}) asks for approval' in hostile("ask", "go", "--agent", "hostile:top").err
+
+
+def test_the_story_names_the_tool_that_ran_in_place_of_another(hostile: Any) -> None:
+    traced = hostile("ask", "go", "--agent", "hostile:instead", "--trace").err
+    for said in (traced, hostile("show", "last").out):
+        assert "a is replaced by another call: pay(amount=9)" in said
+        assert re.search(r"act +pay\(amount=9\)\n +-> paid 9", said), said
+        assert re.search(r"act +search\(text=\"capital\"\)\n +-> probably Bonn", said), said
+
+
+@pytest.mark.parametrize(("agent", "call"), [("unsure", 'search(text="capital")'), ("outside", "boss()")])
+def test_show_tells_a_result_that_was_given_as_given(hostile: Any, agent: str, call: str) -> None:
+    assert hostile("ask", "go", "--agent", f"hostile:{agent}").code == 4
+    assert hostile("resume", "last", "--result", "a=Berlin", "--agent", f"hostile:{agent}").code == 0
+    said = hostile("show", "last").out
+    assert re.search(rf"act +{re.escape(call)} was given its result from outside\n +-> Berlin\n", said), said
+
+
+def test_show_tells_a_call_that_was_decided_below_as_that(hostile: Any) -> None:
+    asked = hostile("ask", "go", "--agent", "hostile:top")
+    assert hostile(*hint(asked.err, "allow it")).code == 0
+    run = hint(asked.err, "allow it")[1]
+    said = hostile("show", run).out
+    assert "was allowed" not in said
+    assert "from outside" not in said
+    assert f"waits, as its own run {run}.0.a does (a)" in said
+    assert f"a goes on: it was decided in its own run {run}.0.a" in said
+
+
+def begun(treadle: Any, agent: str) -> Any:
+    """A run of the agent's, in a process that is in the middle of a call."""
+    process = treadle.start("ask", "go", "--agent", agent)
+    deadline = time.monotonic() + 30
+    while not notes(treadle):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return process
+
+
+def test_show_names_the_call_that_was_under_way_when_the_process_was_killed(hostile: Any) -> None:
+    with begun(hostile, "hostile:hanging") as process:
+        process.kill()
+        process.communicate(timeout=30)
+    for options in ((), ("--why",)):
+        assert "started, and its outcome is unknown: hang() (a)" in hostile("show", "last", *options).out
+    waits = hostile("resume", "last", "--agent", "hostile:hanging")
+    assert waits.code == 4
+    assert hostile("resume", "last", "--result", "a=done", "--agent", "hostile:hanging").code == 0
+    assert re.search(r"hang\(\) was given its result from outside\n +-> done\n", hostile("show", "last").out)
+
+
+def test_ask_says_that_the_outcome_of_an_interrupted_write_is_unknown(hostile: Any) -> None:
+    with begun(hostile, "hostile:hanging") as process:
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=30)[1]
+    assert process.returncode == 130
+    assert "its outcome is unknown, as it was under way: hang() (a)" in said
+    assert "its outcome is unknown, as it was under way: hang() (a)" in hostile("show", "last").err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")
+def test_chat_says_that_the_outcome_of_an_interrupted_write_is_unknown(hostile: Any, terminal: Any) -> None:
+    talk = terminal("chat", "--agent", "hostile:hanging")
+    talk.until("you>")
+    talk.type("go\n")
+    deadline = time.monotonic() + 30
+    while not notes(hostile):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.kill(talk.pid, signal.SIGINT)
+    talk.until("its outcome is unknown, as it was under way: hang() (a)")
+    assert talk.leave() == 0
