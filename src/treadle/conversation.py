@@ -202,7 +202,12 @@ def _said(messages: Iterable[Message]) -> list[Message]:
                 "a conversation holds UserMessage, AssistantMessage and ToolMessage (others' messages: "
                 f"Conversation.from_langchain); it was given {_shown(message)}"
             )
-    return completed([storable(message) for message in given if not isinstance(message, SystemMessage)])
+    said = [storable(message) for message in given if not isinstance(message, SystemMessage)]
+    try:
+        msgspec.json.decode(msgspec.json.encode(said), type=list[Message])
+    except msgspec.ValidationError as error:
+        raise Misuse(f"a message holds what no message may, and could not be loaded again: {error}") from error
+    return completed(said)
 
 
 def _content(where: str, content: object, *, may_be_empty: bool) -> str | tuple[Content, ...]:
@@ -236,7 +241,7 @@ def _call(given: object) -> ToolCall:
         raise Misuse(f"a tool call has an id and a name, each a text and not empty; there is none in {_shown(given)}")
     if isinstance(arguments, Mapping):
         try:
-            arguments = json.dumps({**arguments}, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+            arguments = json.dumps({**arguments}, ensure_ascii=False, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
             raise Misuse(f"the arguments of call {id!r} have no JSON form: {error}") from error
     if arguments is not None and not isinstance(arguments, str):

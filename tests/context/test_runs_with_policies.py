@@ -4,16 +4,16 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from checks import events_of
 from histories import exchange, marks
 from hypothesis import given
 from hypothesis import strategies as st
-from rules import errors_shown, events_of, limits_kept, one_stop, requests_valid, same, valid
-from toolbox import World
-from worlds import conversation, examples, setups
+from rules import hold
+from trial import Trial
+from worlds import examples, setups
 
 from treadle import Agent, ClearToolResults, KeepFirstAndRecent, Limits, MemoryJournal, ShortenResult, Summarise, tool
-from treadle.kernel.events import ContextEdited, decode_event, encode_event
-from treadle.kernel.fold import fold_all
+from treadle.kernel.events import ContextEdited
 from treadle.models import ContextOverflow, Overloaded
 from treadle.testing import ScriptedModel
 
@@ -35,29 +35,21 @@ chains = st.lists(
 ).map(tuple)
 
 
-@examples(150)
+@examples(60, shrink=False)
 @given(setups(), chains)
 def test_any_run_under_any_chain_keeps_every_promise(setup, chain):
-    player, world, journal, said = setup.player(), World(), MemoryJournal(), conversation()
-    agent = setup.agent(player, journal)
-    agent._config = replace(
-        agent._config, context=chain, on_limit="stop" if setup.on_limit == "raise" else setup.on_limit
-    )
-    before = [*said.messages, *exchange("before", "result " * 300, "other " * 100)]
-    said.replace(before)
-    result = asyncio.run(agent.run("go", conversation=said, deps=world))
-    events = events_of(journal, result.run_id)
-    assert list(result.events) == events
-    requests_valid(player)
-    valid(result.messages)
-    valid(said.messages)
-    one_stop(result, events)
-    limits_kept(result, agent.limits, player, world, setup.reports)
-    errors_shown(events)
-    stored = [decode_event(encode_event(event)) for event in events]
-    same(fold_all(stored), fold_all(events))
-    if result.stop.reason != "waiting":
-        assert list(fold_all(stored).messages) == result.messages
+    trial = Trial.of(setup)
+    plain = trial.agent
+
+    def agent():
+        made = plain()
+        made._config = replace(made._config, context=chain)
+        return made
+
+    trial.agent = agent
+    if trial.said is not None:
+        trial.said.replace([*trial.said.messages, *exchange("before", "result " * 300, "other " * 100)])
+    hold(trial.carry_out())
 
 
 @tool(effect="read")

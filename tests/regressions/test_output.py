@@ -16,7 +16,7 @@ What was found, and the test that holds it:
   test_a_printed_result_shows_what_waits
 - text to show when the model says nothing -> test_a_result_without_text_has_a_message,
   test_a_model_that_says_nothing_at_a_limit_leaves_a_message, test_a_result_with_text_is_its_message
- 
+
 """
 
 import json

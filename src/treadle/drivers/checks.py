@@ -53,15 +53,18 @@ def kind(name: str, value: object, fits: Callable[[Any], bool], wanted: str) -> 
 
 def asked_of(input: Input) -> UserMessage | None:
     """The question in `input` as a message."""
-    if input is None or isinstance(input, UserMessage):
-        return input
-    if isinstance(input, str):
-        if not input.strip():
-            raise Misuse("the question is empty")
-        return UserMessage(input)
-    if isinstance(input, (list, tuple)) and input and all(isinstance(part, (Text, Image, File)) for part in input):
-        return UserMessage(tuple(input))
-    raise Misuse(f"the question is a text, or a list of Text, Image and File parts; it was given {input!r}")
+    if input is None:
+        return None
+    parts = (Text, Image, File)
+    if isinstance(input, (list, tuple)) and input and all(isinstance(part, parts) for part in input):
+        input = UserMessage(tuple(input))
+    elif isinstance(input, str):
+        input = UserMessage(input)
+    if not isinstance(input, UserMessage):
+        raise Misuse(f"the question is a text, or a list of Text, Image and File parts; it was given {input!r}")
+    if isinstance(input.content, (str, tuple)) and not input.says_something:
+        raise Misuse("the question is empty")
+    return input
 
 
 def watcher_of(on_event: OnEvent) -> OnEvent:

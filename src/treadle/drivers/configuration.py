@@ -226,3 +226,5 @@ def check_tool_choice(choice: str | None, names: Collection[str], where: str) ->
     if choice is not None and choice not in ("auto", "none", "required") and choice not in names:
         known = ", ".join(["auto", "none", "required", *names])
         raise Misuse(f"{where}: tool_choice {choice!r} is none of {known}")
+    if choice == "required" and not names:
+        raise Misuse(f"{where}: tool_choice 'required' needs a tool that could be called, and none is offered")

@@ -59,7 +59,8 @@ def _with_choice(
         if name not in config.tools:
             known = ", ".join(config.tools) or "none"
             raise Misuse(f"prepare_step offers a tool {name!r}; this agent has {known}")
-    check_tool_choice(choice, config.tools if tools is None else tools, "prepare_step")
+    offered = config.tools if tools is None else tools
+    check_tool_choice(choice or (config.tool_choice if event.tool_choice is None else None), offered, "prepare_step")
     return replace(
         event,
         model=None if chosen.model is None else model.name,

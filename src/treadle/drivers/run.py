@@ -39,6 +39,7 @@ from treadle.drivers.configuration import AnswerType, Configuration, StepSetting
 from treadle.drivers.lending import Claim, calls_allowed
 from treadle.drivers.output import handed_in, typed_output
 from treadle.drivers.partial import PartialArguments
+from treadle.drivers.reading import reading
 from treadle.drivers.request import prepared, request_of
 from treadle.journal import Journal, JournalError, MemoryJournal
 from treadle.judging.judge import judge
@@ -115,7 +116,7 @@ class Run:
         parent: "Run | None" = None,
         journal: Journal | None = None,
     ) -> None:
-        self.config = config
+        self.config = config if state is None else reading(config, state.messages)
         self.driver = driver
         self.deps = deps
         self.state = RunState() if state is None else state
@@ -307,7 +308,7 @@ class Run:
         self, run_id: str, messages: Sequence[Message], limits: Limits | None = None, parent: Parent | None = None
     ) -> None:
         """Feeds the run's first event."""
-        config = self.config
+        config = self.config = reading(self.config, messages)
         self.feed(
             RunStarted(
                 run_id,

@@ -236,7 +236,7 @@ def _with_call(state: RunState, step: Step, place: int, record: CallRecord, at: 
         changes["step"] = replace(step, calls=calls)
         return changes
     if record.final:
-        changes.update(handed_on=True, text=record.result.text, output=record.app)
+        changes.update(handed_on=True, text=record.result.text or state.text, output=record.app)
     changes["open_calls"] = left = state.open_calls - 1
     if left:
         changes["step"] = replace(step, calls=calls)

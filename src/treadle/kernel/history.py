@@ -23,8 +23,9 @@ def completed(messages: Iterable[Message]) -> list[Message]:
     """`messages` made valid for every provider, by the least that does it.
 
     Each tool call is answered exactly once, right after the assistant message that made it and in call order: a result
-    that comes later is moved up, one that is missing is given, one that answers nothing is left out. An assistant
-    message that says nothing is left out too, and several system messages become one at the beginning.
+    that comes later is moved up, one that is missing is given, one that answers nothing is left out. A message that
+    says nothing is left out too, calls of one message get ids that differ, and several system messages become one at
+    the beginning.
     """
     given = list(messages)
     instructions = "\n\n".join(message.content for message in given if isinstance(message, SystemMessage))
@@ -33,11 +34,14 @@ def completed(messages: Iterable[Message]) -> list[Message]:
     for i, message in enumerate(given):
         if isinstance(message, (ToolMessage, SystemMessage)):
             continue
+        if not message.says_something:
+            continue
         if isinstance(message, AssistantMessage):
-            if not message.says_something:
-                continue
-            out.append(message)
-            out.extend(_result(given, i, call, taken) for call in message.calls)
+            sound = message if have_distinct_ids(message.calls) else distinct_ids(message)
+            out.append(sound)
+            for asked, call in zip(message.calls, sound.calls, strict=True):
+                result = _result(given, i, asked, taken)
+                out.append(result if asked.id == call.id else replace(result, call_id=call.id))
         else:
             out.append(message)
     return out
@@ -59,7 +63,7 @@ def rejoined(chosen: Sequence[Message], history: Sequence[Message]) -> list[Mess
     """`chosen` out of `history`, made valid, with what a choice of messages easily forgets.
 
     A result that was kept brings the assistant message along that asked for it, and there is always something to
-    answer: if nothing is left, the last that a person said.
+    answer at the end: if there is not, the last that a person said.
     """
     asked = {call.id for message in chosen if isinstance(message, AssistantMessage) for call in message.calls}
     out: list[Message] = []
@@ -71,9 +75,9 @@ def rejoined(chosen: Sequence[Message], history: Sequence[Message]) -> list[Mess
                 asked |= {call.id for call in asking.calls}
         out.append(message)
     made = completed(out)
-    if any(not isinstance(message, SystemMessage) for message in made):
+    if made and isinstance(made[-1], (UserMessage, ToolMessage)):
         return made
-    said = [message for message in history if isinstance(message, UserMessage)]
+    said = [message for message in history if isinstance(message, UserMessage) and message.says_something]
     return [*made, *said[-1:]] if said else completed(history)
 
 

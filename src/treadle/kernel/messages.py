@@ -120,6 +120,13 @@ class UserMessage(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="
     def text(self) -> str:
         return text_of(self.content)
 
+    @property
+    def says_something(self) -> bool:
+        """Whether there is more in it than blank text; providers refuse a message that says nothing."""
+        if isinstance(self.content, str):
+            return bool(self.content) and not self.content.isspace()
+        return any([not isinstance(part, Text) or bool(str(part.text).strip()) for part in self.content])
+
 
 @final
 class AssistantMessage(Struct, frozen=True, gc=False, tag_field="role", tag="assistant"):

@@ -177,8 +177,7 @@ def _recorded(
         output = encode(value, tool.max_output)
         # The answer of a run is read anew from the JSON that it was read from here.
         app = child.state.output if final else output.app if result.output is None else value
-        said = bool(result.text.strip()) or result.output is not None
-        return ToolFinished(step, record.id, output.content, False, app, spent, final and said), output
+        return ToolFinished(step, record.id, output.content, False, app, spent, final), output
     stop = result.stop
     why = f"{tool.name} stopped before it was done ({stop.reason}: {stop.detail})"
     output = encode_error(ToolError(why, found=result.text), tool.max_output)
