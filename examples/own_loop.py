@@ -3,7 +3,6 @@
 import asyncio
 
 from treadle import Agent, tool
-from treadle.kernel.messages import UserMessage
 from treadle.testing import ScriptedModel
 
 
@@ -21,15 +20,15 @@ def clerk(request):
 
 async def main():
     agent = Agent(ScriptedModel(clerk), tools=[check_stock])
-    messages = [UserMessage("How many pieces do we have in all?")]
+    messages = "How many pieces do we have in all?"
     while True:
         result = await agent.step(messages)
         messages = result.messages
         for call in result.tool_calls_made:
             print(call.name, call.arguments, "->", call.result.text)
-        if result.finished:
+        if result.stop.reason != "max_steps":  # the step was the last, for whatever reason
             break
-    print(result.text)
+    print(result.require().text)
 
 
 asyncio.run(main())

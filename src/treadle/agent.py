@@ -3,7 +3,6 @@
 import asyncio
 import copy
 import dataclasses
-import inspect
 from collections.abc import Callable, Iterable, Mapping
 from types import UnionType
 from typing import Any, Generic, Literal, Never, Self, _SpecialForm
@@ -121,7 +120,7 @@ class Agent(Generic[Deps, Output]):
         errors: Errors | None = None,
         **unknown: Never,
     ) -> None:
-        refuse_unknown(unknown, inspect.signature(Agent).parameters)
+        refuse_unknown(Agent, unknown, Agent)
         chosen = model_of(model)
         toolbox, policies = toolbox_of(tools, skills, context, chosen)
         enough = None if stop_when is None else condition(stop_when)
@@ -186,6 +185,7 @@ class Agent(Generic[Deps, Output]):
         deps: Deps | None = None,
         limits: Limits | None = None,
         on_event: OnEvent = None,
+        **unknown: Never,
     ) -> RunResult[Output]:
         """Runs the loop on `input` until it is done or a limit says stop.
 
@@ -202,6 +202,7 @@ class Agent(Generic[Deps, Output]):
             RunStopped: a limit was reached and `on_limit` is "raise".
             asyncio.CancelledError: this task was cancelled. The run is recorded as `cancelled`.
         """
+        refuse_unknown(Agent.run, unknown, Agent)
         return await driven(await begun(self._config, Asked(input, conversation, deps, limits, on_event)))
 
     def run_sync(
@@ -212,12 +213,14 @@ class Agent(Generic[Deps, Output]):
         deps: Deps | None = None,
         limits: Limits | None = None,
         on_event: OnEvent = None,
+        **unknown: Never,
     ) -> RunResult[Output]:
         """`run`, for code that is not asynchronous.
 
         Raises:
             Misuse: an event loop is running in this thread; use `await agent.run(…)` there.
         """
+        refuse_unknown(Agent.run_sync, unknown, Agent)
         try:
             asyncio.get_running_loop()
         except RuntimeError:
@@ -232,6 +235,7 @@ class Agent(Generic[Deps, Output]):
         deps: Deps | None = None,
         limits: Limits | None = None,
         partial_arguments: bool = False,
+        **unknown: Never,
     ) -> LiveRun[Output]:
         """The run, under way in the background: `async with agent.stream(…) as run: async for event in run: …`.
 
@@ -239,6 +243,7 @@ class Agent(Generic[Deps, Output]):
         are still arriving. The other arguments are those of `run`. With `on_limit="raise"` nothing is raised here;
         `run.result.require()` does.
         """
+        refuse_unknown(Agent.stream, unknown, Agent)
 
         async def begin(on_event: Callable[[RunEvent], None]) -> Run:
             return await begun(self._config, Asked(input, conversation, deps, limits, on_event))
@@ -253,12 +258,14 @@ class Agent(Generic[Deps, Output]):
         deps: Deps | None = None,
         limits: Limits | None = None,
         on_event: OnEvent = None,
+        **unknown: Never,
     ) -> Run:
         """A run to be carried out by hand; see `treadle.drivers.run` for the loop that a person writes with it.
 
         Raises:
             Misuse: the agent's instructions are an asynchronous function.
         """
+        refuse_unknown(Agent.start, unknown, Agent)
         return begun_now(self._config, Asked(input, conversation, deps, limits, on_event))
 
     async def resume(
@@ -273,6 +280,7 @@ class Agent(Generic[Deps, Output]):
         deps: Deps | None = None,
         limits: Limits | None = None,
         on_event: OnEvent = None,
+        **unknown: Never,
     ) -> RunResult[Output]:
         """Goes on with a run that is paused, that a limit stopped, or whose process died.
 
@@ -296,12 +304,15 @@ class Agent(Generic[Deps, Output]):
             Misuse: a decision names a call that does not wait for it, the run was started under stricter rules than
                 this agent's, or more was said in the conversation meanwhile.
         """
+        refuse_unknown(Agent.resume, unknown, Agent)
         answers = Answers.of(approve, deny, results or {})
         going_on = GoingOn(answers, message, conversation, deps, limits, on_event)
         resumed, earlier, to_do = await taken_up(self._config, run, going_on)
         return await driven(resumed, earlier) if to_do else resumed.result_after(earlier)
 
-    async def step(self, messages: Said, *, deps: Deps | None = None, on_event: OnEvent = None) -> RunResult[Output]:
+    async def step(
+        self, messages: Said, *, deps: Deps | None = None, on_event: OnEvent = None, **unknown: Never
+    ) -> RunResult[Output]:
         """One model call on `messages` and the tool calls that it asks for: a step of a loop that you write yourself.
 
         `result.messages` is what to call it with again, for as long as `result.stop.reason` is "max_steps". Nothing is
@@ -316,6 +327,7 @@ class Agent(Generic[Deps, Output]):
         Raises:
             Misuse: they are no messages, or hold nothing to answer.
         """
+        refuse_unknown(Agent.step, unknown, Agent)
         limits = msgspec.structs.replace(self._config.limits, steps=1)
         run = await begun(self._config, Asked(None, said_in("step", messages), deps, limits, on_event))
         await drive(run)

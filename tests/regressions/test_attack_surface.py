@@ -12,8 +12,15 @@
   test_a_loop_of_steps_ends_where_the_model_fails, test_a_step_that_is_not_the_last_says_so,
   test_a_loop_of_steps_over_an_approval, test_a_step_over_a_wrong_answer_goes_on, test_a_step_takes_plain_messages,
   test_a_step_that_cannot_be_names_step
+- words of other frameworks in the calls of an agent -> test_an_unknown_argument_of_a_call_gets_did_you_mean,
+  test_an_unknown_limit_gets_did_you_mean
 """
 
+import copy
+import inspect
+import pickle
+
+import msgspec
 import pytest
 from play import within
 
@@ -22,6 +29,7 @@ from treadle import (
     Alternative,
     ApprovalRule,
     AskUser,
+    Limits,
     Misuse,
     Retry,
     RunStopped,
@@ -309,3 +317,52 @@ async def test_a_step_takes_plain_messages():
 async def test_a_step_that_cannot_be_names_step(messages, says):
     with pytest.raises(Misuse, match=says):
         await within(Agent(ScriptedModel(["done"]), tools=[look]).step(messages))
+
+
+@pytest.mark.parametrize(
+    ("way", "given", "says"),
+    [
+        ("run", "max_steps", r"run takes no argument 'max_steps'; did you mean limits=Limits\(steps=…\)"),
+        ("run_sync", "limit", "run_sync takes no argument 'limit'; did you mean limits"),
+        ("run", "prompt", "did you mean input"),
+        ("stream", "message_history", r"did you mean conversation=Conversation\(messages\)"),
+        ("start", "onevent", "did you mean on_event"),
+        ("run", "tools", r"it is the agent that takes tools: Agent\(…\)"),
+        ("run", "system_prompt", r"it is the agent that takes instructions: Agent\(…\)"),
+        ("run", "xyzzy", "run takes no argument 'xyzzy'$"),
+        ("resume", "approved", "resume takes no argument 'approved'; did you mean approve"),
+        ("step", "dependencies", "step takes no argument 'dependencies'; did you mean deps"),
+    ],
+)
+async def test_an_unknown_argument_of_a_call_gets_did_you_mean(way, given, says):
+    agent = Agent(ScriptedModel(["done"]))
+
+    async def call():
+        found = getattr(agent, way)("go", **{given: 3})
+        return await found if inspect.isawaitable(found) else found
+
+    with pytest.raises(Misuse, match=says):
+        await call()
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("max_steps", "Limits takes no argument 'max_steps'; did you mean steps="),
+        ("max_tool_calls", "did you mean tool_calls="),
+        ("timeout", "did you mean seconds="),
+        ("max_cost", "did you mean usd="),
+        ("max_turns", "did you mean steps="),
+        ("xyzzy", "it takes steps, tool_calls, seconds, usd, tokens, consecutive_errors"),
+    ],
+)
+def test_an_unknown_limit_gets_did_you_mean(given, says):
+    with pytest.raises(Misuse, match=says):
+        Limits(**{given: 3})
+
+
+def test_limits_are_still_plain_data():
+    limits = Limits(3, seconds=1)
+    assert msgspec.json.decode(msgspec.json.encode(limits), type=Limits) == limits
+    assert msgspec.structs.replace(limits, steps=4) == Limits(4, seconds=1)
+    assert pickle.loads(pickle.dumps(limits)) == copy.deepcopy(limits) == limits

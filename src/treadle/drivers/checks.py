@@ -123,11 +123,28 @@ WORDS = {
 """What other frameworks call the arguments of an agent, and what they are here."""
 
 
-def refuse_unknown(unknown: Iterable[str], known: Iterable[str]) -> None:
-    """Refuses keyword arguments that an agent does not take, with what was probably meant."""
+IN_RUNS = WORDS | dict.fromkeys(("prompt", "query", "question"), "input")
+IN_RUNS |= dict.fromkeys(("messages", "message_history", "history"), "conversation=Conversation(messages)") | {
+    "dependencies": "deps"
+}
+"""Likewise for a run of it."""
+
+
+def refuse_unknown(function: Callable[..., Any], unknown: Iterable[str], agent: Callable[..., Any]) -> None:
+    """Refuses keyword arguments that `function` does not take, with what was probably meant.
+
+    Args:
+        function: the agent itself, or a way to run it.
+        unknown: the names that were given.
+        agent: whatever takes the arguments of an agent.
+    """
     for name in unknown:
-        near = WORDS.get(name) or nearest(name, list(known))
-        raise Misuse(f"Agent takes no argument {name!r}{f'; did you mean {near}?' if near else ''}")
+        known, of_agents = (inspect.signature(one).parameters for one in (function, agent))
+        meant = (WORDS if function is agent else IN_RUNS).get(name) or nearest(name, known) or name
+        near = "" if meant == name else f"; did you mean {meant}?"
+        if meant.partition("=")[0] not in known and meant.partition("=")[0] in of_agents:
+            near = f"; it is the agent that takes {meant}: {agent.__name__}(…)"
+        raise Misuse(f"{function.__name__} takes no argument {name!r}{near}")
 
 
 def require_dependencies_injected(tools: Iterable[Tool]) -> None:

@@ -7,11 +7,12 @@ done, and the watch for progress are judged outside (`treadle.judging`); what th
 import reprlib
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
-from msgspec import Struct
+from msgspec import Struct, StructMeta
 from msgspec.structs import force_setattr
 
+from treadle.kernel.errors import Misuse
 from treadle.kernel.money import MOST, dollars
 
 StopReason = Literal[
@@ -83,7 +84,40 @@ def stopped(reason: StopReason, detail: str = "") -> Stop:
     return Stop(reason, detail, ADVICE.get(reason, ""))
 
 
-class Limits(Struct, frozen=True, gc=False):
+_OTHERS_WORDS: Final = {
+    "turns": "steps",
+    "iterations": "steps",
+    "timeout": "seconds",
+    "time": "seconds",
+    "deadline": "seconds",
+    "cost": "usd",
+    "budget": "usd",
+    "dollars": "usd",
+    "total_tokens": "tokens",
+    "calls": "tool_calls",
+    "errors": "consecutive_errors",
+}
+"""What else the limits are called, and what they are here; any of these, and of those here, with "max_" before it."""
+
+
+class _Named(StructMeta):
+    """Says which limit was meant by a name that is none; a struct itself says only that it is unexpected."""
+
+    # Type checkers know the arguments from the fields, which a `__call__` would hide from them.
+    if not TYPE_CHECKING:
+
+        def __call__(cls, *limits: Any, **named: Any) -> Any:
+            known = Limits.__struct_fields__
+            for name in named:
+                if name not in known:
+                    plain = name.removeprefix("max_")
+                    near = plain if plain in known else _OTHERS_WORDS.get(plain)
+                    told = f"; did you mean {near}=?" if near else f"; it takes {', '.join(known)}"
+                    raise Misuse(f"Limits takes no argument {name!r}{told}")
+            return super().__call__(*limits, **named)
+
+
+class Limits(Struct, metaclass=_Named, frozen=True, gc=False):
     """What a run may use at most. Each limit has its own stop reason; None leaves one off.
 
     Attributes:
@@ -95,7 +129,8 @@ class Limits(Struct, frozen=True, gc=False):
         consecutive_errors: steps in a row in which everything went wrong (`consecutive_errors`).
 
     Raises:
-        ValueError: a limit is negative, not finite, not a number, or larger than anything there is.
+        ValueError: a limit is negative, not finite, not a number, or larger than anything there is; or is none of these
+            (`Misuse`).
     """
 
     steps: int | None = 20
