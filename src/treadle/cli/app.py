@@ -91,9 +91,6 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = application.main(list(arguments), prog_name="treadle", standalone_mode=False)
     except click.ClickException as error:
-        from treadle.cli.terminal import set_off
-
-        error.message = set_off(error.message)
         error.show()
         return error.exit_code
     except click.Abort:
