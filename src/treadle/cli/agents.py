@@ -68,8 +68,8 @@ def agent_to_go_on(state: RunState, options: Options, journal: Journal) -> tuple
     missing = [name for name in wanted if name not in by_name]
     if missing and state.phase != "finished":
         raise click.UsageError(
-            f"run {state.run_id} uses tools that are not here: {visible(', '.join(missing))}. Name them again with --tools or "
-            "--skill, or the agent that has them with --agent"
+            f"run {state.run_id} uses tools that are not here: {visible(', '.join(missing))}. Name them again with "
+            "--tools or --skill, or the agent that has them with --agent"
         )
     choice = ModelChoice(state.model, "the run's own")
     if options.model is not None:
