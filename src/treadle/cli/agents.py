@@ -9,6 +9,7 @@ from treadle.cli.choose import ModelChoice, choose, library_model, model_named
 from treadle.cli.configure import Options
 from treadle.cli.loading import load
 from treadle.cli.next_command import COMMAND_LINE, only_with_agent
+from treadle.cli.terminal import set_off, visible
 from treadle.cli.toolset import gather
 from treadle.journal import Journal
 from treadle.kernel.events import RunStarted
@@ -67,8 +68,8 @@ def agent_to_go_on(state: RunState, options: Options, journal: Journal) -> tuple
     missing = [name for name in wanted if name not in by_name]
     if missing and state.phase != "finished":
         raise click.UsageError(
-            f"run {state.run_id} uses tools that are not here: {', '.join(missing)}. Name them again with --tools or "
-            "--skill, or the agent that has them with --agent"
+            f"run {state.run_id} uses tools that are not here: {visible(', '.join(missing))}. Name them again with "
+            "--tools or --skill, or the agent that has them with --agent"
         )
     choice = ModelChoice(state.model, "the run's own")
     if options.model is not None:
@@ -79,7 +80,9 @@ def agent_to_go_on(state: RunState, options: Options, journal: Journal) -> tuple
     except ValueError as error:
         if choice.named:
             raise
-        raise click.UsageError(f"the run's own model cannot be used here; name one with --model: {error}") from error
+        raise click.UsageError(
+            f"the run's own model cannot be used here; name one with --model: {set_off(str(error))}"
+        ) from error
     tools = [by_name[name] for name in wanted if name in by_name]
     return Agent(model, tools=tools, journal=journal, name=state.agent), choice
 

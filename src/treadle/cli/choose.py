@@ -86,9 +86,14 @@ def model_named(name: str) -> Model:
         return library_model(name)
     import click
 
+    from treadle.agent import Agent
     from treadle.cli.loading import load
 
     made = load(name, "--model")[2]
+    if isinstance(made, Agent):
+        raise click.BadParameter(
+            f"{name} is an agent, which has a model of its own; give it with --agent {name}", param_hint="'--model'"
+        )
     if callable(made) and not hasattr(made, "name"):
         made = made()
     if not callable(getattr(made, "stream", None)) or not isinstance(getattr(made, "name", None), str):

@@ -59,7 +59,11 @@ def _finite(ctx: click.Context, parameter: click.Parameter, value: float | None)
     return value
 
 
-_COUNT = click.IntRange(min=0)
+_MOST = 2**63 - 1
+"""The largest number that a journal can hold."""
+
+_POSITIVE = click.IntRange(min=1, max=_MOST)
+_COUNT = click.IntRange(min=0, max=_MOST)
 _AMOUNT = click.FloatRange(min=0)
 _OPTIONS = (
     click.option(
@@ -73,7 +77,7 @@ _OPTIONS = (
         help="Your tools: module:name or path.py:name, or all of a module; repeatable.",
     ),
     sources_option,
-    click.option("--max-steps", type=click.IntRange(min=1), metavar="N", help="Model calls at most. Default: 20."),
+    click.option("--max-steps", type=_POSITIVE, metavar="N", help="Model calls at most. Default: 20."),
     click.option("--max-tool-calls", type=_COUNT, metavar="N", help="Tool calls at most. Default: 100."),
     click.option("--max-cost", type=_AMOUNT, callback=_finite, metavar="USD", help="Dollars at most. Default: any."),
     click.option("--max-tokens", type=_COUNT, metavar="N", help="Tokens at most, in and out. Default: any."),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import click
 
 from treadle.agent import Agent
-from treadle.cli.terminal import clean
+from treadle.cli.terminal import clean, set_off
 from treadle.cli.waiting import WaitingCall, question_of, read_arguments
 from treadle.conversation import Conversation
 from treadle.drivers.answers import Answers
@@ -130,7 +130,7 @@ def _judged(person: Person, call: WaitingCall, tools: Mapping[str, Tool], answer
                 try:
                     answers.approve[key] = _checked(text, None if call.pending.run_id else tools.get(call.pending.tool))
                 except click.BadParameter as error:
-                    click.echo(clean(error.message), err=True)
+                    click.echo(set_off(error.message), err=True)
                     continue
             case "y" | "yes":
                 # A yes with a condition is no yes to the call as it stands.

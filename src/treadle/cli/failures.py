@@ -9,7 +9,7 @@ import click
 
 import treadle
 from treadle.cli.exits import ExitCode
-from treadle.cli.terminal import clean
+from treadle.cli.terminal import clean, set_off
 
 
 def report(error: Exception) -> ExitCode:
@@ -22,10 +22,10 @@ def report(error: Exception) -> ExitCode:
     if debugging:
         click.echo(clean("".join(traceback.format_exception(error))), err=True, nl=False)
     if _is_usage(error):
-        click.echo(clean(f"Error: {error}"), err=True)
+        click.echo(set_off(f"Error: {error}"), err=True)
         return ExitCode.USAGE
     more = "" if debugging else "; --debug before the command shows where"
-    what = f"{type(error).__name__}: {error}"
+    what = set_off(f"{type(error).__name__}: {error}")
     if (place := _users_own(error)) is not None:
         click.echo(clean(f"Error in {place}: {what}\nThis is a fault in code of yours{more}."), err=True)
         return ExitCode.INTERNAL_ERROR

@@ -20,11 +20,11 @@ def teller(*, err: bool) -> Callable[[str, str], None]:
     out = console(err=err)
 
     def say(label: str, text: str) -> None:
-        heading = not label and text.startswith("step ")
-        line = Text()
+        heading = label == "step"
+        line = Text("step " if heading else "", style="bold" if heading else "")
         if not heading:
             line.append(f"  {label:<10}", style=_COLOURS.get(label, ""))
-        line.append(clean(text), style="bold" if heading else "")
+        line.append(" ".join(clean(text).split("\n")), style="bold" if heading else "")
         out.print(line, soft_wrap=True)
 
     return say

@@ -12,6 +12,8 @@ from typing import Any
 
 import click
 
+from treadle.cli.terminal import set_off
+
 
 def load(target: str, option: str) -> tuple[ModuleType, str, Any]:
     """The module that `target` ("module", "module:name", "path.py", "path.py:name") names, the name, and its object.
@@ -25,6 +27,8 @@ def load(target: str, option: str) -> tuple[ModuleType, str, Any]:
     Raises:
         click.BadParameter: it cannot be imported, or has no such name; says why.
     """
+    if not target.strip():
+        raise _bad(option, f"{option} names nothing; give module:name or path.py:name")
     where, name = (target, "") if target.endswith(".py") else _split(target)
     module = _imported(where, target, option)
     if not name:
@@ -87,4 +91,4 @@ def search_here() -> None:
 
 
 def _bad(option: str, message: str) -> click.BadParameter:
-    return click.BadParameter(message, param_hint=f"'{option}'")
+    return click.BadParameter(set_off(message), param_hint=f"'{option}'")

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from treadle.cli.next_command import NextCommand
 from treadle.cli.story import described, in_flight
-from treadle.cli.terminal import note, shorten
+from treadle.cli.terminal import note, set_off, shorten
 from treadle.cli.waiting import Waiting
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.messages import Usage
@@ -115,7 +115,7 @@ def closing(result: RunResult, waiting: Waiting, tools: Mapping[str, Tool], comm
     for record in in_flight(result.events) if result.stop.reason != "waiting" else ():
         if (tool := tools.get(record.doing.name)) is None or tool.effect != "read":
             note(f"its outcome is unknown, as it was under way: {described(record.doing)} ({escaped(record.id)})")
-    note("\n".join([f"{_because(result)}", *_advice(result, command is not None)]))
+    note("\n".join(map(set_off, [_because(result), *_advice(result, command is not None)])))
     for call in waiting.calls:
         note("\n".join(call.lines(tools)))
     if command is None:

@@ -45,7 +45,7 @@ class Story:
     """Tells a run.
 
     Args:
-        say: called with each line: its label ("" for a heading or a further line) and its text.
+        say: called with each line: its label ("step" for a heading, "" for a further line) and its text.
         texts: whether to tell what the model said in full.
     """
 
@@ -159,7 +159,7 @@ class Story:
     def _perceive(self, event: StepPrepared, before: RunState, after: RunState) -> None:
         if event.step:
             self._go(event.decision, after.limits)
-        self._say("", f"step {event.step}")
+        self._say("step", str(event.step))
         if event.landing is not None:
             self._say("perceive", f"the last call, without tools: {_because(event.landing)}")
         messages = after.messages if event.messages is None else event.messages
@@ -231,15 +231,15 @@ def described(call: ToolCall) -> str:
     """A call as it would be written in Python, shortened."""
     import msgspec
 
-    text = call.arguments
+    name, text = shorten(call.name, ARGUMENTS), call.arguments
     try:
         given = msgspec.json.decode(text or "{}")
     except msgspec.DecodeError:
         given = text
     if not isinstance(given, dict):
-        return f"{call.name}({shorten(text, ARGUMENTS)})"
-    shown = ", ".join(f"{name}={msgspec.json.encode(value).decode()}" for name, value in given.items())
-    return f"{call.name}({shorten(shown, ARGUMENTS)})"
+        return f"{name}({shorten(text, ARGUMENTS)})"
+    shown = ", ".join(f"{key}={msgspec.json.encode(value).decode()}" for key, value in given.items())
+    return f"{name}({shorten(shown, ARGUMENTS)})"
 
 
 def looked_at(checks: Iterable[Check]) -> str:

@@ -46,6 +46,11 @@ def _escape(character: str) -> str:
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
+def set_off(text: str) -> str:
+    """`text` with its further lines set off, so that none of what others wrote is taken for a line of ours."""
+    return "\n  | ".join(clean(text).split("\n"))
+
+
 def shorten(text: str, most: int) -> str:
     """`text` on one line, cut to `most` characters."""
     line = " ".join(clean(text).split())

@@ -81,6 +81,8 @@ def _memory() -> Skill:
 
 
 def _loaded(target: str) -> list[Tool]:
+    from treadle.agent import Agent
+
     module, name, value = load(target, "--tools")
     if not name:
         found = list(dict.fromkeys(each for each in vars(module).values() if isinstance(each, Tool)))
@@ -89,6 +91,11 @@ def _loaded(target: str) -> list[Tool]:
                 f"{target} has no tools; decorate its functions with @treadle.tool", param_hint="'--tools'"
             )
         return found
+    if isinstance(value, Agent):
+        raise click.BadParameter(
+            f"{target} is an agent, not a tool; run it with --agent {target}, or name {name}.as_tool() and give that",
+            param_hint="'--tools'",
+        )
     if isinstance(value, Tool):
         return [value]
     if isinstance(value, list | tuple) and value and all(isinstance(each, Tool) for each in value):

@@ -4,6 +4,7 @@ Whoever decides must have seen all that there is to see: the whole call, with wh
 what the tool does to the world, the result that is in doubt, and what a yes would do.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -215,9 +216,19 @@ def read_arguments(text: str) -> dict[str, Any]:
         click.BadParameter: they are something else.
     """
     try:
-        return msgspec.json.decode(text, type=dict[str, Any])
+        arguments = msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.MsgspecError as error:
         raise click.BadParameter(f'arguments are a JSON object, such as {{"sku": 7}}: {error}') from error
+    # Of a name that stands there twice the person may have read the other value.
+    json.loads(text, object_pairs_hook=_once)
+    return arguments
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    names = [name for name, _ in pairs]
+    twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
+    if twice is not None:
+        raise click.BadParameter(f"the arguments have {visible(twice)!r} twice; give it once")
 
 
 def read_value(text: str) -> Any:

@@ -17,7 +17,7 @@ from treadle.cli.lines import trace
 from treadle.cli.next_command import NextCommand
 from treadle.cli.report import closing
 from treadle.cli.storage import journal_path
-from treadle.cli.terminal import clean, note, shorten
+from treadle.cli.terminal import clean, note, set_off, shorten
 from treadle.cli.waiting import Waiting
 from treadle.cli.watch import Start, View, Watch
 from treadle.conversation import Conversation
@@ -64,7 +64,7 @@ def chat(
     command = None if journal is None else NextCommand.again(options, choice)
     person = Person()
     if not quiet:
-        note(str(choice))
+        note(set_off(str(choice)))
     if person.interactive:
         note("/help lists what you can say; Ctrl-D leaves.")
     with asyncio.Runner() as runner:
@@ -205,7 +205,7 @@ class Chat:
         except (Misuse, JournalError) as error:
             if not self._person.interactive:
                 raise
-            note(f"Error: {error}")
+            note(set_off(f"Error: {error}"))
             return None
         self._last = result
         answer.complete(result.text)

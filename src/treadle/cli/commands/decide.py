@@ -16,8 +16,10 @@ from treadle.cli.terminal import visible
 from treadle.cli.waiting import Waiting, WaitingCall, read_arguments, read_value
 from treadle.cli.watch import Watch
 from treadle.drivers.answers import Answers
+from treadle.drivers.run import RunEvent
 from treadle.journal import SqliteJournal
 from treadle.kernel.fold import fold_all
+from treadle.kernel.state import RunState
 
 
 class Said(NamedTuple):
@@ -27,6 +29,20 @@ class Said(NamedTuple):
     calls: list[WaitingCall]
     doing: str
     more: str = ""
+
+
+class Announced:
+    """Tells what is done to the calls that wait once it is done: the answers may yet be refused before that."""
+
+    def __init__(self, output: Output, lines: list[str]) -> None:
+        self._output = output
+        self._lines = lines
+
+    def see(self, event: RunEvent, before: RunState, after: RunState) -> None:
+        """Tells it at the first event."""
+        for line in self._lines:
+            self._output.say(line)
+        self._lines = []
 
 
 @click.command(short_help="Go on with a run that is paused, or whose process died.")
@@ -112,10 +128,9 @@ async def _resumed(
         said = say(await Waiting.of(events, journal))
         agent, choice = agent_to_go_on(state, options, journal)
         output.say(str(choice))
-        for call in said.calls:
-            output.say(f"{said.doing} {call.call(agent.tools)}{said.more}")
+        doing = [f"{said.doing} {call.call(agent.tools)}{said.more}" for call in said.calls]
         limits, answers = options.limits(state.limits), said.answers
-        result = await Watch(output.views, events).carry(
+        result = await Watch([Announced(output, doing), *output.views], events).carry(
             lambda see: agent.resume(
                 state.run_id, approve=answers.approve, deny=answers.deny, results=answers.results, on_event=see,
                 limits=None if limits == state.limits else limits,

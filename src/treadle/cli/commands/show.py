@@ -10,7 +10,7 @@ from treadle.cli.next_command import NextCommand
 from treadle.cli.report import closing
 from treadle.cli.storage import find_run, journal_option, no_runs, opened
 from treadle.cli.story import Story, count, decisions, described, in_flight, number
-from treadle.cli.terminal import clean, console, print_json, print_table
+from treadle.cli.terminal import clean, console, print_json, print_table, set_off
 from treadle.cli.waiting import Waiting
 from treadle.kernel.events import Event, RunStarted
 from treadle.kernel.messages import UserMessage
@@ -64,8 +64,9 @@ async def _events(journal: str | None, run: str) -> tuple[list[Event], Waiting]:
 def _heading(first: RunStarted) -> None:
     question = next((message.text for message in reversed(first.messages) if isinstance(message, UserMessage)), "")
     started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(first.at))
-    click.echo(clean(f"run {first.run_id}, started {started}, model {first.model}"))
-    click.echo(clean(f"question: {question}\n"))
+    click.echo(set_off(f"run {first.run_id}, started {started}, model {first.model}"))
+    click.echo(set_off(f"question: {question}"))
+    click.echo()
 
 
 def _ending(state: RunState) -> str:
@@ -89,4 +90,5 @@ def print_why(state: RunState) -> None:
     print_table(["when", "verdict", "looked at", "value", "bound", ""], rows, right=["value", "bound"])
     if state.stop is not None:
         detail = f": {state.stop.detail}" if state.stop.detail else ""
-        console().print(clean(f"\nstop reason: {state.stop.reason}{detail}"), soft_wrap=True)
+        click.echo()
+        console().print(set_off(f"stop reason: {state.stop.reason}{detail}"), soft_wrap=True)
