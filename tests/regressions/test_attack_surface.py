@@ -14,6 +14,8 @@
   test_a_step_that_cannot_be_names_step
 - words of other frameworks in the calls of an agent -> test_an_unknown_argument_of_a_call_gets_did_you_mean,
   test_an_unknown_limit_gets_did_you_mean
+- tools that want dependencies were run without any -> test_a_run_without_the_dependencies_of_its_tools_is_refused,
+  test_a_tool_that_can_do_without_dependencies_is_run_without
 """
 
 import copy
@@ -29,11 +31,13 @@ from treadle import (
     Alternative,
     ApprovalRule,
     AskUser,
+    Injected,
     Limits,
     Misuse,
     Retry,
     RunStopped,
     Text,
+    ToolContext,
     allow,
     ask_before,
     consecutive_errors,
@@ -59,6 +63,28 @@ pytestmark = pytest.mark.anyio
 def look(key: str) -> str:
     """Looks something up."""
     return f"{key} is there"
+
+
+class Shop:
+    pass
+
+
+@tool(effect="read")
+def stock(shop: Injected[Shop]) -> str:
+    """Tells what is in stock."""
+    return type(shop).__name__
+
+
+@tool(effect="read")
+def stock_by_context(context: ToolContext[Shop]) -> str:
+    """Tells what is in stock."""
+    return type(context.deps).__name__
+
+
+@tool(effect="read")
+def stock_if_any(shop: Injected[Shop | None], context: ToolContext[Shop] | None = None) -> str:
+    """Tells what is in stock."""
+    return type(shop).__name__
 
 
 @pytest.mark.parametrize(
@@ -366,3 +392,24 @@ def test_limits_are_still_plain_data():
     assert msgspec.json.decode(msgspec.json.encode(limits), type=Limits) == limits
     assert msgspec.structs.replace(limits, steps=4) == Limits(4, seconds=1)
     assert pickle.loads(pickle.dumps(limits)) == copy.deepcopy(limits) == limits
+
+
+def below(used):
+    """An agent whose tool wants dependencies, as a tool."""
+    return Agent(ScriptedModel([[(used.name, {})], "done"]), tools=[used], name="keeper").as_tool()
+
+
+@pytest.mark.parametrize("given", [stock, stock_by_context, below(stock)], ids=["injected", "context", "below"])
+async def test_a_run_without_the_dependencies_of_its_tools_is_refused(given):
+    agent = Agent(ScriptedModel(["done", "done"]), tools=[given])
+    for way in (agent.run, agent.step):
+        with pytest.raises(Misuse, match=r"takes dependencies of type Shop: give the run some with deps=…"):
+            await within(way("go"))
+    assert agent.model.requests == []
+    assert (await within(agent.run("go", deps=Shop()))).finished
+
+
+async def test_a_tool_that_can_do_without_dependencies_is_run_without():
+    agent = Agent(ScriptedModel([[("stock_if_any", {})], "done"]), tools=[stock_if_any])
+    result = await within(agent.run("go"))
+    assert result.tool_calls_made[0].result.text == "NoneType"

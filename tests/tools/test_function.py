@@ -189,7 +189,7 @@ def test_injected_parameters_are_hidden() -> None:
     def three(a: int, where: ToolContext[Shop]) -> None: ...
 
     assert [list(properties(each)) for each in (one, two, three)] == [["a"], ["a"], ["a"]]
-    assert [each.deps_types for each in (one, two, three)] == [(), (Shop,), (Shop,)]
+    assert [each.deps_types for each in (one, two, three)] == [(), (Shop, type(None)), (Shop,)]
 
 
 def test_what_is_injected_is_said_by_type_and_never_by_name() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from treadle.conversation import Conversation
-from treadle.drivers.checks import Input, OnEvent, asked_of, check_limits, kind, watcher_of
+from treadle.drivers.checks import Input, OnEvent, asked_of, check_limits, kind, require_dependencies, watcher_of
 from treadle.drivers.configuration import Configuration, RunContext
 from treadle.drivers.drive import DRIVER
 from treadle.drivers.run import Run
@@ -32,8 +32,9 @@ async def begun(config: Configuration, asked: Asked) -> Run:
     """A run that has begun, and that nothing has been done for yet.
 
     Raises:
-        Misuse: the question, the conversation or the limits cannot be right.
+        Misuse: the question, the conversation or the limits cannot be right, or the tools want dependencies.
     """
+    require_dependencies(config.tools, asked.deps)
     run_id, task = _run_id(), asyncio.current_task()
     cancels = 0 if task is None else task.cancelling()
     try:
@@ -52,6 +53,7 @@ def begun_now(config: Configuration, asked: Asked) -> Run:
     Raises:
         Misuse: as above, or the agent's instructions are an asynchronous function.
     """
+    require_dependencies(config.tools, asked.deps)
     run_id = _run_id()
     instructions = _instructions(config, run_id, asked.deps)
     if inspect.isawaitable(instructions):

@@ -150,7 +150,7 @@ def refuse_unknown(function: Callable[..., Any], unknown: Iterable[str], agent: 
 def require_dependencies_injected(tools: Iterable[Tool]) -> None:
     """Refuses a parameter of the dependencies' type that the model would have to fill in."""
     tools = list(tools)
-    kinds = {one for tool in tools for one in tool.deps_types}
+    kinds = {one for tool in tools for one in tool.deps_types} - {type(None)}
     for tool in tools:
         for name, annotation in tool.filled:
             if annotation in kinds:
@@ -180,6 +180,13 @@ def require_one_kind_of_dependencies(tools: Mapping[str, Tool], deps_type: type 
                 f"a run has one value for deps=, but {one} takes {_named(kinds)} and {other} takes {_named(others)}; "
                 "let both take one class, or give as deps_type= a class that is both"
             )
+
+
+def require_dependencies(tools: Mapping[str, Tool], deps: object) -> None:
+    """Refuses a run without dependencies where a tool, of an agent below too, says that it takes some."""
+    for name, tool in _all_below(tools) if deps is None else ():
+        if tool.deps_types and not any(_is_below(type(None), one) for one in tool.deps_types):
+            raise Misuse(f"{name} takes dependencies of type {_named(tool.deps_types)}: give the run some with deps=…")
 
 
 def require_answers_that_fit(tools: Mapping[str, Tool], output: AnswerType) -> None:

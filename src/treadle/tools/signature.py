@@ -44,7 +44,7 @@ class Signature(Struct, frozen=True):
         description: its docstring without the sections on parameters and results.
         parameters: those that the model fills, in order.
         injected: the parameters that are filled with the context or the dependencies.
-        deps_types: the classes that those parameters say the dependencies to be.
+        deps_types: the classes that those parameters say the dependencies to be, that of None among them.
         open: whether it takes any further keyword (`**name`).
         returns: the type it returns; `MISSING` if it does not say, or says what cannot be resolved.
         is_async: whether calling it gives a coroutine.
@@ -100,7 +100,7 @@ def read_signature(function: Callable[..., Any], described: Collection[str] | No
         kind, deps = _injection(annotation)
         if kind is not None:
             injected.append((name, kind))
-            deps_types += _classes(deps)
+            deps_types += _classes(deps, annotation)
         elif annotation is MISSING and (typed or name in _ONCE_INJECTED) and name not in (described or ()):
             raise BadTool(f"{label}: the parameter {name!r} has no type; {_fix_for_untyped(name)}")
         else:
@@ -190,10 +190,15 @@ def _arms(annotation: Any) -> tuple[Any, ...]:
     return typing.get_args(annotation) if is_union else (annotation,)
 
 
-def _classes(deps: Any) -> list[type]:
-    """The classes of the application in `deps`; JSON's own types say nothing, as anything may be one of them."""
+def _classes(deps: Any, annotation: Any) -> list[type]:
+    """The classes of the application in `deps`, and that of None where it will do beside them.
+
+    JSON's own types say nothing, as anything may be one of them.
+    """
     arms = _arms(typing.get_args(deps)[0] if typing.get_origin(deps) is Annotated else deps)
-    return [arm for arm in arms if isinstance(arm, type) and arm is not MISSING and arm.__module__ != "builtins"]
+    classes = [arm for arm in arms if isinstance(arm, type) and arm is not MISSING and arm.__module__ != "builtins"]
+    none = type(None)
+    return [*classes, none] if classes and none in (*arms, *_arms(annotation)) else classes
 
 
 def _with_none(annotation: Any, default: Any) -> Any:

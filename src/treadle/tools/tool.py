@@ -51,7 +51,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         where: the place of the function, as "file:line", for errors.
         is_async: whether the function is a coroutine function.
         injected: the function's parameters that are filled with the context or the dependencies.
-        deps_types: the classes that those parameters say the dependencies to be.
+        deps_types: the classes that those parameters say the dependencies to be, that of None among them.
         filled: the function's parameters that the model fills, each with its type.
         effect: "read" (may run beside others and again), "idempotent" (may run again with the same key), "write"
             (once).
