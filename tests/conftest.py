@@ -20,14 +20,19 @@ def pytest_configure() -> None:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_makereport(item, call):
-    """A failure whose words hold a lone surrogate would end the worker that reports it instead of being shown."""
-    report = yield
-    if report.failed:
-        report.longrepr = _shown(str(report.longrepr))
-        report.sections = [(title, _shown(text)) for title, text in report.sections]
-    return report
+def pytest_report_to_serializable(report):
+    """Words with a lone surrogate, passed or failed, would end the worker that reports them instead of being shown."""
+    return _shown((yield))
 
 
-def _shown(text):
-    return text.encode("utf-8", "backslashreplace").decode()
+def _shown(value):
+    match value:
+        case str():
+            return value.encode("utf-8", "backslashreplace").decode()
+        case dict():
+            return {_shown(key): _shown(each) for key, each in value.items()}
+        case list():
+            return [_shown(each) for each in value]
+        case tuple():
+            return tuple(_shown(each) for each in value)
+    return value

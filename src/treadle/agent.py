@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from types import UnionType
 from typing import Any, Generic, Literal, Never, Self, _SpecialForm
 
-import msgspec
 from typing_extensions import TypeVar
 
 from treadle.context.policies import ContextPolicy
@@ -29,7 +28,7 @@ from treadle.journal import Journal
 from treadle.judging.conditions import StopWhen, condition
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import ModelSettings
-from treadle.kernel.stop import Limits, OnLimit, Stop
+from treadle.kernel.stop import Limits, OnLimit
 from treadle.models.port import Model, OutputMode
 from treadle.result import Output, Pending, RunResult, conversation_part
 from treadle.tools import Skill, Tool
@@ -316,7 +315,8 @@ class Agent(Generic[Deps, Output]):
         """One model call on `messages` and the tool calls that it asks for: a step of a loop that you write yourself.
 
         `result.messages` is what to call it with again, for as long as `result.stop.reason` is "max_steps". Nothing is
-        kept between one call and the next; the agent's instructions go before the messages.
+        kept between one call and the next; the agent's instructions go before the messages, and its limits hold for the
+        step alone, with the runs that it begins.
 
         Args:
             messages: a question, or what was said so far: messages, or dicts of OpenAI's shape with text content. Those
@@ -328,14 +328,11 @@ class Agent(Generic[Deps, Output]):
             Misuse: they are no messages, or hold nothing to answer.
         """
         refuse_unknown(Agent.step, unknown, Agent)
-        limits = msgspec.structs.replace(self._config.limits, steps=1)
-        run = await begun(self._config, Asked(None, said_in("step", messages), deps, limits, on_event))
+        run = await begun(self._config, Asked(None, said_in("step", messages), deps, None, on_event))
+        run.one_step = True
         await drive(run)
         result: RunResult[Output] = run.result
-        stop = result.stop
-        if stop.reason == "max_steps":
-            stop = Stop("max_steps", "one step was made; to go on, call step again with result.messages")
-        return dataclasses.replace(result, messages=conversation_part(result.messages), stop=stop)
+        return dataclasses.replace(result, messages=conversation_part(result.messages))
 
     def as_tool(self, name: str | None = None, description: str | None = None, *, needs_approval: bool = False) -> Tool:
         """This agent as a tool of another: it is given a task, and its answer is the result.

@@ -27,6 +27,8 @@ What was found, and the test that holds it:
 - `step_count(30)` alone means 30 -> test_step_count_alone_means_what_it_says,
   test_step_count_does_not_raise_a_limit_that_was_given
 - the loop by hand over one's own messages -> test_the_loop_by_hand_over_ones_own_messages,
+  test_a_step_by_hand_runs_the_agents_below, test_a_step_by_hand_hands_the_conversation_on,
+  test_a_run_is_not_taken_up_without_the_dependencies_that_its_tools_want,
   test_a_step_by_hand_keeps_the_instructions_once, test_a_step_by_hand_leaves_the_callers_list_alone (rows 000.24,
   004.35, 36)
 - another model by name -> test_another_model_by_name_for_a_step
@@ -50,8 +52,10 @@ from treadle import (
     MemoryJournal,
     Misuse,
     StepSettings,
+    ToolContext,
     condition,
     consecutive_errors,
+    handoff,
     step_count,
     tool,
 )
@@ -518,6 +522,34 @@ async def test_a_step_by_hand_keeps_the_instructions_once():
     assert second.finished
     for request in agent.model.requests:
         assert [message.role for message in request.messages].count("system") == 1
+
+
+async def test_a_step_by_hand_runs_the_agents_below():
+    below = Agent(ScriptedModel([[("look", {"key": "a"})], "found it"]), name="below", tools=Bank().tools)
+    agent = Agent(ScriptedModel([[("below", {"task": "find"})], "done"]), tools=[below.as_tool()])
+    first = await within(agent.step("go"))
+    assert (first.stop.reason, first.messages[-1].content) == ("max_steps", "found it")
+    assert (await within(agent.step(first.messages))).text == "done"
+
+
+async def test_a_step_by_hand_hands_the_conversation_on():
+    below = Agent(ScriptedModel([[("look", {"key": "a"})], "found it"]), name="below", tools=Bank().tools)
+    agent = Agent(ScriptedModel([[("transfer_to_below", {})]]), tools=[handoff(below)])
+    result = await within(agent.step("go"))
+    assert (result.finished, result.text) == (True, "found it")
+
+
+async def test_a_run_is_not_taken_up_without_the_dependencies_that_its_tools_want():
+    @tool
+    def look(key: str, context: ToolContext[Bank]) -> str:
+        return "seen"
+
+    agent = Agent(ScriptedModel([[("look", {"key": "a"})], "done"]), tools=[look], on_limit="stop")
+    bank = Bank()
+    stopped = await within(agent.run("go", deps=bank, limits=Limits(steps=1)))
+    with pytest.raises(Misuse, match="look takes dependencies of type Bank"):
+        await within(agent.resume(stopped, limits=Limits(steps=5)))
+    assert (await within(agent.resume(stopped, limits=Limits(steps=5), deps=bank))).text == "done"
 
 
 async def test_a_step_by_hand_leaves_the_callers_list_alone():

@@ -28,6 +28,8 @@ from treadle.kernel.messages import AssistantMessage, Text
 from treadle.kernel.stop import LIMIT_REASONS, Stop, stopped
 from treadle.result import RunResult
 
+_ONE_STEP = Stop("max_steps", "one step was made; to go on, call step again with result.messages")
+
 
 async def drive(run: Run) -> None:
     """Carries `run` to its end, or to a pause. Whatever happens, what was recorded is valid and can be continued.
@@ -97,6 +99,9 @@ async def _loop(run: Run, early: Early | None) -> None:
             case PrepareStep() as command:
                 if run.pause_wanted:
                     run.feed(RunPaused(Stop("waiting", "paused by the caller", "Resume the run.")))
+                    return
+                if run.one_step and run.state.steps:
+                    run.feed(RunFinished(_ONE_STEP))
                     return
                 await perceive(run, command)
                 await run.commit()

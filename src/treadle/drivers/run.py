@@ -102,6 +102,7 @@ class Run:
         begun: by call, the runs that work on calls of the step under way and have been taken up again already.
         error: the exception behind the state's failure, while this process has it.
         pause_wanted: whether somebody asked for a pause before the next step.
+        one_step: whether it ends after its first step.
     """
 
     def __init__(
@@ -123,6 +124,7 @@ class Run:
         self.partial: list[str] = []
         self.error: Exception | None = None
         self.pause_wanted = False
+        self.one_step = False
         self.begun: dict[str, Run] = {}
         self._on_event = on_event
         self._over = over

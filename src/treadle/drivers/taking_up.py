@@ -7,7 +7,7 @@ from treadle.conversation import Conversation
 from treadle.drivers.answers import Answers, answer
 from treadle.drivers.approvals import require_rules
 from treadle.drivers.beginning import lent
-from treadle.drivers.checks import OnEvent, asked_of, check_limits, watcher_of
+from treadle.drivers.checks import OnEvent, asked_of, check_limits, require_dependencies, watcher_of
 from treadle.drivers.configuration import Configuration, require_price
 from treadle.drivers.drive import DRIVER
 from treadle.drivers.run import Run
@@ -39,7 +39,7 @@ async def taken_up(
     Raises:
         UnknownRun: the journal has no such run.
         Misuse: an answer names a call that does not wait for it, the run was started under stricter rules than these,
-            it works for another run, or more was said in the conversation meanwhile.
+            it works for another run, its tools want dependencies, or more was said in the conversation meanwhile.
     """
     answers, limits = going_on.answers, going_on.limits
     if limits is not None:
@@ -58,6 +58,7 @@ async def taken_up(
             f"run {state.run_id} works for run {above.run_id}, under the rules and limits of that one too: resume that "
             "one"
         )
+    require_dependencies(config.tools, going_on.deps)
     require_rules(state.run_id, state.started.rules, state.started.hooks, config.rules, config.hooks)
     conversation, watcher = going_on.conversation, watcher_of(going_on.on_event)
     if conversation is not None:
