@@ -120,7 +120,7 @@ def test_a_thread_that_was_given_up_ends_and_its_result_is_dropped():
 
     async def run():
         agent = Agent(ScriptedModel([[("blocks", {})]]), tools=[blocks])
-        async with agent.stream("go") as live:
+        async with agent.stream("go", deps=World()) as live:
             assert await asyncio.to_thread(begun.wait, 20)
             result = await live.cancel()
         assert result.stop.reason == "cancelled"
@@ -153,7 +153,7 @@ def test_a_live_run_cancelled_before_its_first_turn_is_recorded_and_frees_the_co
     async def run():
         player, journal, said = setup.player(), SlowJournal(), conversation()
         agent = setup.agent(player, journal)
-        async with agent.stream("go", conversation=said) as live:
+        async with agent.stream("go", conversation=said, deps=World()) as live:
             result = await live.cancel()
         assert result.stop.reason == "cancelled"
         assert isinstance(events_of(journal, live.run_id)[-1], RunFinished)

@@ -92,7 +92,7 @@ def test_no_tool_call_ends_a_run_by_an_exception(name, arguments):
 @pytest.mark.parametrize("failure", [None, "overloaded", "rate_limited", "much_later", "authentication", "exception"])
 def test_a_failing_model_is_a_result(failure, times):
     setup = Setup((Breaks(failure, "half an ", times),))
-    result = setup.agent(setup.player()).run_sync("go")
+    result = setup.agent(setup.player()).run_sync("go", deps=World())
     retried = failure in (None, "overloaded", "rate_limited")
     assert result.stop.reason == ("answered" if retried and times == 1 else "model_error")
     assert result.text == ("recovered" if retried and times == 1 else "half an ")

@@ -274,7 +274,7 @@ class Trial:
             self.wrong.append("a run that had ended was added to")
         if self.said is not None:
             player = Setup((Says("done"),)).player(self.world)
-            again = await Agent(player, tools=TOOLS[:1]).run("and again", conversation=self.said)
+            again = await Agent(player, tools=TOOLS[:1]).run("and again", conversation=self.said, deps=self.world)
             if again.stop.reason != "answered":
                 self.wrong.append(f"the conversation cannot be gone on with: {again.stop}")
 

@@ -61,8 +61,8 @@ class ToolContext(Struct, Generic[Deps], frozen=True):
         attempt: 1 for the first try, 2 for the first retry, and so on.
         cancellation: the flag behind `check_cancelled`.
         history: gives the run's messages so far; none outside a run.
-        made: 1 for the call itself, also when it is made again; 2 for the first other call that a reaction made in its
-            place, and so on.
+        made: 1 for the model's own call, and one more for each call that a reaction had made in its place.
+        other: how many of those were other calls, rather than the same one again.
     """
 
     run_id: str = ""
@@ -76,11 +76,12 @@ class ToolContext(Struct, Generic[Deps], frozen=True):
     cancellation: Cancellation | None = None
     history: Callable[[], Sequence[Message]] = _nothing_said
     made: int = 1
+    other: int = 0
 
     @property
     def idempotency_key(self) -> str:
         """A name for this call that is the same at every retry and after a crash; send it to services that take one."""
-        again = "" if self.made == 1 else f"+{self.made}"
+        again = f"+{self.other + 1}" if self.other else ""
         return f"{self.run_id}-{self.step}-{escaped(self.call_id)}{again}"
 
     def report(self, progress: str | Json) -> None:

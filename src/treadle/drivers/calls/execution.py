@@ -48,7 +48,8 @@ def context_of(run: Run, record: CallRecord) -> ToolContext:
         deadline=None if left is None else run.state.now + left,
         deps=run.deps,
         progress=lambda update: run.show(ToolProgress(record.id, name, update)),
-        made=record.other + 1,
+        made=record.made,
+        other=record.other,
         history=lambda: run.state.messages,
     )
 
