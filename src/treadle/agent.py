@@ -328,8 +328,7 @@ class Agent(Generic[Deps, Output]):
             Misuse: they are no messages, or hold nothing to answer.
         """
         refuse_unknown(Agent.step, unknown, Agent)
-        run = await begun(self._config, Asked(None, said_in("step", messages), deps, None, on_event))
-        run.one_step = True
+        run = await begun(self._config, Asked(None, said_in("step", messages), deps, None, on_event, one_step=True))
         await drive(run)
         result: RunResult[Output] = run.result
         return dataclasses.replace(result, messages=conversation_part(result.messages))

@@ -28,6 +28,7 @@ What was found, and the test that holds it:
   test_step_count_does_not_raise_a_limit_that_was_given
 - the loop by hand over one's own messages -> test_the_loop_by_hand_over_ones_own_messages,
   test_a_step_by_hand_runs_the_agents_below, test_a_step_by_hand_hands_the_conversation_on,
+  test_a_step_by_hand_that_waits_below_ends_with_the_step_once_it_is_decided,
   test_a_run_is_not_taken_up_without_the_dependencies_that_its_tools_want,
   test_a_step_by_hand_keeps_the_instructions_once, test_a_step_by_hand_leaves_the_callers_list_alone (rows 000.24,
   004.35, 36)
@@ -53,6 +54,7 @@ from treadle import (
     Misuse,
     StepSettings,
     ToolContext,
+    ask_before,
     condition,
     consecutive_errors,
     handoff,
@@ -598,3 +600,16 @@ def test_add_assistant_takes_plain_dicts():
     assert (conversation.messages[1].text, call.id, call.name) == ("let me see", "c1", "look")
     assert json.loads(call.arguments) == {"key": "a"}
     assert conversation.messages[2].name == "look"
+
+
+async def test_a_step_by_hand_that_waits_below_ends_with_the_step_once_it_is_decided():
+    below = Agent(
+        ScriptedModel([[("pay", {"amount": 5})], "paid it"]), name="below", tools=Bank().tools,
+        approvals=[ask_before("pay")],
+    )  # fmt: skip
+    agent = Agent(ScriptedModel([[("below", {"task": "pay"})], "done"]), tools=[below.as_tool()])
+    waiting = await within(agent.step("go"))
+    assert waiting.stop.reason == "waiting"
+    decided = await within(agent.resume(waiting, approve=waiting.pending))
+    assert (decided.stop.reason, decided.messages[-1].content) == ("max_steps", "paid it")
+    assert (await within(agent.step(decided.messages))).text == "done"

@@ -26,6 +26,7 @@ class Asked(NamedTuple):
     deps: Any = None
     limits: Limits | None = None
     on_event: OnEvent = None
+    one_step: bool = False
 
 
 async def begun(config: Configuration, asked: Asked) -> Run:
@@ -101,5 +102,5 @@ def _begun(config: Configuration, run_id: str, instructions: Any, asked: Asked) 
             "results"
         )
     said = [*before, *([] if question is None else [question])]
-    run.start(run_id, [*config.system(instructions, config.output), *said], limits)
+    run.start(run_id, [*config.system(instructions, config.output), *said], limits, one_step=asked.one_step)
     return run

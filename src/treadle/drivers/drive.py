@@ -100,7 +100,7 @@ async def _loop(run: Run, early: Early | None) -> None:
                 if run.pause_wanted:
                     run.feed(RunPaused(Stop("waiting", "paused by the caller", "Resume the run.")))
                     return
-                if run.one_step and run.state.steps:
+                if run.state.started.one_step and run.state.steps:
                     run.feed(RunFinished(_ONE_STEP))
                     return
                 await perceive(run, command)

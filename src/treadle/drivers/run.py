@@ -102,7 +102,6 @@ class Run:
         begun: by call, the runs that work on calls of the step under way and have been taken up again already.
         error: the exception behind the state's failure, while this process has it.
         pause_wanted: whether somebody asked for a pause before the next step.
-        one_step: whether it ends after its first step.
     """
 
     def __init__(
@@ -124,7 +123,6 @@ class Run:
         self.partial: list[str] = []
         self.error: Exception | None = None
         self.pause_wanted = False
-        self.one_step = False
         self.begun: dict[str, Run] = {}
         self._on_event = on_event
         self._over = over
@@ -307,7 +305,13 @@ class Run:
             raise RuntimeError(f"{what} cancelled itself") from error
 
     def start(
-        self, run_id: str, messages: Sequence[Message], limits: Limits | None = None, parent: Parent | None = None
+        self,
+        run_id: str,
+        messages: Sequence[Message],
+        limits: Limits | None = None,
+        parent: Parent | None = None,
+        *,
+        one_step: bool = False,
     ) -> None:
         """Feeds the run's first event."""
         config = self.config = reading(self.config, messages)
@@ -330,6 +334,7 @@ class Run:
                 tuple([one.name for one in config.tools.values() if one.effect == "write" and one.says_effect]),
                 config.rules,
                 config.hooks,
+                one_step,
                 at=time.time(),
             )
         )

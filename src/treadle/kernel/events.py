@@ -66,7 +66,7 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
 
     `rules` says which of its calls somebody must decide on and which are never made, a line a rule, and `hooks` what
     else of the application's takes part in it, by name: only an agent that has them all may take the run up. They are
-    None in a journal of treadle 0.1.
+    None in a journal of treadle 0.1. `one_step` is whether the run ends after its first step, within its limits.
     """
 
     run_id: str
@@ -86,6 +86,7 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     writes: tuple[str, ...] = ()
     rules: tuple[str, ...] | None = None
     hooks: tuple[str, ...] | None = None
+    one_step: bool = False
 
 
 class Reserve(Struct, frozen=True, gc=False):
