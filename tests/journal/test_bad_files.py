@@ -168,6 +168,22 @@ async def test_when_the_cause_is_gone_the_same_journal_works(path: Path, started
         assert await journal.read("r") == [started()]
 
 
+async def test_a_file_whose_maker_was_killed_becomes_a_journal(path: Path, started: Started) -> None:
+    """What a kill leaves while the file is made: pages of a transaction, and the way back out of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    other = path.with_name("other.db")
+    with closing(sqlite3.connect(other, isolation_level=None)) as connection:
+        for statement in ("PRAGMA cache_size = 1", "BEGIN", "CREATE TABLE t (x)"):
+            connection.execute(statement)
+        for _ in range(50):
+            connection.execute("INSERT INTO t VALUES (?)", ("x" * 4000,))
+        shutil.copyfile(other, path)
+        shutil.copyfile(f"{other}-journal", f"{path}-journal")
+    async with SqliteJournal(path) as journal:
+        await journal.append("r", 0, [started()])
+        assert await journal.read("r") == [started()]
+
+
 async def test_an_empty_file_becomes_a_journal(path: Path, started: Started) -> None:
     os.mkdir(path.parent)
     os.mknod(path)

@@ -54,10 +54,7 @@ def open_database(path: Path) -> sqlite3.Connection:
     """
     with explained(path):
         _make_file(path)
-        with closing(_connect(path, "ro")) as glance:
-            # In one transaction, or another process could fill the file between two looks.
-            glance.execute("BEGIN")
-            fresh = _is_fresh(glance, path)
+        fresh = _glance(path)
         connection = _connect(path, "rw")
         try:
             _prepare(connection, path, fresh)
@@ -80,6 +77,24 @@ def _make_file(path: Path) -> None:
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.as_uri()}?mode={mode}", uri=True, timeout=PATIENCE, isolation_level=None)
+
+
+def _glance(path: Path) -> bool:
+    """Whether the file is fresh, without changing it: it may be another application's."""
+    try:
+        return _looked_at(path, "ro")
+    except sqlite3.OperationalError as error:
+        if _code(error) != sqlite3.SQLITE_READONLY:
+            raise
+        # A process was killed inside a transaction; nobody can read the file before that is rolled back.
+        return _looked_at(path, "rw")
+
+
+def _looked_at(path: Path, mode: str) -> bool:
+    with closing(_connect(path, mode)) as connection:
+        # In one transaction, or another process could fill the file between two looks.
+        connection.execute("BEGIN")
+        return _is_fresh(connection, path)
 
 
 def _is_fresh(connection: sqlite3.Connection, path: Path) -> bool:
