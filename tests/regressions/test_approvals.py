@@ -23,6 +23,7 @@ What was found, and the test that holds it:
 - an id is taken for a path -> test_an_id_is_not_taken_for_a_path_into_a_sub_run
 - a stricter agent may go on -> test_a_run_is_taken_up_with_stricter_rules
 - wanted by readers -> test_a_third_identical_call_can_be_denied_before_it_runs,
+  test_a_call_written_in_other_words_is_the_same_call,
   test_calls_with_other_arguments_are_no_repetition, test_identical_calls_of_one_reply_are_repetitions_too
 """
 
@@ -390,6 +391,19 @@ async def test_a_third_identical_call_can_be_denied_before_it_runs():
     result = await within(agent.run("go"))
     assert bank.ran == ["look a", "look a"]
     assert "you have this already" in told(result)[2]
+
+
+async def test_a_call_written_in_other_words_is_the_same_call():
+    bank = Bank()
+    spellings = ['{"amount":5}', '{ "amount" : 5 }', '{"amount":5 }', '{"amount": 5}']
+
+    def turns(request):
+        if request.step == len(spellings):
+            return "done"
+        return [("pay", spellings[request.step])]
+
+    await within(Agent(ScriptedModel(turns), tools=bank.tools, approvals=[deny("pay", repeats=2)]).run("go"))
+    assert bank.ran == ["pay 5", "pay 5"]
 
 
 async def test_calls_with_other_arguments_are_no_repetition():

@@ -116,6 +116,11 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.call if self.edited is None else replace(self.call, arguments=self.edited)
 
     @property
+    def tools_run(self) -> tuple[str, ...]:
+        """The tools that were run for it so far."""
+        return (*self.ran, self.doing.name) if self.executed else self.ran
+
+    @property
     def is_error(self) -> bool:
         """Whether the model was shown an error."""
         return self.result is not None and self.result.is_error

@@ -349,14 +349,13 @@ def _tool_reacted(state: RunState, event: ToolReacted) -> Changes:
         case "call":
             if event.call is None:
                 raise IllegalEvent(f"ToolReacted says that call {record.id!r} is made again, but not how")
-            ran = (*record.ran, record.doing.name) if record.executed else record.ran
             record = replace(
                 record,
                 status="asked",
                 stand_in=event.call,
                 made=record.made + 1,
                 other=record.other + _differs(event.call, record.doing),
-                ran=ran,
+                ran=record.tools_run,
                 executed=False,
                 final=False,
                 spent=NOTHING_SPENT,

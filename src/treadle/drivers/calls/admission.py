@@ -12,6 +12,7 @@ from msgspec import Struct
 from treadle.drivers.approvals import ALLOWED, Ruling, own_word, ruling
 from treadle.drivers.below import Below
 from treadle.drivers.run import Run
+from treadle.judging.sameness import arguments_key
 from treadle.kernel.calls import CallRecord, cut_off
 from treadle.kernel.events import ApprovalRequested, Event, ResultAwaited, ToolFinished, ToolReacted
 from treadle.kernel.messages import Json, ToolCall
@@ -96,15 +97,17 @@ async def _ruling(run: Run, admitted: Admitted) -> Ruling:
 
 
 def _made_before(run: Run, record: CallRecord) -> int:
-    """How often the run has made this call before, with the same arguments."""
+    """How often the run has made this call before, with the same arguments, however they are written."""
     state, doing = run.state, record.doing
+    arguments = arguments_key(doing.arguments)
     earlier = [one for step in state.steps for one in step.calls]
     for one in _calls_so_far(run):
         if one.id == record.id:
             break
         earlier.append(one)
     return sum(
-        one.executed and (one.doing.name, one.doing.arguments) == (doing.name, doing.arguments) for one in earlier
+        one.executed and one.doing.name == doing.name and arguments_key(one.doing.arguments) == arguments
+        for one in earlier
     )
 
 

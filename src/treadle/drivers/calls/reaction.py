@@ -134,8 +134,7 @@ def reacted(
 
 
 def _again(step: int, record: CallRecord, call: ToolCall, once: bool, left: int | None) -> ToolReacted:
-    ran = (*record.ran, record.doing.name) if record.executed else record.ran
-    if once and call.name in ran:
+    if once and call.name in record.tools_run:
         reason = f"{call.name} is not called again: its effect is 'write', it may run only once"
         return ToolReacted(step, record.id, "keep", reason=reason)
     if record.made > MOST_REACTIONS:

@@ -57,7 +57,6 @@ async def carried(
             await parent.driver.drive(child)
         except asyncio.CancelledError:
             # What it took is told, also where the parent ends at once.
-            give_back(child)
             parent.feed(_recorded(len(parent.state.steps), record, tool, child, False)[0])
             raise
         finally:
