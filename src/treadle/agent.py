@@ -19,7 +19,7 @@ from treadle.drivers.below import Below
 from treadle.drivers.calls.reaction import OnToolResult
 from treadle.drivers.checks import Input, OnEvent, ceiling, model_of, refuse_unknown, rules_in
 from treadle.drivers.configuration import Configuration, Errors, Instructions, PrepareStepFunction, Retries
-from treadle.drivers.drive import drive, driven
+from treadle.drivers.drive import driven
 from treadle.drivers.live import LiveRun
 from treadle.drivers.plain_messages import Said, said_in
 from treadle.drivers.run import Run, RunEvent
@@ -329,8 +329,7 @@ class Agent(Generic[Deps, Output]):
         """
         refuse_unknown(Agent.step, unknown, Agent)
         run = await begun(self._config, Asked(None, said_in("step", messages), deps, None, on_event, one_step=True))
-        await drive(run)
-        result: RunResult[Output] = run.result
+        result: RunResult[Output] = await driven(run)
         return dataclasses.replace(result, messages=conversation_part(result.messages))
 
     def as_tool(self, name: str | None = None, description: str | None = None, *, needs_approval: bool = False) -> Tool:

@@ -107,6 +107,17 @@ RULES = {
     "a parent asks about what its sub-agent does": calling(WRITES, rules=(Rule("ask", ("write",)),)),
     "a parent denies two levels down": calling(calling(WRITES), rules=(Rule("deny", effect="write"),)),
     "a parent denies what another goes on with": calling(WRITES, PASS_ON, rules=(Rule("deny", ("write",)),)),
+    "a third call is denied, however it is written": Setup(
+        (calls(x=("put", '{"n":1}')), calls(x=("put", '{ "n": 1 }')), calls(x=("put", '{"n": 1 }')), DONE),
+        rules=(Rule("deny", ("put",), repeats=2),),
+    ),
+    "a call that is made again counts as made": reacting("retry", "put", rules=(Rule("deny", repeats=2),)),
+    "a call in place of another counts as made": reacting(
+        "other", "look", "look", other="put", rules=(Rule("deny", ("put",), repeats=1),)
+    ),
+    "a parent counts what its sub-agent makes": calling(
+        Setup((calls("put", "put", "put"), DONE)), rules=(Rule("deny", ("put",), repeats=2),)
+    ),
     "edited arguments are judged again": Setup(
         (calls(x=("guarded", '{"n": 2}')), DONE),
         rules=(Rule("deny", ("guarded",), when="odd"),),
@@ -126,6 +137,11 @@ STREAMS = {
         (Breaks(None, calls=calls(x=("look", '{"n": 1}')).calls, then=DONE, after=1),), stream=SLOWLY
     ),
     "an early call fails in odd words": Setup((calls("odd_name", "interrupts", "look"), DONE), stream=SLOWLY),
+    "a hook cancels itself beside an early call": Setup(
+        (calls("fails", "look"), DONE),
+        stream=Stream(True, (0,), 1),
+        hooks=Hooks(Reacts("nothing", on_errors=True, temper=Temper("cancels", is_async=True))),
+    ),
     "a stream waits after its reply": Setup((calls("look", "write"), DONE), stream=Stream(True, (1,), 9)),
 }
 TOOLS_THAT_END_THE_WORLD = {
@@ -154,6 +170,15 @@ BELOW = {
         (calls(**{"a": (HELPER, _usual(HELPER)), "a.0.c0": (HELPER, _usual(HELPER))}), DONE),
         below=(Below(calling(WRITES)),),
     ),
+}
+STEPS = {
+    "a step by hand calls an agent": calling(Setup((calls("look"), DONE)), one_step=True),
+    "a step by hand hands on": calling(Setup((calls("look"), DONE)), PASS_ON, one_step=True),
+    "a step by hand waits below": calling(Setup((calls("guarded"), DONE)), one_step=True),
+    "a step by hand waits, and a limit raises": Setup((calls("guarded"), DONE), one_step=True, on_limit="raise"),
+    "a step by hand waits for a result": Setup((calls("ask", "write"), DONE), one_step=True),
+    "a step by hand is reacted to": reacting("other", "look", other="write", one_step=True),
+    "a step by hand has a wrong answer": Setup((Says("four"), DONE), one_step=True, output_mode="prompted"),
 }
 JOURNALS = {
     f"the journal {'of a sub-run ' if whose == 'below' else ''}fails at append {at}": Setup(
@@ -229,7 +254,7 @@ FOUND: dict[str, Setup] = {
     name: setup
     for table in (
         REACTIONS, HOOKS, RULES, STREAMS, TOOLS_THAT_END_THE_WORLD, BELOW, JOURNALS, DECISIONS, TEXTS, GOING_ON,
-        BATCHES,
+        BATCHES, STEPS,
     )
     for name, setup in table.items()
 }  # fmt: skip

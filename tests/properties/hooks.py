@@ -122,13 +122,17 @@ def _seen(world: World, call: Any, output: Any) -> None:
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule on approvals: what it does with which tools, and `when`: "", "odd", "raises" or "cancels"."""
+    """A rule on approvals: what it does with which tools, and `when`: "", "odd", "raises" or "cancels".
+
+    With `repeats` it is about calls that were made as often before.
+    """
 
     action: str
     tools: tuple[str, ...] = ()
     effect: str | None = None
     when: str = ""
     is_async: bool = False
+    repeats: int = 0
 
     def rule(self, world: World, known: tuple[str, ...]) -> Any:
         """The rule as the library has it, about tools that are `known`; None if it is about no such."""
@@ -144,7 +148,7 @@ class Rule:
         if self.action == "allow":
             return allow(*tools, effect=self.effect, when=when)
         return {"ask": ask_before, "deny": deny}[self.action](
-            *tools, effect=self.effect, when=when, reason=hostile(REASON)
+            *tools, effect=self.effect, when=when, reason=hostile(REASON), repeats=self.repeats
         )
 
     def matches(self, name: str, n: int) -> bool:
@@ -206,6 +210,7 @@ rules = st.lists(
         effect=st.sampled_from([None, None, "read", "write", "idempotent"]),
         when=st.sampled_from(["", "", "odd", "raises", "cancels"]),
         is_async=st.booleans(),
+        repeats=st.sampled_from([0, 0, 0, 1, 2]),
     ),
     max_size=2,
 ).map(tuple)

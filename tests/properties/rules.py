@@ -12,6 +12,7 @@ from rules_of_calls import (
     a_hook_that_raises_touches_nobody_else,
     calls_are_started_again_for_a_reason,
     hooks_see_what_is_recorded,
+    nothing_is_made_too_often,
     nothing_walks_around_the_rules,
     only_what_was_offered_runs,
     results_are_kept,
@@ -179,6 +180,15 @@ def _errors_in_a_row(path: str, state: RunState, taken_up: set[int]) -> Iterator
             errors += 1
 
 
+def a_step_by_hand_is_one(trial: Trial) -> Iterator[str]:
+    """A step that was asked for is one, also when it waits, dies or is taken up; those below it take theirs."""
+    root = trial.journal.root
+    if trial.setup.one_step and root is not None:
+        made = len(fold_all(trial.journal.events(root)).steps)
+        if made > 1:
+            yield f"one step was asked for, {made} were made"
+
+
 def parents_pay_for_all(trial: Trial) -> Iterator[str]:
     """Usage and cost of a run that has ended cover those of the runs that worked for it."""
     for run in trial.journal.runs:
@@ -294,6 +304,8 @@ RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     calls_are_started_again_for_a_reason,
     writes_happen_once,
     nothing_walks_around_the_rules,
+    nothing_is_made_too_often,
+    a_step_by_hand_is_one,
     only_what_was_offered_runs,
     hooks_see_what_is_recorded,
     results_are_kept,

@@ -89,6 +89,23 @@ def nothing_walks_around_the_rules(trial: Trial) -> Iterator[str]:
             yield f"{path} was called, which is denied"
 
 
+def nothing_is_made_too_often(trial: Trial) -> Iterator[str]:
+    """What a rule of the run or of one above denies after so many calls alike is made no more often, in any spelling.
+
+    What was under way when a process died is the same call when it is made again.
+    """
+    alike: dict[tuple[str, str, int], set[Any]] = defaultdict(set)
+    for one in trial.world.executed:
+        results = sum(isinstance(event, ToolFinished) for event in one.before)
+        alike[one.run_id, one.tool, one.n].add((one.call, results))
+    for (run, name, n), calls in alike.items():
+        rules = [rule for above in trial.above(run) for rule in trial.setup.at(trial.path(above)).rules]
+        for rule in rules:
+            denies = rule.action == "deny" and rule.repeats and rule.matches(name, n) and trial.known(rule)
+            if denies and len(calls) > rule.repeats:
+                yield f"{name}({n}) runs {len(calls)} times in {trial.path(run)}, denied after {rule.repeats}"
+
+
 def _call(trial: Trial, one: Execution) -> Any:
     """The call of the final reply that an execution served; None if the reply has none of that id."""
     for event in trial.journal.events(one.run_id):

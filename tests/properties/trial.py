@@ -23,6 +23,7 @@ from worlds import QUESTIONS, Setup, conversation
 from treadle import Agent, Event, Misuse, RunResult, RunStopped
 from treadle.journal.errors import JournalError
 from treadle.kernel.events import RunFinished, RunPaused
+from treadle.kernel.messages import UserMessage
 from treadle.kernel.stop import LIMIT_REASONS
 
 MOST_ROUNDS = 60
@@ -62,7 +63,8 @@ class Trial:
 
     def __post_init__(self) -> None:
         self.world.journal = self.journal
-        self.said = conversation() if self.setup.conversation and not self.before else None
+        lent = self.setup.conversation and not self.before and not self.setup.one_step
+        self.said = conversation() if lent else None
 
     @classmethod
     def of(cls, setup: Setup, tools: Any = TOOLS) -> "Trial":
@@ -118,6 +120,10 @@ class Trial:
         question, on_event = QUESTIONS[self.setup.question], None
         if self.setup.hooks.on_event is not None:
             on_event = self.setup.hooks.on_event.function(self.world, "on_event", lambda event: None)
+        if self.setup.one_step:
+            said = [UserMessage(question if isinstance(question, str) else tuple(question))]
+            self.last = await self.caught(self.agent().step(said, deps=self.world, on_event=on_event))
+            return
         if not self.setup.steers:
             run = self.agent().run(question, conversation=self.said, deps=self.world, on_event=on_event)
             self.last = await self.caught(run)
@@ -167,7 +173,7 @@ class Trial:
         try:
             return Outcome(await run)
         except RunStopped as stop:
-            if self.setup.on_limit != "raise" or stop.result.stop.reason not in LIMIT_REASONS:
+            if self.setup.on_limit != "raise" or self.setup.one_step or stop.result.stop.reason not in LIMIT_REASONS:
                 self.wrong.append(f"raises RunStopped for {stop.result.stop.reason}")
             return Outcome(stop.result)
         except Hung:
@@ -326,7 +332,7 @@ class Trial:
     def verdict(self, run_id: str, name: str, n: int) -> str:
         """What the rules of a run, of those above it, and the tool itself say of a call: "deny", "ask" or "allow"."""
         rules = [rule for run in self.above(run_id) for rule in self.setup.at(self.path(run)).rules]
-        found = {rule.action for rule in rules if rule.matches(name, n) and self._known(rule)}
+        found = {rule.action for rule in rules if not rule.repeats and rule.matches(name, n) and self.known(rule)}
         if "deny" in found:
             return "deny"
         if "ask" in found:
@@ -335,5 +341,5 @@ class Trial:
             return "allow"
         return "ask" if asks(name, n) else "allow"
 
-    def _known(self, rule: Any) -> bool:
+    def known(self, rule: Any) -> bool:
         return not rule.tools or any(name in EFFECTS for name in rule.tools)

@@ -253,6 +253,7 @@ class Setup:
     decides: tuple[Decides, ...] = (Decides(),)
     steers: tuple[tuple[str, int], ...] = ()
     goes_on: int = 0
+    one_step: bool = False
 
     def agent(
         self, player: Player, journal: Journal | None = None, tools: Any = TOOLS, world: Any = None, path: str = "agent"
@@ -377,6 +378,7 @@ def _at_the_top() -> dict[str, Any]:
         "decides": decisions,
         "steers": mostly(st.just(()), st.lists(moves, min_size=1, max_size=8).map(tuple), times=3),
         "goes_on": st.sampled_from([0, 0, 1, 2]),
+        "one_step": mostly(st.just(False), st.just(True), times=9),
     }
 
 

@@ -24,7 +24,9 @@ What was found, and the test that holds it:
 - a stricter agent may go on -> test_a_run_is_taken_up_with_stricter_rules
 - wanted by readers -> test_a_third_identical_call_can_be_denied_before_it_runs,
   test_a_call_written_in_other_words_is_the_same_call,
-  test_calls_with_other_arguments_are_no_repetition, test_identical_calls_of_one_reply_are_repetitions_too
+  test_calls_with_other_arguments_are_no_repetition, test_identical_calls_of_one_reply_are_repetitions_too,
+  test_a_call_that_a_reaction_makes_again_is_a_repetition,
+  test_a_call_in_place_of_another_is_one_of_those_made_before, test_repetitions_are_counted_across_a_pause
 """
 
 from contextlib import suppress
@@ -32,7 +34,7 @@ from contextlib import suppress
 import pytest
 from play import Bank, copied, reply, told, within
 
-from treadle import Agent, MemoryJournal, Misuse, SqliteJournal, allow, ask_before, deny, tool
+from treadle import Agent, Alternative, MemoryJournal, Misuse, Retry, SqliteJournal, allow, ask_before, deny, tool
 from treadle.kernel.events import RunStarted
 from treadle.testing import ScriptedModel
 
@@ -423,6 +425,42 @@ async def test_identical_calls_of_one_reply_are_repetitions_too():
     )
     await within(agent.run("go"))
     assert bank.ran == ["look a", "look a"]
+
+
+async def test_a_call_that_a_reaction_makes_again_is_a_repetition():
+    bank = Bank()
+    agent = Agent(
+        ScriptedModel([[("look", {"key": "a"})], [("look", {"key": "a"})], "done"]),
+        tools=bank.tools, approvals=[deny("look", repeats=2)], on_tool_result=lambda call, output: Retry(),
+    )  # fmt: skip
+    result = await within(agent.run("go"))
+    assert bank.ran == ["look a", "look a"]
+    first, second = told(result)
+    assert "a" in first
+    assert "not allowed" in second
+
+
+async def test_a_call_in_place_of_another_is_one_of_those_made_before():
+    bank = Bank()
+    agent = Agent(
+        ScriptedModel([[("look", {"key": "a"})], [("pay", {"amount": 5})], "done"]),
+        tools=bank.tools, approvals=[deny("pay", repeats=1)],
+        on_tool_result=lambda call, output: Alternative("pay", {"amount": 5}) if call.name == "look" else None,
+    )  # fmt: skip
+    await within(agent.run("go"))
+    assert bank.ran == ["look a", "pay 5"]
+
+
+async def test_repetitions_are_counted_across_a_pause():
+    bank = Bank()
+    agent = Agent(
+        ScriptedModel(lambda request: "done" if request.step == 3 else PAY),
+        tools=bank.tools, approvals=[ask_before("pay"), deny("pay", repeats=1)],
+    )  # fmt: skip
+    waiting = await within(agent.run("go"))
+    result = await within(agent.resume(waiting, approve=waiting.pending))
+    assert result.finished
+    assert bank.ran == ["pay 5"]
 
 
 async def test_a_run_is_not_taken_up_without_its_stop_condition():

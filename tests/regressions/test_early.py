@@ -11,7 +11,8 @@ What was found (`eager`, the default, and a stream that pauses):
   test_an_alternative_to_an_early_call_runs_once, test_an_alternative_to_an_early_call_waits_for_the_whole_reply,
   test_an_early_call_is_in_the_journal_before_it_runs, test_the_result_of_an_early_call_is_journaled_as_it_arrives,
   test_an_early_call_that_raises_system_exit_is_a_tool_error, test_an_early_call_that_a_rule_denies_does_not_start,
-  test_an_early_call_outlives_a_crash, test_a_tool_that_the_step_does_not_choose_does_not_start_early
+  test_a_hook_that_raises_on_another_call_lets_an_early_one_come_back, test_an_early_call_outlives_a_crash,
+  test_a_tool_that_the_step_does_not_choose_does_not_start_early
 """
 
 import asyncio
@@ -143,6 +144,38 @@ async def test_a_hook_that_raises_on_an_early_call_keeps_its_result():
     assert result.finished
     assert told(result) == ["value of a"]
     assert not bank.ran
+
+
+async def test_a_hook_that_raises_on_another_call_lets_an_early_one_come_back():
+    begun, ended = [], []
+
+    @tool(effect="read")
+    async def slowly(key: str) -> str:
+        """Looks for long."""
+        begun.append(key)
+        await asyncio.sleep(0.05)
+        ended.append(key)
+        return key
+
+    def check(call, output):
+        if call.name == "look":
+            raise ValueError("mine")
+
+    async def stream():
+        for piece in pieces("s1", "slowly", '{"key": "a"}'):
+            yield piece
+        await asyncio.sleep(0.01)
+        yield reply(("s1", "slowly", '{"key": "a"}'), LOOK)
+
+    bank, journal = Bank(), MemoryJournal()
+    agent = Agent(ScriptedModel([stream(), "done"]), tools=[slowly, bank.look], on_tool_result=check, journal=journal)
+    with pytest.raises(ValueError, match="mine"):
+        await within(agent.run("go"))
+    (run,) = await journal.list(5)
+    assert (begun, ended) == (["a"], ["a"])
+    agent = Agent(ScriptedModel(["done"]), tools=[slowly, bank.look], on_tool_result=lambda *_: None, journal=journal)
+    assert told(await within(agent.resume(run.run_id))) == ["a", "value of a"]
+    assert (begun, bank.ran) == (["a"], ["look a"])
 
 
 async def test_an_alternative_to_an_early_call_runs_once():

@@ -29,6 +29,7 @@ What was found, and the test that holds it:
 - the loop by hand over one's own messages -> test_the_loop_by_hand_over_ones_own_messages,
   test_a_step_by_hand_runs_the_agents_below, test_a_step_by_hand_hands_the_conversation_on,
   test_a_step_by_hand_that_waits_below_ends_with_the_step_once_it_is_decided,
+  test_a_step_by_hand_that_was_decided_gives_a_result_where_runs_raise,
   test_a_run_is_not_taken_up_without_the_dependencies_that_its_tools_want,
   test_a_step_by_hand_keeps_the_instructions_once, test_a_step_by_hand_leaves_the_callers_list_alone (rows 000.24,
   004.35, 36)
@@ -612,4 +613,15 @@ async def test_a_step_by_hand_that_waits_below_ends_with_the_step_once_it_is_dec
     assert waiting.stop.reason == "waiting"
     decided = await within(agent.resume(waiting, approve=waiting.pending))
     assert (decided.stop.reason, decided.messages[-1].content) == ("max_steps", "paid it")
+    assert (await within(agent.step(decided.messages))).text == "done"
+
+
+async def test_a_step_by_hand_that_was_decided_gives_a_result_where_runs_raise():
+    agent = Agent(
+        ScriptedModel([[("pay", {"amount": 5})], "done"]), tools=Bank().tools, approvals=[ask_before("pay")],
+        on_limit="raise",
+    )  # fmt: skip
+    waiting = await within(agent.step("go"))
+    decided = await within(agent.resume(waiting, approve=waiting.pending))
+    assert decided.stop.reason == "max_steps"
     assert (await within(agent.step(decided.messages))).text == "done"

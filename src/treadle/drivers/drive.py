@@ -28,7 +28,11 @@ from treadle.kernel.messages import AssistantMessage, Text
 from treadle.kernel.stop import LIMIT_REASONS, Stop, stopped
 from treadle.result import RunResult
 
-_ONE_STEP = Stop("max_steps", "one step was made; to go on, call step again with result.messages")
+_ONE_STEP = Stop(
+    "max_steps",
+    "one step was made; to go on, call step again with result.messages",
+    "To have all the steps made that a task takes, use run.",
+)
 
 
 async def drive(run: Run) -> None:
@@ -85,6 +89,8 @@ async def _steps(run: Run) -> None:
         except Exception as error:
             # Raised below, outside the group, which would wrap it.
             failure = error
+            if not isinstance(error, JournalError):
+                await early.come_back()
         finally:
             early.stop()
     # A journal that failed goes before what a function of the application's raised: no more of it can be recorded.
@@ -155,15 +161,17 @@ async def driven(run: Run, earlier: Sequence[Event] = ()) -> RunResult[Any]:
         earlier: its events that this process has not added.
 
     Raises:
-        RunStopped: a limit was reached, and it was begun with `on_limit="raise"`.
+        RunStopped: a limit was reached, and it was begun with `on_limit="raise"`; never for a single step, which is a
+            part of a loop that looks at the reason itself.
         Exception: as `drive`.
     """
     try:
         await drive(run)
     finally:
         run.release()
-    result = run.result_after(earlier)
-    return result.require() if run.state.on_limit == "raise" and result.stop.reason in LIMIT_REASONS else result
+    result, state = run.result_after(earlier), run.state
+    raises = state.on_limit == "raise" and not state.started.one_step
+    return result.require() if raises and result.stop.reason in LIMIT_REASONS else result
 
 
 def finish(run: Run, command: Finish) -> None:

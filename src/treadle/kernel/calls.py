@@ -51,7 +51,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
         stand_in: what is called in its place, or again, because the application's reaction said so.
         made: how many calls were made for it: 1, and one for each reaction that called again.
         other: how many of them were other calls than the one before, so that they have a key of their own.
-        ran: the tools that were run for it before a reaction called again.
+        ran: the calls that were run for it before a reaction called again.
         found: the last result that came back, where the application has yet to say, or may still change, what the
             model is shown.
         final: whether its result is the run's answer.
@@ -74,7 +74,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     stand_in: ToolCall | None = None
     made: int = 1
     other: int = 0
-    ran: tuple[str, ...] = ()
+    ran: tuple[ToolCall, ...] = ()
     found: ToolMessage | None = None
     final: bool = False
     wait: bool = False
@@ -116,9 +116,9 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.call if self.edited is None else replace(self.call, arguments=self.edited)
 
     @property
-    def tools_run(self) -> tuple[str, ...]:
-        """The tools that were run for it so far."""
-        return (*self.ran, self.doing.name) if self.executed else self.ran
+    def calls_run(self) -> tuple[ToolCall, ...]:
+        """The calls that were run for it so far."""
+        return (*self.ran, self.doing) if self.executed else self.ran
 
     @property
     def is_error(self) -> bool:

@@ -355,7 +355,7 @@ def _tool_reacted(state: RunState, event: ToolReacted) -> Changes:
                 stand_in=event.call,
                 made=record.made + 1,
                 other=record.other + _differs(event.call, record.doing),
-                ran=record.tools_run,
+                ran=record.calls_run,
                 executed=False,
                 final=False,
                 spent=NOTHING_SPENT,

@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from treadle.drivers.approvals import ALLOWED, Ruling, own_word, ruling
 from treadle.drivers.below import Below
+from treadle.drivers.calls.made import MadeCalls
 from treadle.drivers.run import Run
-from treadle.judging.sameness import arguments_key
 from treadle.kernel.calls import CallRecord, cut_off
 from treadle.kernel.events import ApprovalRequested, Event, ResultAwaited, ToolFinished, ToolReacted
 from treadle.kernel.messages import Json, ToolCall
@@ -29,14 +29,14 @@ class Admitted(Struct, frozen=True):
     arguments: dict[str, Any]
 
 
-async def admit(run: Run, record: CallRecord) -> Admitted | Event:
+async def admit(run: Run, record: CallRecord, made: MadeCalls) -> Admitted | Event:
     """`record` ready to be run, or the event that says why it is not: an error, an approval or a result to wait for."""
     checked = check(run, record)
     if not isinstance(checked, Admitted):
         return checked
     step, tool = len(run.state.steps), checked.tool
     if ruled(run, tool):
-        verdict = await _ruling(run, checked)
+        verdict = await _ruling(run, checked, made)
         if verdict.action == "deny":
             if record.status == "interrupted":
                 return ToolFinished(step, record.id, cut_off(), is_error=True)
@@ -78,37 +78,22 @@ def ruled(run: Run, tool: Tool) -> bool:
     return bool(tool.needs_approval)
 
 
-async def _ruling(run: Run, admitted: Admitted) -> Ruling:
+async def _ruling(run: Run, admitted: Admitted, made: MadeCalls) -> Ruling:
     """The strictest word on a call: of the run's own rules or else its tool, and of the rules of the runs above."""
     tool, arguments = admitted.tool, admitted.arguments
 
-    def made() -> int:
-        return _made_before(run, admitted.record)
+    def times() -> int:
+        return made.times(admitted.record)
 
-    own = await ruling(run.config.approvals, tool, arguments, made, run.own)
+    own = await ruling(run.config.approvals, tool, arguments, times, run.own)
     strictest = await own_word(tool, arguments, run.own) if own is None else own
     above = run.parent
     while above is not None:
-        found = await ruling(above.config.approvals, tool, arguments, made, run.own) or ALLOWED
+        found = await ruling(above.config.approvals, tool, arguments, times, run.own) or ALLOWED
         if found.action == "deny" or (found.action == "ask" and strictest.action == "allow"):
             strictest = found if strictest.action != "deny" else strictest
         above = above.parent
     return strictest
-
-
-def _made_before(run: Run, record: CallRecord) -> int:
-    """How often the run has made this call before, with the same arguments, however they are written."""
-    state, doing = run.state, record.doing
-    arguments = arguments_key(doing.arguments)
-    earlier = [one for step in state.steps for one in step.calls]
-    for one in _calls_so_far(run):
-        if one.id == record.id:
-            break
-        earlier.append(one)
-    return sum(
-        one.executed and one.doing.name == doing.name and arguments_key(one.doing.arguments) == arguments
-        for one in earlier
-    )
 
 
 def _is_handoff(tool: Tool | None) -> bool:

@@ -22,13 +22,14 @@ from msgspec.structs import replace
 from treadle.drivers.below import Below
 from treadle.drivers.calls.admission import Admitted, admit
 from treadle.drivers.calls.execution import executed, lock_of
+from treadle.drivers.calls.made import MadeCalls
 from treadle.drivers.calls.reaction import Retry, reacted, reaction_of
 from treadle.drivers.calls.subrun import begun_below
 from treadle.drivers.lending import calls_allowed, give_back, settle
 from treadle.drivers.run import Run
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import PassesThrough
-from treadle.kernel.events import ToolFinished, ToolReacted, ToolStarted
+from treadle.kernel.events import ResultAwaited, ToolFinished, ToolReacted, ToolStarted
 from treadle.tools import Tool, ToolOutput
 
 
@@ -67,10 +68,11 @@ class Batch:
         failure: what a function of the application's raised.
     """
 
-    __slots__ = ("_run", "_seen", "failure")
+    __slots__ = ("_made", "_run", "_seen", "failure")
 
     def __init__(self, run: Run) -> None:
         self._run = run
+        self._made = MadeCalls(run)
         self._seen: dict[str, ToolOutput] = {}
         self.failure: Exception | None = None
 
@@ -90,7 +92,7 @@ class Batch:
             if _takes_turns(self._tool(record)) and record.status != "returned":
                 in_turn.append(record)
             elif (admitted := await self._admit(record)) is not None:
-                self._run.feed(ToolStarted(len(self._run.state.steps), record.id))
+                self._begin(admitted)
                 at_once.append(admitted)
             else:
                 back.append(record)
@@ -123,10 +125,12 @@ class Batch:
         """The call, if it may be run; else what became of it is recorded."""
         if record.status == "returned" or self.failure is not None:
             return None
-        found = await admit(self._run, record)
+        found = await admit(self._run, record, self._made)
         if isinstance(found, Admitted):
             return found
         self._run.feed(found)
+        if isinstance(found, ResultAwaited):
+            self._made.begun(record)
         return None
 
     async def _carry(self, admitted: Admitted) -> None:
@@ -139,10 +143,13 @@ class Batch:
                 await self._start(admitted)
 
     async def _start(self, admitted: Admitted) -> None:
-        run = self._run
-        run.feed(ToolStarted(len(run.state.steps), admitted.record.id, at=time()))
-        await run.commit()
+        self._begin(admitted)
+        await self._run.commit()
         await self._record(admitted)
+
+    def _begin(self, admitted: Admitted) -> None:
+        self._run.feed(ToolStarted(len(self._run.state.steps), admitted.record.id, at=time()))
+        self._made.begun(admitted.record)
 
     async def _record(self, admitted: Admitted) -> None:
         run = self._run

@@ -139,11 +139,9 @@ class Early:
         Raises:
             JournalError: one of them could not be recorded.
         """
-        state = self._run.state
-        records = () if state.step is None else state.step.calls
-        wanted = {record.began_as for record in records if record.status == "started"}
-        for task, call in self._tasks.items():
-            if call.id not in wanted:
+        wanted = self._wanted()
+        for task in self._tasks:
+            if task not in wanted:
                 task.cancel()
         if not self._tasks:
             return False
@@ -151,6 +149,18 @@ class Early:
         if self.failure is not None:
             raise self.failure
         return True
+
+    def _wanted(self) -> "list[asyncio.Task[None]]":
+        """The tasks whose result the reply that stands waits for."""
+        state = self._run.state
+        records = () if state.step is None else state.step.calls
+        open_ids = {record.began_as for record in records if record.status == "started"}
+        return [task for task, call in self._tasks.items() if call.id in open_ids]
+
+    async def come_back(self) -> None:
+        """Waits until all that is under way and wanted is done: it is recorded, and not cut off in the middle."""
+        while self.failure is None and (wanted := self._wanted()):
+            await asyncio.wait(wanted, return_when=asyncio.FIRST_COMPLETED)
 
     def stop(self) -> None:
         """Cancels whatever is still under way, and starts nothing more."""

@@ -134,7 +134,7 @@ def reacted(
 
 
 def _again(step: int, record: CallRecord, call: ToolCall, once: bool, left: int | None) -> ToolReacted:
-    if once and call.name in record.tools_run:
+    if once and any(one.name == call.name for one in record.calls_run):
         reason = f"{call.name} is not called again: its effect is 'write', it may run only once"
         return ToolReacted(step, record.id, "keep", reason=reason)
     if record.made > MOST_REACTIONS:
