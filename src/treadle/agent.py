@@ -22,8 +22,9 @@ from treadle.drivers.configuration import Configuration, Errors, Instructions, P
 from treadle.drivers.drive import driven
 from treadle.drivers.live import LiveRun
 from treadle.drivers.plain_messages import Said, said_in
-from treadle.drivers.run import Run, RunEvent
+from treadle.drivers.run import Run
 from treadle.drivers.taking_up import GoingOn, taken_up
+from treadle.drivers.watching import RunEvent
 from treadle.journal import Journal
 from treadle.judging.conditions import StopWhen, condition
 from treadle.kernel.errors import Misuse

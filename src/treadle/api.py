@@ -8,7 +8,8 @@ from treadle.drivers.calls.reaction import Alternative, AskUser, Retry
 from treadle.drivers.configuration import Retries, RunContext, StepContext, StepSettings
 from treadle.drivers.live import LiveRun
 from treadle.drivers.partial import PartialArguments
-from treadle.drivers.run import Run, SubRunEvent, ToolProgress
+from treadle.drivers.run import Run
+from treadle.drivers.watching import SubRunEvent, ToolProgress
 from treadle.journal import Journal, MemoryJournal, SqliteJournal
 from treadle.judging.conditions import (
     Condition,

@@ -3,7 +3,7 @@
 import sys
 
 from treadle.cli.terminal import clean, note
-from treadle.drivers.run import RunEvent
+from treadle.drivers.watching import RunEvent
 from treadle.kernel.events import ModelFailed, ModelReplied
 from treadle.kernel.state import RunState
 from treadle.models.port import TextDelta

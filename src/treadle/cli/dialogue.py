@@ -13,7 +13,7 @@ from treadle.cli.terminal import clean, set_off
 from treadle.cli.waiting import WaitingCall, question_of, read_arguments
 from treadle.conversation import Conversation
 from treadle.drivers.answers import Answers
-from treadle.drivers.run import RunEvent
+from treadle.drivers.watching import RunEvent
 from treadle.result import RunResult
 from treadle.tools import Tool, ToolError
 

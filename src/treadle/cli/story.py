@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from treadle.cli.terminal import shorten
 from treadle.context.tokens import next_tokens
-from treadle.drivers.run import RunEvent, SubRunEvent, ToolProgress
+from treadle.drivers.watching import RunEvent, SubRunEvent, ToolProgress
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.events import (
     ApprovalDecided,

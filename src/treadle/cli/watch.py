@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol
 
-from treadle.drivers.run import RunEvent
+from treadle.drivers.watching import RunEvent
 from treadle.kernel.events import Event, Happened
 from treadle.kernel.fold import fold, fold_all
 from treadle.kernel.state import RunState

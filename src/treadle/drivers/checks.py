@@ -8,7 +8,7 @@ from typing import Any
 from treadle.drivers.approvals import ApprovalRule
 from treadle.drivers.below import Below
 from treadle.drivers.configuration import AnswerType, model_named, require_price
-from treadle.drivers.run import RunEvent
+from treadle.drivers.watching import RunEvent
 from treadle.judging.conditions import Condition
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Content, File, Image, Text, UserMessage

@@ -10,7 +10,8 @@ from typing import Generic
 from treadle.drivers.checks import asked_of
 from treadle.drivers.drive import drive, end
 from treadle.drivers.partial import Partial
-from treadle.drivers.run import Run, RunEvent
+from treadle.drivers.run import Run
+from treadle.drivers.watching import RunEvent
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import MessageAdded
 from treadle.kernel.fold import IllegalEvent

@@ -29,19 +29,20 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from treadle.context.storable import storable, storable_event
 from treadle.context.tokens import estimate_tokens, next_tokens, uncounted
 from treadle.drivers.below import Below
+from treadle.drivers.call_ids import CallIds
 from treadle.drivers.configuration import AnswerType, Configuration, StepSettings
 from treadle.drivers.lending import Claim, calls_allowed
 from treadle.drivers.output import handed_in, typed_output
-from treadle.drivers.partial import PartialArguments
 from treadle.drivers.reading import reading
+from treadle.drivers.recorder import Recorder
 from treadle.drivers.request import prepared, request_of
-from treadle.journal import Journal, JournalError, MemoryJournal
+from treadle.drivers.watching import RunEvent, log_event
+from treadle.journal import Journal, MemoryJournal
 from treadle.judging.judge import judge
 from treadle.judging.recent import Recent
 from treadle.kernel.calls import CallRecord
@@ -49,36 +50,14 @@ from treadle.kernel.decide import Command, PrepareStep, decide
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, ModelReplied, Parent, RunStarted, StepPrepared
 from treadle.kernel.fold import fold
-from treadle.kernel.history import distinct_ids, have_distinct_ids
-from treadle.kernel.messages import AssistantMessage, Json, Message, Usage
+from treadle.kernel.messages import Message, Usage
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Limits
-from treadle.models.port import Model, ModelEvent, ModelReply, ModelRequest
+from treadle.models.port import Model, ModelReply, ModelRequest
 from treadle.models.sound import cost_of, sound_reply
 from treadle.result import RunResult, result_of
 
 log = logging.getLogger("treadle")
-
-
-class ToolProgress(Struct, frozen=True):
-    """A tool under way reported how far it is. Shown to whoever watches; not part of the journal."""
-
-    call_id: str
-    name: str
-    update: str | Json
-
-
-class SubRunEvent(Struct, frozen=True):
-    """Something happened in a sub-run. Shown to whoever watches the parent; the sub-run's own journal has it."""
-
-    run_id: str
-    call_id: str
-    agent: str
-    event: Any
-
-
-RunEvent = Event | ModelEvent | PartialArguments | ToolProgress | SubRunEvent
-"""What someone who watches a run sees: its journal's events, the model's deltas, the tools' reports, its sub-runs."""
 
 
 class Driver(NamedTuple):
@@ -129,12 +108,9 @@ class Run:
         self.parent = parent
         self.lent, self.claimed, self.paid = Claim(), Claim(), Claim()
         self._journal = config.journal if journal is None else journal
-        self._call_ids: set[str] | None = None
+        self._call_ids = CallIds()
         self._events: list[Event] = []
-        self._earlier = self.state.events
-        self._saved = 0
-        self._writing: asyncio.Future[None] | None = None
-        self._broken: JournalError | None = None
+        self._recorder = Recorder(self.state.events)
         self._step_model: Model | None = None
         self._models: dict[str, Model] = {}
         self._recent = Recent()
@@ -214,7 +190,7 @@ class Run:
         self.state = fold(self.state, event)
         self._events.append(event)
         if log.isEnabledFor(logging.INFO):
-            _log(self.state, event)
+            log_event(self.state, event)
         if self._on_event is not None:
             self.show(event)
         if self._over is not None and self.state.phase in ("finished", "paused"):
@@ -244,36 +220,9 @@ class Run:
             JournalConflict: another process has taken the run over; this one must stop.
             JournalError: the journal cannot be written; nothing more is written in this process.
         """
-        if self._journal is None:
-            if self.state.phase not in ("paused", "finished"):
-                return
-            # Whoever goes on from the result must find out that somebody else has done so before.
-            self._journal = MemoryJournal()
-        while self._saved < len(self._events):
-            if self._broken is not None:
-                raise self._broken
-            if self._writing is not None:
-                await asyncio.wait([self._writing])
-            else:
-                await self._write(self._journal)
-
-    async def _write(self, journal: Journal) -> None:
-        saved, fed = self._saved, len(self._events)
-        self._writing = asyncio.get_running_loop().create_future()
-        try:
-            await journal.append(self.run_id, self._earlier + saved, self._events[saved:fed])
-        except JournalError as error:
-            self._broken = error
-            raise
-        except asyncio.CancelledError:
-            # The port's word: it is raised only once the events are stored.
-            self._saved = fed
-            raise
-        else:
-            self._saved = fed
-        finally:
-            self._writing.set_result(None)
-            self._writing = None
+        # Whoever goes on from a result must find out that somebody else has done so before, without a journal too.
+        if self._journal is not None or self.state.phase in ("paused", "finished"):
+            await self._recorder.write(self.journal, self.run_id, self._events)
 
     def begin(self) -> None:
         """This task drives the run from here on: only a cancellation that comes from now on is meant for it."""
@@ -380,7 +329,7 @@ class Run:
         calls = message.calls
         return ModelReplied(
             len(state.steps),
-            self._with_new_ids(message, calls) if calls else message,
+            self._call_ids.given(self.state, message) if calls else message,
             usage,
             finish,
             reply.finish_detail,
@@ -395,29 +344,7 @@ class Run:
 
     def is_new(self, call_id: str) -> bool:
         """Whether no call of the run has had this id."""
-        return bool(call_id) and call_id not in self._used_ids
-
-    @property
-    def _used_ids(self) -> set[str]:
-        if self._call_ids is None:
-            said = [one for one in self.state.messages if isinstance(one, AssistantMessage)]
-            made = [record.call for step in self.state.steps for record in step.calls]
-            self._call_ids = {call.id for call in (*made, *(call for one in said for call in one.calls))}
-        return self._call_ids
-
-    def _with_new_ids(self, message: AssistantMessage, calls: Sequence[Any]) -> AssistantMessage:
-        """`message` with call ids that the run has not had yet: some servers begin to count anew in each reply."""
-        used = self._used_ids
-        if self.state.early:
-            # A reply that was withdrawn may have begun another call under an id of this one.
-            same = {(call.id, call.name, call.arguments) for call in calls}
-            begun = [one.call for one in self.state.early]
-            used |= {call.id for call in begun if (call.id, call.name, call.arguments) not in same}
-        if not have_distinct_ids(calls) or any([call.id in used for call in calls]):
-            message = distinct_ids(message, used)
-            calls = message.calls
-        used.update([call.id for call in calls])
-        return message
+        return bool(call_id) and call_id not in self._call_ids.used(self.state)
 
     async def call_tool(self, record: CallRecord) -> None:
         """Carries one tool call as far as it goes, and feeds its result, or that it waits for someone."""
@@ -443,15 +370,3 @@ class Run:
             if record.final and tool is not None and isinstance(tool.agent, Below):
                 return tool.agent.output_below(self.config.output)
         return None
-
-
-def _log(state: RunState, event: Event) -> None:
-    """A line a step at INFO, and a line an event at DEBUG; what was said and found stays in the journal."""
-    if state.step is None and state.steps and state.steps[-1].ended_at == event.at:
-        step = state.steps[-1]
-        calls = ", ".join([record.name for record in step.calls]) or "no tools"
-        log.info(
-            "run %s step %d: %s replied in %.3f s and asked for %s; %d tokens",
-            state.run_id, step.number, step.model, step.replied_at - step.started_at, calls, step.usage.total_tokens,
-        )  # fmt: skip
-    log.debug("run %s event %d: %s", state.run_id, state.events - 1, type(event).__name__)

@@ -16,7 +16,7 @@ from treadle.cli.terminal import visible
 from treadle.cli.waiting import Waiting, WaitingCall, read_arguments, read_value
 from treadle.cli.watch import Watch
 from treadle.drivers.answers import Answers
-from treadle.drivers.run import RunEvent
+from treadle.drivers.watching import RunEvent
 from treadle.journal import SqliteJournal
 from treadle.kernel.fold import fold_all
 from treadle.kernel.state import RunState

@@ -9,8 +9,9 @@ from weakref import WeakKeyDictionary
 from treadle.drivers.below import Below
 from treadle.drivers.calls.admission import Admitted
 from treadle.drivers.calls.subrun import carried
-from treadle.drivers.run import Run, ToolProgress
+from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
+from treadle.drivers.watching import ToolProgress
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.events import ResultAwaited, ToolFinished
 from treadle.tools import ToolContext, ToolOutput

@@ -17,8 +17,9 @@ from treadle.drivers.approvals import require_rules
 from treadle.drivers.below import Below
 from treadle.drivers.configuration import RunContext, require_price
 from treadle.drivers.lending import give_back, left_of, paid_before
-from treadle.drivers.run import Run, RunEvent, SubRunEvent
+from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
+from treadle.drivers.watching import RunEvent, SubRunEvent
 from treadle.journal import UnknownRun
 from treadle.kernel.accounts import Spent
 from treadle.kernel.calls import Awaited, CallRecord

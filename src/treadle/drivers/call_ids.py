@@ -1,0 +1,36 @@
+"""Call ids: every call of a run has one of its own, whatever its model says."""
+
+from treadle.kernel.history import distinct_ids, have_distinct_ids
+from treadle.kernel.messages import AssistantMessage
+from treadle.kernel.state import RunState
+
+
+class CallIds:
+    """The ids of a run's calls, gathered from its history when somebody first asks."""
+
+    __slots__ = ("_used",)
+
+    def __init__(self) -> None:
+        self._used: set[str] | None = None
+
+    def used(self, state: RunState) -> set[str]:
+        """The ids that calls of the run have had."""
+        if self._used is None:
+            said = [one for one in state.messages if isinstance(one, AssistantMessage)]
+            made = [record.call for step in state.steps for record in step.calls]
+            self._used = {call.id for call in (*made, *(call for one in said for call in one.calls))}
+        return self._used
+
+    def given(self, state: RunState, message: AssistantMessage) -> AssistantMessage:
+        """`message` with call ids that the run has not had yet: some servers begin to count anew in each reply."""
+        used, calls = self.used(state), message.calls
+        if state.early:
+            # A reply that was withdrawn may have begun another call under an id of this one.
+            same = {(call.id, call.name, call.arguments) for call in calls}
+            begun = [one.call for one in state.early]
+            used |= {call.id for call in begun if (call.id, call.name, call.arguments) not in same}
+        if not have_distinct_ids(calls) or any([call.id in used for call in calls]):
+            message = distinct_ids(message, used)
+            calls = message.calls
+        used.update([call.id for call in calls])
+        return message

@@ -1,0 +1,58 @@
+"""Recorder: writes what a run has been fed to its journal, in order, each event once."""
+
+import asyncio
+from collections.abc import Sequence
+
+from treadle.journal import Journal, JournalError
+from treadle.kernel.events import Event
+
+
+class Recorder:
+    """How far a run's events are written.
+
+    Args:
+        earlier: how many events the journal had of the run when this process took it up.
+    """
+
+    __slots__ = ("_broken", "_earlier", "_saved", "_writing")
+
+    def __init__(self, earlier: int) -> None:
+        self._earlier = earlier
+        self._saved = 0
+        self._writing: asyncio.Future[None] | None = None
+        self._broken: JournalError | None = None
+
+    async def write(self, journal: Journal, run_id: str, events: Sequence[Event]) -> None:
+        """Writes those of `events`, all that this process has added, that are not written yet.
+
+        Several may ask at once: one writes, for all of them, and the others wait for it.
+
+        Raises:
+            JournalConflict: another process has taken the run over; this one must stop.
+            JournalError: the journal cannot be written; nothing more is written in this process.
+        """
+        while self._saved < len(events):
+            if self._broken is not None:
+                raise self._broken
+            if self._writing is not None:
+                await asyncio.wait([self._writing])
+            else:
+                await self._append(journal, run_id, events)
+
+    async def _append(self, journal: Journal, run_id: str, events: Sequence[Event]) -> None:
+        saved, fed = self._saved, len(events)
+        self._writing = asyncio.get_running_loop().create_future()
+        try:
+            await journal.append(run_id, self._earlier + saved, events[saved:fed])
+        except JournalError as error:
+            self._broken = error
+            raise
+        except asyncio.CancelledError:
+            # The port's word: it is raised only once the events are stored.
+            self._saved = fed
+            raise
+        else:
+            self._saved = fed
+        finally:
+            self._writing.set_result(None)
+            self._writing = None
