@@ -26,9 +26,9 @@ from treadle.judging.conditions import (
 )
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.decide import CallModel, Command, Finish, Nudge, Pause, PrepareStep, RunTools, decide
-from treadle.kernel.errors import Misuse
+from treadle.kernel.errors import IllegalEvent, Misuse
 from treadle.kernel.events import Event
-from treadle.kernel.fold import IllegalEvent, fold
+from treadle.kernel.fold import fold
 from treadle.kernel.messages import File, Image, Message, ModelSettings, Text, Usage
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step

@@ -14,8 +14,9 @@ from histories import tokens_of
 from recorded_histories import anthropic, has_media, openai_chat
 
 from treadle.context.tokens import context_tokens
+from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.events import MessageAdded, ModelReplied, RunStarted, StepPrepared, ToolFinished
-from treadle.kernel.fold import IllegalEvent, fold, fold_all
+from treadle.kernel.fold import fold, fold_all
 from treadle.kernel.messages import AssistantMessage, ToolMessage, UserMessage
 from treadle.kernel.stop import Decision
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from treadle import Agent, MemoryJournal, Price, RunResult, RunStopped, Tool, external_tool, handoff, tool
-from treadle.kernel.events import Event, RunFinished, RunPaused, RunStarted, ToolFinished, read_events
+from treadle.kernel.events import Event, RunFinished, RunPaused, RunStarted, ToolFinished, decode_event
 from treadle.kernel.fold import fold, fold_all
 from treadle.kernel.messages import AssistantMessage, Message, ToolMessage
 from treadle.kernel.state import RunState
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 
 FILE = Path(__file__).parent / "recorded" / "0.1.0.jsonl"
 RECORDED = [json.loads(line) for line in FILE.read_text("utf-8").strip().split("\n")]
-JOURNALS = [read_events([json.dumps(event) for event in row["events"]]) for row in RECORDED]
+JOURNALS = [[decode_event(json.dumps(event)) for event in row["events"]] for row in RECORDED]
 NUMBERS = range(len(RECORDED))
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from treadle import Decision, Limits, Usage
 from treadle.context.tokens import next_tokens
+from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -25,7 +26,7 @@ from treadle.kernel.events import (
     ToolReacted,
     ToolStarted,
 )
-from treadle.kernel.fold import IllegalEvent, fold, fold_all
+from treadle.kernel.fold import fold, fold_all
 from treadle.kernel.messages import AssistantMessage, Text, ToolCall, ToolMessage, UserMessage
 from treadle.kernel.stop import stopped
 

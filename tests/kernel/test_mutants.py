@@ -10,6 +10,7 @@ from treadle import Decision, Limits, Usage
 from treadle.kernel.accounts import FADING, Accounts, Ratio, RequestSize
 from treadle.kernel.calls import unexecuted
 from treadle.kernel.decide import Finish, decide
+from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -24,7 +25,7 @@ from treadle.kernel.events import (
     ToolReacted,
     ToolStarted,
 )
-from treadle.kernel.fold import IllegalEvent, fold_all
+from treadle.kernel.fold import fold_all
 from treadle.kernel.history import distinct_ids, rejoined
 from treadle.kernel.messages import AssistantMessage, Text, Thinking, ToolCall, ToolMessage, UserMessage
 

@@ -10,6 +10,7 @@ from worlds import examples
 from treadle import Decision, Limits
 from treadle.kernel import events as kernel_events
 from treadle.kernel.decide import decide
+from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -30,7 +31,7 @@ from treadle.kernel.events import (
     ToolReacted,
     ToolStarted,
 )
-from treadle.kernel.fold import TRANSITIONS, IllegalEvent, fold, fold_all
+from treadle.kernel.fold import TRANSITIONS, fold, fold_all
 from treadle.kernel.messages import AssistantMessage, Text, ToolCall, ToolMessage, UserMessage
 from treadle.kernel.stop import stopped
 

@@ -33,9 +33,8 @@ from treadle.drivers.lending import claim, settle
 from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
 from treadle.kernel.decide import CallModel
-from treadle.kernel.errors import Misuse, PassesThrough
+from treadle.kernel.errors import IllegalEvent, Misuse, PassesThrough
 from treadle.kernel.events import ContextEdited, Reserve, RunFinished
-from treadle.kernel.fold import IllegalEvent
 from treadle.kernel.history import completed
 from treadle.kernel.messages import (
     AssistantMessage,

@@ -12,9 +12,8 @@ from treadle.drivers.drive import drive, end
 from treadle.drivers.partial import Partial
 from treadle.drivers.run import Run
 from treadle.drivers.watching import RunEvent
-from treadle.kernel.errors import Misuse
+from treadle.kernel.errors import IllegalEvent, Misuse
 from treadle.kernel.events import MessageAdded
-from treadle.kernel.fold import IllegalEvent
 from treadle.kernel.stop import stopped
 from treadle.models.port import ToolCallCompleted, ToolCallDelta, ToolCallStarted
 from treadle.result import Output, RunResult

@@ -4,7 +4,6 @@ An event is a fact with its time (`at`, Unix seconds) and is never changed after
 legal when; a stored event is JSON tagged by `event`.
 """
 
-from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -330,8 +329,3 @@ def decode_event(data: bytes | str) -> Event:
         msgspec.DecodeError: it is not JSON.
     """
     return _decoder.decode(data)
-
-
-def read_events(rows: Iterable[bytes | str]) -> list[Event]:
-    """The events stored in `rows`, in order."""
-    return [_decoder.decode(row) for row in rows]

@@ -15,6 +15,9 @@ from treadle.kernel.stop import Decision, Limits, OnLimit, Stop
 
 Phase = Literal["new", "ready", "prepared", "acting", "replied", "paused", "finished"]
 
+Changes = dict[str, Any]
+"""The fields of the state that an event changes, and their new values."""
+
 
 class RunState(Struct, frozen=True, gc=False):
     """Everything that follows from a run's events so far.

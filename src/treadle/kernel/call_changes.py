@@ -1,0 +1,174 @@
+"""What changes with the events of a tool call: from its start to its one result."""
+
+from msgspec.structs import replace
+
+from treadle.kernel.accounts import NOTHING_SPENT, Spent
+from treadle.kernel.calls import CallRecord, CallStatus, parsed
+from treadle.kernel.errors import IllegalEvent
+from treadle.kernel.events import (
+    ApprovalDecided,
+    ApprovalRequested,
+    ResultAwaited,
+    ToolFinished,
+    ToolReacted,
+    ToolStarted,
+)
+from treadle.kernel.messages import ToolCall, ToolMessage
+from treadle.kernel.reply import denied
+from treadle.kernel.state import Changes, RunState
+from treadle.kernel.step import Step
+from treadle.kernel.step_changes import closed, open_step
+
+
+def tool_started(state: RunState, event: ToolStarted) -> Changes:
+    """It runs from here on; that is written before anything comes of it."""
+    step, place, record = _on_call(state, event, "asked", "approved", "interrupted")
+    record = replace(record, status="started", executed=True, in_doubt=False, started_at=event.at)
+    return _with_call(state, step, place, record, event.at, {})
+
+
+def tool_finished(state: RunState, event: ToolFinished) -> Changes:
+    """Its result is in; a provisional one is the application's to look at first."""
+    step, place, record = _on_call(state, event)
+    changes, record = _charged(state, record, event.spent)
+    if event.provisional:
+        found = ToolMessage(record.call.id, record.call.name, event.content, event.is_error)
+        record = replace(
+            record,
+            status="returned",
+            found=found,
+            app=event.app,
+            final=event.final,
+            in_doubt=False,
+            run_id="",
+            waits=(),
+        )
+    else:
+        record = record.answered(event.content, is_error=event.is_error, at=event.at, app=event.app)
+        record = replace(record, final=True) if event.final else record
+    return _with_call(state, step, place, record, event.at, changes)
+
+
+def tool_reacted(state: RunState, event: ToolReacted) -> Changes:
+    """A call in place of another may be refused before it runs: then what was found before stands."""
+    step, place, record = _on_call(state, event, "returned", "asked", "approved", "interrupted")
+    if record.found is None:
+        raise IllegalEvent(f"call {record.id!r} has no result yet and cannot take ToolReacted (run {state.run_id})")
+    changes: Changes = {}
+    match event.action:
+        case "keep":
+            record = record.settled(event.at)
+        case "replace":
+            record = record.answered(event.content, is_error=event.is_error, at=event.at, app=event.app)
+        case "call":
+            if event.call is None:
+                raise IllegalEvent(f"ToolReacted says that call {record.id!r} is made again, but not how")
+            record = replace(
+                record,
+                status="asked",
+                stand_in=event.call,
+                made=record.made + 1,
+                other=record.other + _differs(event.call, record.doing),
+                ran=record.calls_run,
+                executed=False,
+                final=False,
+                spent=NOTHING_SPENT,
+            )
+            changes["accounts"] = replace(state.accounts, tool_calls=state.accounts.tool_calls + 1)
+    return _with_call(state, step, place, record, event.at, changes)
+
+
+def approval_requested(state: RunState, event: ApprovalRequested) -> Changes:
+    """A person has to allow it."""
+    step, place, record = _on_call(state, event, "asked", "interrupted")
+    record = replace(record, status="needs_approval", question=event.reason)
+    return _with_call(state, step, place, record, event.at, {})
+
+
+def approval_decided(state: RunState, event: ApprovalDecided) -> Changes:
+    """A person has said whether it may run, or with which arguments."""
+    step, place, record = _on_call(state, event)
+    decidable = ("needs_approval", "awaited") if record.run_id else ("needs_approval",)
+    _on_call(state, event, *decidable)
+    if not event.approved:
+        record = denied(record, event.reason, event.at)
+    elif event.arguments is None:
+        record = replace(record, status="approved")
+    elif record.stand_in is not None:
+        stand_in = replace(record.stand_in, arguments=event.arguments)
+        record = replace(record, status="approved", stand_in=stand_in)
+    else:
+        record = replace(record, status="approved", edited=event.arguments)
+    return _with_call(state, step, place, record, event.at, {})
+
+
+def result_awaited(state: RunState, event: ResultAwaited) -> Changes:
+    """Somebody outside, a person or a run below has its result."""
+    before: tuple[CallStatus, ...] = ("asked", "approved")
+    if event.run_id or event.question:
+        before = ("started", "returned")
+    step, place, record = _on_call(state, event, *before)
+    changes, record = _charged(state, record, event.spent)
+    record = replace(
+        record,
+        status="awaited",
+        executed=True,
+        wait=event.wait,
+        run_id=event.run_id,
+        waits=event.waits,
+        question=event.question,
+    )
+    return _with_call(state, step, place, record, event.at, changes)
+
+
+CallEvent = ToolStarted | ToolFinished | ToolReacted | ApprovalRequested | ApprovalDecided | ResultAwaited
+
+
+def _on_call(state: RunState, event: CallEvent, *statuses: CallStatus) -> tuple[Step, int, CallRecord]:
+    """The step under way, the place in it of the open call that `event` names, and its record."""
+    step = open_step(state, event.step, type(event).__name__)
+    calls = step.calls
+    place = calls.place(event.call_id)
+    if place is None or calls[place].result is not None:
+        raise IllegalEvent(
+            f"{type(event).__name__} names call {event.call_id!r}, but it is not open in step {step.number} "
+            f"(run {state.run_id})"
+        )
+    record = calls[place]
+    if statuses and record.status not in statuses:
+        raise IllegalEvent(
+            f"call {record.id!r} is {record.status!r} and cannot take {type(event).__name__}; "
+            f"it would have to be {' or '.join(map(repr, statuses))}"
+        )
+    return step, place, record
+
+
+def _with_call(state: RunState, step: Step, place: int, record: CallRecord, at: float, changes: Changes) -> Changes:
+    """`changes` with a changed call; when it was the last open one, with the step closed."""
+    calls = step.calls.put(place, record)
+    if record.result is None:
+        changes["step"] = replace(step, calls=calls)
+        return changes
+    if record.final:
+        changes.update(handed_on=True, text=record.result.text or state.text, output=record.app)
+    changes["open_calls"] = left = state.open_calls - 1
+    if left:
+        changes["step"] = replace(step, calls=calls)
+        return changes
+    return closed(state, step, calls, at, changes)
+
+
+def _charged(state: RunState, record: CallRecord, spent: Spent | None) -> tuple[Changes, CallRecord]:
+    """The accounts with what a sub-run took for a call; what stands in them already is not charged again."""
+    if spent is None:
+        return {}, record
+    new = spent.less(record.spent)
+    accounts = state.accounts.charged(new.usage, new.cost)
+    accounts = replace(
+        accounts, sub_steps=accounts.sub_steps + new.steps, tool_calls=accounts.tool_calls + new.tool_calls
+    )
+    return {"accounts": accounts}, replace(record, spent=spent)
+
+
+def _differs(call: ToolCall, other: ToolCall) -> bool:
+    return (call.name, parsed(call.arguments)) != (other.name, parsed(other.arguments))

@@ -1,0 +1,147 @@
+"""What changes with the events of a run as a whole: its beginning and end, pauses, and what is said to it."""
+
+from msgspec.structs import replace
+
+from treadle.kernel.accounts import Progress, RequestSize
+from treadle.kernel.calls import Calls
+from treadle.kernel.errors import IllegalEvent
+from treadle.kernel.events import (
+    ContextEdited,
+    MessageAdded,
+    NudgeGiven,
+    RunFinished,
+    RunPaused,
+    RunResumed,
+    RunStarted,
+)
+from treadle.kernel.history import edited
+from treadle.kernel.log import Log
+from treadle.kernel.messages import UserMessage
+from treadle.kernel.reply import left_open
+from treadle.kernel.state import Changes, RunState
+from treadle.kernel.step_changes import closed
+
+
+def run_started(state: RunState, event: RunStarted) -> Changes:
+    """The run begins."""
+    return {
+        "phase": "ready",
+        "started": event,
+        "limits": event.limits,
+        "size": RequestSize(event.tool_tokens),
+        "messages": Log(event.messages),
+        "pinned": Log([message for message in event.messages[-1:] if isinstance(message, UserMessage)]),
+        "resumed_at": event.at,
+    }
+
+
+def message_added(state: RunState, event: MessageAdded) -> Changes:
+    """Somebody said something to it; while a step is under way that waits until the step is closed."""
+    pinned = state.pinned.append(event.message)
+    if state.step is None:
+        return {"phase": "ready", "pinned": pinned, "messages": state.messages.append(event.message)}
+    return {"pinned": pinned, "inbox": (*state.inbox, event.message)}
+
+
+def context_edited(state: RunState, event: ContextEdited) -> Changes:
+    """Nobody has counted a request of the edited messages: what is known of its size is what was known at the start."""
+    prepared = state.prepared
+    chosen = None if prepared is None else prepared.messages
+    note = 1 if prepared is not None and chosen is None and prepared.note else 0
+    try:
+        after = edited(state.messages if chosen is None else chosen, event, note)
+    except ValueError as error:
+        raise IllegalEvent(f"ContextEdited by {event.policy} cannot follow: {error} (run {state.run_id})") from error
+    changes: Changes = {
+        "failure": None,
+        "accounts": state.accounts.charged(event.usage, event.cost),
+        "size": replace(state.size, reported=False),
+    }
+    if prepared is not None and chosen is not None:
+        return changes | {"prepared": replace(prepared, messages=tuple(after))}
+    unknown = RequestSize(state.started.tool_tokens, ratios=state.size.ratios)
+    return changes | {"messages": Log(after), "size": unknown}
+
+
+def nudge_given(state: RunState, event: NudgeGiven) -> Changes:
+    """It is told what is wrong: that it repeats itself, or that its answer is not valid."""
+    changes: Changes = {"phase": "ready", "messages": state.messages.append(UserMessage(event.text))}
+    if event.fault:
+        changes["accounts"] = replace(state.accounts, errors=state.accounts.errors + 1)
+    if event.stuck:
+        nudges = state.progress.nudges + 1
+        changes["progress"] = replace(state.progress, stuck=1, stuck_at=len(state.steps), nudges=nudges)
+    return changes
+
+
+def run_paused(state: RunState, event: RunPaused) -> Changes:
+    """Nothing can go on before somebody says so."""
+    return {"phase": "paused", "paused_from": state.phase, "stop": event.stop}
+
+
+def run_resumed(state: RunState, event: RunResumed) -> Changes:
+    """The time since the last event was a pause, or nobody's: it does not count.
+
+    A step whose model had not replied is prepared anew, under the limits as they are now.
+    """
+    phase = state.paused_from if state.phase == "paused" else state.phase
+    step, messages = state.step, state.messages
+    if phase == "prepared":
+        if state.prepared is not None and state.prepared.note:
+            messages = Log(messages[:-1])
+        phase, step = "ready", None
+    elif step is not None and any(record.status == "started" for record in step.calls):
+        step = replace(
+            step,
+            calls=Calls(
+                replace(record, status="interrupted", in_doubt=True) if record.status == "started" else record
+                for record in step.calls
+            ),
+        )
+    changes: Changes = {
+        "phase": phase,
+        "step": step,
+        "early": tuple(one for one in state.early if one.result is not None),
+        "limits": event.limits or state.limits,
+        "failure": None,
+        "stop": None,
+        "earlier": state.elapsed,
+        "resumed_at": event.at,
+    }
+    if step is None:
+        changes |= {"messages": messages.extend(state.inbox), "inbox": (), "prepared": None}
+    return changes
+
+
+def taken_up_again(state: RunState, event: RunResumed) -> Changes:
+    """A run that had ended begins to count anew what went wrong in a row, and whether it gets anywhere."""
+    return run_resumed(state, event) | {
+        "phase": "ready",
+        "refused": False,
+        "handed_on": False,
+        "accounts": replace(state.accounts, errors=0),
+        "progress": Progress(stuck_at=len(state.steps)),
+        "decision": None,
+        "output": None,
+    }
+
+
+def run_finished(state: RunState, event: RunFinished) -> Changes:
+    """Whatever is open is answered, so that the history can be continued."""
+    step, changes = state.step, {}
+    if step is not None and step.message is not None:
+        calls = Calls(
+            record if record.result is not None else left_open(record, event.stop, event.at) for record in step.calls
+        )
+        changes = closed(state, step, calls, event.at, {})
+    elif state.inbox:
+        changes = {"messages": state.messages.extend(state.inbox), "inbox": ()}
+    return changes | {
+        "phase": "finished",
+        "step": None,
+        "prepared": None,
+        "open_calls": 0,
+        "stop": event.stop,
+        "decision": event.decision,
+        "output": event.output,
+    }

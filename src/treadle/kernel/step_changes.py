@@ -1,0 +1,187 @@
+"""What changes with the events of a step: it is prepared, the model replies or fails, and it is closed."""
+
+from msgspec.structs import replace
+
+from treadle.kernel.accounts import Accounts, Progress
+from treadle.kernel.calls import Calls, EarlyCall
+from treadle.kernel.errors import IllegalEvent
+from treadle.kernel.events import ModelFailed, ModelReplied, StepPrepared, ToolFinished, ToolStarted
+from treadle.kernel.history import have_distinct_ids
+from treadle.kernel.messages import Message, ToolCall, ToolMessage, UserMessage
+from treadle.kernel.money import total
+from treadle.kernel.reply import UNEXECUTED_FINISH, recorded
+from treadle.kernel.state import Changes, RunState
+from treadle.kernel.step import Step
+
+
+def step_prepared(state: RunState, event: StepPrepared) -> Changes:
+    """A request is chosen, and the limits allow it."""
+    if event.step != len(state.steps):
+        raise IllegalEvent(f"step {event.step} was prepared, but step {len(state.steps)} is next (run {state.run_id})")
+    choice = state.started.tool_choice if event.tool_choice is None else event.tool_choice
+    changes: Changes = {
+        "phase": "prepared",
+        "step": Step(event.step, event.decision, event.at, event.landing, tool_choice=choice, withheld=event.withheld),
+        "prepared": event,
+        "failure": None,
+    }
+    if event.note:
+        changes["messages"] = state.messages.append(UserMessage(event.note))
+    if event.stuck or state.progress.stuck:
+        at = event.step if event.withheld else state.progress.stuck_at
+        changes["progress"] = replace(state.progress, stuck=event.stuck, stuck_at=at)
+    return changes
+
+
+def model_replied(state: RunState, event: ModelReplied) -> Changes:
+    """The reply is in, and paid for; its calls are open now, but for those that may not be executed."""
+    step = open_step(state, event.step, "ModelReplied")
+    message, usage, accounts = event.message, event.usage, state.accounts
+    calls, text = message.calls, message.text
+    if not have_distinct_ids(calls):
+        raise IllegalEvent(f"the calls of step {step.number} need ids that differ (run {state.run_id})")
+    made = recorded(state, step, event, calls)
+    messages, said = state.messages, bool(text) and not text.isspace()
+    if calls or said or (event.finish == "pause" and message.says_something):
+        messages = messages.append(message)
+    step = replace(
+        step,
+        model=event.model,
+        message=message,
+        usage=usage,
+        cost=event.cost,
+        finish=event.finish,
+        finish_detail=event.finish_detail,
+        calls=made.calls,
+        handed_in=event.handed_in,
+        replied_at=event.at,
+    )
+    changes: Changes = {
+        "phase": "acting",
+        "messages": messages,
+        "step": step,
+        "early": (),
+        "open_calls": made.open,
+        "refused": made.refused,
+        "accounts": Accounts(
+            accounts.usage + usage,
+            total(accounts.cost, event.cost),
+            accounts.tool_calls + made.counted,
+            accounts.call_counts,
+            accounts.sub_steps,
+            accounts.errors,
+        ),
+        "size": state.size.after(event.model, usage, event.estimate, _asked_in_full(state.prepared), len(messages)),
+    }
+    if said:
+        changes["text"] = text
+    return changes if made.open else closed(state, step, made.calls, event.at, changes)
+
+
+def _asked_in_full(prepared: StepPrepared | None) -> bool:
+    """Whether the request was the history with all tools, so that its size tells how large the next one is at least."""
+    return prepared is None or (prepared.tools is None and prepared.messages is None and prepared.instructions is None)
+
+
+def model_failed(state: RunState, event: ModelFailed) -> Changes:
+    """An attempt failed; it is made again if the event says when."""
+    step = open_step(state, event.step, "ModelFailed")
+    return {
+        "step": replace(step, failures=step.failures + 1),
+        "failure": event.error if event.retry_in is None else None,
+        "accounts": state.accounts.charged(event.usage, event.cost),
+        "text": event.text or state.text,
+    }
+
+
+def started_early(state: RunState, event: ToolStarted) -> Changes:
+    """A call begins while the reply that makes it is still arriving."""
+    open_step(state, event.step, "ToolStarted")
+    if not event.name or any(one.call.id == event.call_id for one in state.early):
+        raise IllegalEvent(f"call {event.call_id!r} cannot be started before the reply that asks for it is in")
+    early = EarlyCall(ToolCall(event.call_id, event.name, event.arguments), event.at)
+    return {"early": (*state.early, early)}
+
+
+def finished_early(state: RunState, event: ToolFinished) -> Changes:
+    """Its result is there before the reply is."""
+    open_step(state, event.step, "ToolFinished")
+    if not any(one.call.id == event.call_id and one.result is None for one in state.early):
+        raise IllegalEvent(f"ToolFinished names call {event.call_id!r}, but no such call is under way yet")
+    early = tuple(
+        replace(
+            one,
+            result=ToolMessage(event.call_id, one.call.name, event.content, event.is_error),
+            app=event.app,
+            provisional=event.provisional,
+            ended_at=event.at,
+        )
+        if one.call.id == event.call_id
+        else one
+        for one in state.early
+    )
+    return {"early": early}
+
+
+def open_step(state: RunState, number: int, what: str) -> Step:
+    """The step under way.
+
+    Raises:
+        IllegalEvent: it is not the one that the event names.
+    """
+    if state.step is None or state.step.number != number:
+        under_way = "no step" if state.step is None else f"step {state.step.number}"
+        raise IllegalEvent(f"{what} names step {number}, but {under_way} is under way (run {state.run_id})")
+    return state.step
+
+
+def closed(state: RunState, step: Step, calls: Calls, at: float, changes: Changes) -> Changes:
+    """`changes` with the step complete: the results of its `calls` in their order, then what was said meanwhile."""
+    accounts = changes.get("accounts", state.accounts)
+    results: list[Message] = []
+    counts, failed = accounts.call_counts, True
+    if calls:
+        counts = counts.copy()
+        for record in calls:
+            result = record.result
+            if result is not None:
+                results.append(result)
+                failed = failed and result.is_error
+            if record.status != "refused":
+                name = record.call.name
+                counts[name] = counts.get(name, 0) + 1
+    else:
+        failed = step.failed and not _goes_on_by_itself(step)
+    errors = accounts.errors + 1 if failed else 0 if calls else accounts.errors
+    if calls or errors != accounts.errors:
+        changes["accounts"] = Accounts(
+            accounts.usage, accounts.cost, accounts.tool_calls, counts, accounts.sub_steps, errors
+        )
+    said = bool(calls) or step.finish == "pause" or bool(state.inbox)
+    goes_on = said and step.landing is None and step.finish not in UNEXECUTED_FINISH
+    if state.started.polling or state.progress.polled is not None:
+        changes["progress"] = _polling(state, step, calls)
+    if state.inbox:
+        results += state.inbox
+        changes["inbox"] = ()
+    changes["phase"] = "ready" if goes_on else "replied"
+    if results:
+        changes["messages"] = changes.get("messages", state.messages).extend(results)
+    changes["steps"] = state.steps.append(replace(step, calls=calls, ended_at=at))
+    changes["step"] = changes["prepared"] = None
+    return changes
+
+
+def _polling(state: RunState, step: Step, calls: Calls) -> Progress:
+    """The progress after `step`, with the call of a polling tool that its `calls` ended with."""
+    if not calls or calls[-1].name not in state.started.polling:
+        return replace(state.progress, polled=None, polled_since=0.0)
+    last = calls[-1]
+    polled = (last.name, last.arguments_json, "" if last.result is None else last.result.text)
+    since = state.progress.polled_since if polled == state.progress.polled else step.started_at
+    return replace(state.progress, polled=polled, polled_since=since)
+
+
+def _goes_on_by_itself(step: Step) -> bool:
+    """Whether the model paused in the middle of a turn of its own, which it takes up when asked again."""
+    return step.finish == "pause" and not step.calls and step.message is not None and step.message.says_something
