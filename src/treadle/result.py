@@ -242,7 +242,7 @@ def pending_in(step: Step) -> tuple[Pending, ...]:
                 )
                 for one in record.waits
             )  # fmt: skip
-        elif record.status in ("awaited", "needs_approval"):
+        elif record.status == "needs_approval" or (record.status == "awaited" and record.wait):
             kind: Literal["approval", "interrupted", "result"] = "interrupted" if record.in_doubt else "approval"
             found.append(
                 Pending(

@@ -2,7 +2,10 @@
 
 import json
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -180,3 +183,41 @@ def test_instructions_come_first(treadle: Any) -> None:
     treadle("ask", "?", "--model", "script:answers", "--instructions", "Be brief.")
     [first, *_] = json.loads(treadle("show", "last", "--json").out)
     assert first["messages"][0]["content"].startswith("Be brief.\n")
+
+
+def test_what_was_found_is_told_where_the_model_spoke_beside_its_calls(treadle: Any) -> None:
+    done = treadle("ask", "?", "--model", "script:fails", *TOOLS)
+    assert "found: look" in done.err
+    assert "seen x" in done.err
+
+
+def test_an_output_that_is_full_is_said_to_be(treadle: Any) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full here")
+    done = subprocess.run(
+        ["sh", "-c", f'"{sys.executable}" -m treadle ask "What is 6 times 7?" >/dev/full'],
+        cwd=treadle.folder, env=treadle.environment, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "Error: the output cannot be written: No space left" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "2>/dev/full"])
+def test_standard_streams_that_are_closed_are_no_fault(treadle: Any, closed: str) -> None:
+    if "full" in closed and not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full here")
+    command = f'"{sys.executable}" -m treadle ask "What is 6 times 7?" {closed}'
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=treadle.folder, env=treadle.environment, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert "Internal error" not in done.stderr
+    assert ("6 * 7 = 42" in done.stdout) == (closed != ">&-")
+
+
+def test_a_journal_in_memory_is_a_wrong_use(treadle: Any) -> None:
+    done = treadle("ask", "?", "--journal", ":memory:")
+    assert done.code == 2
+    assert "takes the path of a file" in done.err

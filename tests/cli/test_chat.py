@@ -42,9 +42,16 @@ def test_a_saved_conversation_goes_on(treadle: Any) -> None:
 
 
 def test_a_file_that_cannot_be_saved_to_does_not_end_the_conversation(treadle: Any) -> None:
-    done = treadle("chat", "--model", "script:echo", "--save", "absent/talk.json", input="one\ntwo\n")
+    done = treadle("chat", "--model", "script:echo", input="one\n/save absent/talk.json\ntwo\n")
     assert done.out == "1: one\n2: two\n"
     assert "cannot be saved to absent/talk.json" in done.err
+
+
+@pytest.mark.parametrize("target", [".", "absent/talk.json"])
+def test_a_file_that_cannot_be_saved_to_is_refused_before_anything_is_said(treadle: Any, target: str) -> None:
+    done = treadle("chat", "--model", "script:echo", "--save", target, input="one\n")
+    assert (done.code, done.out) == (2, "")
+    assert target in done.err
 
 
 @pytest.mark.parametrize(

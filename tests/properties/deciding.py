@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Any
 
+from msgspec.structs import replace
 from texts import FROM_OUTSIDE, WHY_NOT, hostile
 
 from treadle import Misuse, RunResult
@@ -37,7 +38,10 @@ async def decide(trial: Any, result: RunResult) -> Any:
         if how != "result":
             decided.append(one)
     before = {run: len(trial.journal.events(run)) for run in trial.journal.runs}
-    outcome = await trial.caught(trial.agent().resume(result.run_id, deps=trial.world, **given))
+    limits = None if way.calls is None else replace(result.limits, tool_calls=way.calls)
+    if limits is not None:
+        trial.limited_at = trial.world.alive
+    outcome = await trial.caught(trial.agent().resume(result.run_id, deps=trial.world, limits=limits, **given))
     if outcome.error is None:
         _as_decided(trial, before, decided)
         if way.again:
@@ -85,6 +89,8 @@ def _misfit(kind: str, result: RunResult) -> dict[str, Any] | None:
             return {"deny": [f"{first.call_id}/nobody"]}
         case "two ways":
             return {"approve": [first.call_id], "deny": [first.call_id]}
+        case "no JSON":
+            return {"results": {first.call_id: object()}}
         case "bad edit":
             return {"approve": {first.call_id: {"n": "x", "task": 1, "reason": 1}}} if first.kind != "result" else None
         case _:

@@ -112,6 +112,13 @@ RULES = {
         rules=(Rule("deny", ("put",), repeats=2),),
     ),
     "a call that is made again counts as made": reacting("retry", "put", rules=(Rule("deny", repeats=2),)),
+    "a rule's function changes what it is shown": Setup(
+        (calls("put", "guarded", "write"), DONE),
+        rules=(Rule("deny", ("put",), when="changes"), Rule("ask", when="changes")),
+    ),
+    "a function of a rule above changes what it is shown": calling(
+        Setup((calls("put", "write"), DONE), rules=(Rule("deny", when="odd"),)), rules=(Rule("ask", when="changes"),)
+    ),
     "a call in place of another counts as made": reacting(
         "other", "look", "look", other="put", rules=(Rule("deny", ("put",), repeats=1),)
     ),
@@ -170,6 +177,22 @@ BELOW = {
         (calls(**{"a": (HELPER, _usual(HELPER)), "a.0.c0": (HELPER, _usual(HELPER))}), DONE),
         below=(Below(calling(WRITES)),),
     ),
+}
+LIMITED = {
+    f"taken up under {most} tool calls": Setup(
+        (calls("guarded", "guarded", "guarded", "guarded"), calls("put", "put"), DONE),
+        limits=Limits(tool_calls=2 if most > 4 else 9),
+        decides=(Decides(("approve",), calls=most),),
+    )
+    for most in (1, 3, 20)
+}
+LIMITED |= {
+    f"taken up under {most} tool calls, all below": calling(
+        Setup((calls("guarded", "guarded", "guarded"), calls("put", "put"), DONE)),
+        limits=Limits(tool_calls=3 if most > 4 else 9),
+        decides=(Decides(("approve",), calls=most),),
+    )
+    for most in (1, 2, 20)
 }
 STEPS = {
     "a step by hand calls an agent": calling(Setup((calls("look"), DONE)), one_step=True),
@@ -254,7 +277,7 @@ FOUND: dict[str, Setup] = {
     name: setup
     for table in (
         REACTIONS, HOOKS, RULES, STREAMS, TOOLS_THAT_END_THE_WORLD, BELOW, JOURNALS, DECISIONS, TEXTS, GOING_ON,
-        BATCHES, STEPS,
+        BATCHES, STEPS, LIMITED,
     )
     for name, setup in table.items()
 }  # fmt: skip

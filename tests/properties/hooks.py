@@ -75,8 +75,8 @@ class Reacts:
             if (self.on_errors and not output.is_error) or world.counts[key] >= self.times:
                 return None
             world.counts[key] += 1
-            if world.quiet and self.what.startswith("other"):
-                # One that names no tool of the agent is a mistake of the application's, which is mended by then.
+            if world.quiet and self.what.startswith(("other", "not_json")):
+                # No tool of the agent, or no value: a mistake of the application's, which is mended by then.
                 return None
             return self._reaction()
 
@@ -120,9 +120,23 @@ def _seen(world: World, call: Any, output: Any) -> None:
     world.unseen.append(f"{call.name} ({call.id})")
 
 
+CHANGED = 77
+"""What a rule's function makes of an argument; no tool may ever be given it."""
+
+
+def _odd(arguments: Any) -> bool:
+    return bool(arguments.get("n", 0) % 2)
+
+
+def _changes(arguments: Any) -> bool:
+    odd = _odd(arguments)
+    arguments["n"] = CHANGED
+    return odd
+
+
 @dataclass(frozen=True)
 class Rule:
-    """A rule on approvals: what it does with which tools, and `when`: "", "odd", "raises" or "cancels".
+    """A rule on approvals: what it does with which tools, and `when`: "", "odd", "changes", "raises" or "cancels".
 
     With `repeats` it is about calls that were made as often before.
     """
@@ -139,9 +153,7 @@ class Rule:
         when: Any = None
         if self.when:
             how = self.when if self.when in ("raises", "cancels") else "returns"
-            when = Temper(how, self.is_async).function(
-                World(), "when", lambda arguments: bool(arguments.get("n", 0) % 2)
-            )
+            when = Temper(how, self.is_async).function(World(), "when", _changes if self.when == "changes" else _odd)
         tools = tuple(name for name in self.tools if name in known)
         if self.tools and not tools:
             return None
@@ -208,7 +220,7 @@ rules = st.lists(
             st.just(()), st.lists(st.sampled_from((*NAMES, "helper", "pass_on")), min_size=1, max_size=3)
         ).map(tuple),
         effect=st.sampled_from([None, None, "read", "write", "idempotent"]),
-        when=st.sampled_from(["", "", "odd", "raises", "cancels"]),
+        when=st.sampled_from(["", "", "odd", "changes", "raises", "cancels"]),
         is_async=st.booleans(),
         repeats=st.sampled_from([0, 0, 0, 1, 2]),
     ),

@@ -20,6 +20,7 @@ from rules_of_calls import (
     tools_keep_their_manners,
     tools_run_between_start_and_result,
     what_is_told_is_true,
+    what_runs_is_what_was_judged,
     writes_happen_once,
 )
 from texts import ASIDE, FROM_OUTSIDE, QUESTION, REPLACED, shows
@@ -118,7 +119,8 @@ def limits_are_kept(trial: Trial) -> Iterator[str]:
         state = fold_all(events)
         limits, path = state.limits, trial.path(run)
         made = _made(trial.executed(tree))
-        if limits.tool_calls is not None and made > limits.tool_calls:
+        before = _made([one for one in trial.executed(tree) if one.alive < trial.limited_at])
+        if limits.tool_calls is not None and made > max(limits.tool_calls, before):
             yield f"{path}: {made} tool calls of {limits.tool_calls}{' below' if len(tree) > 1 else ''}"
         steps = sum(isinstance(e, ModelReplied) for below in tree for e in trial.journal.events(below))
         if limits.steps is not None and steps > limits.steps:
@@ -181,12 +183,16 @@ def _errors_in_a_row(path: str, state: RunState, taken_up: set[int]) -> Iterator
 
 
 def a_step_by_hand_is_one(trial: Trial) -> Iterator[str]:
-    """A step that was asked for is one, also when it waits, dies or is taken up; those below it take theirs."""
+    """A step that was asked for is one, also when it waits or dies; one that is taken up after its end is another."""
     root = trial.journal.root
     if trial.setup.one_step and root is not None:
-        made = len(fold_all(trial.journal.events(root)).steps)
-        if made > 1:
-            yield f"one step was asked for, {made} were made"
+        events = trial.journal.events(root)
+        asked = 1 + sum(
+            isinstance(one, RunFinished) and isinstance(other, RunResumed) for one, other in pairwise(events)
+        )
+        made = len(fold_all(events).steps)
+        if made > asked:
+            yield f"{asked} steps were asked for, {made} were made"
 
 
 def parents_pay_for_all(trial: Trial) -> Iterator[str]:
@@ -307,6 +313,7 @@ RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     nothing_is_made_too_often,
     a_step_by_hand_is_one,
     only_what_was_offered_runs,
+    what_runs_is_what_was_judged,
     hooks_see_what_is_recorded,
     results_are_kept,
     what_is_told_is_true,

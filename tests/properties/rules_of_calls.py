@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+from hooks import CHANGED
 from toolbox import Execution, is_write
 from trial import Trial
 
@@ -104,6 +105,13 @@ def nothing_is_made_too_often(trial: Trial) -> Iterator[str]:
             denies = rule.action == "deny" and rule.repeats and rule.matches(name, n) and trial.known(rule)
             if denies and len(calls) > rule.repeats:
                 yield f"{name}({n}) runs {len(calls)} times in {trial.path(run)}, denied after {rule.repeats}"
+
+
+def what_runs_is_what_was_judged(trial: Trial) -> Iterator[str]:
+    """What a rule's function does to the arguments that it is shown reaches no tool."""
+    for one in trial.world.executed:
+        if one.n == CHANGED:
+            yield f"{one.tool} is given what a rule's function made of its arguments"
 
 
 def _call(trial: Trial, one: Execution) -> Any:

@@ -35,7 +35,7 @@ async def ticks(count, task):
 
 def cancelled_after(setup, turns, again):
     """The trial of a run that its caller cancels after so many turns of the loop, and perhaps once more."""
-    setup = replace(setup, steers=(), paper=replace(setup.paper, fails_at=None, slow=True))
+    setup = replace(setup, steers=(), one_step=False, paper=replace(setup.paper, fails_at=None, slow=True))
     trial = Trial.of(setup, (*TOOLS, hangs))
 
     async def whole():

@@ -192,6 +192,7 @@ class Decides:
         partly: whether all but the first are left for later; `backwards` whether the last is the first.
         wrong: what is tried before, which fits no call and must change nothing.
         again: whether the same is decided once more afterwards.
+        calls: the limit on tool calls that the run goes on under from then on; None to leave it.
     """
 
     ways: tuple[str, ...] = ("approve",)
@@ -200,9 +201,10 @@ class Decides:
     backwards: bool = False
     wrong: tuple[str, ...] = ()
     again: bool = False
+    calls: int | None = None
 
 
-WRONG = ("nobody", "fingerprint", "inner", "two ways", "bad edit", "approve a result")
+WRONG = ("nobody", "fingerprint", "inner", "two ways", "bad edit", "approve a result", "no JSON")
 decisions = st.lists(
     st.builds(
         Decides,
@@ -214,6 +216,7 @@ decisions = st.lists(
         backwards=st.booleans(),
         wrong=st.lists(st.sampled_from(WRONG), max_size=2).map(tuple),
         again=st.sampled_from([False, False, True]),
+        calls=st.sampled_from([None, None, None, 1, 2, 4, 50]),
     ),
     min_size=1,
     max_size=3,

@@ -84,6 +84,8 @@ def application() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Runs the command line on `arguments` and returns the exit code; see `ExitCode` for what each one means."""
+    # Who started it may have closed any of them; then there is nobody to read from, or to be told.
+    sys.stdin, sys.stdout, sys.stderr = (one or io.StringIO() for one in (sys.stdin, sys.stdout, sys.stderr))
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a letter gets a substitute for it instead of an error in the middle of an answer.
         if isinstance(stream, io.TextIOWrapper):
@@ -105,8 +107,12 @@ def run(arguments: Sequence[str]) -> int:
 
 def leave(code: int) -> NoReturn:
     """Ends the process, also while a tool that was given up still runs in its thread, which nothing can stop."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            # What could not be written is given up here: Python would end with a code of its own.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     if all(thread.daemon or thread is threading.main_thread() for thread in threading.enumerate()):
         sys.exit(code)
-    sys.stdout.flush()
-    sys.stderr.flush()
     os._exit(code)

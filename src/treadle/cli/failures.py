@@ -1,5 +1,6 @@
 """Failures: what a person is told when a command could not do what was asked, and which exit code says so."""
 
+import errno
 import os
 import sysconfig
 import traceback
@@ -24,6 +25,9 @@ def report(error: Exception) -> ExitCode:
     if _is_usage(error):
         click.echo(set_off(f"Error: {error}"), err=True)
         return ExitCode.USAGE
+    if isinstance(error, OSError) and error.errno in _FULL:
+        click.echo(f"Error: the output cannot be written: {error.strerror}. What was done is in the journal.", err=True)
+        return ExitCode.USAGE
     more = "" if debugging else "; --debug before the command shows where"
     what = set_off(f"{type(error).__name__}: {error}")
     if (place := _users_own(error)) is not None:
@@ -31,6 +35,9 @@ def report(error: Exception) -> ExitCode:
         return ExitCode.INTERNAL_ERROR
     click.echo(clean(f"Internal error: {what}\nThis is a fault in treadle{more}."), err=True)
     return ExitCode.INTERNAL_ERROR
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF)
 
 
 def _users_own(error: BaseException) -> str | None:
@@ -48,12 +55,12 @@ def _users_own(error: BaseException) -> str | None:
 
 def _is_usage(error: Exception) -> bool:
     from treadle.journal import JournalError
-    from treadle.kernel.errors import Misuse
+    from treadle.kernel.errors import IllegalEvent, Misuse
     from treadle.models.names import UnknownModel
     from treadle.models.providers import MissingKey
     from treadle.tools import BadTool
 
-    if isinstance(error, Misuse | BadTool | JournalError | UnknownModel | MissingKey):
+    if isinstance(error, Misuse | BadTool | IllegalEvent | JournalError | UnknownModel | MissingKey):
         return True
     if type(error).__module__.startswith("treadle.analyst"):
         from treadle.analyst import AnalystError

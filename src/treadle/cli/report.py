@@ -95,7 +95,7 @@ def _pending(one: Pending) -> dict[str, Any]:
 
 
 def closing(result: RunResult, waiting: Waiting, tools: Mapping[str, Tool], command: NextCommand | None) -> None:
-    """Tells, on standard error, why a run did not finish, what was found if it said nothing, and what to do next.
+    """Tells, on standard error, why a run did not finish, what was found if no answer says so, and what to do next.
 
     Args:
         result: the run's.
@@ -105,7 +105,7 @@ def closing(result: RunResult, waiting: Waiting, tools: Mapping[str, Tool], comm
     """
     if result.finished:
         return
-    if not result.text:
+    if not _answers(result):
         found = [record for record in result.tool_calls_made if record.result is not None and not record.is_error]
         for record in found:
             result_text = "" if record.result is None else record.result.text
@@ -123,6 +123,12 @@ def closing(result: RunResult, waiting: Waiting, tools: Mapping[str, Tool], comm
     for line in command.lines(waiting):
         note(line)
     note(f"its story: {command.line('show', result.run_id, '--why')}")
+
+
+def _answers(result: RunResult) -> bool:
+    """Whether the model said something after the last results, rather than beside calls that it made."""
+    spoken = next((step for step in reversed(result.steps) if step.text.strip()), None)
+    return spoken is not None and not spoken.calls
 
 
 def _because(result: RunResult) -> str:

@@ -58,8 +58,13 @@ def shorten(text: str, most: int) -> str:
 
 
 def note(text: str) -> None:
-    """Prints a line about the answer, on standard error."""
-    click.echo(clean(text), err=True)
+    """Prints a line about the answer, on standard error; where that cannot be written, nobody can be told."""
+    try:
+        click.echo(clean(text), err=True)
+    except BrokenPipeError:
+        raise
+    except OSError:
+        pass
 
 
 def console(*, err: bool = False) -> "Console":

@@ -49,7 +49,12 @@ class Watch:
         if task is not None:
             self._stop = task.cancel
         try:
-            return await start(self._see)
+            result = await start(self._see)
+            if self._failure is None:
+                return result
+            # It came with the last event: the cancellation is still to come, and must not hit anybody else.
+            await asyncio.sleep(0)
+            raise self._failure
         except asyncio.CancelledError:
             if self._failure is not None:
                 raise self._failure from None

@@ -21,8 +21,8 @@ from treadle.kernel.events import ApprovalDecided, RunResumed, ToolFinished
 from treadle.kernel.names import escaped
 from treadle.kernel.stop import Limits
 from treadle.result import Pending, pending_in
-from treadle.tools import ToolError
-from treadle.tools.output import encode
+from treadle.tools import ToolError, ToolOutput
+from treadle.tools.output import encode_given
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class _Fitting:
         self.run = run
         self.approved: dict[str, str | None] = {}
         self.denied: dict[str, str] = {}
-        self.answered: list[tuple[CallRecord, Any]] = []
+        self.answered: list[tuple[CallRecord, ToolOutput]] = []
         self.below: dict[str, _Fitting] = {}
 
     @classmethod
@@ -134,7 +134,7 @@ class _Fitting:
     def _take(self, record: CallRecord, answers: Answers, given: str) -> None:
         asked = record.status == "needs_approval"
         if given in answers.results:
-            self.answered.append((record, answers.results[given]))
+            self.answered.append((record, _encoded(self.run, record, answers.results[given])))
         elif not asked:
             raise Misuse(f"call {given!r} of run {self.run.run_id} waits for a result, and not to be decided on")
         elif given in answers.deny:
@@ -157,8 +157,8 @@ class _Fitting:
             run.feed(ApprovalDecided(step, call_id, True, arguments=edited))
         for call_id, reason in self.denied.items():
             run.feed(ApprovalDecided(step, call_id, False, reason))
-        for record, value in self.answered:
-            run.feed(_result(run, step, record, value))
+        for record, output in self.answered:
+            run.feed(_result(run, step, record, output))
         await run.commit()
         for fitting in self.below.values():
             await fitting.record(None)
@@ -220,13 +220,17 @@ def _edited(run: Run, record: CallRecord, arguments: Mapping[str, Any] | None) -
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
-def _result(run: Run, step: int, record: CallRecord, value: Any) -> ToolFinished:
+def _encoded(run: Run, record: CallRecord, value: Any) -> ToolOutput:
+    """A result from outside, as the model is shown it."""
+    tool = run.config.tools.get(record.doing.name)
+    return encode_given(value, 50_000 if tool is None else tool.max_output, f"results: the result of {record.id!r}")
+
+
+def _result(run: Run, step: int, record: CallRecord, output: ToolOutput) -> ToolFinished:
     """The event for a result from outside. The answer to a question is the last word; any other may be reacted to.
 
     A call in place of another that a crash cut off has an earlier result too, but nobody was asked about that.
     """
-    tool = run.config.tools.get(record.doing.name)
-    output = encode(value, 50_000 if tool is None else tool.max_output)
     asked = record.status == "awaited" and record.found is not None
     provisional = run.config.on_tool_result is not None and not asked
     return ToolFinished(step, record.id, output.content, output.is_error, output.app, provisional=provisional)

@@ -5,6 +5,7 @@ one that asks, then one that allows, then the tool's own word. The rules of a ru
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from copy import deepcopy
 from hashlib import sha256
 from pathlib import PurePath
 from typing import Any, Literal, NamedTuple, get_args
@@ -33,7 +34,8 @@ class ApprovalRule(Struct, frozen=True):
         when: a function of the validated arguments, plain or asynchronous; one that raises is taken to match, unless
             the rule allows.
         reason: what the model is told of a denial, and the person of a question.
-        repeats: matches only from the call on that was made this often before in the run, with the same arguments.
+        repeats: matches only from the call on that was made this often before in the same run, with the same arguments;
+            each sub-run counts its own.
 
     Raises:
         Misuse: it could never match, or not be asked.
@@ -90,7 +92,8 @@ def deny(
 ) -> ApprovalRule:
     """These calls are never made; the model is told so, with the reason.
 
-    With `repeats=2` the third call of a tool with the same arguments is refused, and every one after it.
+    With `repeats=2` the third call of a tool with the same arguments is refused, and every one after it. Each run
+    counts its own calls: one that works for another, or that the conversation was handed on to, begins anew.
     """
     return _rule("deny", tools, effect, when, reason, repeats)
 
@@ -153,7 +156,8 @@ async def own_word(tool: Tool, arguments: dict[str, Any], own: Own) -> Ruling:
 
 async def _holds(predicate: Predicate, arguments: dict[str, Any], own: Own, *, failing: bool) -> bool:
     try:
-        return bool(await own(predicate, named(predicate), arguments))
+        # A copy: what it does to the arguments must not become what is run.
+        return bool(await own(predicate, named(predicate), deepcopy(arguments)))
     except Exception:
         return failing
 

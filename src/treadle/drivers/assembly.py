@@ -21,7 +21,7 @@ from treadle.drivers.checks import (
     require_one_kind_of_dependencies,
 )
 from treadle.drivers.compact import chosen_policies, reads_results
-from treadle.drivers.configuration import AnswerType, Configuration, check_tool_choice
+from treadle.drivers.configuration import AnswerType, Configuration, Retries, check_tool_choice
 from treadle.drivers.output import answer_type
 from treadle.journal import Journal
 from treadle.kernel.errors import Misuse
@@ -102,6 +102,8 @@ def _check_kinds(given: Configuration) -> None:
     kind("prepare_step", given.prepare_step, callable, "a function of a StepContext")
     kind("errors", given.errors, callable, "a function of the value that a tool returned")
     kind("on_tool_result", given.on_tool_result, callable, "a function of a call and its result")
+    kind("name", given.name, lambda it: isinstance(it, str), "a text")
+    kind("retries", given.retries, lambda it: isinstance(it, Retries), "Retries(…), such as Retries(attempts=3)")
     kind("settings", given.settings, lambda it: isinstance(it, ModelSettings), "ModelSettings(…)")
     kind("journal", given.journal, lambda it: isinstance(it, Journal), "a journal such as SqliteJournal(path)")
     kind("deps_type", given.deps_type, lambda it: isinstance(it, type), "the class of the dependencies")

@@ -106,8 +106,9 @@ async def _loop(run: Run, early: Early | None) -> None:
                 if run.pause_wanted:
                     run.feed(RunPaused(Stop("waiting", "paused by the caller", "Resume the run.")))
                     return
-                if run.state.started.one_step and run.state.steps:
-                    run.feed(RunFinished(_ONE_STEP))
+                if run.state.started.one_step and len(run.state.steps) > run.state.taken_up:
+                    limit = command.landing
+                    run.feed(RunFinished(_ONE_STEP if limit is None or limit.reason == "max_steps" else limit))
                     return
                 await perceive(run, command)
                 await run.commit()
@@ -194,7 +195,8 @@ def finish(run: Run, command: Finish) -> None:
             run.feed(NudgeGiven(f"That is not a valid {output.name}. {error}", fault=True))
             return
     if stop.finished and not found:
-        detail = f"{stop.detail}; there is no output: the last reply holds no {output.name}".lstrip("; ")
+        what = "what came back of the hand-off is" if state.handed_on else "the last reply holds"
+        detail = f"{stop.detail}; there is no output: {what} no {output.name}".lstrip("; ")
         event = replace(event, stop=replace(stop, detail=detail))
     run.feed(event)
 

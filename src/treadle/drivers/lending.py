@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Protocol, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from treadle.kernel.accounts import Spent
 from treadle.kernel.events import Reserve
@@ -91,16 +92,25 @@ def settle(run: Borrower) -> None:
         _set_claim(run, used(run) + run.lent)
 
 
-def calls_allowed(run: Borrower) -> int | None:
-    """How many more tool calls the limits of `run` and of the runs above it leave; None where none has a limit."""
+def calls_left(run: Borrower) -> int | None:
+    """How many more tool calls the limits of `run` and of the runs above it leave; None where none has a limit.
+
+    Below zero where a run was taken up under a limit lower than what it had been allowed.
+    """
     left: int | None = None
     one: Borrower | None = run
     while one is not None:
         limit = one.state.limits.tool_calls
         if limit is not None:
-            left = _least(left, max(0, limit - used(one).calls - one.lent.calls))
+            left = _least(left, limit - used(one).calls - one.lent.calls)
         one = one.parent
     return left
+
+
+def calls_allowed(run: Borrower) -> int | None:
+    """Likewise, no fewer than none."""
+    left = calls_left(run)
+    return None if left is None else max(0, left)
 
 
 def give_back(run: Borrower) -> None:
@@ -137,6 +147,28 @@ def left_of(run: Borrower, seconds: float | None, own: Limits) -> Limits | None:
         tokens=_least(own.tokens, None if limits.tokens is None else max(0, limits.tokens - taken.tokens)),
         consecutive_errors=own.consecutive_errors,
     )
+
+
+def limits_again(run: Borrower, seconds: float | None, own: Limits) -> Limits:
+    """The limits of a sub-run that goes on where those above it have changed: its `own`, within what is left there.
+
+    `seconds` are those that the run above it has left; what the sub-run has used so far is not asked for again.
+    """
+    above, mine = run.parent, used(run) + run.lent
+    left = None if above is None else left_of(above, seconds, _NO_LIMITS)
+    if left is None:
+        return replace(own, steps=_least(own.steps, max(1, mine.steps)))
+    return Limits(
+        steps=_least(own.steps, None if left.steps is None else left.steps + mine.steps),
+        tool_calls=_least(own.tool_calls, None if left.tool_calls is None else left.tool_calls + mine.calls),
+        seconds=_least(own.seconds, None if left.seconds is None else left.seconds + run.state.elapsed),
+        usd=_least(own.budget, None if left.budget is None else plus(left.budget, mine.usd)),
+        tokens=_least(own.tokens, None if left.tokens is None else left.tokens + mine.tokens),
+        consecutive_errors=own.consecutive_errors,
+    )
+
+
+_NO_LIMITS = Limits(steps=None, tool_calls=None, seconds=None, usd=None, tokens=None, consecutive_errors=None)
 
 
 def _least(one: T | None, other: T | None) -> T | None:

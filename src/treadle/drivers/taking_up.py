@@ -44,6 +44,8 @@ async def taken_up(
     answers, limits = going_on.answers, going_on.limits
     if limits is not None:
         check_limits(config.model, limits)
+    if not isinstance(run, (str, RunResult)):
+        raise Misuse(f"resume takes a run's id, or the result of the run; it was given {run!r:.100}")
     events = await _events_of(config, run)
     state = fold_all(events)
     if answers and state.phase != "paused":

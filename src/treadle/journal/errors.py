@@ -45,7 +45,10 @@ def _conflict(expected: int, found: int) -> str:
         return f"{held}: the run was deleted meanwhile, or never begun (a run begins at event 0)."
     if found < expected:
         return f"{held}: events between them are missing. Read the run again and go on from what is there."
-    return f"{held}: another process has taken this run over. Leave it to that process; read or watch it from here."
+    return (
+        f"{held}: another process has taken this run over, or another task of this one. Leave it to that one; read or "
+        "watch it from here."
+    )
 
 
 class UnknownRun(JournalError, LookupError):

@@ -21,6 +21,7 @@ from treadle.journal.info import RunInfo
 from treadle.journal.port import check_count, check_first
 from treadle.journal.watch import Bell, follow
 from treadle.journal.worker import Worker, answer_each, commit_together, settled
+from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event
 
 T = TypeVar("T")
@@ -56,12 +57,12 @@ class SqliteJournal:
         path: the file; on a local disk (SQLite's write-ahead log does not work over a network).
 
     Raises:
-        ValueError: `path` is ":memory:"; `MemoryJournal` is that.
+        Misuse: `path` is ":memory:"; `MemoryJournal` is that.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
         if str(path) == ":memory:":
-            raise ValueError("SqliteJournal takes the path of a file; for a journal in memory use MemoryJournal()")
+            raise Misuse("SqliteJournal takes the path of a file; for a journal in memory use MemoryJournal()")
         self._path = Path(path).absolute()
         self._where = str(self._path)
         self._lock = Lock()

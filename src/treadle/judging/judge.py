@@ -56,14 +56,15 @@ def judge(
     """What the complete steps of `state` say: the verdict on `stop_when`, and what is to be done about a loop.
 
     Args:
-        state: The run's state, no step under way. Before the first step there is nothing to judge.
+        state: The run's state, no step under way. Before the first step there is nothing to judge; nor is there when a
+            run that had ended is taken up again, for it is to go on.
         stop_when: When enough has been done.
         recent: What was kept from earlier looks at the same run.
 
     Returns:
         The judgement, or an awaitable of it where a condition is asynchronous.
     """
-    if not state.steps:
+    if len(state.steps) == state.taken_up:
         return NOTHING
     recent = recent or Recent()
     if stop_when is None:

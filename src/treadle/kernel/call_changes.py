@@ -14,7 +14,7 @@ from treadle.kernel.events import (
     ToolStarted,
 )
 from treadle.kernel.messages import ToolCall, ToolMessage
-from treadle.kernel.reply import denied
+from treadle.kernel.reply import denied, in_doubt
 from treadle.kernel.state import Changes, RunState
 from treadle.kernel.step import Step
 from treadle.kernel.step_changes import closed, open_step
@@ -57,7 +57,7 @@ def tool_reacted(state: RunState, event: ToolReacted) -> Changes:
     changes: Changes = {}
     match event.action:
         case "keep":
-            record = record.settled(event.at)
+            record = in_doubt(record, "", event.at) if record.in_doubt else record.settled(event.at)
         case "replace":
             record = record.answered(event.content, is_error=event.is_error, at=event.at, app=event.app)
         case "call":
@@ -74,7 +74,9 @@ def tool_reacted(state: RunState, event: ToolReacted) -> Changes:
                 final=False,
                 spent=NOTHING_SPENT,
             )
-            changes["accounts"] = replace(state.accounts, tool_calls=state.accounts.tool_calls + 1)
+            counts = state.accounts.call_counts
+            counts = {**counts, event.call.name: counts.get(event.call.name, 0) + 1}
+            changes["accounts"] = replace(state.accounts, tool_calls=state.accounts.tool_calls + 1, call_counts=counts)
     return _with_call(state, step, place, record, event.at, changes)
 
 

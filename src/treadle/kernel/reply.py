@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from treadle.kernel.calls import NO_CALLS, CallRecord, Calls, EarlyCall, cut_off, told, unexecuted
 from treadle.kernel.events import ModelReplied
-from treadle.kernel.messages import Text, ToolCall
+from treadle.kernel.messages import Text, ToolCall, ToolMessage
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Stop
@@ -89,15 +89,15 @@ def left_open(record: CallRecord, stop: Stop, at: float) -> CallRecord:
     A result that the application has not released, or that a person was asked about, is not shown in its place.
     """
     if record.in_doubt or record.status == "started":
-        return record.answered(cut_off(f" ({stop.reason})"), is_error=True, at=at)
+        return record.answered(cut_off(_because(stop)), is_error=True, at=at)
     if record.status == "returned":
-        why = f"This call was made, but its result had not been released when the run stopped ({stop.reason})."
+        why = f"This call was made, but its result had not been released when the run stopped{_because(stop)}."
         return record.answered(told(why, executed=True), is_error=True, at=at)
     if record.status == "awaited":
         return record.answered(*_awaited(record, stop), at=at)
     if record.found is not None:
         return record.settled(at)
-    why = f"This call was not executed: the run stopped ({stop.reason})."
+    why = f"This call was not executed: the run stopped{_because(stop)}."
     return record.answered(unexecuted(why), is_error=True, at=at)
 
 
@@ -114,14 +114,31 @@ def _awaited(record: CallRecord, stop: Stop) -> tuple[str, bool]:
     return told(why, executed="unknown"), True
 
 
+def _because(stop: Stop) -> str:
+    """The reason in words; a run that an error broke off says none, and goes on."""
+    return "" if stop.reason == "running" else f" ({stop.reason})"
+
+
+def in_doubt(record: CallRecord, why: str, at: float) -> CallRecord:
+    """`record` with a result that says that nobody knows what its call did, beside what is known of it."""
+    if record.found is None:
+        return record.answered(cut_off(why), is_error=True, at=at)
+    doing = f"{record.doing.name} was called in its place and was under way when the run stopped{why}"
+    return _noted(record, f"{doing}; its outcome is unknown: it may or may not have taken effect.", at)
+
+
+def _noted(record: CallRecord, note: str, at: float) -> CallRecord:
+    """`record` with the result that was found, and a note."""
+    settled, found = record.settled(at), record.found or ToolMessage(record.id, record.call.name, "")
+    known = (Text(found.content),) if isinstance(found.content, str) else found.content
+    return replace(settled, in_doubt=False, result=replace(found, content=(*known, Text(note))))
+
+
 def denied(record: CallRecord, reason: str, at: float) -> CallRecord:
     """`record` after a person said no to it: what is known of it stays true."""
     why = f": {reason}" if reason else ""
     if record.in_doubt:
-        return record.answered(cut_off(why), is_error=True, at=at)
+        return in_doubt(record, why, at)
     if record.found is None:
         return record.answered(unexecuted(f"This call was not approved{why}."), is_error=True, at=at)
-    settled, found = record.settled(at), record.found
-    known = (Text(found.content),) if isinstance(found.content, str) else found.content
-    note = Text(f"{record.doing.name} was to be called in its place; this was not approved{why}.")
-    return replace(settled, result=replace(found, content=(*known, note)))
+    return _noted(record, f"{record.doing.name} was to be called in its place; this was not approved{why}.", at)

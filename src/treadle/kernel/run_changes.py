@@ -84,6 +84,8 @@ def run_resumed(state: RunState, event: RunResumed) -> Changes:
 
     A step whose model had not replied is prepared anew, under the limits as they are now.
     """
+    limits = event.limits or state.limits
+    used_up = limits.tool_calls is not None and state.tool_calls >= limits.tool_calls
     phase = state.paused_from if state.phase == "paused" else state.phase
     step, messages = state.step, state.messages
     if phase == "prepared":
@@ -102,7 +104,8 @@ def run_resumed(state: RunState, event: RunResumed) -> Changes:
         "phase": phase,
         "step": step,
         "early": tuple(one for one in state.early if one.result is not None),
-        "limits": event.limits or state.limits,
+        "limits": limits,
+        "refused": state.refused and (event.limits is None or used_up),
         "failure": None,
         "stop": None,
         "earlier": state.elapsed,
@@ -117,6 +120,7 @@ def taken_up_again(state: RunState, event: RunResumed) -> Changes:
     """A run that had ended begins to count anew what went wrong in a row, and whether it gets anywhere."""
     return run_resumed(state, event) | {
         "phase": "ready",
+        "taken_up": len(state.steps),
         "refused": False,
         "handed_on": False,
         "accounts": replace(state.accounts, errors=0),

@@ -42,6 +42,7 @@ class RunState(Struct, frozen=True, gc=False):
         now: the time of the last event, Unix seconds.
         resumed_at: when the run was started or last taken up; it had been under way for `earlier` seconds before.
         paused_from: the phase that it was in when it paused.
+        taken_up: how many steps were complete when it was last taken up after its end.
         stop: why the run ended or paused; `decision` is the record of the look at the limits that ended it.
         output: the structured answer, or an external tool's arguments.
         events: how many events have been folded.
@@ -69,6 +70,7 @@ class RunState(Struct, frozen=True, gc=False):
     resumed_at: float = 0.0
     earlier: float = 0.0
     paused_from: Phase = "new"
+    taken_up: int = 0
     stop: Stop | None = None
     decision: Decision | None = None
     output: Any = None

@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from pydantic_core import to_json, to_jsonable_python
 
+from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Content, File, Image, Text
 from treadle.tools.errors import ToolError, describe_exception, passing, place_of_exception
 
@@ -90,6 +91,22 @@ def encode(value: Any, max_output: int, failed: bool = False) -> ToolOutput:
         fault = describe_exception(error).split(": ", 1)[-1]
         told = ToolError(f"the result of type {named} is not JSON ({fault[:300]}); {_ADVICE}")
         return replace(encode_error(told, max_output), value=value)
+
+
+def encode_given(value: Any, max_output: int, what: str) -> ToolOutput:
+    """Likewise, for a value that is not a tool's; `what` names it.
+
+    Raises:
+        Misuse: it has no JSON form.
+    """
+    output = encode(value, max_output)
+    says_error = isinstance(value, ToolResult) and value.is_error
+    if output.is_error and not says_error:
+        if isinstance(value, type):
+            raise Misuse(f"{what} is a value, such as {value.__name__}(…); it was given the class {value.__qualname__}")
+        kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+        raise Misuse(f"{what} is a value that JSON can hold, or a ToolResult; it was given one of type {kind}")
+    return output
 
 
 def encode_error(error: BaseException, max_output: int = 50_000) -> ToolOutput:

@@ -10,6 +10,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any, Generic, cast
 
 from msgspec import Struct
@@ -181,7 +182,9 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         while True:
             thread = None if self.is_async or not self.thread else ThreadCall(function)
             try:
-                work = self._work(function, thread, arguments, context, attempt)
+                # A copy, where there may be another attempt: the function may change what it is given.
+                given = deepcopy(arguments) if attempt <= self.retries else arguments
+                work = self._work(function, thread, given, context, attempt)
                 value = await (work if self.timeout is None else within(self.timeout, work))
             except GeneratorExit as error:  # whoever waited is gone, and a coroutine that is closed must not wait again
                 return encode_error(error, self.max_output)

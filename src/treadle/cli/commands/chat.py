@@ -59,6 +59,8 @@ def chat(
     input, and the exit code is that of the last answer.
     """
     conversation = Conversation() if load is None else _loaded(load)
+    if save is not None:
+        _require_place(save)
     journal = None if no_journal else SqliteJournal(journal_path(options.journal))
     agent, choice = agent_to_ask(options, journal, instructions=instructions)
     command = None if journal is None else NextCommand.again(options, choice)
@@ -82,6 +84,14 @@ def _loaded(path: str) -> Conversation:
         return Conversation.load(path)
     except OSError as error:
         raise click.BadParameter(f"{path}: {error.strerror}", param_hint="'--load'") from error
+
+
+def _require_place(path: str) -> None:
+    """Refuses a file that could not be saved to: that must not be found out when there is something to save."""
+    target = Path(path).expanduser()
+    if target.is_dir() or not target.parent.is_dir():
+        fault = "is a folder" if target.is_dir() else "is in a folder that does not exist"
+        raise click.BadParameter(f"{path} {fault}", param_hint="'--save'")
 
 
 class Chat:

@@ -9,7 +9,8 @@ import click
 from treadle.cli.storage import journal_option, journal_path, opened
 from treadle.cli.terminal import console, note, print_json, print_table, shorten
 from treadle.journal import RunInfo
-from treadle.kernel.events import Event, ModelReplied, ToolStarted
+from treadle.kernel.events import Event, ModelReplied
+from treadle.kernel.fold import fold_all
 
 
 @click.command(short_help="List the runs in the journal, newest first.")
@@ -62,7 +63,7 @@ def _steps(events: list[Event]) -> int:
 
 
 def _calls(events: list[Event]) -> int:
-    return sum(isinstance(event, ToolStarted) for event in events)
+    return fold_all(events).tool_calls
 
 
 def _when(at: float) -> str:

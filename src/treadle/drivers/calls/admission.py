@@ -12,6 +12,7 @@ from msgspec import Struct
 from treadle.drivers.approvals import ALLOWED, Ruling, own_word, ruling
 from treadle.drivers.below import Below
 from treadle.drivers.calls.made import MadeCalls
+from treadle.drivers.lending import calls_left
 from treadle.drivers.run import Run
 from treadle.kernel.calls import CallRecord, cut_off
 from treadle.kernel.events import ApprovalRequested, Event, ResultAwaited, ToolFinished, ToolReacted
@@ -38,8 +39,6 @@ async def admit(run: Run, record: CallRecord, made: MadeCalls) -> Admitted | Eve
     if ruled(run, tool):
         verdict = await _ruling(run, checked, made)
         if verdict.action == "deny":
-            if record.status == "interrupted":
-                return ToolFinished(step, record.id, cut_off(), is_error=True)
             why = f": {verdict.reason}" if verdict.reason else ""
             return refused(run, record, ToolError(f"This call is not allowed{why}.", executed=False))
         if verdict.action == "ask" and record.status == "asked":
@@ -58,7 +57,7 @@ def check(run: Run, record: CallRecord) -> Admitted | Event:
         return refused(run, record, fault or _unknown_tool(call, list(run.config.tools)))
     if record.status == "interrupted" and tool.effect == "write":
         if run.config.on_interrupted == "tell":
-            return ToolFinished(step, record.id, cut_off(), is_error=True)
+            return refused(run, record, ToolError("nobody is asked about it"))
         return ApprovalRequested(step, record.id, "interrupted")
     if _is_handoff(tool) and _handed_on_before(run, record):
         return refused(run, record, ToolError("The conversation is handed on already.", executed=False))
@@ -66,6 +65,29 @@ def check(run: Run, record: CallRecord) -> Admitted | Event:
         return Admitted(record, tool, tool.validate(call.arguments))
     except ToolError as error:
         return refused(run, record, error)
+
+
+def may_begin(run: Run) -> int | None:
+    """How many of the open calls may begin; None where all may, as they were counted when they came in.
+
+    They may not where the run was taken up under a lower limit.
+    """
+    left = calls_left(run)
+    if left is None or left >= 0:
+        return None
+    return left + sum(is_to_begin(record) for record in _calls_so_far(run))
+
+
+def is_to_begin(record: CallRecord) -> bool:
+    """Whether a call, or one in place of it, is counted, but nothing of it has been run yet."""
+    waits = record.status in ("asked", "needs_approval", "approved")
+    return waits and not record.executed and not record.in_doubt
+
+
+def beyond_limit(run: Run, record: CallRecord) -> Event:
+    """The event that answers a call for which the limit, lowered since it came in, leaves no room."""
+    why = "This call was not executed. The run's limit of tool calls is reached."
+    return refused(run, record, ToolError(why, executed=False))
 
 
 def ruled(run: Run, tool: Tool) -> bool:
@@ -138,9 +160,14 @@ def _unknown_tool(call: ToolCall, names: list[str]) -> ToolError:
 
 
 def refused(run: Run, record: CallRecord, error: ToolError) -> Event:
-    """The event that answers a call which is not made; one in place of another leaves the result there was."""
+    """The event that answers a call which is not made; one in place of another leaves the result there was.
+
+    Of a call that was under way when a process died nobody may say that it was not executed.
+    """
     step = len(run.state.steps)
     if record.found is not None:
         return ToolReacted(step, record.id, "keep", reason=f"{record.doing.name}: {error.message}")
+    if record.in_doubt:
+        return ToolFinished(step, record.id, cut_off(), is_error=True)
     content = encode_error(error).content
     return ToolFinished(step, record.id, content, is_error=True, provisional=run.config.on_tool_result is not None)

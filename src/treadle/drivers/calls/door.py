@@ -20,7 +20,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from treadle.drivers.below import Below
-from treadle.drivers.calls.admission import Admitted, admit
+from treadle.drivers.calls.admission import Admitted, admit, beyond_limit, is_to_begin, may_begin
 from treadle.drivers.calls.execution import executed, lock_of
 from treadle.drivers.calls.made import MadeCalls
 from treadle.drivers.calls.reaction import Retry, reacted, reaction_of
@@ -68,11 +68,12 @@ class Batch:
         failure: what a function of the application's raised.
     """
 
-    __slots__ = ("_made", "_run", "_seen", "failure")
+    __slots__ = ("_free", "_made", "_run", "_seen", "failure")
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._made = MadeCalls(run)
+        self._free = may_begin(run)
         self._seen: dict[str, ToolOutput] = {}
         self.failure: Exception | None = None
 
@@ -125,6 +126,11 @@ class Batch:
         """The call, if it may be run; else what became of it is recorded."""
         if record.status == "returned" or self.failure is not None:
             return None
+        if self._free is not None and is_to_begin(record):
+            if self._free <= 0:
+                self._run.feed(beyond_limit(self._run, record))
+                return None
+            self._free -= 1
         found = await admit(self._run, record, self._made)
         if isinstance(found, Admitted):
             return found

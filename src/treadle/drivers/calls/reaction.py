@@ -18,7 +18,7 @@ from treadle.kernel.errors import Misuse
 from treadle.kernel.events import ResultAwaited, ToolReacted
 from treadle.kernel.messages import ToolCall
 from treadle.tools import Tool, ToolOutput, ToolResult
-from treadle.tools.output import encode
+from treadle.tools.output import encode_given
 
 MOST_REACTIONS = 3
 """How often one call may be made again, or by another tool, before its last result stands."""
@@ -97,7 +97,8 @@ def reacted(
         repeatable: whether a tool that has run may run again.
 
     Raises:
-        Misuse: the alternative is no tool of the agent's that could be called.
+        Misuse: the alternative is no tool of the agent's that could be called, or the value that is to replace the
+            result has no JSON form.
     """
     tool = tools.get(record.doing.name)
     match reaction:
@@ -129,7 +130,7 @@ def reacted(
         case ToolOutput():
             return ToolReacted(step, record.id, "replace", reaction.content, reaction.is_error, reaction.app)
         case value:
-            output = encode(value, 50_000 if tool is None else tool.max_output)
+            output = encode_given(value, 50_000 if tool is None else tool.max_output, "what on_tool_result returns")
             return ToolReacted(step, record.id, "replace", output.content, output.is_error, output.app)
 
 

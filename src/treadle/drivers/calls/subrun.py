@@ -16,7 +16,7 @@ from pydantic_core import to_jsonable_python
 from treadle.drivers.approvals import require_rules
 from treadle.drivers.below import Below
 from treadle.drivers.configuration import RunContext, require_price
-from treadle.drivers.lending import give_back, left_of, paid_before
+from treadle.drivers.lending import give_back, left_of, limits_again, paid_before
 from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
 from treadle.drivers.watching import RunEvent, SubRunEvent
@@ -87,7 +87,9 @@ async def _taken_up_again(parent: Run, below: Below, record: CallRecord) -> Run 
     child = taken_up(parent, below, record, events)
     paid_before(child, record.spent)
     if not child.finished:
-        child.feed(RunResumed())
+        changed = parent.state.limits != parent.state.started.limits
+        limits = limits_again(child, seconds_left(parent), below.config.limits) if changed else None
+        child.feed(RunResumed(limits))
         child.begun = await begun_below(child, () if child.state.step is None else child.state.step.calls)
     return child
 
