@@ -162,7 +162,8 @@ def test_nothing_is_guessed_about_what_a_tool_does_to_the_world(hostile: Any) ->
     assert "[write] asks for approval" in asked.err
     shown = hostile("show", "last").err
     assert 'a: pay({"amount":1}) asks for approval' in shown
-    assert 'a/b: pay({"amount":3}) asks for approval' in hostile("ask", "go", "--agent", "hostile:top").err
+    assert 'a/b: pay({"amount":3}) [write] asks for approval' in hostile("ask", "go", "--agent", "hostile:top").err
+    assert 'a/b: pay({"amount":3}) asks for approval' in hostile("show", "last").err
 
 
 def test_the_story_names_the_tool_that_ran_in_place_of_another(hostile: Any) -> None:

@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from treadle.cli.terminal import visible
+from treadle.drivers.below import Below
 from treadle.journal import Journal, UnknownRun
 from treadle.kernel.events import Event, RunStarted
 from treadle.kernel.fold import fold_all
@@ -28,10 +29,12 @@ class WaitingCall:
     Attributes:
         pending: the call, as it is decided from the run at the top.
         effect: what its tool does to the world, as far as the journal says; empty if it does not.
+        agent: the name of the agent below that made it; empty if the run itself did.
     """
 
     pending: Pending
     effect: str
+    agent: str = ""
 
     @property
     def name(self) -> str:
@@ -47,10 +50,10 @@ class WaitingCall:
         """The whole call, on one line: its name, tool, arguments and effect.
 
         Args:
-            tools: those of the agent that made it, which say more exactly what its tool does; empty if not known.
+            tools: those of the run's agent, which say more exactly what its tool does; empty if not known.
         """
         one = self.pending
-        tool = None if one.run_id else tools.get(one.tool)
+        tool = _found_below(tools, self.agent, one.tool) if one.run_id else tools.get(one.tool)
         effect = self.effect if tool is None else tool.effect
         arguments = visible(one.arguments_json)
         return f"{one.call_id}: {visible(one.tool)}({arguments}){f' [{effect}]' if effect else ''}"
@@ -197,7 +200,20 @@ async def _looked_up(one: Pending, started: RunStarted, journal: Journal | None)
         made, started = inner, below.started
     # The journal names the tools that say that they write; of the others it does not know.
     effect = "write" if made.tool in started.writes else ""
-    return WaitingCall(replace(one, question=made.question, found=made.found), effect)
+    agent = started.agent if one.run_id else ""
+    return WaitingCall(replace(one, question=made.question, found=made.found), effect, agent)
+
+
+def _found_below(tools: Mapping[str, Tool], agent: str, name: str) -> Tool | None:
+    """The tool `name` of the agent below that is called `agent`; None if there is none."""
+    for tool in tools.values():
+        if isinstance(tool.agent, Below):
+            config = tool.agent.config
+            found = config.tools.get(name) if config.name == agent else None
+            found = found or _found_below(config.tools, agent, name)
+            if found is not None:
+                return found
+    return None
 
 
 async def _state(run_id: str, journal: Journal | None) -> RunState | None:
