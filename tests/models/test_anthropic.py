@@ -2,6 +2,7 @@
 
 import base64
 import json
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from treadle import Agent, Price, Retries
 from treadle.kernel.messages import (
     AssistantMessage,
     File,
@@ -37,7 +39,15 @@ from treadle.models.errors import (
     RateLimited,
 )
 from treadle.models.http_model import AnthropicModel
-from treadle.models.port import ModelReply, ModelRequest, TextDelta, ToolCallCompleted, ToolCallDelta, ToolCallStarted
+from treadle.models.port import (
+    ModelReply,
+    ModelRequest,
+    TextDelta,
+    ToolCallCompleted,
+    ToolCallDelta,
+    ToolCallStarted,
+    UsageReported,
+)
 
 ADD = ToolSpec("add", "adds", {"type": "object", "properties": {"a": {"type": "integer"}}})
 SUB = ToolSpec("sub", "subtracts", {"type": "object", "properties": {}})
@@ -843,7 +853,9 @@ async def test_a_stream_over_a_socket_in_chunks_that_cut_characters(serve):
     model = AnthropicModel("claude-sonnet-4-5", base_url=server.url.removesuffix("/v1"), api_key="sk-test")
     events = [event async for event in model.stream(ModelRequest((UserMessage("hi"),), tools=(ADD,)))]
     assert events == [
+        UsageReported(Usage(3, 1)),
         TextDelta("grüße 🧵"),
+        UsageReported(Usage(3, 7)),
         ModelReply(said(Text("grüße 🧵")), Usage(3, 7), "stop", "end_turn", "claude-x", "req_7"),
     ]
     (request,) = server.requests
@@ -852,6 +864,31 @@ async def test_a_stream_over_a_socket_in_chunks_that_cut_characters(serve):
     assert request.headers["anthropic-version"] == "2023-06-01"
     body = json.loads(request.body)
     assert (body["stream"], body["tools"][0]["cache_control"]) == (True, {"type": "ephemeral"})
+
+
+@pytest.mark.anyio
+async def test_what_was_counted_of_a_stream_that_breaks_off_is_paid_for(serve):
+    begun = sse(
+        start(input_tokens=3000, output_tokens=1, cache_read_input_tokens=100),
+        block(0, type="thinking", thinking="", signature=""),
+        delta(0, "thinking_delta", thinking="let me see " * 300),
+    )
+
+    def answer(peer: Any) -> None:
+        peer.begin()
+        peer.chunk(begun)
+        peer.reset()
+
+    server = serve(answer)
+    model = AnthropicModel(
+        "claude-sonnet-4-5", base_url=server.url.removesuffix("/v1"), api_key="sk-test", price=Price(1, 1)
+    )
+    result = await Agent(model, retries=Retries(attempts=2, base=0.001)).run("hi")
+    assert result.stop.reason == "model_error"
+    assert (result.usage.input_tokens, result.usage.cache_read_tokens) == (2 * 3100, 200)
+    assert result.usage.output_tokens > 2 * 900
+    assert result.usage.estimated
+    assert result.cost == Decimal(result.usage.total_tokens) / 1_000_000
 
 
 @pytest.mark.anyio

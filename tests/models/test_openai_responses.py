@@ -48,6 +48,7 @@ from treadle.models.port import (
     ToolCallCompleted,
     ToolCallDelta,
     ToolCallStarted,
+    UsageReported,
 )
 
 ADD = ToolSpec("add", "adds", {"type": "object", "properties": {"a": {"type": "integer"}}})
@@ -627,6 +628,7 @@ async def test_a_stream_over_a_socket_in_chunks_that_cut_characters(serve):
     found = [event async for event in model.stream(ModelRequest((UserMessage("hi"),)))]
     assert found == [
         TextDelta("grüße 🧵"),
+        UsageReported(Usage(1, 2)),
         ModelReply(said(Text("grüße 🧵")), Usage(1, 2), "stop", "completed", "gpt-x", "req_7"),
     ]
     (request,) = server.requests

@@ -138,7 +138,7 @@ def _changes(arguments: Any) -> bool:
 class Rule:
     """A rule on approvals: what it does with which tools, and `when`: "", "odd", "changes", "raises" or "cancels".
 
-    With `repeats` it is about calls that were made as often before.
+    With `repeats` it is about calls that were made as often before, unless it allows.
     """
 
     action: str

@@ -334,7 +334,8 @@ class Trial:
     def verdict(self, run_id: str, name: str, n: int) -> str:
         """What the rules of a run, of those above it, and the tool itself say of a call: "deny", "ask" or "allow"."""
         rules = [rule for run in self.above(run_id) for rule in self.setup.at(self.path(run)).rules]
-        found = {rule.action for rule in rules if not rule.repeats and rule.matches(name, n) and self.known(rule)}
+        always = [rule for rule in rules if not rule.repeats or rule.action == "allow"]
+        found = {rule.action for rule in always if rule.matches(name, n) and self.known(rule)}
         if "deny" in found:
             return "deny"
         if "ask" in found:

@@ -86,7 +86,8 @@ def counted(usage: dict[str, Any]) -> Usage:
     sent, made = usage.get("prompt_tokens_details") or {}, usage.get("completion_tokens_details") or {}
     return Usage(
         usage["prompt_tokens"],
-        usage["completion_tokens"],
+        # Gemini counts what it thinks beside the completion.
+        max(usage["completion_tokens"], usage.get("total_tokens", 0) - usage["prompt_tokens"]),
         sent.get("cached_tokens") or usage.get("num_cached_tokens") or usage.get("prompt_cache_hit_tokens") or 0,
         sent.get("cache_write_tokens") or 0,
         made.get("reasoning_tokens") or 0,

@@ -10,6 +10,7 @@ from treadle.kernel.messages import Usage
 from treadle.kernel.money import minus, over, times
 from treadle.kernel.state import RunState
 from treadle.models.errors import ModelError
+from treadle.models.extra import longest
 from treadle.models.port import Model
 from treadle.models.sound import cost_of, count_of
 
@@ -27,15 +28,15 @@ def capped(state: RunState, event: StepPrepared, model: Model) -> StepPrepared:
     """`event` with the call's worst case in `reserve`, and its reply limited so that this fits what is left."""
     settings = event.settings or state.settings
     asked = _request_tokens(state, event)
-    longest = settings.max_tokens or count_of(model, "max_output_tokens") or DEFAULT_REPLY_TOKENS
+    most = longest(settings) or count_of(model, "max_output_tokens") or DEFAULT_REPLY_TOKENS
     limits, budget = state.limits, state.limits.budget
-    room = longest
+    room = most
     if limits.tokens is not None:
         room = min(room, limits.tokens - state.usage.total_tokens - asked)
     if budget is not None:
         room = min(room, _affordable(model, asked, minus(budget, state.cost or Decimal(0))))
-    reply = max(room, min(longest, LEAST_REPLY_TOKENS))
-    usd = None if budget is None else price_of(model, Usage(asked, reply))
+    reply = max(room, min(most, LEAST_REPLY_TOKENS))
+    usd = None if budget is None else worst_price(model, asked, reply)
     return replace(event, settings=replace(settings, max_tokens=reply), reserve=Reserve(asked + reply, usd))
 
 
@@ -48,14 +49,21 @@ def _request_tokens(state: RunState, event: StepPrepared) -> int:
 
 def _affordable(model: Model, asked: int, left: Decimal) -> int:
     """How many tokens of reply `left` dollars pay for, once the request is paid. Prices are linear in the reply."""
-    request = price_of(model, Usage(asked, 0))
-    more = price_of(model, Usage(asked, 1000))
+    request = worst_price(model, asked, 0)
+    more = worst_price(model, asked, 1000)
     if request is None or more is None:
         return 0
     if more == request:
         return UNBOUNDED if request <= left else 0
     share = over(minus(left, request), minus(more, request))
     return int(times(share, 1000))
+
+
+def worst_price(model: Model, asked: int, reply: int) -> Decimal | None:
+    """What a request of `asked` tokens and its `reply` can cost at most: all that is sent may be written to a cache."""
+    plain = price_of(model, Usage(asked, reply))
+    written = price_of(model, Usage(asked, reply, cache_write_tokens=asked))
+    return None if plain is None or written is None else max(plain, written)
 
 
 def price_of(model: Model, usage: Usage) -> Decimal | None:

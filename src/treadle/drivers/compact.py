@@ -28,7 +28,7 @@ from treadle.context.policies import (
 from treadle.context.storable import storable_text
 from treadle.context.stubs import READ_RESULT, shortened
 from treadle.context.tokens import context_tokens, estimate_tokens
-from treadle.drivers.budget import price_of
+from treadle.drivers.budget import price_of, worst_price
 from treadle.drivers.lending import claim, settle
 from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
@@ -287,12 +287,12 @@ def _beyond_limits(run: Run, model: Model, request: ModelRequest, reply: int) ->
     if left is not None and asked + reply > left:
         return f"it may take {asked + reply} tokens, and {left} are left of the run's limit"
     if limits.budget is not None:
-        worst, money = price_of(model, Usage(asked, reply)), minus(limits.budget, state.cost or Decimal(0))
+        worst, money = worst_price(model, asked, reply), minus(limits.budget, state.cost or Decimal(0))
         if worst is None:
             return f"the price of {model.name} is not known, and the run's money is limited"
         if worst > money:
             return f"it may cost {worst} dollars, and {money} are left of the run's limit"
-    refused = None if run.parent is None else claim(run, Reserve(asked + reply, price_of(model, Usage(asked, reply))))
+    refused = None if run.parent is None else claim(run, Reserve(asked + reply, worst_price(model, asked, reply)))
     return "" if refused is None else refused.detail
 
 

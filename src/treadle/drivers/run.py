@@ -33,6 +33,7 @@ from msgspec.structs import replace
 
 from treadle.context.storable import storable, storable_event
 from treadle.context.tokens import estimate_tokens, next_tokens, uncounted
+from treadle.drivers.arrived import Arrived
 from treadle.drivers.below import Below
 from treadle.drivers.call_ids import CallIds
 from treadle.drivers.configuration import AnswerType, Configuration, StepSettings
@@ -74,7 +75,7 @@ class Run:
         state: what has happened, folded.
         config: the agent that it is a run of.
         deps: what tools are given as their dependencies.
-        partial: the pieces of the reply that is arriving.
+        arrived: what has come of the reply that is arriving.
         parent: the run that this one works for.
         lent: what its sub-runs have claimed of its limits; `claimed`, what it has claimed of its parent's.
         paid: what of its claim stands in its parent's account already.
@@ -99,7 +100,7 @@ class Run:
         self.driver = driver
         self.deps = deps
         self.state = RunState() if state is None else state
-        self.partial: list[str] = []
+        self.arrived = Arrived()
         self.error: Exception | None = None
         self.pause_wanted = False
         self.begun: dict[str, Run] = {}

@@ -9,23 +9,23 @@ import asyncio
 from collections.abc import Callable
 
 from treadle.context.storable import storable_text
-from treadle.context.tokens import estimate_text, next_tokens
+from treadle.context.tokens import next_tokens
+from treadle.drivers.arrived import Arrived
 from treadle.drivers.budget import price_of
 from treadle.drivers.configuration import asked_to_wait
 from treadle.drivers.run import Run
 from treadle.kernel.decide import CallModel
 from treadle.kernel.errors import Misuse, PassesThrough
 from treadle.kernel.events import ErrorInfo, ModelFailed
-from treadle.kernel.messages import Usage
 from treadle.models.errors import ModelError, ProtocolError
 from treadle.models.port import (
     AttemptFailed,
     ModelReply,
-    TextDelta,
     ThinkingDelta,
     ToolCallCompleted,
     ToolCallDelta,
     ToolCallStarted,
+    UsageReported,
 )
 from treadle.models.sound import sound_event
 
@@ -45,14 +45,15 @@ async def think(run: Run, hear: Callable[[ToolCallEvent], None] | None = None) -
     """
     attempt = 1
     while True:
-        run.partial = []
+        run.arrived = Arrived()
         try:
             event = run.replied(await _reply(run, hear, attempt))
         except asyncio.CancelledError as error:
             if run.is_cancelled():
-                if run.partial:
-                    info = ErrorInfo("cancelled", "The call was cancelled while the reply was arriving.")
-                    run.feed(_failed(run, info, attempt, None))
+                info = ErrorInfo("cancelled", "The call was cancelled while the reply was arriving.")
+                failed = _failed(run, info, attempt, None)
+                if failed.usage is not None:
+                    run.feed(failed)
                 raise
             failure: ModelError = _unexpected(error)
         except (Misuse, PassesThrough):
@@ -85,7 +86,7 @@ async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt
     """The whole reply; its pieces are shown as they come."""
     reply: ModelReply | None = None
     show = run.show if run.watched else None
-    partial = run.partial
+    arrived = run.arrived
     heard = hear is not None or show is not None
     pieces = 0
     async for given in run.model.stream(run.request()):
@@ -97,16 +98,17 @@ async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt
             reply = given
             continue
         if not heard and type(given) in _PIECES:
+            arrived.hear(given)
             continue
         event = sound_event(given)
-        if isinstance(event, TextDelta):
-            partial.append(event.text)
-        elif isinstance(event, AttemptFailed):
+        arrived.hear(event)
+        if isinstance(event, AttemptFailed):
             run.feed(_passed_over(run, event, attempt))
+            run.arrived = arrived = Arrived()
             continue
-        elif hear is not None and not isinstance(event, (ThinkingDelta, ModelReply)):
+        if hear is not None and isinstance(event, (ToolCallStarted, ToolCallDelta, ToolCallCompleted)):
             hear(event)
-        if show is not None:
+        if show is not None and not isinstance(event, UsageReported):
             show(event)
     if reply is None:
         raise ProtocolError(f"{run.model.name} ended its stream without a ModelReply, which must be the last event")
@@ -114,16 +116,18 @@ async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt
 
 
 def _failed(run: Run, error: ErrorInfo, attempt: int, wait: float | None) -> ModelFailed:
-    """The record of a failed attempt. A provider charges for a reply that broke off, so it is counted by estimate."""
-    text = storable_text("".join(run.partial))
-    usage = Usage(next_tokens(run.state), estimate_text(text), estimated=True) if text else None
+    """The record of a failed attempt. A provider charges for a reply that broke off, so what came of it is counted."""
+    usage = run.arrived.usage(next_tokens(run.state))
     cost = None if usage is None else price_of(run.model, usage)
-    return ModelFailed(len(run.state.steps), error, attempt, text, wait, usage, cost, run.model.name)
+    return ModelFailed(len(run.state.steps), error, attempt, run.arrived.text, wait, usage, cost, run.model.name)
 
 
 def _passed_over(run: Run, event: AttemptFailed, attempt: int) -> ModelFailed:
     """The record of a model among several that could not answer, and for which another is asked at once."""
-    return ModelFailed(len(run.state.steps), error_info(event.error), attempt, retry_in=0.0, model=event.model)
+    usage = run.arrived.reported
+    cost = None if usage is None else price_of(run.model, usage)
+    info = error_info(event.error)
+    return ModelFailed(len(run.state.steps), info, attempt, retry_in=0.0, usage=usage, cost=cost, model=event.model)
 
 
 def _unexpected(error: BaseException) -> ModelError:

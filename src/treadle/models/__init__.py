@@ -46,6 +46,7 @@ from treadle.models.port import (
     ToolCallCompleted,
     ToolCallDelta,
     ToolCallStarted,
+    UsageReported,
 )
 from treadle.models.price import Price
 
@@ -88,5 +89,5 @@ __all__ = [
     "OfflineModel", "Opaque", "OpenAIChatModel", "OpenAIResponsesModel", "Overloaded", "Price", "ProtocolError",
     "RateLimited", "SystemMessage", "Text", "TextDelta", "TextTools", "Thinking", "ThinkingDelta", "Timeouts",
     "ToolCall", "ToolCallCompleted", "ToolCallDelta", "ToolCallStarted", "ToolMessage", "ToolSpec", "ToolUseFailed",
-    "Usage", "UserMessage", "model_from_name",
+    "Usage", "UsageReported", "UserMessage", "model_from_name",
 ]  # fmt: skip

@@ -108,7 +108,7 @@ class AnthropicCodec:
         cache: Literal["5m", "1h"] | None = "5m",
     ) -> None:
         self.provider = provider
-        self._max_tokens = max_tokens
+        self.max_tokens = max_tokens
         self._history = json_history(self._turn, _same_turn)
         self._breakpoint: Json | None = None
         self._mark: bytes | None = None
@@ -120,7 +120,7 @@ class AnthropicCodec:
     def encode(self, request: ModelRequest, model: str, stream: bool) -> bytes:
         """The request body. Raises `BadRequest` for what this API has no place for."""
         settings = request.settings
-        body: Json = {"model": model, "max_tokens": settings.max_tokens or self._max_tokens, "stream": stream}
+        body: Json = {"model": model, "max_tokens": settings.max_tokens or self.max_tokens, "stream": stream}
         for name, value in (("temperature", settings.temperature), ("top_p", settings.top_p)):
             if value is not None:
                 body[name] = value

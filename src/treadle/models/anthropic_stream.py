@@ -110,6 +110,14 @@ class AnthropicDecoder:
         self._started = False
         self._ended = False
 
+    @property
+    def reported(self) -> Usage | None:
+        """What the provider has counted of it so far; None if nothing yet."""
+        try:
+            return _usage(self._usages.values())
+        except (TypeError, AttributeError, ValueError):
+            return None
+
     def feed(self, data: Json) -> list[ModelEvent]:
         """The events in one stream event's data. Raises `ModelError` for an error inside the stream."""
         try:

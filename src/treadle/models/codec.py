@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import Json, Message
+from treadle.kernel.messages import Json, Message, Usage
 from treadle.models.errors import ModelError
 from treadle.models.history import History
 from treadle.models.port import ModelEvent, ModelReply, ModelRequest
@@ -24,6 +24,10 @@ DONE: Final[Json] = {"type": "[DONE]"}
 
 class Decoder(Protocol):
     """Reads one streamed reply."""
+
+    @property
+    def reported(self) -> Usage | None:
+        """What the provider has counted of it so far; None if nothing yet."""
 
     def feed(self, data: Json) -> list[ModelEvent]:
         """The events in one stream event's data. Raises `ModelError` for an error inside the stream."""

@@ -2,6 +2,8 @@
 
 from typing import ClassVar
 
+from treadle.kernel.messages import Usage
+
 
 class ModelError(Exception):
     """A model call failed.
@@ -12,10 +14,12 @@ class ModelError(Exception):
         retry_after: seconds that the provider asked to wait, if it did.
         status: the HTTP status, if there was one.
         request_id: the provider's name for the exchange, if it gave one.
+        usage: what the provider says that the failed call took, if it does.
     """
 
     kind: ClassVar[str] = "model_error"
     retryable: ClassVar[bool] = False
+    usage: Usage | None = None
 
     def __init__(
         self, message: str, *, retry_after: float | None = None, status: int | None = None, request_id: str = ""

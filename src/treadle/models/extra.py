@@ -3,7 +3,29 @@
 Pure. Neighbours: the dialects, `treadle.kernel.messages.ModelSettings.extra`.
 """
 
-from treadle.kernel.messages import Json
+from typing import Final
+
+from msgspec.structs import replace
+
+from treadle.kernel.messages import Json, ModelSettings
+
+LENGTHS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+"""What providers call the most tokens that a reply may have."""
+
+
+def longest(settings: ModelSettings) -> int | None:
+    """The most tokens that `settings` let a reply have, in whichever of its fields; None if none says."""
+    given = [settings.max_tokens, *((settings.extra or {}).get(name) for name in LENGTHS)]
+    return min((most for most in given if isinstance(most, int) and not isinstance(most, bool)), default=None)
+
+
+def held_to_length(settings: ModelSettings) -> ModelSettings:
+    """`settings` in which no extra field goes round `max_tokens`."""
+    extra = settings.extra
+    if settings.max_tokens is None or not extra or not any(name in extra for name in LENGTHS):
+        return settings
+    rest = {name: value for name, value in extra.items() if name not in LENGTHS}
+    return replace(settings, max_tokens=longest(settings), extra=rest or None)
 
 
 def add_extra(body: Json, extra: Json | None) -> None:

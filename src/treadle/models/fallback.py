@@ -27,7 +27,16 @@ from treadle.models.errors import (
     ProtocolError,
     RateLimited,
 )
-from treadle.models.port import AttemptFailed, Model, ModelEvent, ModelReply, ModelRequest, OutputMode, output_mode_of
+from treadle.models.port import (
+    AttemptFailed,
+    Model,
+    ModelEvent,
+    ModelReply,
+    ModelRequest,
+    OutputMode,
+    UsageReported,
+    output_mode_of,
+)
 from treadle.models.sound import cost_of, sound_event
 
 ENDLESS: Final = 1 << 60
@@ -158,7 +167,7 @@ class FallbackModel:
             try:
                 async with aclosing(_whole(model, request)) as events:
                     async for event in events:
-                        begun = begun or not isinstance(event, AttemptFailed)
+                        begun = begun or not isinstance(event, (AttemptFailed, UsageReported))
                         yield _signed(event, model) if isinstance(event, ModelReply) else event
             except ModelError as error:
                 if not isinstance(error, (*self.on, ContextOverflow)):

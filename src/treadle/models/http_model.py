@@ -18,10 +18,11 @@ from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import ModelSettings, Usage
 from treadle.models.codec import DONE, Codec, Decoder
 from treadle.models.errors import AuthenticationFailed, ConnectionFailed, ModelError, ModelTimeout, ProtocolError
+from treadle.models.extra import held_to_length, longest
 from treadle.models.failures import redact, request_id
 from treadle.models.hosts import ANTHROPIC, OPENAI, host_of
 from treadle.models.permission import require_permission
-from treadle.models.port import ModelEvent, ModelReply, ModelRequest, OutputMode
+from treadle.models.port import ModelEvent, ModelReply, ModelRequest, OutputMode, UsageReported
 from treadle.models.price import Price
 from treadle.models.prices import known_context, known_cost
 from treadle.models.providers import PROVIDERS, Provider
@@ -106,6 +107,11 @@ class HttpModel:
         """The most tokens that a request may have, as the table of known models has it; None if it does not."""
         return known_context(self._address, self.model)
 
+    @property
+    def max_output_tokens(self) -> int | None:
+        """The most tokens that a reply has where a request does not say; None if only the provider knows."""
+        return longest(self.settings) or getattr(self.codec, "max_tokens", None)
+
     def output_mode(self, tools: bool) -> OutputMode:
         """Natively where the host holds replies to a schema, also beside tools if there are any; else by a tool."""
         host = host_of(host_in(self._address))
@@ -117,20 +123,31 @@ class HttpModel:
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Replies to `request`, the whole reply last. Raises `ModelError` for what went wrong outside."""
         require_permission(self.name)
-        settings = merged(self.settings, request.settings)
+        settings = held_to_length(merged(self.settings, request.settings))
         if settings is not request.settings:
             request = structs.replace(request, settings=settings)
         body = self.codec.encode(request, self.model, self.streaming)
         watch = Watch(self.name, self.timeouts, self.streaming)
         reply: Reply | None = None
+        decoder: Decoder | None = None
+        counted: Usage | None = None
         try:
             reply = await watch.wait(self._transport.post(self.codec.path, body, self.streaming, self.codec.error))
             decoder, events = self.codec.decoder(), list[ModelEvent]()
             while not (events and isinstance(events[-1], ModelReply)):
                 events = await self._events(reply, decoder, watch)
                 for event in events:
-                    yield event
+                    # A price of one's own goes before what the provider says.
+                    told = self.price is not None and isinstance(event, ModelReply) and event.cost is not None
+                    yield structs.replace(event, cost=None) if told else event
+                now = decoder.reported
+                if now is not None and now != counted and not (events and isinstance(events[-1], ModelReply)):
+                    counted = now
+                    yield UsageReported(now)
         except ModelError as error:
+            last = error.usage or (None if decoder is None else decoder.reported)
+            if last is not None and last != counted:
+                yield UsageReported(last)
             raise self._told(error) from error.__cause__
         finally:
             if reply is not None:

@@ -88,7 +88,9 @@ class ChatCodec:
         decoder = self.decoder()
         events = decoder.feed(body)
         if not body.get("choices"):
-            raise ProtocolError(f"{self.provider} answered with JSON that is no chat completion: {str(body)[:200]}")
+            error = ProtocolError(f"{self.provider} answered with JSON that is no chat completion: {str(body)[:200]}")
+            error.usage = decoder.reported
+            raise error
         decoder.feed(DONE)
         return [*events, decoder.close()]
 

@@ -6,6 +6,7 @@ Neighbours: `treadle.models.openai_chat`, which writes requests and names errors
 """
 
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any, Final
 from uuid import uuid4
 
@@ -22,6 +23,7 @@ from treadle.kernel.messages import (
     ToolCall,
     Usage,
 )
+from treadle.kernel.money import dollars, plus
 from treadle.models.checked import is_object
 from treadle.models.codec import DONE
 from treadle.models.errors import ModelError, Overloaded, ProtocolError
@@ -109,8 +111,14 @@ class ChatDecoder:
         self._whole = False
         self._finish = ""
         self._usage: Usage | None = None
+        self._cost: Decimal | None = None
         self._id = ""
         self._model = ""
+
+    @property
+    def reported(self) -> Usage | None:
+        """What the provider has counted of it so far; None if nothing yet."""
+        return self._usage
 
     def feed(self, data: Json) -> list[ModelEvent]:
         """The events in one chunk. Raises the typed error of an error chunk, `ProtocolError` for another shape."""
@@ -157,6 +165,7 @@ class ChatDecoder:
             finish_detail=self._finish,
             model=self._model,
             request_id=self._id,
+            cost=self._cost,
         )
 
     def _about(self, data: Json) -> None:
@@ -165,6 +174,7 @@ class ChatDecoder:
         usage = data.get("usage") or (data.get("x_groq") or {}).get("usage")
         if usage:
             self._usage = usage_of(usage)
+            self._cost = cost_in(usage) if self._provider == "openrouter" else None
             # A chunk of usage without choices is the last; usage beside choices may come with every chunk.
             self._whole = self._whole or not data.get("choices")
 
@@ -309,13 +319,27 @@ def usage_of(usage: Json) -> Usage:
     sent = usage.get("prompt_tokens_details") or {}
     made = usage.get("completion_tokens_details") or {}
     cached = (sent.get("cached_tokens"), *(usage.get(name) for name in CACHED))
+    asked, received = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
     return Usage(
-        input_tokens=usage.get("prompt_tokens") or 0,
-        output_tokens=usage.get("completion_tokens") or 0,
+        input_tokens=asked,
+        # Some servers count thinking beside the completion, and only in the total.
+        output_tokens=max(received, (usage.get("total_tokens") or 0) - asked),
         cache_read_tokens=next((count for count in cached if count), 0),
         cache_write_tokens=sent.get("cache_write_tokens") or 0,
         reasoning_tokens=made.get("reasoning_tokens") or usage.get("reasoning_tokens") or 0,
     )
+
+
+def cost_in(usage: Json) -> Decimal | None:
+    """What OpenRouter says that a reply cost, in dollars; with a key of one's own at the provider, both bills.
+
+    Source: https://openrouter.ai/docs/use-cases/usage-accounting
+    """
+    told = dollars(usage.get("cost"))
+    if told is None or not usage.get("is_byok"):
+        return told
+    upstream = dollars((usage.get("cost_details") or {}).get("upstream_inference_cost"))
+    return None if upstream is None else plus(told, upstream)
 
 
 CACHED: Final = ("prompt_cache_hit_tokens", "num_cached_tokens", "cached_tokens")

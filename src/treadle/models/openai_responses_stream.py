@@ -87,6 +87,12 @@ class ResponsesDecoder:
         self._by_id: dict[str, _Item] = {}
         self._response: Json | None = None
         self._output: list[Json] = []
+        self._reported: Usage | None = None
+
+    @property
+    def reported(self) -> Usage | None:
+        """What the provider has counted of it so far; None if nothing yet."""
+        return self._reported
 
     def feed(self, data: Json) -> list[ModelEvent]:
         """The events in one stream event's data. Raises `ModelError` for an error inside the stream."""
@@ -147,7 +153,10 @@ class ResponsesDecoder:
             case None:
                 # Proxies put their own errors into a stream without saying what they are.
                 raise self._error(data["error"])
-        return self._close(data["response"]) if kind in CLOSING else []
+        if kind not in CLOSING:
+            return []
+        self._reported = _usage(data["response"].get("usage"))
+        return self._close(data["response"])
 
     def _between(self, item: _Item, index: int | None) -> list[ModelEvent]:
         """The blank line between two parts of a summary."""

@@ -97,6 +97,16 @@ class AttemptFailed(Struct, frozen=True, gc=False):
     error: ModelError
 
 
+class UsageReported(Struct, frozen=True, gc=False):
+    """What the provider has counted of this attempt so far, while the reply is arriving.
+
+    The usage of the whole reply takes its place. Where the reply breaks off, or the call is cancelled, it is what is
+    known to have been paid for.
+    """
+
+    usage: Usage
+
+
 class ModelReply(Struct, frozen=True, gc=False):
     """The whole reply, always the last event.
 
@@ -120,7 +130,14 @@ class ModelReply(Struct, frozen=True, gc=False):
 
 
 ModelEvent = (
-    TextDelta | ThinkingDelta | ToolCallStarted | ToolCallDelta | ToolCallCompleted | AttemptFailed | ModelReply
+    TextDelta
+    | ThinkingDelta
+    | ToolCallStarted
+    | ToolCallDelta
+    | ToolCallCompleted
+    | UsageReported
+    | AttemptFailed
+    | ModelReply
 )
 
 

@@ -37,6 +37,7 @@ from treadle.models.port import (
     ToolCallCompleted,
     ToolCallDelta,
     ToolCallStarted,
+    UsageReported,
 )
 
 FINISHES: Final[frozenset[str]] = frozenset(get_args(FinishReason))
@@ -60,6 +61,10 @@ def sound_event(event: object) -> ModelEvent:
             fits = type(id) is type(text) is str
         case ToolCallCompleted(id):
             fits = type(id) is str
+        case UsageReported(usage):
+            if not (isinstance(usage, Usage) and _is_sound_usage(usage)):
+                raise _wrong("UsageReported.usage", "a Usage of whole numbers", usage)
+            return event
         case AttemptFailed(model, error):
             fits = type(model) is str and isinstance(error, ModelError)
         case _:

@@ -1,0 +1,70 @@
+"""Arrived: what has come of a reply while it is arriving, and what is paid for where it breaks off."""
+
+from treadle.context.storable import storable_text
+from treadle.context.tokens import estimate_text
+from treadle.kernel.messages import Usage
+from treadle.models.port import TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStarted, UsageReported
+
+
+class Arrived:
+    """The pieces of a reply, and what its provider has counted.
+
+    Attributes:
+        reported: what the provider has counted so far; None if it said nothing.
+    """
+
+    __slots__ = ("_rest", "_text", "reported")
+
+    def __init__(self) -> None:
+        self._text: list[str] = []
+        self._rest: list[ThinkingDelta | ToolCallStarted | ToolCallDelta] = []
+        self.reported: Usage | None = None
+
+    def hear(self, event: object) -> None:
+        """Takes a piece of the reply note."""
+        kind = type(event)
+        if kind is TextDelta:
+            self._text.append(event.text)  # type: ignore[attr-defined]
+        elif kind is ThinkingDelta or kind is ToolCallDelta or kind is ToolCallStarted:
+            self._rest.append(event)  # type: ignore[arg-type]
+        elif kind is UsageReported:
+            self.reported = event.usage  # type: ignore[attr-defined]
+
+    @property
+    def text(self) -> str:
+        """The text of it, as a journal can keep it."""
+        return storable_text("".join(self._text))
+
+    def usage(self, asked: int) -> Usage | None:
+        """What is paid for if nothing more comes; None if nothing has come at all.
+
+        A provider charges for all that it sent, thinking and arguments of calls as well as text. What it reported is
+        known; the rest is estimated on the high side.
+
+        Args:
+            asked: tokens of the request, estimated.
+        """
+        sent = [*self._text, *map(_words, self._rest)]
+        if not sent:
+            return self.reported
+        received = estimate_text("".join(sent))
+        if self.reported is None:
+            return Usage(asked, received, estimated=True)
+        known = self.reported
+        if known.output_tokens >= received:
+            return known
+        return Usage(
+            known.input_tokens,
+            received,
+            known.cache_read_tokens,
+            known.cache_write_tokens,
+            known.reasoning_tokens,
+            estimated=True,
+        )
+
+
+def _words(event: ThinkingDelta | ToolCallStarted | ToolCallDelta) -> str:
+    """The text of a piece; what is none is a fault that the whole reply is looked at for."""
+    match event:
+        case ThinkingDelta(text) | ToolCallDelta(_, text) | ToolCallStarted(_, text):
+            return text if isinstance(text, str) else ""

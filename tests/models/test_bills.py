@@ -1,0 +1,99 @@
+"""What providers are asked for under a limit, and what they say that it cost; over real connections on loopback.
+
+What was found, and the test that holds it:
+
+- `settings.extra={"max_tokens": …}` goes round the cap -> test_no_extra_field_goes_round_a_limit,
+  test_no_extra_field_of_the_model_goes_round_a_limit
+- a model's own `max_tokens=300` becomes 8,192 -> test_a_limit_does_not_make_replies_longer
+- what the provider says it cost is dropped -> test_openrouters_own_word_on_the_cost_counts,
+  test_a_price_of_ones_own_goes_before_the_providers_word
+- thinking that is counted beside the completion -> test_thinking_beside_the_completion_is_counted
+- a body with usage but no choices -> test_a_body_that_is_no_reply_is_paid_for_all_the_same
+"""
+
+import json
+from decimal import Decimal
+
+import pytest
+
+from treadle import Agent, Limits, ModelSettings, Price, Usage
+from treadle.models import AnthropicModel, OpenAIChatModel
+
+pytestmark = pytest.mark.anyio
+
+
+def answering(serve, body):
+    return serve(lambda peer: peer.answer("200 OK", {"content-type": "application/json"}, json.dumps(body).encode()))
+
+
+def completion(**usage):
+    message = {"role": "assistant", "content": "done"}
+    return {"id": "c", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage}
+
+
+def sent(server):
+    return json.loads(server.requests[-1].body)
+
+
+PLAIN = {"prompt_tokens": 10, "completion_tokens": 5}
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
+async def test_no_extra_field_goes_round_a_limit(serve, name):
+    server = answering(serve, completion(**PLAIN))
+    model = OpenAIChatModel("m", base_url=server.url, api_key="k")
+    settings = ModelSettings(extra={name: 100_000, "seed": 7})
+    await Agent(model, settings=settings, limits=Limits(tokens=2000)).run("go")
+    body = sent(server)
+    lengths = [body[one] for one in ("max_tokens", "max_completion_tokens") if one in body]
+    assert len(lengths) == 1
+    assert lengths[0] < 2000
+    assert body["seed"] == 7
+
+
+async def test_no_extra_field_of_the_model_goes_round_a_limit(serve):
+    server = answering(serve, completion(**PLAIN))
+    settings = ModelSettings(extra={"max_tokens": 100_000})
+    model = OpenAIChatModel("m", base_url=server.url, api_key="k", settings=settings)
+    await Agent(model, limits=Limits(tokens=2000)).run("go")
+    assert all(sent(server)[one] < 2000 for one in sent(server) if one.startswith("max_"))
+
+
+@pytest.mark.parametrize("settings", [ModelSettings(max_tokens=300), ModelSettings(extra={"max_tokens": 300})])
+async def test_a_limit_does_not_make_replies_longer(serve, settings):
+    body = {"type": "message", "id": "m", "content": [{"type": "text", "text": "hi"}], "stop_reason": "end_turn"}
+    server = answering(serve, body)
+    model = AnthropicModel("claude-sonnet-4-5", base_url=server.url.removesuffix("/v1"), api_key="k", settings=settings)
+    await Agent(model, limits=Limits(tokens=90_000)).run("go")
+    assert sent(server)["max_tokens"] == 300
+
+
+async def test_openrouters_own_word_on_the_cost_counts(serve):
+    server = answering(serve, completion(**PLAIN, cost=0.0125))
+    model = OpenAIChatModel("m", provider="openrouter", base_url=server.url, api_key="k")
+    assert (await Agent(model).run("go")).cost == Decimal("0.0125")
+    told = {"cost": 0.001, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.02}}
+    server = answering(serve, completion(**PLAIN, **told))
+    model = OpenAIChatModel("m", provider="openrouter", base_url=server.url, api_key="k")
+    assert (await Agent(model).run("go")).cost == Decimal("0.021")
+
+
+async def test_a_price_of_ones_own_goes_before_the_providers_word(serve):
+    server = answering(serve, completion(**PLAIN, cost=0.0125))
+    model = OpenAIChatModel("m", provider="openrouter", base_url=server.url, api_key="k", price=Price(1, 1))
+    assert (await Agent(model).run("go")).cost == Decimal(15) / 1_000_000
+
+
+async def test_thinking_beside_the_completion_is_counted(serve):
+    server = answering(serve, completion(**PLAIN, total_tokens=115))
+    result = await Agent(OpenAIChatModel("m", base_url=server.url, api_key="k")).run("go")
+    assert result.usage == Usage(10, 105)
+
+
+async def test_a_body_that_is_no_reply_is_paid_for_all_the_same(serve):
+    server = answering(serve, {"id": "c", "choices": [], "usage": PLAIN})
+    model = OpenAIChatModel("m", base_url=server.url, api_key="k", price=Price(1, 1))
+    result = await Agent(model, retries=0).run("go")
+    assert result.stop.reason == "model_error"
+    assert result.usage == Usage(10, 5)
+    assert result.cost == Decimal(15) / 1_000_000

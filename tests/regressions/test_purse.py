@@ -1,0 +1,163 @@
+"""The purse: what was paid for is counted, and no bill is above its limit.
+
+What was found, and the test that holds it:
+
+- a reply that breaks off in thinking or in a call's arguments counts as nothing
+  -> test_a_reply_that_breaks_off_is_counted_whatever_came_of_it, test_a_limit_holds_over_replies_that_break_off,
+  and over a socket in tests/models/test_anthropic.py
+- the same at a deadline, or when the run is cancelled -> test_what_came_before_a_deadline_is_counted,
+  test_what_came_before_a_cancel_is_counted
+- what the provider reported of it is known -> test_what_was_reported_of_a_reply_that_breaks_off_is_known
+- a model that others stand in for -> test_what_a_model_that_was_passed_over_reported_is_counted
+- cache writes are reserved at the plain price -> test_what_may_be_written_to_a_cache_is_reserved_at_its_price
+- what providers say and are sent over the wire -> tests/models/test_bills.py
+"""
+
+import asyncio
+
+import pytest
+from play import Bank, within
+
+from treadle import Agent, Limits, Price, Retries, Usage
+from treadle.models import (
+    AssistantMessage,
+    ConnectionFailed,
+    FallbackModel,
+    ModelReply,
+    Text,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    ToolCallStarted,
+    UsageReported,
+)
+from treadle.models.errors import Overloaded
+from treadle.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+LONG = "1" * 3000
+PIECES = {
+    "text": [TextDelta(LONG)],
+    "thinking": [ThinkingDelta(LONG)],
+    "arguments": [ToolCallStarted("a", "pay"), ToolCallDelta("a", '{"amount":' + LONG)],
+    "a little of each": [TextDelta(LONG[:1000]), ThinkingDelta(LONG[:1000]), ToolCallDelta("a", LONG[:1000])],
+}
+
+
+class Breaking:
+    """A model whose replies break off after some pieces, or never end."""
+
+    name = "breaking"
+    max_output_tokens = 1000
+
+    def __init__(self, pieces, error=None):
+        self.pieces, self.error, self.calls = pieces, error, 0
+
+    def cost(self, usage):
+        return Price(100, 100).of(usage)
+
+    async def stream(self, request):
+        self.calls += 1
+        for piece in self.pieces:
+            yield piece
+        if self.error is None:
+            await asyncio.sleep(60)
+        raise self.error
+
+
+@pytest.mark.parametrize("kind", PIECES)
+async def test_a_reply_that_breaks_off_is_counted_whatever_came_of_it(kind):
+    model = Breaking(PIECES[kind], ConnectionFailed("gone"))
+    result = await within(Agent(model, tools=Bank().tools, retries=0).run("go"))
+    assert result.stop.reason == "model_error"
+    assert result.usage.output_tokens >= 1000
+    assert result.usage.estimated
+    assert result.cost == model.cost(result.usage)
+
+
+@pytest.mark.parametrize("kind", PIECES)
+@pytest.mark.parametrize("limits", [Limits(tokens=3000), Limits(usd=0.3)])
+async def test_a_limit_holds_over_replies_that_break_off(kind, limits):
+    model = Breaking(PIECES[kind], ConnectionFailed("gone"))
+    agent = Agent(model, tools=Bank().tools, retries=Retries(attempts=10, base=0.001), limits=limits)
+    result = await within(agent.run("go"))
+    assert result.stop.reason in ("max_tokens", "max_cost")
+    assert model.calls < 4
+    assert limits.tokens is None or result.usage.total_tokens <= limits.tokens
+    assert limits.usd is None or result.cost <= limits.budget
+
+
+@pytest.mark.parametrize("kind", PIECES)
+async def test_what_came_before_a_deadline_is_counted(kind):
+    result = await within(Agent(Breaking(PIECES[kind]), limits=Limits(seconds=0.1)).run("go"))
+    assert result.stop.reason == "deadline"
+    assert result.usage.output_tokens >= 1000
+
+
+@pytest.mark.parametrize("kind", PIECES)
+async def test_what_came_before_a_cancel_is_counted(kind):
+    async with Agent(Breaking(PIECES[kind])).stream("go") as run:
+        async for _ in run:
+            if run.result.steps or isinstance(_, (TextDelta, ThinkingDelta, ToolCallDelta)):
+                break
+        await asyncio.sleep(0.01)
+        await run.cancel()
+    assert run.result.stop.reason == "cancelled"
+    assert run.result.usage.output_tokens > 300
+
+
+async def test_what_was_reported_of_a_reply_that_breaks_off_is_known():
+    model = Breaking([UsageReported(Usage(700, 1, cache_read_tokens=600))], Overloaded("busy"))
+    result = await within(Agent(model, retries=0).run("go"))
+    assert result.usage == Usage(700, 1, cache_read_tokens=600)
+    model = Breaking([UsageReported(Usage(700, 1)), TextDelta("ab")], Overloaded("busy"))
+    assert (await within(Agent(model, retries=0).run("go"))).usage.input_tokens == 700
+
+
+async def test_what_a_model_that_was_passed_over_reported_is_counted():
+    first = Breaking([UsageReported(Usage(700, 1))], Overloaded("busy"))
+    second = ScriptedModel(lambda request: "done", usage=Usage(10, 5))
+    result = await within(Agent(FallbackModel([first, second])).run("go"))
+    assert result.text == "done"
+    assert result.usage == Usage(710, 6)
+
+
+@pytest.mark.parametrize("usage", [None, {"input_tokens": 5}, Usage(-1, 0), Usage("5", 0)])
+async def test_a_report_that_is_none_is_a_fault_of_the_model(usage):
+    result = await within(Agent(Breaking([UsageReported(usage)], Overloaded("busy")), retries=0).run("go"))
+    assert result.stop.reason == "model_error"
+    assert "UsageReported" in result.stop.detail
+
+
+async def test_watchers_are_not_shown_what_is_only_for_the_account():
+    seen = []
+
+    async def stream():
+        yield UsageReported(Usage(5, 0))
+        yield ModelReply("done", usage=Usage(5, 2))
+
+    result = await within(Agent(ScriptedModel([stream()])).run("go", on_event=seen.append))
+    assert result.usage == Usage(5, 2)
+    assert not any(isinstance(event, UsageReported) for event in seen)
+
+
+class Caching(ScriptedModel):
+    """Everything that it is sent is written to its cache, at twice the price."""
+
+    max_output_tokens = 100
+
+    def cost(self, usage):
+        return Price(10, 10, cache_write=20).of(usage)
+
+
+async def test_what_may_be_written_to_a_cache_is_reserved_at_its_price():
+    def turn(request):
+        asked = sum(len(message.text) for message in request.messages) // 3
+        return ModelReply(AssistantMessage((Text("done"),)), usage=Usage(asked, 10, cache_write_tokens=asked))
+
+    question = "word " * 2000
+    for cents in range(1, 16):
+        result = await within(Agent(Caching(turn), limits=Limits(usd=cents / 100)).run(question))
+        assert result.cost is None or result.cost <= result.limits.budget
+    assert result.text == "done"
