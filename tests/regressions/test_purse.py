@@ -10,15 +10,20 @@ What was found, and the test that holds it:
 - what the provider reported of it is known -> test_what_was_reported_of_a_reply_that_breaks_off_is_known
 - a model that others stand in for -> test_what_a_model_that_was_passed_over_reported_is_counted
 - cache writes are reserved at the plain price -> test_what_may_be_written_to_a_cache_is_reserved_at_its_price
+- files count 1,600 tokens whatever their size -> test_a_file_is_reckoned_by_its_size,
+  test_a_pdf_is_reckoned_by_its_pages, test_a_large_file_is_not_sent_under_a_small_limit
 - what providers say and are sent over the wire -> tests/models/test_bills.py
 """
 
 import asyncio
+import zlib
 
 import pytest
 from play import Bank, within
 
-from treadle import Agent, Limits, Price, Retries, Usage
+from treadle import Agent, File, Limits, Price, Retries, Usage
+from treadle.context.tokens import estimate_tokens
+from treadle.kernel.messages import UserMessage
 from treadle.models import (
     AssistantMessage,
     ConnectionFailed,
@@ -161,3 +166,47 @@ async def test_what_may_be_written_to_a_cache_is_reserved_at_its_price():
         result = await within(Agent(Caching(turn), limits=Limits(usd=cents / 100)).run(question))
         assert result.cost is None or result.cost <= result.limits.budget
     assert result.text == "done"
+
+
+def pdf(pages, packed):
+    """A PDF as far as its pages show: plainly, or in a packed part as most programs write them."""
+    objects = b"".join(b"<< /Type /Page /Parent 2 0 R >>\n" for _ in range(pages))
+    tree = b"<< /Type /Pages /Count %d >>" % pages
+    if packed:
+        objects, tree = b"stream\r\n" + zlib.compress(objects + tree) + b"\nendstream", b""
+    return b"%PDF-1.7\n" + objects + tree + b"\n%%EOF"
+
+
+def reckoned(file):
+    return estimate_tokens(UserMessage((file,)))
+
+
+@pytest.mark.parametrize("media_type", ["text/csv", "application/json", "text/plain"])
+def test_a_file_is_reckoned_by_its_size(media_type):
+    data = b"4711,2026-11-22,1234.56,-99.01\n" * 1000
+    assert reckoned(File(data, media_type=media_type)) >= len(data) // 2
+    assert reckoned(File(b"short", media_type=media_type)) < 2000
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_pdf_is_reckoned_by_its_pages(packed):
+    assert reckoned(File(pdf(40, packed))) > 40 * 3000
+    assert reckoned(File(pdf(1, packed))) < 6000
+
+
+@pytest.mark.parametrize("data", [b"", b"%PDF-", b"%PDF-1.4 stream\n\x78\x9c\xff", b"%PDF-1.7 stream\n"])
+def test_what_is_hardly_a_pdf_is_reckoned_all_the_same(data):
+    assert reckoned(File(data)) >= 10_000
+
+
+def test_a_small_file_that_holds_a_huge_one_is_not_unpacked():
+    bomb = b"%PDF-1.7 stream\n" + zlib.compress(b"0" * (1 << 28)) + b"\nendstream"
+    assert reckoned(File(bomb)) >= 10_000
+
+
+async def test_a_large_file_is_not_sent_under_a_small_limit():
+    seen = []
+    agent = Agent(ScriptedModel(lambda request: seen.append(request) or "done"), limits=Limits(tokens=20_000))
+    result = await within(agent.run([Text("Sum it up."), File(b"4711;1234.56\n" * 10_000, media_type="text/csv")]))
+    assert result.stop.reason == "max_tokens"
+    assert not seen

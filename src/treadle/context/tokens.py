@@ -1,6 +1,7 @@
 """How many tokens a message takes, estimated on the high side, and how many the next request of a run will."""
 
-from treadle.kernel.messages import Message, Text, Thinking, ToolCall
+from treadle.context.media import media_tokens
+from treadle.kernel.messages import File, Image, Message, Text, Thinking, ToolCall
 from treadle.kernel.state import RunState
 
 CHARS_PER_TOKEN = 3
@@ -9,8 +10,9 @@ CHARS_PER_TOKEN = 3
 MESSAGE_TOKENS = 8
 """What a provider adds around a message, and around a call or image in it, rounded up."""
 
-MEDIA_TOKENS = 1600
-"""An image or a page of a file; providers charge about 1,600 for the largest they do not scale down."""
+
+UNKNOWN_TOKENS = 1600
+"""A part that only its provider can read, such as a search result or reasoning that is sealed."""
 
 
 def estimate_text(text: str) -> int:
@@ -29,8 +31,10 @@ def estimate_tokens(message: Message) -> int:
             total += estimate_text(part.text)
         elif isinstance(part, ToolCall):
             total += estimate_text(part.arguments + part.name) + MESSAGE_TOKENS
+        elif isinstance(part, (Image, File)):
+            total += media_tokens(part)
         else:
-            total += MEDIA_TOKENS
+            total += UNKNOWN_TOKENS
     return total
 
 

@@ -1,0 +1,69 @@
+"""Media: how many tokens images and files take, reckoned on the high side from their bytes. Pure.
+
+Providers read a file's text, and of a PDF also each page as an image. How much that is shows only when they have read
+it; so a page counts as much as a dense one, and a text as if it were figures.
+"""
+
+import re
+import zlib
+from functools import lru_cache
+
+from treadle.kernel.messages import File, Image
+
+IMAGE_TOKENS = 1600
+"""An image; providers charge about 1,600 for the largest they do not scale down."""
+
+PAGE_TOKENS = 4600
+"""A page of a PDF: an image of it, and 3,000 tokens of text.
+
+Source: https://docs.claude.com/en/docs/build-with-claude/pdf-support
+"""
+
+BYTES_PER_TOKEN = 2
+"""Bytes of a file of text in a token, rounded down: tables of figures and JSON have about two."""
+
+UNSEEN_PAGES = 10
+"""Pages of a file that is given by its address, or whose pages cannot be counted from what it shows."""
+
+MOST_UNPACKED = 1 << 24
+"""Bytes of a PDF's packed parts that are looked at for pages; a small file may hold a huge one."""
+
+_PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
+_COUNT = re.compile(rb"/Count\s+(\d{1,6})")
+_STREAM = re.compile(rb"stream\r?\n")
+
+
+def media_tokens(part: Image | File) -> int:
+    """Tokens of an image or a file in a request."""
+    if isinstance(part, Image):
+        return IMAGE_TOKENS
+    if part.data is None:
+        return UNSEEN_PAGES * PAGE_TOKENS
+    if part.media_type == "application/pdf" or part.data[:5] == b"%PDF-":
+        return _pages(part.data) * PAGE_TOKENS
+    if part.media_type.startswith("image/"):
+        return IMAGE_TOKENS
+    return max(IMAGE_TOKENS, len(part.data) // BYTES_PER_TOKEN + 1)
+
+
+@lru_cache(maxsize=16)
+def _pages(data: bytes) -> int:
+    """The pages of a PDF: as many as it shows or says that it has, packed parts included."""
+    pages, said = _seen(data)
+    left = MOST_UNPACKED
+    for found in _STREAM.finditer(data):
+        end = data.find(b"endstream", found.end())
+        try:
+            part = zlib.decompressobj().decompress(data[found.end() : end if end > 0 else len(data)], left)
+        except zlib.error:
+            continue
+        more, told = _seen(part)
+        pages, said, left = pages + more, max(said, told), left - len(part)
+        if left <= 0:
+            break
+    return max(pages, said) or UNSEEN_PAGES
+
+
+def _seen(data: bytes) -> tuple[int, int]:
+    """The pages in `data`, and the most that it says there are."""
+    return len(_PAGE.findall(data)), max((int(count) for count in _COUNT.findall(data)), default=0)
