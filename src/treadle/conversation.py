@@ -176,8 +176,8 @@ class Conversation:
         """
         if known is not None and list(known[: len(self)]) != list(self.messages):
             raise Misuse(
-                "more was said in this conversation since the run paused, and would be lost: resume the run without "
-                "it, or start another run in it"
+                "more was said in this conversation since the run paused, and would be lost, or the run went on "
+                "without it: resume the run without it, or start another run in it"
             )
         if self._in_use:
             raise Misuse(

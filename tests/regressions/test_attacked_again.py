@@ -3,16 +3,23 @@
 import asyncio
 
 import pytest
-from play import Bank, copied, cut, kinds, reply, told, within
+from play import Bank, copied, cut, kinds, pieces, reply, told, within
 
 from treadle import (
     Agent,
     Alternative,
+    CallModel,
     Conversation,
     Limits,
     MemoryJournal,
     Misuse,
+    PrepareStep,
+    Price,
+    Retries,
     Retry,
+    RunTools,
+    SqliteJournal,
+    StepSettings,
     ToolError,
     ask_before,
     deny,
@@ -23,6 +30,7 @@ from treadle import (
     tool_call_count,
 )
 from treadle.kernel.events import ToolStarted
+from treadle.models import ConnectionFailed
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -327,3 +335,169 @@ async def test_of_several_resumes_at_once_in_one_process_one_goes_on():
     assert sum(not isinstance(one, Exception) for one in found) == 1
     assert bank.ran == ["pay 5"]
     assert len(await (await copied(journal)).list(5)) == 1
+
+
+@tool(effect="read")
+async def cancels_its_task() -> str:
+    """Cancels the task that runs it."""
+    asyncio.current_task().cancel()
+    await asyncio.sleep(0)
+    return "never"
+
+
+async def test_a_tool_that_cancels_its_own_task_beside_another_is_a_failed_call():
+    bank = Bank()
+    agent = Agent(
+        ScriptedModel([[("cancels_its_task", {}), ("look", {"key": "a"})], "done"]), tools=[cancels_its_task, bank.look]
+    )
+    result = await within(agent.run("go"))
+    assert (result.stop.reason, result.text) == ("answered", "done")
+    assert "cancelled itself" in told(result)[0]
+    assert told(result)[1] == "value of a"
+
+
+async def test_a_tool_that_leaves_a_cancellation_behind_ends_no_run_in_silence():
+    @tool(effect="read")
+    async def leaves_one() -> str:
+        """Cancels the task that runs it, and returns."""
+        asyncio.current_task().cancel()
+        return "here"
+
+    bank = Bank()
+    agent = Agent(ScriptedModel([[("leaves_one", {}), ("look", {"key": "a"})], "done"]), tools=[leaves_one, bank.look])
+    assert told(await within(agent.run("go"))) == ["here", "value of a"]
+
+
+async def test_a_hook_that_cancels_the_task_that_runs_it_ends_no_run_in_silence(tmp_path):
+    bank = Bank()
+
+    def cancels(call, output):
+        asyncio.current_task().cancel()
+
+    turns = [[("look", {"key": "a"}), ("look", {"key": "b"})], "done"]
+    async with SqliteJournal(tmp_path / "runs.db") as journal:
+        agent = Agent(ScriptedModel(turns), tools=bank.tools, on_tool_result=cancels, journal=journal)
+        with pytest.raises(RuntimeError, match="cancelled the task that ran it"):
+            await within(agent.run("go"))
+        (run,) = await journal.list(5)
+        mended = Agent(
+            ScriptedModel(["done"]), tools=bank.tools, on_tool_result=lambda call, output: None, journal=journal
+        )
+        assert (await within(mended.resume(run.run_id))).text == "done"
+    assert sorted(bank.ran) == ["look a", "look b"]
+
+
+async def test_an_early_tool_that_cancels_its_own_task_is_a_failed_call():
+    async def stream():
+        for piece in pieces("c1", "cancels_its_task", "{}"):
+            yield piece
+        await asyncio.sleep(0.01)
+        yield reply(("c1", "cancels_its_task", "{}"))
+
+    result = await within(Agent(ScriptedModel([stream(), "done"]), tools=[cancels_its_task]).run("go"))
+    assert result.text == "done"
+    assert "cancelled itself" in told(result)[0]
+
+
+async def test_what_is_said_during_a_hand_off_is_answered():
+    bank = Bank()
+    expert = Agent(
+        ScriptedModel(lambda request: "paid" if request.step else PAY), name="expert", tools=bank.tools,
+        approvals=[ask_before("pay")],
+    )  # fmt: skip
+
+    def turn(request):
+        if request.step == 0:
+            return [("transfer_to_expert", {"reason": "money"})]
+        return f"seen: {request.messages[-1].text}"
+
+    waiting = await within(Agent(ScriptedModel(turn), tools=[handoff(expert)]).run("go"))
+    agent = Agent(ScriptedModel(turn), tools=[handoff(expert)])
+    result = await within(agent.resume(waiting, approve=waiting.pending, message="use Bob instead"))
+    assert result.text == "seen: use Bob instead"
+    assert [message.text for message in result.messages][-3:-1] == ["paid", "use Bob instead"]
+
+
+@pytest.mark.parametrize("below", ["as_tool", "handoff", "two below"])
+def test_an_agent_below_without_a_price_is_refused_when_the_agent_is_built(below):
+    helper = Agent(ScriptedModel(["x"]), name="helper")
+    one = handoff(helper) if below == "handoff" else helper.as_tool()
+    if below == "two below":
+        one = Agent(ScriptedModel(["x"], price=Price(1, 1)), name="middle", tools=[one]).as_tool()
+    with pytest.raises(Misuse, match="price"):
+        Agent(ScriptedModel(["x"], price=Price(1, 1)), tools=[one], limits=Limits(usd=1))
+
+
+async def test_an_agent_below_without_a_price_is_refused_before_a_run_is_paid():
+    bank = Bank()
+    agent = Agent(
+        ScriptedModel([PAY], price=Price(1, 1)),
+        tools=[bank.pay, Agent(ScriptedModel(["x"]), name="helper").as_tool()],
+    )
+    with pytest.raises(Misuse, match="price"):
+        await within(agent.run("go", limits=Limits(usd=1)))
+    assert not bank.ran
+
+
+async def test_an_early_call_that_is_written_otherwise_the_second_time_is_the_same():
+    bank = Bank()
+
+    async def breaks():
+        for piece in pieces("a1", "look", '{"key":"a"}'):
+            yield piece
+        await asyncio.sleep(0.01)
+        raise ConnectionFailed("gone")
+
+    turns = [breaks(), reply(("a2", "look", '{ "key": "a" }')), "done"]
+    agent = Agent(ScriptedModel(turns), tools=[bank.look], retries=Retries(attempts=2, base=0.001))
+    result = await within(agent.run("go"))
+    assert (result.text, bank.ran, told(result)) == ("done", ["look a"], ["value of a"])
+
+
+@pytest.mark.parametrize(
+    ("chosen", "says"),
+    [
+        ({"messages": [{"role": "user", "content": "x"}]}, "messages"),
+        ({"messages": "x"}, "messages"),
+        ({"model": 5}, "model takes"),
+        ({"tool_choice": ""}, "tool_choice"),
+    ],
+)
+async def test_a_step_that_cannot_be_chosen_is_a_misuse(chosen, says):
+    agent = Agent(ScriptedModel(["done"]), tools=[Bank().look], prepare_step=lambda context: StepSettings(**chosen))
+    with pytest.raises(Misuse, match=says):
+        await within(agent.run("go"))
+
+
+async def test_what_is_no_conversation_cannot_be_gone_on_with():
+    agent = Agent(ScriptedModel([PAY, "done"]), tools=Bank().tools, approvals=[ask_before("pay")])
+    waiting = await within(agent.run("go"))
+    with pytest.raises(Misuse, match="Conversation"):
+        await within(agent.resume(waiting, approve=waiting.pending, conversation="x"))
+
+
+def test_fewer_attempts_than_one_are_refused():
+    with pytest.raises(Misuse, match="retries"):
+        Agent(ScriptedModel(["done"]), retries=-1)
+
+
+async def test_a_run_by_hand_that_was_committed_can_be_resumed():
+    bank = Bank()
+    agent = Agent(ScriptedModel([PAY, "done"]), tools=bank.tools, approvals=[ask_before("pay")])
+    run = agent.start("go")
+    while command := run.next():
+        match command:
+            case PrepareStep():
+                run.feed(run.prepare(command))
+            case CallModel():
+                async for event in agent.model.stream(run.request()):
+                    last = event
+                run.feed(last)
+            case RunTools(records=records):
+                for record in records:
+                    await run.call_tool(record)
+            case _:
+                run.feed(command.event())
+        await run.commit()
+    result = await within(agent.resume(run.result, approve=run.result.pending))
+    assert (result.text, bank.ran) == ("done", ["pay 5"])

@@ -90,7 +90,7 @@ def assembled(given: Configuration, output: Any, output_mode: OutputMode | None)
         rules=rules_of(given.approvals, tools),
         hooks=_hooks(given, typed),
     )
-    check_limits(config.model, config.limits)
+    check_limits(config, config.limits)
     return config
 
 
@@ -104,6 +104,7 @@ def _check_kinds(given: Configuration) -> None:
     kind("on_tool_result", given.on_tool_result, callable, "a function of a call and its result")
     kind("name", given.name, lambda it: isinstance(it, str), "a text")
     kind("retries", given.retries, lambda it: isinstance(it, Retries), "Retries(…), such as Retries(attempts=3)")
+    kind("retries", given.retries, lambda it: it.attempts >= 1, "Retries(attempts=…) from 1, or a number from 0")
     kind("settings", given.settings, lambda it: isinstance(it, ModelSettings), "ModelSettings(…)")
     kind("journal", given.journal, lambda it: isinstance(it, Journal), "a journal such as SqliteJournal(path)")
     kind("deps_type", given.deps_type, lambda it: isinstance(it, type), "the class of the dependencies")

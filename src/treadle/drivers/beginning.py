@@ -89,7 +89,7 @@ def _instructions(config: Configuration, run_id: str, deps: Any) -> Any:
 def _begun(config: Configuration, run_id: str, instructions: Any, asked: Asked) -> Run:
     conversation, limits = asked.conversation, asked.limits
     if limits is not None:
-        check_limits(config.model, limits)
+        check_limits(config, limits)
     kind("instructions", instructions, lambda it: isinstance(it, str), "a text, or a function that returns one")
     kind("conversation", conversation, lambda it: isinstance(it, Conversation), "a treadle.Conversation")
     question, watcher = asked_of(asked.input), watcher_of(asked.on_event)

@@ -7,7 +7,7 @@ from typing import Any
 
 from treadle.drivers.approvals import ApprovalRule
 from treadle.drivers.below import Below
-from treadle.drivers.configuration import AnswerType, model_named, require_price
+from treadle.drivers.configuration import AnswerType, Configuration, model_named, require_price
 from treadle.drivers.watching import RunEvent
 from treadle.judging.conditions import Condition
 from treadle.kernel.errors import Misuse
@@ -33,10 +33,13 @@ def model_of(model: str | Model) -> Model:
     return model
 
 
-def check_limits(model: Model, limits: Limits) -> None:
-    """Refuses limits that are none, or that cannot be kept with `model`."""
+def check_limits(config: Configuration, limits: Limits) -> None:
+    """Refuses limits that are none, or that cannot be kept with the models of an agent and of those below it."""
     kind("limits", limits, lambda it: isinstance(it, Limits), "Limits(steps=…, usd=…, …)")
-    require_price(model, limits)
+    require_price(config.model, limits)
+    for tool in config.tools.values():
+        if isinstance(tool.agent, Below):
+            check_limits(tool.agent.config, limits)
 
 
 def one_of(name: str, value: str, known: tuple[str, ...]) -> None:

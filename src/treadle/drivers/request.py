@@ -5,6 +5,7 @@ Pure but for the clock: the choice is an event (`StepPrepared`), and the request
 
 import time
 from collections.abc import Sequence
+from typing import get_args
 
 from msgspec.structs import replace
 
@@ -53,6 +54,14 @@ def _with_choice(
 ) -> StepPrepared:
     if isinstance(chosen.tools, str):
         raise Misuse("StepSettings takes tools as a list of names")
+    said = chosen.messages
+    if said is not None and (isinstance(said, str) or not all(isinstance(one, get_args(Message)) for one in said)):
+        raise Misuse(f"StepSettings takes messages as a list out of context.messages; it was given {said!r:.100}")
+    if chosen.tool_choice is not None and (not isinstance(chosen.tool_choice, str) or not chosen.tool_choice):
+        raise Misuse(
+            f"StepSettings takes tool_choice as 'auto', 'none', 'required' or a tool's name; it was given "
+            f"{chosen.tool_choice!r:.100}"
+        )
     tools = None if chosen.tools is None else tuple(chosen.tools)
     choice = event.tool_choice or chosen.tool_choice
     for name in tools or ():

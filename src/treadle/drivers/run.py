@@ -36,6 +36,7 @@ from treadle.context.tokens import estimate_tokens, next_tokens, uncounted
 from treadle.drivers.arrived import Arrived
 from treadle.drivers.below import Below
 from treadle.drivers.call_ids import CallIds
+from treadle.drivers.checks import model_of
 from treadle.drivers.configuration import AnswerType, Configuration, StepSettings
 from treadle.drivers.lending import Claim, calls_allowed
 from treadle.drivers.output import handed_in, typed_output
@@ -235,14 +236,10 @@ class Run:
             self._cancels = 0 if self._task is None else self._task.cancelling()
 
     def is_cancelled(self) -> bool:
-        """Whether the task that asks was cancelled from outside, and not only by what it runs."""
-        task = asyncio.current_task()
-        return task is None or task.cancelling() > self._cancels_of(task)
-
-    def _cancels_of(self, task: "asyncio.Task[Any]") -> int:
-        if task is self._task:
-            return self._cancels
-        return 0 if self.parent is None else self.parent._cancels_of(task)
+        """Whether it, or a run above it, was told to stop: not a task of its own that what runs in it has cancelled."""
+        task = self._task or asyncio.current_task()
+        told = task is None or task.cancelling() > self._cancels
+        return told or (self.parent is not None and self.parent.is_cancelled())
 
     async def own(self, function: Callable[..., Any], what: str, *given: Any) -> Any:
         """What a function of the application's gives. That it cancels itself is an error of its own, and no more."""
@@ -296,6 +293,8 @@ class Run:
             Misuse: a tool was chosen that the agent does not have.
         """
         model = None if chosen is None else chosen.model
+        if model is not None and not isinstance(model, str):
+            model = model_of(model)
         if isinstance(model, str):
             model = self._models.get(model) or self._models.setdefault(model, self.config.model_named(model))
         self._step_model = model

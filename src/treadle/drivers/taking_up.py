@@ -7,8 +7,8 @@ from treadle.conversation import Conversation
 from treadle.drivers.answers import Answers, answer
 from treadle.drivers.approvals import require_rules
 from treadle.drivers.beginning import lent
-from treadle.drivers.checks import OnEvent, asked_of, check_limits, require_dependencies, watcher_of
-from treadle.drivers.configuration import Configuration, require_price
+from treadle.drivers.checks import OnEvent, asked_of, check_limits, kind, require_dependencies, watcher_of
+from treadle.drivers.configuration import Configuration
 from treadle.drivers.drive import DRIVER
 from treadle.drivers.run import Run
 from treadle.kernel.errors import Misuse
@@ -43,7 +43,7 @@ async def taken_up(
     """
     answers, limits = going_on.answers, going_on.limits
     if limits is not None:
-        check_limits(config.model, limits)
+        check_limits(config, limits)
     if not isinstance(run, (str, RunResult)):
         raise Misuse(f"resume takes a run's id, or the result of the run; it was given {run!r:.100}")
     events = await _events_of(config, run)
@@ -62,13 +62,14 @@ async def taken_up(
         )
     require_dependencies(config.tools, going_on.deps)
     require_rules(state.run_id, state.started.rules, state.started.hooks, config.rules, config.hooks)
+    kind("conversation", going_on.conversation, lambda it: isinstance(it, Conversation), "a treadle.Conversation")
     conversation, watcher = going_on.conversation, watcher_of(going_on.on_event)
     if conversation is not None:
         conversation.begin(conversation_part(history(state, result_of(state).stop)))
     over = lent(conversation)
     driven = Run(config, DRIVER, deps=going_on.deps, on_event=watcher, state=state, over=over, journal=kept)
     try:
-        require_price(config.model, limits or state.limits)
+        check_limits(config, limits or state.limits)
         await answer(driven, answers, limits)
         _told(driven, state, going_on.message)
     except BaseException:

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from treadle.kernel.accounts import NOTHING_SPENT, Spent
-from treadle.kernel.calls import CallRecord, CallStatus, parsed
+from treadle.kernel.calls import CallRecord, CallStatus, alike
 from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.events import (
     ApprovalDecided,
@@ -173,4 +173,4 @@ def _charged(state: RunState, record: CallRecord, spent: Spent | None) -> tuple[
 
 
 def _differs(call: ToolCall, other: ToolCall) -> bool:
-    return (call.name, parsed(call.arguments)) != (other.name, parsed(other.arguments))
+    return call.name != other.name or not alike(call.arguments, other.arguments)

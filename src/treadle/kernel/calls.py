@@ -166,6 +166,11 @@ def parsed(arguments: str) -> Any:
     return _decoded(_WITH_DECIMALS, arguments)
 
 
+def alike(arguments: str, other: str) -> bool:
+    """Whether two calls of a tool have the same arguments, however they are written."""
+    return arguments == other or parsed(arguments) == parsed(other)
+
+
 def plain(arguments: str) -> Any:
     """Likewise, of the types that a journal can give back: a number that no float holds is the text of it."""
     return _decoded(_WITH_TEXT, arguments)

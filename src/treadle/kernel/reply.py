@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.kernel.calls import NO_CALLS, CallRecord, Calls, EarlyCall, cut_off, told, unexecuted
+from treadle.kernel.calls import NO_CALLS, CallRecord, Calls, EarlyCall, alike, cut_off, told, unexecuted
 from treadle.kernel.events import ModelReplied
 from treadle.kernel.messages import Text, ToolCall, ToolMessage
 from treadle.kernel.state import RunState
@@ -77,8 +77,10 @@ def _matched(early: Sequence[EarlyCall], calls: Sequence[ToolCall]) -> dict[int,
         if one is not None:
             found[i] = one
     for i, call in enumerate(calls) if left else ():
-        same = next((key for key in left if key[1:] == (call.name, call.arguments)), None)
-        if i not in found and same is not None:
+        if i in found:
+            continue
+        same = next((key for key in left if key[1] == call.name and alike(key[2], call.arguments)), None)
+        if same is not None:
             found[i] = left.pop(same)
     return found
 

@@ -163,7 +163,8 @@ def closed(state: RunState, step: Step, calls: Calls, at: float, changes: Change
         changes["progress"] = _polling(state, step, calls)
     if state.inbox:
         results += state.inbox
-        changes["inbox"] = ()
+        # What was said while another agent gave the answer is for the model to answer, so the run goes on.
+        changes.update(inbox=(), handed_on=False, output=None)
     changes["phase"] = "ready" if goes_on else "replied"
     if results:
         changes["messages"] = changes.get("messages", state.messages).extend(results)

@@ -104,10 +104,22 @@ class Batch:
         try:
             async with asyncio.TaskGroup() as group:
                 for each in work:
-                    group.create_task(each)
+                    group.create_task(self._held(each))
         except BaseExceptionGroup as raised:
             # Only what nobody may swallow comes this way, and the caller knows no task group.
             raise raised.exceptions[0] from None
+
+    async def _held(self, work: Coroutine[Any, Any, None]) -> None:
+        """`work`, of which nobody may think that it is done when what it ran has cancelled its task."""
+        try:
+            await work
+        except asyncio.CancelledError as error:
+            if self._run.is_cancelled():
+                raise
+            self.failure = self.failure or RuntimeError(
+                "a function of the application's cancelled the task that ran it"
+            )
+            self.failure.__cause__ = error
 
     def _tool(self, record: CallRecord) -> Tool | None:
         return self._run.config.tools.get(record.doing.name)

@@ -16,7 +16,7 @@ from treadle.drivers.calls.admission import Admitted, check, ruled
 from treadle.drivers.calls.execution import executed
 from treadle.drivers.lending import calls_allowed, settle
 from treadle.drivers.run import Run
-from treadle.kernel.calls import CallRecord
+from treadle.kernel.calls import CallRecord, alike
 from treadle.kernel.events import ToolFinished, ToolStarted
 from treadle.kernel.messages import ToolCall
 from treadle.models.port import ToolCallCompleted, ToolCallDelta, ToolCallStarted
@@ -105,7 +105,7 @@ class Early:
         try:
             await run.commit()
             event, _ = await executed(run, admitted)
-            call_id = self._open_id(admitted.record.call, step)
+            call_id = None if self._stopped else self._open_id(admitted.record.call, step)
             if call_id is not None and isinstance(event, ToolFinished):
                 run.feed(
                     ToolFinished(
@@ -119,6 +119,11 @@ class Early:
                     )
                 )
                 await run.commit()
+        except asyncio.CancelledError as error:
+            if run.is_cancelled() or self._stopped or self._open_id(admitted.record.call, step) is None:
+                raise
+            self.failure = RuntimeError("a function of the application's cancelled the task that ran it")
+            self.failure.__cause__ = error
         except Exception as error:
             self.failure = error
 
@@ -192,4 +197,4 @@ def _is_free(tool: Tool) -> bool:
 
 
 def _same(one: ToolCall, other: ToolCall) -> bool:
-    return one.name == other.name and one.arguments == other.arguments
+    return one.name == other.name and alike(one.arguments, other.arguments)

@@ -181,6 +181,6 @@ def _recorded(
         app = child.state.output if final else output.app if result.output is None else value
         return ToolFinished(step, record.id, output.content, False, app, spent, final), output
     stop = result.stop
-    why = f"{tool.name} stopped before it was done ({stop.reason}: {stop.detail})"
+    why = f"{tool.name} stopped before it was done ({stop.reason}{stop.detail and f': {stop.detail}'})"
     output = encode_error(ToolError(why, found=result.text), tool.max_output)
     return ToolFinished(step, record.id, output.content, True, output.app, spent), output
