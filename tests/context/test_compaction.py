@@ -8,13 +8,13 @@ from histories import history, notices, tokens_of
 from rules import valid
 from scripted_runs import LIMITS, checked, edits, look, looks, refolded, run
 
-from treadle import Agent, Conversation, Limits, MemoryJournal, Misuse, Price
+from treadle import Agent, Conversation, Limits, MemoryJournal, Misuse, Price, Retries
 from treadle.context.policies import ClearToolResults, Edit, KeepFirstAndRecent, ShortenResult, Summarise
 from treadle.kernel.events import (
     ModelReplied,
 )
 from treadle.kernel.messages import ToolMessage, Usage, UserMessage
-from treadle.models import Overloaded
+from treadle.models import Overloaded, ThinkingDelta
 from treadle.testing import ScriptedModel
 
 
@@ -165,6 +165,59 @@ def test_a_summary_that_the_limits_do_not_allow_is_not_asked_for(limits):
     assert not small.requests
     assert all("left of the run's limit" in event.detail for event in edits(result))
     assert result.usage.total_tokens <= 30_000
+
+
+class Breaking:
+    """A model of summaries whose replies break off after 300 tokens, or never come to an end."""
+
+    name = "breaking"
+
+    def __init__(self, hangs=False):
+        self.calls, self.hangs = 0, hangs
+
+    def cost(self, usage):
+        return Price(1, 1).of(usage)
+
+    async def stream(self, request):
+        self.calls += 1
+        yield ThinkingDelta("let me see " * 100)
+        if self.hangs:
+            await asyncio.sleep(60)
+        raise Overloaded("busy")
+
+
+def test_attempts_at_a_summary_that_fail_are_counted():
+    small, model = Breaking(), ScriptedModel(looks(12), usage=Usage(10, 5), price=Price(1, 1))
+    policy = Summarise(small, 1, 0, max_tokens=400)
+    retries = Retries(attempts=3, base=0.001)
+    result = run(Agent(model, tools=[look], limits=LIMITS, context=policy, retries=retries))
+    assert result.stop.reason == "answered"
+    assert small.calls > 0
+    assert small.calls % 3 == 0
+    assert result.usage.output_tokens >= 13 * 5 + small.calls * 300
+    assert sum(event.usage.output_tokens for event in edits(result)) >= small.calls * 300
+    assert result.cost == Price(1, 1).of(result.usage)
+    refolded(result)
+
+
+@pytest.mark.parametrize("limits", [{"tokens": 12_000}, {"usd": Decimal("0.012")}])
+def test_attempts_at_a_summary_keep_the_limits(limits):
+    small, model = Breaking(), ScriptedModel(looks(40), usage=Usage(10, 5), price=Price(1, 1))
+    model.max_output_tokens = 100
+    policy = Summarise(small, 1, 0, max_tokens=400)
+    retries = Retries(attempts=50, base=0.0001)
+    result = run(Agent(model, tools=[look], limits=Limits(steps=60, **limits), context=policy, retries=retries))
+    assert small.calls
+    assert result.usage.total_tokens <= 12_000
+
+
+def test_what_a_summary_took_before_the_deadline_is_counted():
+    small, model = Breaking(hangs=True), ScriptedModel(looks(40), usage=Usage(10, 5))
+    policy = Summarise(small, 1, 0, max_tokens=400)
+    result = run(Agent(model, tools=[look], limits=Limits(steps=60, seconds=0.5), context=policy))
+    assert result.stop.reason == "deadline"
+    assert edits(result)[-1].usage.output_tokens >= 300
+    refolded(result)
 
 
 def test_the_summary_is_asked_for_what_goes_and_stands_in_its_place():

@@ -37,7 +37,9 @@ async def test_an_agent_is_asked_as_a_tool():
 
 async def test_what_a_sub_run_takes_counts_for_its_parent():
     child = Agent(ScriptedModel(lambda request: "yes", usage=Usage(10, 5), price=Price(1, 1)), name="expert")
-    model = ScriptedModel([[("expert", {"task": "a"}), ("expert", {"task": "b"})], "done"], usage=Usage(7, 3))
+    model = ScriptedModel(
+        [[("expert", {"task": "a"}), ("expert", {"task": "b"})], "done"], usage=Usage(7, 3), price=Price(0, 0)
+    )
     result = await Agent(model, tools=[child.as_tool()]).run("go")
     assert result.usage.total_tokens == 2 * 10 + 2 * 15
     assert result.sub_steps == 2

@@ -100,9 +100,8 @@ def nothing_is_made_too_often(trial: Trial) -> Iterator[str]:
         results = sum(isinstance(event, ToolFinished) for event in one.before)
         alike[one.run_id, one.tool, one.n].add((one.call, results))
     for (run, name, n), calls in alike.items():
-        rules = [rule for above in trial.above(run) for rule in trial.setup.at(trial.path(above)).rules]
-        for rule in rules:
-            denies = rule.action == "deny" and rule.repeats and rule.matches(name, n) and trial.known(rule)
+        for rule in trial.rules(run):
+            denies = rule.action == "deny" and rule.repeats and rule.matches(name, n)
             if denies and len(calls) > rule.repeats:
                 yield f"{name}({n}) runs {len(calls)} times in {trial.path(run)}, denied after {rule.repeats}"
 

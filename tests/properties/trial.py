@@ -333,9 +333,8 @@ class Trial:
 
     def verdict(self, run_id: str, name: str, n: int) -> str:
         """What the rules of a run, of those above it, and the tool itself say of a call: "deny", "ask" or "allow"."""
-        rules = [rule for run in self.above(run_id) for rule in self.setup.at(self.path(run)).rules]
-        always = [rule for rule in rules if not rule.repeats or rule.action == "allow"]
-        found = {rule.action for rule in always if rule.matches(name, n) and self.known(rule)}
+        always = [rule for rule in self.rules(run_id) if not rule.repeats or rule.action == "allow"]
+        found = {rule.action for rule in always if rule.matches(name, n)}
         if "deny" in found:
             return "deny"
         if "ask" in found:
@@ -344,5 +343,13 @@ class Trial:
             return "allow"
         return "ask" if asks(name, n) else "allow"
 
-    def known(self, rule: Any) -> bool:
-        return not rule.tools or any(name in EFFECTS for name in rule.tools)
+    def rules(self, run_id: str) -> list[Any]:
+        """The rules of a run and of those above it, each as far as it names tools that its agent has."""
+        found = []
+        for setup in [self.setup.at(self.path(run)) for run in self.above(run_id)]:
+            known = {*EFFECTS, *(one.name for one in setup.below)}
+            for rule in setup.rules:
+                tools = tuple(name for name in rule.tools if name in known)
+                if tools or not rule.tools:
+                    found.append(replace(rule, tools=tools))
+        return found

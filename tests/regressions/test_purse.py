@@ -12,11 +12,14 @@ What was found, and the test that holds it:
 - cache writes are reserved at the plain price -> test_what_may_be_written_to_a_cache_is_reserved_at_its_price
 - files count 1,600 tokens whatever their size -> test_a_file_is_reckoned_by_its_size,
   test_a_pdf_is_reckoned_by_its_pages, test_a_large_file_is_not_sent_under_a_small_limit
+- a sum with one unknown price is told as if it were whole -> test_a_sum_with_an_unknown_part_is_unknown
+- attempts at a summary are never counted -> in tests/context/test_compaction.py
 - what providers say and are sent over the wire -> tests/models/test_bills.py
 """
 
 import asyncio
 import zlib
+from decimal import Decimal
 
 import pytest
 from play import Bank, within
@@ -210,3 +213,26 @@ async def test_a_large_file_is_not_sent_under_a_small_limit():
     result = await within(agent.run([Text("Sum it up."), File(b"4711;1234.56\n" * 10_000, media_type="text/csv")]))
     assert result.stop.reason == "max_tokens"
     assert not seen
+
+
+@pytest.mark.parametrize("unknown", ["the run", "the run below", "none"])
+async def test_a_sum_with_an_unknown_part_is_unknown(unknown):
+    def model(turns, whose):
+        return ScriptedModel(turns, usage=Usage(10, 5), price=None if whose == unknown else Price(1, 1))
+
+    child = Agent(model(["yes"], "the run below"), name="expert")
+    agent = Agent(model([[("expert", {"task": "a"})], "done"], "the run"), tools=[child.as_tool()])
+    result = await within(agent.run("go"))
+    assert result.usage == Usage(30, 15)
+    assert result.cost == (None if unknown != "none" else Decimal("0.000045"))
+
+
+async def test_a_reply_that_took_nothing_makes_no_sum_unknown():
+    class Free(ScriptedModel):
+        def cost(self, usage):
+            return Price(1, 1).of(usage) if usage.total_tokens else None
+
+    result = await within(
+        Agent(Free([[("look", {"key": "a"})], "done"], usage=Usage(10, 5)), tools=[Bank().look]).run("go")
+    )
+    assert result.cost == Decimal("0.00003")

@@ -28,6 +28,7 @@ from treadle.context.policies import (
 from treadle.context.storable import storable_text
 from treadle.context.stubs import READ_RESULT, shortened
 from treadle.context.tokens import context_tokens, estimate_tokens
+from treadle.drivers.arrived import Arrived
 from treadle.drivers.budget import price_of, worst_price
 from treadle.drivers.lending import claim, settle
 from treadle.drivers.run import Run
@@ -47,9 +48,9 @@ from treadle.kernel.messages import (
     Usage,
     UserMessage,
 )
-from treadle.kernel.money import minus
+from treadle.kernel.money import minus, plus, total
 from treadle.models.errors import ModelError
-from treadle.models.port import Model, ModelReply, ModelRequest
+from treadle.models.port import AttemptFailed, Model, ModelReply, ModelRequest
 from treadle.models.sound import count_of, sound_event
 
 LONGEST_TOLD = 2000
@@ -155,12 +156,12 @@ async def _apply(run: Run, policies: Sequence[ContextPolicy], target: int | None
             made = await _summarised(run, policy, tokens, facts)
         else:
             made = Made(_messages(run), policy.edit(_messages(run), tokens, facts))
-        if made.edit is None:
-            continue
-        if not isinstance(made.edit, Edit):
+        if made.edit is not None and not isinstance(made.edit, Edit):
             raise Misuse(f"a context policy returns an Edit or None; {type(policy).__name__} returned {made.edit!r}")
-        if _feed(run, policy, made, made.edit):
+        if made.edit is not None and _feed(run, policy, made, made.edit):
             tokens, changed = made.edit.after, True
+        elif made.usage is not None:
+            _feed_bill(run, policy, tokens, made)
         settle(run)
     return changed
 
@@ -205,6 +206,12 @@ def _feed(run: Run, policy: ContextPolicy, made: Made, edit: Edit) -> bool:
     return True
 
 
+def _feed_bill(run: Run, policy: ContextPolicy, tokens: int, made: Made) -> None:
+    """Records what a model took that was called for nothing: no message is another."""
+    end = len(_messages(run))
+    run.feed(ContextEdited(type(policy).__name__, end, end, (), tokens, tokens, made.detail, made.usage, made.cost))
+
+
 def _bare(message: Message) -> Message:
     """`message` as an edit records it: the whole of a result stands in the journal already."""
     return replace(message, whole=None) if isinstance(message, ToolMessage) and message.whole is not None else message
@@ -223,22 +230,27 @@ async def _summarised(run: Run, policy: Summarise, tokens: int, facts: Facts) ->
         run_id=run.run_id,
         step=len(run.state.steps),
     )
-    why = _beyond_limits(run, model, request, policy.max_tokens)
+    why = _beyond_limits(run, model, request, Bill())
     if why:
         return Made(messages, without, f"no summary: {why}")
     await run.commit()
+    bill = Bill()
     try:
-        reply = await _asked(run, model, request)
+        reply = await _asked(run, model, request, bill)
     except (Misuse, PassesThrough):
         raise
+    except asyncio.CancelledError:
+        if bill.usage is not None:
+            _feed_bill(run, policy, tokens, Made(messages, None, "no summary: cancelled", bill.usage, bill.cost))
+        raise
     except Exception as error:
-        return Made(messages, without, f"no summary: {_words(error)}")
+        return Made(messages, without, f"no summary: {_words(error)}", bill.usage, bill.cost)
     usage = reply.usage or Usage(_request_tokens(request), estimate_tokens(reply.message), estimated=True)
-    cost = price_of(model, usage) if reply.cost is None else reply.cost
+    bill.add(usage, price_of(model, usage) if reply.cost is None else reply.cost)
     edit, detail = _with_summary(policy, dropped, reply, facts), ""
     if edit is None:
         edit, detail = without, "no summary: the model gave none that is short enough"
-    return Made(messages, edit, detail, usage, cost)
+    return Made(messages, edit, detail, bill.usage, bill.cost)
 
 
 def _with_summary(policy: Summarise, dropped: Dropped, reply: ModelReply, facts: Facts) -> Edit | None:
@@ -248,25 +260,61 @@ def _with_summary(policy: Summarise, dropped: Dropped, reply: ModelReply, facts:
     return policy.summarised(dropped, text, facts)
 
 
-async def _asked(run: Run, model: Model, request: ModelRequest) -> ModelReply:
-    """The model's reply, tried again as often as the agent's `retries` say."""
+class Bill:
+    """What the attempts at a summary have taken.
+
+    Attributes:
+        usage: their tokens; None if nothing was taken.
+        cost: their dollars; None if no price is known.
+    """
+
+    __slots__ = ("cost", "usage")
+
+    def __init__(self) -> None:
+        self.usage: Usage | None = None
+        self.cost: Decimal | None = None
+
+    def add(self, usage: Usage | None, cost: Decimal | None) -> None:
+        """Takes one attempt into account."""
+        if usage is not None:
+            self.usage = usage if self.usage is None else self.usage + usage
+            self.cost = total(self.cost, cost)
+
+
+async def _asked(run: Run, model: Model, request: ModelRequest, bill: Bill) -> ModelReply:
+    """The model's reply, tried again as often as the agent's `retries` say and its limits allow.
+
+    What the attempts that failed have taken is added to `bill`.
+    """
     attempt = 1
     while True:
+        arrived = Arrived()
         try:
             reply: ModelReply | None = None
             async for given in model.stream(request):
                 event = sound_event(given)
+                arrived.hear(event)
                 if isinstance(event, ModelReply):
                     reply = event
+                elif isinstance(event, AttemptFailed):
+                    _pay(bill, model, arrived.reported)
+                    arrived = Arrived()
             if reply is None:
                 raise ModelError(f"{model.name} ended its stream without a ModelReply")
             return reply
-        except ModelError as error:
+        except BaseException as error:
+            _pay(bill, model, arrived.usage(_request_tokens(request)))
+            if not isinstance(error, ModelError):
+                raise
             wait = run.config.retries.delay(error, attempt, seconds_left(run))
-            if wait is None:
+            if wait is None or _beyond_limits(run, model, request, bill):
                 raise
             await asyncio.sleep(wait)
             attempt += 1
+
+
+def _pay(bill: Bill, model: Model, usage: Usage | None) -> None:
+    bill.add(usage, None if usage is None else price_of(model, usage))
 
 
 def _words(error: Exception) -> str:
@@ -277,22 +325,26 @@ def _request_tokens(request: ModelRequest) -> int:
     return sum(estimate_tokens(message) for message in request.messages)
 
 
-def _beyond_limits(run: Run, model: Model, request: ModelRequest, reply: int) -> str:
+def _beyond_limits(run: Run, model: Model, request: ModelRequest, bill: Bill) -> str:
     """Why the call's worst case could exceed what is left of tokens or money; empty if it could not.
 
-    A sub-run draws on the runs above it: the worst case is reserved there.
+    A sub-run draws on the runs above it: the worst case is reserved there. `bill` is what was taken for it already.
     """
     state, limits, asked = run.state, run.state.limits, _request_tokens(request)
-    left = None if limits.tokens is None else limits.tokens - state.usage.total_tokens
+    reply = request.settings.max_tokens or 0
+    taken, paid = (bill.usage or Usage()).total_tokens, bill.cost or Decimal(0)
+    left = None if limits.tokens is None else limits.tokens - state.usage.total_tokens - taken
     if left is not None and asked + reply > left:
         return f"it may take {asked + reply} tokens, and {left} are left of the run's limit"
     if limits.budget is not None:
-        worst, money = worst_price(model, asked, reply), minus(limits.budget, state.cost or Decimal(0))
+        worst, money = worst_price(model, asked, reply), minus(limits.budget, plus(state.cost or Decimal(0), paid))
         if worst is None:
             return f"the price of {model.name} is not known, and the run's money is limited"
         if worst > money:
             return f"it may cost {worst} dollars, and {money} are left of the run's limit"
-    refused = None if run.parent is None else claim(run, Reserve(asked + reply, worst_price(model, asked, reply)))
+    worst = worst_price(model, asked, reply)
+    reserve = Reserve(taken + asked + reply, None if worst is None else plus(paid, worst))
+    refused = None if run.parent is None else claim(run, reserve)
     return "" if refused is None else refused.detail
 
 

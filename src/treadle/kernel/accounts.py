@@ -22,17 +22,22 @@ LEAST_RATIO, MOST_RATIO = 0.2, 5.0
 
 
 class Spent(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What a sub-run took: it counts against the limits of the run that it worked for."""
+    """What a sub-run took: it counts against the limits of the run that it worked for.
+
+    `cost` is what is known of it, and `unpriced` whether that is not all.
+    """
 
     steps: int = 0
     usage: Usage = Usage()
     cost: Decimal | None = None
     tool_calls: int = 0
+    unpriced: bool = False
 
     def less(self, paid: "Spent") -> "Spent":
         """What of it has not been `paid` yet."""
         cost = self.cost if self.cost is None or paid.cost is None else minus(self.cost, paid.cost)
-        return Spent(self.steps - paid.steps, self.usage - paid.usage, cost, self.tool_calls - paid.tool_calls)
+        calls = self.tool_calls - paid.tool_calls
+        return Spent(self.steps - paid.steps, self.usage - paid.usage, cost, calls, self.unpriced)
 
 
 NOTHING_SPENT = Spent()
@@ -42,10 +47,11 @@ class Accounts(Struct, frozen=True, gc=False):
     """What a run has taken so far, its sub-runs included.
 
     Attributes:
-        usage, cost: of all model calls; the cost is None as long as no price is known.
+        usage, cost: of all model calls; the cost is what is known of it, None as long as no price is.
         tool_calls: tool calls within the limit; `call_counts` by tool name, of the run itself.
         sub_steps: steps of sub-runs.
         errors: steps in a row in which everything went wrong.
+        unpriced: whether any model call took tokens whose price is not known.
     """
 
     usage: Usage = Usage()
@@ -54,12 +60,18 @@ class Accounts(Struct, frozen=True, gc=False):
     call_counts: dict[str, int] = {}
     sub_steps: int = 0
     errors: int = 0
+    unpriced: bool = False
 
     def charged(self, usage: Usage | None, cost: Decimal | None) -> "Accounts":
         """The accounts with one more model call in them."""
         if usage is None and cost is None:
             return self
-        return replace(self, usage=self.usage if usage is None else self.usage + usage, cost=total(self.cost, cost))
+        return replace(
+            self,
+            usage=self.usage if usage is None else self.usage + usage,
+            cost=total(self.cost, cost),
+            unpriced=self.unpriced or (cost is None and usage is not None and usage.total_tokens > 0),
+        )
 
 
 class Ratio(Struct, frozen=True, gc=False):

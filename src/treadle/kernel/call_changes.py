@@ -167,7 +167,10 @@ def _charged(state: RunState, record: CallRecord, spent: Spent | None) -> tuple[
     new = spent.less(record.spent)
     accounts = state.accounts.charged(new.usage, new.cost)
     accounts = replace(
-        accounts, sub_steps=accounts.sub_steps + new.steps, tool_calls=accounts.tool_calls + new.tool_calls
+        accounts,
+        sub_steps=accounts.sub_steps + new.steps,
+        tool_calls=accounts.tool_calls + new.tool_calls,
+        unpriced=accounts.unpriced or new.unpriced,
     )
     return {"accounts": accounts}, replace(record, spent=spent)
 

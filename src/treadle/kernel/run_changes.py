@@ -45,6 +45,9 @@ def message_added(state: RunState, event: MessageAdded) -> Changes:
 
 def context_edited(state: RunState, event: ContextEdited) -> Changes:
     """Nobody has counted a request of the edited messages: what is known of its size is what was known at the start."""
+    if event.start == event.stop and not event.messages:
+        # Nothing is another: a model was paid that was of no use.
+        return {"accounts": state.accounts.charged(event.usage, event.cost)}
     prepared = state.prepared
     chosen = None if prepared is None else prepared.messages
     note = 1 if prepared is not None and chosen is None and prepared.note else 0

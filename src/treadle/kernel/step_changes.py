@@ -70,6 +70,7 @@ def model_replied(state: RunState, event: ModelReplied) -> Changes:
             accounts.call_counts,
             accounts.sub_steps,
             accounts.errors,
+            accounts.unpriced or (event.cost is None and usage.total_tokens > 0),
         ),
         "size": state.size.after(event.model, usage, event.estimate, _asked_in_full(state.prepared), len(messages)),
     }
@@ -155,7 +156,7 @@ def closed(state: RunState, step: Step, calls: Calls, at: float, changes: Change
     errors = accounts.errors + 1 if failed else 0 if calls else accounts.errors
     if calls or errors != accounts.errors:
         changes["accounts"] = Accounts(
-            accounts.usage, accounts.cost, accounts.tool_calls, counts, accounts.sub_steps, errors
+            accounts.usage, accounts.cost, accounts.tool_calls, counts, accounts.sub_steps, errors, accounts.unpriced
         )
     said = bool(calls) or step.finish == "pause" or bool(state.inbox)
     goes_on = said and step.landing is None and step.finish not in UNEXECUTED_FINISH

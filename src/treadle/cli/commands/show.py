@@ -72,7 +72,8 @@ def _heading(first: RunStarted) -> None:
 def _ending(state: RunState) -> str:
     total = state.usage
     about = "about " if total.estimated else ""
-    cost = "" if not state.cost else f", ${state.cost}"
+    least = "at least " if state.accounts.unpriced else ""
+    cost = "" if not state.cost else f", {least}${state.cost}"
     tokens = f"{about}{total.input_tokens:,} tokens in, {total.output_tokens:,} out"
     made = len(state.steps) + (state.step is not None)
     steps, calls = count(made, "step"), count(state.tool_calls, "tool call")

@@ -167,7 +167,9 @@ def _recorded(
     step: int, record: CallRecord, tool: Tool, child: Run, final: bool
 ) -> tuple[ToolFinished | ResultAwaited, ToolOutput]:
     result = child.result
-    spent = Spent(len(result.steps) + result.sub_steps, result.usage, result.cost, child.state.tool_calls)
+    accounts = child.state.accounts
+    taken = len(result.steps) + result.sub_steps
+    spent = Spent(taken, accounts.usage, accounts.cost, accounts.tool_calls, accounts.unpriced)
     if result.stop.reason == "waiting" and result.pending:
         waits = tuple(
             Awaited(one.call_id, one.tool, one.arguments_json, one.kind, one.question, one.found)
