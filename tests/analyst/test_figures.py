@@ -5,7 +5,7 @@ from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from treadle import Agent
@@ -158,6 +158,7 @@ def test_a_figure_that_is_off_by_a_unit_or_more_is_told(value: Decimal, off: int
 
 
 @given(st.text(max_size=200), st.text(max_size=50))
+@example("1E001", "")
 def test_any_text_can_be_looked_at(text: str, result: str) -> None:
     for figure in figures_from_results(text, [result]):
         assert figure.text in text

@@ -40,7 +40,7 @@ async def decide(trial: Any, result: RunResult) -> Any:
     before = {run: len(trial.journal.events(run)) for run in trial.journal.runs}
     limits = None if way.calls is None else replace(result.limits, tool_calls=way.calls)
     if limits is not None:
-        trial.limited_at = trial.world.alive
+        trial.limited_from = len(trial.journal.order)
     outcome = await trial.caught(trial.agent().resume(result.run_id, deps=trial.world, limits=limits, **given))
     if outcome.error is None:
         _as_decided(trial, before, decided)

@@ -40,6 +40,7 @@ from treadle.kernel.events import (
     RunResumed,
     RunStarted,
     ToolFinished,
+    ToolStarted,
     decode_event,
     encode_event,
 )
@@ -119,7 +120,9 @@ def limits_are_kept(trial: Trial) -> Iterator[str]:
         state = fold_all(events)
         limits, path = state.limits, trial.path(run)
         made = _made(trial.executed(tree))
-        before = _made([one for one in trial.executed(tree) if one.alive < trial.limited_at])
+        # What had begun before the limit was lowered may be made again, where a person agrees to it.
+        begun = [one for one in trial.journal.order[: trial.limited_from] if one[0] in tree]
+        before = sum(isinstance(event, ToolStarted) for _, event in begun)
         if limits.tool_calls is not None and made > max(limits.tool_calls, before):
             yield f"{path}: {made} tool calls of {limits.tool_calls}{' below' if len(tree) > 1 else ''}"
         steps = sum(isinstance(e, ModelReplied) for below in tree for e in trial.journal.events(below))

@@ -46,7 +46,7 @@ class Trial:
         sent: what was said to the run and accepted; `decided`, how many rounds of decisions were made.
         asked_to_stop: whether the application itself cancelled the run.
         told: how often the application was told that the journal failed.
-        limited_at: the process in which the run was given another limit on tool calls.
+        limited_from: how many events the journal had when the run was given another limit on tool calls.
         wrong: what went wrong.
     """
 
@@ -59,7 +59,7 @@ class Trial:
     decided: int = 0
     asked_to_stop: bool = False
     told: int = 0
-    limited_at: int = 0
+    limited_from: int = 0
     wrong: list[str] = field(default_factory=list)
     last: Outcome = field(default_factory=Outcome)
 
@@ -83,7 +83,7 @@ class Trial:
         world = World(executed=executed, alive=self.world.alive + 1)
         setup = replace(self.setup, steers=(), paper=replace(self.setup.paper, fails_at=None))
         journal = Recording(setup.paper, self.journal.order[:at])
-        return Trial(setup, self.tools, world, journal, before=at, limited_at=world.alive)
+        return Trial(setup, self.tools, world, journal, before=at, limited_from=min(at, self.limited_from))
 
     def agent(self) -> Agent:
         """The agent, as a process of its own makes it."""

@@ -14,6 +14,10 @@ What was found, and the test that holds it:
   test_a_pdf_is_reckoned_by_its_pages, test_a_large_file_is_not_sent_under_a_small_limit
 - a sum with one unknown price is told as if it were whole -> test_a_sum_with_an_unknown_part_is_unknown
 - attempts at a summary are never counted -> in tests/context/test_compaction.py
+- found by hostile users: -> test_each_model_that_is_asked_in_place_of_another_must_fit_the_limit,
+  test_a_call_that_text_holds_back_is_counted, test_a_whole_reply_is_not_taken_back,
+  test_what_an_unsound_reply_reports_is_counted, test_what_was_reported_before_a_reply_without_usage_is_known,
+  test_a_call_whose_result_a_person_is_asked_about_was_made
 - what providers say and are sent over the wire -> tests/models/test_bills.py
 """
 
@@ -24,7 +28,7 @@ from decimal import Decimal
 import pytest
 from play import Bank, within
 
-from treadle import Agent, File, Limits, Price, Retries, Usage
+from treadle import Agent, AskUser, Conversation, File, Limits, Price, Retries, Usage
 from treadle.context.tokens import estimate_tokens
 from treadle.kernel.messages import UserMessage
 from treadle.models import (
@@ -34,6 +38,7 @@ from treadle.models import (
     ModelReply,
     Text,
     TextDelta,
+    TextTools,
     ThinkingDelta,
     ToolCallDelta,
     ToolCallStarted,
@@ -236,3 +241,77 @@ async def test_a_reply_that_took_nothing_makes_no_sum_unknown():
         Agent(Free([[("look", {"key": "a"})], "done"], usage=Usage(10, 5)), tools=[Bank().look]).run("go")
     )
     assert result.cost == Decimal("0.00003")
+
+
+@pytest.mark.parametrize("limits", [Limits(tokens=150), Limits(usd=0.015)])
+async def test_each_model_that_is_asked_in_place_of_another_must_fit_the_limit(limits):
+    class Small(Breaking):
+        max_output_tokens = 50
+
+    models = [Small([UsageReported(Usage(60, 50))], ConnectionFailed("gone")) for _ in range(4)]
+    result = await within(Agent(FallbackModel(models), limits=limits, retries=0).run("go"))
+    assert result.stop.reason in ("max_tokens", "max_cost")
+    assert [model.calls for model in models] == [1, 0, 0, 0]
+    assert result.usage == Usage(60, 50)
+
+
+async def test_a_retry_below_must_fit_the_limit_of_the_run_above():
+    model = Breaking([UsageReported(Usage(10, 50))], ConnectionFailed("gone"))
+    model.max_output_tokens = 50
+    below = Agent(model, name="below", retries=Retries(attempts=20, base=0.001))
+    above = ScriptedModel([[("below", {"task": "x"})] * 3, "done"], usage=Usage(10, 5))
+    above.max_output_tokens = 50
+    result = await within(Agent(above, tools=[below.as_tool()], limits=Limits(tokens=900)).run("go"))
+    assert result.usage.total_tokens <= 900
+
+
+HALF = '{"name": "pay", "arguments": {"amount": ' + "1" * 3000
+
+
+@pytest.mark.parametrize("format", ["json", "tags"])
+async def test_a_call_that_text_holds_back_is_counted(format):
+    half = HALF if format == "json" else f"<tool_call>{HALF}"
+    model = Breaking([TextDelta(half[at : at + 40]) for at in range(0, len(half), 40)], ConnectionFailed("gone"))
+    agent = Agent(
+        TextTools(model, format=format), tools=Bank().tools, retries=Retries(attempts=9, base=0.001),
+        limits=Limits(tokens=6000),
+    )  # fmt: skip
+    result = await within(agent.run("go"))
+    assert result.stop.reason == "max_tokens"
+    assert result.usage.output_tokens >= 1000 * model.calls
+    assert result.usage.total_tokens <= 6000
+
+
+WHOLE = ModelReply(AssistantMessage((Text("done"),)), usage=Usage(60, 10))
+
+
+async def test_a_whole_reply_is_not_taken_back():
+    model = Breaking([WHOLE], ConnectionFailed("gone"))
+    result = await within(Agent(model, retries=5).run("go"))
+    assert (result.text, result.usage, model.calls) == ("done", Usage(60, 10), 1)
+
+
+async def test_what_an_unsound_reply_reports_is_counted():
+    unsound = ModelReply(AssistantMessage((Text("done"),)), usage=Usage(60, 10), finish="end_turn")
+    result = await within(Agent(Breaking([unsound]), retries=0).run("go"))
+    assert (result.stop.reason, result.usage) == ("model_error", Usage(60, 10))
+    several = FallbackModel([Breaking([unsound]), Breaking([WHOLE])])
+    result = await within(Agent(several).run("go"))
+    assert (result.text, result.usage) == ("done", Usage(120, 20))
+
+
+async def test_what_was_reported_before_a_reply_without_usage_is_known():
+    reply = ModelReply(AssistantMessage((Text("done"),)))
+    result = await within(Agent(Breaking([UsageReported(Usage(5000, 70)), reply])).run("go"))
+    assert result.usage == Usage(5000, 70)
+
+
+async def test_a_call_whose_result_a_person_is_asked_about_was_made():
+    bank, conversation = Bank(), Conversation()
+    agent = Agent(
+        ScriptedModel([[("pay", {"amount": 5})], "done"]), tools=bank.tools,
+        on_tool_result=lambda call, output: AskUser("Is it right?"),
+    )  # fmt: skip
+    waiting = await within(agent.run("go", conversation=conversation))
+    assert waiting.stop.reason == "waiting"
+    assert '"executed":true' in conversation.messages[-1].text

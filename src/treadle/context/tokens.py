@@ -16,8 +16,13 @@ UNKNOWN_TOKENS = 1600
 
 
 def estimate_text(text: str) -> int:
-    """Tokens in `text`. Outside ASCII a character can be a token or more, so its bytes are counted."""
-    return (len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")) * 2) // CHARS_PER_TOKEN + 1
+    """Tokens in `text`."""
+    return text_weight(text) // CHARS_PER_TOKEN + 1
+
+
+def text_weight(text: str) -> int:
+    """What `text` weighs in characters of ASCII. Others can be a token or more each, so their bytes are counted."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")) * 2
 
 
 def estimate_tokens(message: Message) -> int:

@@ -3,7 +3,8 @@
 from treadle.context.storable import storable_text
 from treadle.context.tokens import estimate_text
 from treadle.kernel.messages import Usage
-from treadle.models.port import TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStarted, UsageReported
+from treadle.models.port import ModelReply, TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStarted, UsageReported
+from treadle.models.sound import is_sound_usage
 
 
 class Arrived:
@@ -30,6 +31,11 @@ class Arrived:
         elif kind is UsageReported:
             self.reported = event.usage  # type: ignore[attr-defined]
 
+    def hear_reply(self, reply: ModelReply) -> None:
+        """The whole reply: what it reports is known also where nothing else of it can be used."""
+        if isinstance(reply.usage, Usage) and is_sound_usage(reply.usage):
+            self.reported = reply.usage
+
     @property
     def text(self) -> str:
         """The text of it, as a journal can keep it."""
@@ -45,17 +51,20 @@ class Arrived:
             asked: tokens of the request, estimated.
         """
         sent = [*self._text, *map(_words, self._rest)]
-        if not sent:
+        if not sent and (self.reported is None or not self.reported.estimated):
             return self.reported
-        received = estimate_text("".join(sent))
-        if self.reported is None:
-            return Usage(asked, received, estimated=True)
+        return self.completed(asked, estimate_text("".join(sent)))
+
+    def completed(self, asked: int, received: int) -> Usage:
+        """What was reported, and the rest estimated: `asked` tokens in the request and `received` in the reply."""
         known = self.reported
-        if known.output_tokens >= received:
+        if known is None:
+            return Usage(asked, received, estimated=True)
+        if not known.estimated and known.output_tokens >= received:
             return known
         return Usage(
-            known.input_tokens,
-            received,
+            max(known.input_tokens, asked) if known.estimated else known.input_tokens,
+            max(known.output_tokens, received),
             known.cache_read_tokens,
             known.cache_write_tokens,
             known.reasoning_tokens,

@@ -247,7 +247,8 @@ async def _summarised(run: Run, policy: Summarise, tokens: int, facts: Facts) ->
         return Made(messages, without, f"no summary: {_words(error)}", bill.usage, bill.cost)
     usage = reply.usage or Usage(_request_tokens(request), estimate_tokens(reply.message), estimated=True)
     bill.add(usage, price_of(model, usage) if reply.cost is None else reply.cost)
-    edit, detail = _with_summary(policy, dropped, reply, facts), ""
+    cut = "the summary was cut off at its length limit" if reply.finish == "length" else ""
+    edit, detail = _with_summary(policy, dropped, reply, facts), cut
     if edit is None:
         edit, detail = without, "no summary: the model gave none that is short enough"
     return Made(messages, edit, detail, bill.usage, bill.cost)

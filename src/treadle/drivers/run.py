@@ -52,7 +52,7 @@ from treadle.kernel.decide import Command, PrepareStep, decide
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, ModelReplied, Parent, RunStarted, StepPrepared
 from treadle.kernel.fold import fold
-from treadle.kernel.messages import Message, Usage
+from treadle.kernel.messages import Message
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Limits
 from treadle.models.port import Model, ModelReply, ModelRequest
@@ -318,7 +318,7 @@ class Run:
         reply = sound_reply(reply)
         usage, prepared = reply.usage, state.prepared
         if usage is None:
-            usage = Usage(next_tokens(state), estimate_tokens(reply.message), estimated=True)
+            usage = self.arrived.completed(next_tokens(state), estimate_tokens(reply.message))
         message, finish = storable(reply.message), reply.finish
         handed = False
         if output is not None and output.tool is not None:

@@ -7,16 +7,19 @@ withdrawn.
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 from treadle.context.storable import storable_text
 from treadle.context.tokens import next_tokens
 from treadle.drivers.arrived import Arrived
 from treadle.drivers.budget import price_of
 from treadle.drivers.configuration import asked_to_wait
+from treadle.drivers.lending import claim
 from treadle.drivers.run import Run
+from treadle.drivers.watching import log
 from treadle.kernel.decide import CallModel
 from treadle.kernel.errors import Misuse, PassesThrough
-from treadle.kernel.events import ErrorInfo, ModelFailed
+from treadle.kernel.events import ErrorInfo, ModelFailed, RunFinished
 from treadle.models.errors import ModelError, ProtocolError
 from treadle.models.port import (
     AttemptFailed,
@@ -58,6 +61,8 @@ async def think(run: Run, hear: Callable[[ToolCallEvent], None] | None = None) -
             failure: ModelError = _unexpected(error)
         except (Misuse, PassesThrough):
             raise
+        except _Enough:
+            return
         except (Exception, SystemExit) as error:
             failure = error if isinstance(error, ModelError) else _unexpected(error)
         else:
@@ -78,8 +83,22 @@ async def _again(run: Run, failure: ModelError, attempt: int) -> tuple[int, bool
         return attempt, False
     await run.commit()
     await asyncio.sleep(wait)
-    # What the failed attempt took may leave too little for another.
-    return attempt + 1, isinstance(run.next(), CallModel)
+    return attempt + 1, _may_call_again(run)
+
+
+def _may_call_again(run: Run) -> bool:
+    """Whether what the attempts so far have taken leaves enough for another, here and in the runs above."""
+    prepared = run.state.prepared
+    if prepared is None or not isinstance(run.next(), CallModel):
+        return False
+    refused = None if run.parent is None else claim(run, prepared.reserve)
+    if refused is not None:
+        run.feed(RunFinished(refused, prepared.decision))
+    return refused is None
+
+
+class _Enough(Exception):
+    """A model that stands for several may not ask the next of them: what the last one took leaves too little."""
 
 
 async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt: int) -> ModelReply:
@@ -89,30 +108,47 @@ async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt
     arrived = run.arrived
     heard = hear is not None or show is not None
     pieces = 0
-    async for given in run.model.stream(run.request()):
-        pieces += 1
-        if not pieces % TURN:
-            await asyncio.sleep(0)
-        if isinstance(given, ModelReply):
-            # `Run.replied` looks at it.
-            reply = given
-            continue
-        if not heard and type(given) in _PIECES:
-            arrived.hear(given)
-            continue
-        event = sound_event(given)
-        arrived.hear(event)
-        if isinstance(event, AttemptFailed):
-            run.feed(_passed_over(run, event, attempt))
-            run.arrived = arrived = Arrived()
-            continue
-        if hear is not None and isinstance(event, (ToolCallStarted, ToolCallDelta, ToolCallCompleted)):
-            hear(event)
-        if show is not None and not isinstance(event, UsageReported):
-            show(event)
+    stream: Any = run.model.stream(run.request())
+    try:
+        async for given in stream:
+            pieces += 1
+            if not pieces % TURN:
+                await asyncio.sleep(0)
+            if isinstance(given, ModelReply):
+                # `Run.replied` looks at it. It is the last event; what comes after it cannot take it back.
+                reply = given
+                arrived.hear_reply(given)
+                break
+            if not heard and type(given) in _PIECES:
+                arrived.hear(given)
+                continue
+            event = sound_event(given)
+            arrived.hear(event)
+            if isinstance(event, AttemptFailed):
+                run.feed(_passed_over(run, event, attempt))
+                run.arrived = arrived = Arrived()
+                if not _may_call_again(run):
+                    raise _Enough
+                continue
+            if hear is not None and isinstance(event, (ToolCallStarted, ToolCallDelta, ToolCallCompleted)):
+                hear(event)
+            if show is not None and not isinstance(event, UsageReported):
+                show(event)
+    finally:
+        await _closed(stream)
     if reply is None:
         raise ProtocolError(f"{run.model.name} ended its stream without a ModelReply, which must be the last event")
     return reply
+
+
+async def _closed(stream: Any) -> None:
+    """Closes a model's stream; that it fails to close changes nothing of what it gave."""
+    close = getattr(stream, "aclose", None)
+    if close is not None:
+        try:
+            await close()
+        except Exception:
+            log.warning("a model's stream failed as it was closed", exc_info=True)
 
 
 def _failed(run: Run, error: ErrorInfo, attempt: int, wait: float | None) -> ModelFailed:

@@ -108,7 +108,8 @@ def _awaited(record: CallRecord, stop: Stop) -> tuple[str, bool]:
     if stop.reason == "external_tool":
         return "The run ended with this call.", False
     if record.found is not None:
-        why = "A person was asked about the result of this call, and has not answered yet."
+        why = "This call was made. A person was asked about its result, and has not answered yet."
+        return told(why, executed=True), True
     elif record.run_id:
         why = "The agent that works on this call waits for somebody; it is not done, and may have done a part of it."
     else:

@@ -37,7 +37,7 @@ from treadle.models.port import (
     UsageReported,
     output_mode_of,
 )
-from treadle.models.sound import cost_of, sound_event
+from treadle.models.sound import cost_of, is_sound_usage, sound_event
 
 ENDLESS: Final = 1 << 60
 """More tokens than any model takes."""
@@ -219,7 +219,13 @@ async def _whole(model: Model, request: ModelRequest) -> AsyncGenerator[ModelEve
     events: Any = model.stream(request)
     try:
         async for event in events:
-            sound = sound_event(event)
+            usage = event.usage if isinstance(event, ModelReply) else None
+            try:
+                sound = sound_event(event)
+            except ModelError:
+                if isinstance(usage, Usage) and is_sound_usage(usage):
+                    yield UsageReported(usage)
+                raise
             yield sound
             if isinstance(sound, ModelReply):
                 return

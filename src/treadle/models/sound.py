@@ -62,7 +62,7 @@ def sound_event(event: object) -> ModelEvent:
         case ToolCallCompleted(id):
             fits = type(id) is str
         case UsageReported(usage):
-            if not (isinstance(usage, Usage) and _is_sound_usage(usage)):
+            if not (isinstance(usage, Usage) and is_sound_usage(usage)):
                 raise _wrong("UsageReported.usage", "a Usage of whole numbers", usage)
             return event
         case AttemptFailed(model, error):
@@ -153,7 +153,7 @@ def _is_sound(reply: ModelReply) -> bool:
         elif type(part) is not Opaque or type(part.provider) is not str or _no_json(part.value):
             return False
     return (
-        (usage is None or _is_sound_usage(usage))
+        (usage is None or is_sound_usage(usage))
         and (reply.cost is None or (type(reply.cost) is Decimal and dollars(reply.cost) is not None))
         and type(finish) is str
         and finish in FINISHES
@@ -166,7 +166,8 @@ def _is_sound_thinking(part: Thinking) -> bool:
     return type(part.text) is str and all([value is None or type(value) is str for value in rest])
 
 
-def _is_sound_usage(usage: Usage) -> bool:
+def is_sound_usage(usage: Usage) -> bool:
+    """Whether each count is a whole number of tokens that can be."""
     return (
         type(usage) is Usage
         and type(usage.input_tokens) is type(usage.output_tokens) is int

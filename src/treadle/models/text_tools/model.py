@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, assert_never, cast
 
 from msgspec.structs import replace
 
+from treadle.context.tokens import CHARS_PER_TOKEN, text_weight
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import (
     AssistantMessage,
@@ -27,7 +28,7 @@ from treadle.kernel.messages import (
     UserMessage,
 )
 from treadle.models.errors import ToolUseFailed
-from treadle.models.port import Model, ModelEvent, ModelReply, ModelRequest, TextDelta
+from treadle.models.port import Model, ModelEvent, ModelReply, ModelRequest, TextDelta, UsageReported
 from treadle.models.text_tools.history import History
 from treadle.models.text_tools.json import JsonFormat
 from treadle.models.text_tools.manual import example, manual
@@ -104,14 +105,22 @@ class TextTools:
         offer = _offer(request)
         reader = Reader(self._form, offer, Names(request.run_id, request.step), example(self._form, offer))
         whole: ModelReply | None = None
+        counted, weight = Usage(), 0
         try:
             async with _closing(self.model.stream(self._request(request, offer))) as events:
                 async for event in events:
                     if isinstance(event, ModelReply):
                         whole = event
                     elif isinstance(event, TextDelta):
+                        weight += text_weight(event.text)
                         for made in reader.feed(event.text):
                             yield made
+                        # What is held back until it shows to be a call is paid for as well.
+                        received = max(counted.output_tokens, weight // CHARS_PER_TOKEN + 1)
+                        yield UsageReported(replace(counted, output_tokens=received, estimated=True))
+                    elif isinstance(event, UsageReported):
+                        counted = event.usage
+                        yield event
                     else:
                         yield event
         except ToolUseFailed as failure:
