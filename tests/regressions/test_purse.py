@@ -17,7 +17,8 @@ What was found, and the test that holds it:
 - found by hostile users: -> test_each_model_that_is_asked_in_place_of_another_must_fit_the_limit,
   test_a_call_that_text_holds_back_is_counted, test_a_whole_reply_is_not_taken_back,
   test_what_an_unsound_reply_reports_is_counted, test_what_was_reported_before_a_reply_without_usage_is_known,
-  test_a_call_whose_result_a_person_is_asked_about_was_made
+  test_a_call_whose_result_a_person_is_asked_about_was_made,
+  test_a_reply_that_broke_off_is_charged_at_the_price_of_the_model_that_gave_it
 - what providers say and are sent over the wire -> tests/models/test_bills.py
 """
 
@@ -315,3 +316,20 @@ async def test_a_call_whose_result_a_person_is_asked_about_was_made():
     waiting = await within(agent.run("go", conversation=conversation))
     assert waiting.stop.reason == "waiting"
     assert '"executed":true' in conversation.messages[-1].text
+
+
+@pytest.mark.parametrize("begun", [True, False])
+async def test_a_reply_that_broke_off_is_charged_at_the_price_of_the_model_that_gave_it(begun):
+    class Priced(Breaking):
+        def __init__(self, price, *pieces):
+            super().__init__(pieces, ConnectionFailed("gone"))
+            self.price = price
+
+        def cost(self, usage):
+            return Price(self.price, self.price).of(usage)
+
+    pieces = [UsageReported(Usage(60, 5)), *([TextDelta("x")] if begun else [])]
+    models = [Priced(100, UsageReported(Usage(70, 5))), Priced(1, *pieces)]
+    result = await within(Agent(FallbackModel(models[begun:]), retries=0).run("go"))
+    assert result.stop.reason == "model_error"
+    assert result.cost == Decimal(65 + (0 if begun else 7500)) / 1_000_000

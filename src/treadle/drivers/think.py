@@ -23,6 +23,7 @@ from treadle.kernel.events import ErrorInfo, ModelFailed, RunFinished
 from treadle.models.errors import ModelError, ProtocolError
 from treadle.models.port import (
     AttemptFailed,
+    Model,
     ModelReply,
     ThinkingDelta,
     ToolCallCompleted,
@@ -78,7 +79,7 @@ async def _again(run: Run, failure: ModelError, attempt: int) -> tuple[int, bool
     """Records the failed `attempt` and waits, if the call is to be made again: the next attempt's number."""
     wait = run.config.retries.delay(failure, attempt, seconds_left(run))
     run.error = failure
-    run.feed(_failed(run, error_info(failure), attempt, wait))
+    run.feed(_failed(run, error_info(failure), attempt, wait, failure.model))
     if wait is None:
         return attempt, False
     await run.commit()
@@ -151,10 +152,10 @@ async def _closed(stream: Any) -> None:
             log.warning("a model's stream failed as it was closed", exc_info=True)
 
 
-def _failed(run: Run, error: ErrorInfo, attempt: int, wait: float | None) -> ModelFailed:
+def _failed(run: Run, error: ErrorInfo, attempt: int, wait: float | None, failed: Model | None = None) -> ModelFailed:
     """The record of a failed attempt. A provider charges for a reply that broke off, so what came of it is counted."""
-    usage = run.arrived.usage(next_tokens(run.state))
-    cost = None if usage is None else price_of(run.model, usage)
+    usage, model = run.arrived.usage(next_tokens(run.state)), failed or run.model
+    cost = None if usage is None else price_of(model, usage)
     return ModelFailed(len(run.state.steps), error, attempt, run.arrived.text, wait, usage, cost, run.model.name)
 
 

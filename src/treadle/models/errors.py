@@ -1,6 +1,6 @@
 """What can go wrong between treadle and a model, by type. No message here ever holds a key."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from treadle.kernel.messages import Usage
 
@@ -15,11 +15,13 @@ class ModelError(Exception):
         status: the HTTP status, if there was one.
         request_id: the provider's name for the exchange, if it gave one.
         usage: what the provider says that the failed call took, if it does.
+        model: the model that failed, where it is one of several that another stands for.
     """
 
     kind: ClassVar[str] = "model_error"
     retryable: ClassVar[bool] = False
     usage: Usage | None = None
+    model: Any = None
 
     def __init__(
         self, message: str, *, retry_after: float | None = None, status: int | None = None, request_id: str = ""

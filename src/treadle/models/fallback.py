@@ -156,6 +156,7 @@ class FallbackModel:
         """
         order, failed = self._order()
         last: AttemptFailed | None = None
+        asked: Model | None = None
         window = 0
         for place in order:
             model = self.models[place]
@@ -163,13 +164,14 @@ class FallbackModel:
                 continue
             if last is not None:
                 yield last
-            begun = False
+            begun, asked = False, model
             try:
                 async with aclosing(_whole(model, request)) as events:
                     async for event in events:
                         begun = begun or not isinstance(event, (AttemptFailed, UsageReported))
                         yield _signed(event, model) if isinstance(event, ModelReply) else event
             except ModelError as error:
+                error.model = error.model or model
                 if not isinstance(error, (*self.on, ContextOverflow)):
                     raise
                 failed.append(self._note(place, error))
@@ -182,7 +184,9 @@ class FallbackModel:
             else:
                 self._failures.pop(place, None)
                 return
-        raise _told(failed) from None if last is None else last.error
+        told = _told(failed)
+        told.model = asked
+        raise told from None if last is None else last.error
 
     def _known(self, name: str) -> list[int]:
         return [value for model in self.models if (value := _number(model, name))]
