@@ -1,6 +1,7 @@
 """The model of a generated run: it plays a script, in pieces, with waits and failures where the script says."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -22,6 +23,7 @@ from treadle.models import (
     ToolCallCompleted,
     ToolCallDelta,
     ToolCallStarted,
+    UsageReported,
 )
 
 FAILURES = {
@@ -100,9 +102,18 @@ def tokens_of(message: Message) -> int:
     return total
 
 
+def asked_of(request: ModelRequest) -> int:
+    """An honest count of a request's tokens."""
+    return sum(map(tokens_of, request.messages)) + len(msgspec.json.encode(request.tools)) // 4
+
+
 @dataclass
 class Player:
-    """A model that plays a script, the turn of each step by the step's number, and keeps to `settings.max_tokens`."""
+    """A model that plays a script, the turn of each step by the step's number, and keeps to `settings.max_tokens`.
+
+    `billed` is what it charges, in tokens by run, if it reports what it counts: whole replies, and of those that break
+    off what came of them.
+    """
 
     script: tuple[Turn, ...]
     reports: bool = True
@@ -112,6 +123,7 @@ class Player:
     requests: list[ModelRequest] = field(default_factory=list)
     sent: list[list[Message]] = field(default_factory=list)
     failed: dict[tuple[str, int], int] = field(default_factory=dict)
+    billed: Counter[str] = field(default_factory=Counter)
 
     def cost(self, usage: Usage) -> Decimal | None:
         return None if self.price is None else self.price.of(usage)
@@ -125,8 +137,14 @@ class Player:
             key = request.run_id, request.step
             failures = self.failed[key] = self.failed.get(key, 0) + 1
             if failures <= turn.times:
+                if self.reports:
+                    self.billed[request.run_id] += asked_of(request)
+                    yield UsageReported(Usage(asked_of(request), 0))
                 for i, event in enumerate(self._pieces(turn.text, turn.calls)[: turn.after]):
                     await self._wait(i)
+                    self.billed[request.run_id] += (
+                        self.reports * len(getattr(event, "text", getattr(event, "json", ""))) // 4
+                    )
                     yield event
                 await self._wait(0)
                 if turn.failure is not None:
@@ -138,7 +156,10 @@ class Player:
             await self._wait(i)
             yield event
         await self._wait(len(pieces))
-        yield self._reply(turn, request)
+        reply = self._reply(turn, request)
+        if reply.usage is not None:
+            self.billed[request.run_id] += reply.usage.total_tokens
+        yield reply
         await wait(self.stream_.last)
 
     async def _wait(self, i: int) -> None:
@@ -158,7 +179,7 @@ class Player:
         parts += [Text(turn.text)] if turn.text else []
         parts += [ToolCall(*call) for call in turn.calls]
         message, finish = AssistantMessage(tuple(parts)), turn.finish
-        asked = sum(map(tokens_of, request.messages)) + len(msgspec.json.encode(request.tools)) // 4
+        asked = asked_of(request)
         written = tokens_of(message)
         most = request.settings.max_tokens
         if most is not None and written > most:

@@ -198,6 +198,17 @@ def a_step_by_hand_is_one(trial: Trial) -> Iterator[str]:
             yield f"{asked} steps were asked for, {made} were made"
 
 
+def what_was_billed_is_told(trial: Trial) -> Iterator[str]:
+    """All that a model charged for a run stands in it, also what came of replies that broke off."""
+    if trial.before or trial.journal.failed:
+        return
+    for run in trial.journal.runs:
+        billed = sum(player.billed[run] for _, _, player in trial.world.players)
+        told = _spent(trial, [run])[0].total_tokens
+        if told < billed:
+            yield f"{trial.path(run)} was billed {billed} tokens, and tells {told}"
+
+
 def parents_pay_for_all(trial: Trial) -> Iterator[str]:
     """Usage and cost of a run that has ended cover those of the runs that worked for it."""
     for run in trial.journal.runs:
@@ -308,6 +319,7 @@ RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     the_journal_is_the_truth,
     every_run_has_one_end,
     limits_are_kept,
+    what_was_billed_is_told,
     parents_pay_for_all,
     tools_run_between_start_and_result,
     calls_are_started_again_for_a_reason,

@@ -26,7 +26,7 @@ from treadle.kernel.events import RunFinished, RunPaused
 from treadle.kernel.messages import UserMessage
 from treadle.kernel.stop import LIMIT_REASONS
 
-MOST_ROUNDS = 60
+MOST_ROUNDS = 200
 
 
 @dataclass
