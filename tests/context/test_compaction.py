@@ -14,7 +14,7 @@ from treadle.kernel.events import (
     ModelReplied,
 )
 from treadle.kernel.messages import ToolMessage, Usage, UserMessage
-from treadle.models import Overloaded, ThinkingDelta
+from treadle.models import FallbackModel, Overloaded, ThinkingDelta, UsageReported
 from treadle.testing import ScriptedModel
 
 
@@ -172,15 +172,15 @@ class Breaking:
 
     name = "breaking"
 
-    def __init__(self, hangs=False):
-        self.calls, self.hangs = 0, hangs
+    def __init__(self, hangs=False, reported=None):
+        self.calls, self.hangs, self.reported = 0, hangs, reported
 
     def cost(self, usage):
         return Price(1, 1).of(usage)
 
     async def stream(self, request):
         self.calls += 1
-        yield ThinkingDelta("let me see " * 100)
+        yield ThinkingDelta("let me see " * 100) if self.reported is None else UsageReported(self.reported)
         if self.hangs:
             await asyncio.sleep(60)
         raise Overloaded("busy")
@@ -198,6 +198,19 @@ def test_attempts_at_a_summary_that_fail_are_counted():
     assert sum(event.usage.output_tokens for event in edits(result)) >= small.calls * 300
     assert result.cost == Price(1, 1).of(result.usage)
     refolded(result)
+
+
+def test_a_bill_for_a_summary_with_an_unknown_part_is_unknown():
+    class Unpriced(Breaking):
+        cost = None
+
+    small = ScriptedModel(lambda request: "seen", usage=Usage(700, 30), price=Price(1, 1))
+    policy = Summarise(FallbackModel([Unpriced(reported=Usage(90, 9)), small]), 1, 0, max_tokens=400)
+    model = ScriptedModel(looks(12), usage=Usage(10, 5), price=Price(1, 1))
+    result = run(Agent(model, tools=[look], limits=LIMITS, context=policy))
+    first = edits(result)[0]
+    assert (first.usage, first.cost) == (Usage(790, 39), None)
+    assert result.cost is None
 
 
 @pytest.mark.parametrize("limits", [{"tokens": 12_000}, {"usd": Decimal("0.012")}])

@@ -318,8 +318,9 @@ async def test_a_call_whose_result_a_person_is_asked_about_was_made():
     assert '"executed":true' in conversation.messages[-1].text
 
 
+@pytest.mark.parametrize("prices", [(100, 1), (1, 100)])
 @pytest.mark.parametrize("begun", [True, False])
-async def test_a_reply_that_broke_off_is_charged_at_the_price_of_the_model_that_gave_it(begun):
+async def test_a_reply_that_broke_off_is_charged_at_the_price_of_the_model_that_gave_it(begun, prices):
     class Priced(Breaking):
         def __init__(self, price, *pieces):
             super().__init__(pieces, ConnectionFailed("gone"))
@@ -329,7 +330,8 @@ async def test_a_reply_that_broke_off_is_charged_at_the_price_of_the_model_that_
             return Price(self.price, self.price).of(usage)
 
     pieces = [UsageReported(Usage(60, 5)), *([TextDelta("x")] if begun else [])]
-    models = [Priced(100, UsageReported(Usage(70, 5))), Priced(1, *pieces)]
-    result = await within(Agent(FallbackModel(models[begun:]), retries=0).run("go"))
+    first, second = prices
+    models = [Priced(first, UsageReported(Usage(70, 5))), Priced(second, *pieces)]
+    result = await within(Agent(FallbackModel(models[::-1] if begun else models), retries=0).run("go"))
     assert result.stop.reason == "model_error"
-    assert result.cost == Decimal(65 + (0 if begun else 7500)) / 1_000_000
+    assert result.cost == Decimal(65 * second + (0 if begun else 75 * first)) / 1_000_000

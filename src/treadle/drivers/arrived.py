@@ -18,23 +18,25 @@ class Arrived:
 
     def __init__(self) -> None:
         self._text: list[str] = []
-        self._rest: list[ThinkingDelta | ToolCallStarted | ToolCallDelta] = []
+        self._rest: list[str] = []
         self.reported: Usage | None = None
 
     def hear(self, event: object) -> None:
-        """Takes a piece of the reply note."""
-        kind = type(event)
-        if kind is TextDelta:
-            self._text.append(event.text)  # type: ignore[attr-defined]
-        elif kind is ThinkingDelta or kind is ToolCallDelta or kind is ToolCallStarted:
-            self._rest.append(event)  # type: ignore[arg-type]
-        elif kind is UsageReported:
-            self.reported = event.usage  # type: ignore[attr-defined]
+        """Takes note of an event of the reply, also of one that nobody has looked at: what is no text is no piece.
 
-    def hear_reply(self, reply: ModelReply) -> None:
-        """The whole reply: what it reports is known also where nothing else of it can be used."""
-        if isinstance(reply.usage, Usage) and is_sound_usage(reply.usage):
-            self.reported = reply.usage
+        What a whole reply reports is known also where nothing else of it can be used.
+        """
+        match event:
+            case TextDelta(text):
+                self._text.append(text)
+            case ThinkingDelta(text) | ToolCallDelta(_, text) | ToolCallStarted(_, text):
+                if isinstance(text, str):
+                    self._rest.append(text)
+            case UsageReported(usage) | ModelReply(usage=usage):
+                if isinstance(usage, Usage) and is_sound_usage(usage):
+                    self.reported = usage
+            case _:
+                pass
 
     @property
     def text(self) -> str:
@@ -50,7 +52,7 @@ class Arrived:
         Args:
             asked: tokens of the request, estimated.
         """
-        sent = [*self._text, *map(_words, self._rest)]
+        sent = [*self._text, *self._rest]
         if not sent and (self.reported is None or not self.reported.estimated):
             return self.reported
         return self.completed(asked, estimate_text("".join(sent)))
@@ -70,10 +72,3 @@ class Arrived:
             known.reasoning_tokens,
             estimated=True,
         )
-
-
-def _words(event: ThinkingDelta | ToolCallStarted | ToolCallDelta) -> str:
-    """The text of a piece; what is none is a fault that the whole reply is looked at for."""
-    match event:
-        case ThinkingDelta(text) | ToolCallDelta(_, text) | ToolCallStarted(_, text):
-            return text if isinstance(text, str) else ""

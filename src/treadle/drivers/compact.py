@@ -266,7 +266,7 @@ class Bill:
 
     Attributes:
         usage: their tokens; None if nothing was taken.
-        cost: their dollars; None if no price is known.
+        cost: their dollars; None if nothing was taken, or the price of any of it is not known.
     """
 
     __slots__ = ("cost", "usage")
@@ -278,8 +278,9 @@ class Bill:
     def add(self, usage: Usage | None, cost: Decimal | None) -> None:
         """Takes one attempt into account."""
         if usage is not None:
+            known = self.usage is None or self.cost is not None
+            self.cost = total(self.cost, cost) if known and cost is not None else None
             self.usage = usage if self.usage is None else self.usage + usage
-            self.cost = total(self.cost, cost)
 
 
 async def _asked(run: Run, model: Model, request: ModelRequest, bill: Bill) -> ModelReply:
@@ -298,13 +299,14 @@ async def _asked(run: Run, model: Model, request: ModelRequest, bill: Bill) -> M
                 if isinstance(event, ModelReply):
                     reply = event
                 elif isinstance(event, AttemptFailed):
-                    _pay(bill, model, arrived.reported)
+                    _pay(bill, event.error.model or model, arrived.reported)
                     arrived = Arrived()
             if reply is None:
                 raise ModelError(f"{model.name} ended its stream without a ModelReply")
             return reply
         except BaseException as error:
-            _pay(bill, model, arrived.usage(_request_tokens(request)))
+            failed = error.model if isinstance(error, ModelError) else None
+            _pay(bill, failed or model, arrived.usage(_request_tokens(request)))
             if not isinstance(error, ModelError):
                 raise
             wait = run.config.retries.delay(error, attempt, seconds_left(run))

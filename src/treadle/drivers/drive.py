@@ -18,7 +18,7 @@ from treadle.drivers.calls.early import Early
 from treadle.drivers.compact import compact, make_room, overflowed
 from treadle.drivers.configuration import AnswerType, StepContext, StepSettings
 from treadle.drivers.lending import claim, settle
-from treadle.drivers.run import Driver, Run
+from treadle.drivers.run import Driver, Run, cancelled_itself
 from treadle.drivers.think import seconds_left, think
 from treadle.journal import JournalError
 from treadle.kernel.decide import CallModel, Finish, Nudge, Pause, PrepareStep, RunTools
@@ -55,7 +55,7 @@ async def drive(run: Run) -> None:
     except asyncio.CancelledError as error:
         if not run.is_cancelled():
             await run.commit()
-            raise RuntimeError("a function of the application's cancelled itself") from error
+            raise cancelled_itself("a function of the application's", error) from error
         await end(run, stopped("cancelled"))
         raise
     except JournalError:

@@ -249,7 +249,7 @@ class Run:
         except asyncio.CancelledError as error:
             if self.is_cancelled():
                 raise
-            raise RuntimeError(f"{what} cancelled itself") from error
+            raise cancelled_itself(what, error) from error
 
     def start(
         self,
@@ -370,3 +370,10 @@ class Run:
             if record.final and tool is not None and isinstance(tool.agent, Below):
                 return tool.agent.output_below(self.config.output)
         return None
+
+
+def cancelled_itself(what: str, error: asyncio.CancelledError) -> RuntimeError:
+    """What is raised where a function of the application's cancelled what ran it, and nobody else did."""
+    fault = RuntimeError(f"{what} cancelled itself")
+    fault.__cause__ = error
+    return fault

@@ -118,7 +118,7 @@ async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt
             if isinstance(given, ModelReply):
                 # `Run.replied` looks at it. It is the last event; what comes after it cannot take it back.
                 reply = given
-                arrived.hear_reply(given)
+                arrived.hear(given)
                 break
             if not heard and type(given) in _PIECES:
                 arrived.hear(given)
@@ -162,7 +162,7 @@ def _failed(run: Run, error: ErrorInfo, attempt: int, wait: float | None, failed
 def _passed_over(run: Run, event: AttemptFailed, attempt: int) -> ModelFailed:
     """The record of a model among several that could not answer, and for which another is asked at once."""
     usage = run.arrived.reported
-    cost = None if usage is None else price_of(run.model, usage)
+    cost = None if usage is None else price_of(event.error.model or run.model, usage)
     info = error_info(event.error)
     return ModelFailed(len(run.state.steps), info, attempt, retry_in=0.0, usage=usage, cost=cost, model=event.model)
 

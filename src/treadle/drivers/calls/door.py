@@ -26,7 +26,7 @@ from treadle.drivers.calls.made import MadeCalls
 from treadle.drivers.calls.reaction import Retry, reacted, reaction_of
 from treadle.drivers.calls.subrun import begun_below
 from treadle.drivers.lending import calls_allowed, give_back, settle
-from treadle.drivers.run import Run
+from treadle.drivers.run import Run, cancelled_itself
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import PassesThrough
 from treadle.kernel.events import ResultAwaited, ToolFinished, ToolReacted, ToolStarted
@@ -116,10 +116,7 @@ class Batch:
         except asyncio.CancelledError as error:
             if self._run.is_cancelled():
                 raise
-            self.failure = self.failure or RuntimeError(
-                "a function of the application's cancelled the task that ran it"
-            )
-            self.failure.__cause__ = error
+            self.failure = self.failure or cancelled_itself("a function of the application's", error)
 
     def _tool(self, record: CallRecord) -> Tool | None:
         return self._run.config.tools.get(record.doing.name)

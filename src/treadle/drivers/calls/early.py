@@ -15,7 +15,7 @@ from treadle.context.storable import storable_text
 from treadle.drivers.calls.admission import Admitted, check, ruled
 from treadle.drivers.calls.execution import executed
 from treadle.drivers.lending import calls_allowed, settle
-from treadle.drivers.run import Run
+from treadle.drivers.run import Run, cancelled_itself
 from treadle.kernel.calls import CallRecord, alike
 from treadle.kernel.events import ToolFinished, ToolStarted
 from treadle.kernel.messages import ToolCall
@@ -122,8 +122,7 @@ class Early:
         except asyncio.CancelledError as error:
             if run.is_cancelled() or self._stopped or self._open_id(admitted.record.call, step) is None:
                 raise
-            self.failure = RuntimeError("a function of the application's cancelled the task that ran it")
-            self.failure.__cause__ = error
+            self.failure = cancelled_itself("a function of the application's", error)
         except Exception as error:
             self.failure = error
 
