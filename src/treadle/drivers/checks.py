@@ -7,7 +7,8 @@ from typing import Any
 
 from treadle.drivers.approvals import ApprovalRule
 from treadle.drivers.below import Below
-from treadle.drivers.configuration import AnswerType, Configuration, model_named, require_price
+from treadle.drivers.configuration import AnswerType, Configuration, model_named
+from treadle.drivers.purse.reckoning import require_price
 from treadle.drivers.watching import RunEvent
 from treadle.judging.conditions import Condition
 from treadle.kernel.errors import Misuse

@@ -28,9 +28,10 @@ from treadle.context.policies import (
 from treadle.context.storable import storable_text
 from treadle.context.stubs import READ_RESULT, shortened
 from treadle.context.tokens import context_tokens, estimate_tokens
-from treadle.drivers.arrived import Arrived
-from treadle.drivers.budget import price_of, worst_price
-from treadle.drivers.lending import claim, settle
+from treadle.drivers.purse.arrived import Arrived
+from treadle.drivers.purse.bill import Bill
+from treadle.drivers.purse.claims import claim, settle
+from treadle.drivers.purse.reckoning import worst_price
 from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
 from treadle.kernel.decide import CallModel
@@ -48,7 +49,7 @@ from treadle.kernel.messages import (
     Usage,
     UserMessage,
 )
-from treadle.kernel.money import minus, plus, total
+from treadle.kernel.money import minus, plus
 from treadle.models.errors import ModelError
 from treadle.models.port import AttemptFailed, Model, ModelReply, ModelRequest
 from treadle.models.sound import count_of, sound_event
@@ -246,7 +247,7 @@ async def _summarised(run: Run, policy: Summarise, tokens: int, facts: Facts) ->
     except Exception as error:
         return Made(messages, without, f"no summary: {_words(error)}", bill.usage, bill.cost)
     usage = reply.usage or Usage(_request_tokens(request), estimate_tokens(reply.message), estimated=True)
-    bill.add(usage, price_of(model, usage) if reply.cost is None else reply.cost)
+    bill.add(model, usage, reply.cost)
     cut = "the summary was cut off at its length limit" if reply.finish == "length" else ""
     edit, detail = _with_summary(policy, dropped, reply, facts), cut
     if edit is None:
@@ -259,28 +260,6 @@ def _with_summary(policy: Summarise, dropped: Dropped, reply: ModelReply, facts:
     if not text.strip() or reply.finish in ("refusal", "content_filter"):
         return None
     return policy.summarised(dropped, text, facts)
-
-
-class Bill:
-    """What the attempts at a summary have taken.
-
-    Attributes:
-        usage: their tokens; None if nothing was taken.
-        cost: their dollars; None if nothing was taken, or the price of any of it is not known.
-    """
-
-    __slots__ = ("cost", "usage")
-
-    def __init__(self) -> None:
-        self.usage: Usage | None = None
-        self.cost: Decimal | None = None
-
-    def add(self, usage: Usage | None, cost: Decimal | None) -> None:
-        """Takes one attempt into account."""
-        if usage is not None:
-            known = self.usage is None or self.cost is not None
-            self.cost = total(self.cost, cost) if known and cost is not None else None
-            self.usage = usage if self.usage is None else self.usage + usage
 
 
 async def _asked(run: Run, model: Model, request: ModelRequest, bill: Bill) -> ModelReply:
@@ -299,14 +278,14 @@ async def _asked(run: Run, model: Model, request: ModelRequest, bill: Bill) -> M
                 if isinstance(event, ModelReply):
                     reply = event
                 elif isinstance(event, AttemptFailed):
-                    _pay(bill, event.error.model or model, arrived.reported)
+                    bill.add(event.error.model or model, arrived.reported)
                     arrived = Arrived()
             if reply is None:
                 raise ModelError(f"{model.name} ended its stream without a ModelReply")
             return reply
         except BaseException as error:
             failed = error.model if isinstance(error, ModelError) else None
-            _pay(bill, failed or model, arrived.usage(_request_tokens(request)))
+            bill.add(failed or model, arrived.usage(_request_tokens(request)))
             if not isinstance(error, ModelError):
                 raise
             wait = run.config.retries.delay(error, attempt, seconds_left(run))
@@ -314,10 +293,6 @@ async def _asked(run: Run, model: Model, request: ModelRequest, bill: Bill) -> M
                 raise
             await asyncio.sleep(wait)
             attempt += 1
-
-
-def _pay(bill: Bill, model: Model, usage: Usage | None) -> None:
-    bill.add(usage, None if usage is None else price_of(model, usage))
 
 
 def _words(error: Exception) -> str:

@@ -14,13 +14,12 @@ from treadle.drivers.calls.reaction import OnToolResult
 from treadle.journal.port import Journal
 from treadle.judging.conditions import Condition
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import AssistantMessage, Json, Message, ModelSettings, SystemMessage, ToolSpec, Usage
+from treadle.kernel.messages import AssistantMessage, Json, Message, ModelSettings, SystemMessage, ToolSpec
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Limits, OnLimit
 from treadle.models.errors import ModelError
 from treadle.models.port import Model
-from treadle.models.sound import cost_of
 from treadle.tools import SkillRegistry, Tool
 from treadle.tools.context import Deps
 
@@ -203,22 +202,6 @@ class Configuration:
         if output is not None:
             system = f"{system}\n\n{output.instructions}".strip()
         return [SystemMessage(system)] if system else []
-
-
-def require_price(model: Model, limits: Limits) -> None:
-    """Raises `Misuse` if `limits` bounds money and the price of `model` is not known."""
-    if limits.usd is None:
-        return
-    why = f"the price of {model.name} is not known"
-    try:
-        if cost_of(model, Usage(1, 1)) is not None:
-            return
-    except ModelError as error:
-        why = str(error)
-    raise Misuse(
-        f"Limits(usd={limits.usd}) cannot be kept: {why}. Give the model a price (price=Price(input=…, output=…), in "
-        "dollars per million tokens), or limit tokens instead"
-    )
 
 
 def check_tool_choice(choice: str | None, names: Collection[str], where: str) -> None:

@@ -17,7 +17,7 @@ from treadle.drivers.calls.door import act
 from treadle.drivers.calls.early import Early
 from treadle.drivers.compact import compact, make_room, overflowed
 from treadle.drivers.configuration import AnswerType, StepContext, StepSettings
-from treadle.drivers.lending import claim, settle
+from treadle.drivers.purse.claims import claim, settle
 from treadle.drivers.run import Driver, Run, cancelled_itself
 from treadle.drivers.think import seconds_left, think
 from treadle.journal import JournalError

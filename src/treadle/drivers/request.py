@@ -5,17 +5,19 @@ Pure but for the clock: the choice is an event (`StepPrepared`), and the request
 
 import time
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import get_args
 
 from msgspec.structs import replace
 
-from treadle.drivers.budget import capped, remaining
-from treadle.drivers.configuration import Configuration, StepSettings, check_tool_choice, require_price
+from treadle.drivers.configuration import Configuration, StepSettings, check_tool_choice
+from treadle.drivers.purse.reckoning import capped, require_price
 from treadle.kernel.decide import PrepareStep
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import StepPrepared
 from treadle.kernel.history import instructed, rejoined
 from treadle.kernel.messages import Message, ToolSpec, UserMessage
+from treadle.kernel.money import minus
 from treadle.kernel.state import RunState
 from treadle.models.port import Model, ModelRequest
 
@@ -126,3 +128,19 @@ def request_of(config: Configuration, state: RunState) -> ModelRequest:
 def _offered(config: Configuration, names: Sequence[str]) -> tuple[ToolSpec, ...]:
     final = None if config.output is None else config.output.tool
     return tuple(spec for spec in config.specs if spec.name in names or spec is final)
+
+
+def remaining(state: RunState) -> str:
+    """What is left of a run's limits, in words for the model."""
+    limits, budget, parts = state.limits, state.limits.budget, []
+    if limits.steps is not None:
+        parts.append(f"{limits.steps - len(state.steps) - state.sub_steps} steps, this one included")
+    if limits.tool_calls is not None:
+        parts.append(f"{max(0, limits.tool_calls - state.tool_calls)} tool calls")
+    if limits.seconds is not None:
+        parts.append(f"{max(0.0, limits.seconds - state.elapsed):.0f} seconds")
+    if budget is not None:
+        parts.append(f"{max(Decimal(0), minus(budget, state.cost or Decimal(0))):.4f} dollars")
+    if limits.tokens is not None:
+        parts.append(f"{max(0, limits.tokens - state.usage.total_tokens)} tokens")
+    return f"(What is left of this task's limits: {', '.join(parts)}.)"

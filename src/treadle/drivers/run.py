@@ -33,13 +33,13 @@ from msgspec.structs import replace
 
 from treadle.context.storable import storable, storable_event
 from treadle.context.tokens import estimate_tokens, next_tokens, uncounted
-from treadle.drivers.arrived import Arrived
 from treadle.drivers.below import Below
 from treadle.drivers.call_ids import CallIds
 from treadle.drivers.checks import model_of
 from treadle.drivers.configuration import AnswerType, Configuration, StepSettings
-from treadle.drivers.lending import Claim, calls_allowed
 from treadle.drivers.output import handed_in, typed_output
+from treadle.drivers.purse.arrived import Arrived
+from treadle.drivers.purse.claims import Claim, calls_allowed
 from treadle.drivers.reading import reading
 from treadle.drivers.recorder import Recorder
 from treadle.drivers.request import prepared, request_of

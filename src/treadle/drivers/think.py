@@ -11,10 +11,10 @@ from typing import Any
 
 from treadle.context.storable import storable_text
 from treadle.context.tokens import next_tokens
-from treadle.drivers.arrived import Arrived
-from treadle.drivers.budget import price_of
 from treadle.drivers.configuration import asked_to_wait
-from treadle.drivers.lending import claim
+from treadle.drivers.purse.arrived import Arrived
+from treadle.drivers.purse.claims import claim
+from treadle.drivers.purse.reckoning import price_of
 from treadle.drivers.run import Run
 from treadle.drivers.watching import log
 from treadle.kernel.decide import CallModel

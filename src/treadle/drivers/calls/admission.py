@@ -12,7 +12,7 @@ from msgspec import Struct
 from treadle.drivers.approvals import ALLOWED, Ruling, own_word, ruling
 from treadle.drivers.below import Below
 from treadle.drivers.calls.made import MadeCalls
-from treadle.drivers.lending import calls_left
+from treadle.drivers.purse.claims import calls_left
 from treadle.drivers.run import Run
 from treadle.kernel.calls import CallRecord, cut_off
 from treadle.kernel.events import ApprovalRequested, Event, ResultAwaited, ToolFinished, ToolReacted

@@ -25,7 +25,7 @@ from treadle.drivers.calls.execution import executed, lock_of
 from treadle.drivers.calls.made import MadeCalls
 from treadle.drivers.calls.reaction import Retry, reacted, reaction_of
 from treadle.drivers.calls.subrun import begun_below
-from treadle.drivers.lending import calls_allowed, give_back, settle
+from treadle.drivers.purse.claims import calls_allowed, give_back, settle
 from treadle.drivers.run import Run, cancelled_itself
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import PassesThrough

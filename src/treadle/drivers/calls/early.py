@@ -14,7 +14,7 @@ from collections.abc import Collection
 from treadle.context.storable import storable_text
 from treadle.drivers.calls.admission import Admitted, check, ruled
 from treadle.drivers.calls.execution import executed
-from treadle.drivers.lending import calls_allowed, settle
+from treadle.drivers.purse.claims import calls_allowed, settle
 from treadle.drivers.run import Run, cancelled_itself
 from treadle.kernel.calls import CallRecord, alike
 from treadle.kernel.events import ToolFinished, ToolStarted

@@ -2,7 +2,7 @@
 
 A sub-run has a journal of its own beside its parent's, under a name that follows from the call it works for: when the
 parent is taken up again after a crash or a pause, the sub-run is too, and nothing of it is paid for twice. It draws on
-its parent's limits (`lending.py`), its parent's rules hold for it, its events are shown to whoever watches the parent,
+its parent's limits (`purse.claims`), its parent's rules hold for it, its events are shown to whoever watches the parent,
 its cancellation follows the parent's, and what it waits for, the parent waits for.
 """
 
@@ -15,8 +15,9 @@ from pydantic_core import to_jsonable_python
 
 from treadle.drivers.approvals import require_rules
 from treadle.drivers.below import Below
-from treadle.drivers.configuration import RunContext, require_price
-from treadle.drivers.lending import give_back, left_of, limits_again, paid_before
+from treadle.drivers.configuration import RunContext
+from treadle.drivers.purse.claims import give_back, left_of, limits_again, paid_before
+from treadle.drivers.purse.reckoning import require_price
 from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
 from treadle.drivers.watching import RunEvent, SubRunEvent

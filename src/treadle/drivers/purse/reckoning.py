@@ -1,14 +1,16 @@
-"""What one more model call may take: its worst case, kept within what is left of the run's tokens and money."""
+"""Reckon: what one more model call may take at most, kept within what is left of the run's tokens and money."""
 
 from decimal import Decimal
 
 from msgspec.structs import replace
 
 from treadle.context.tokens import estimate_text, estimate_tokens, next_tokens
+from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Reserve, StepPrepared
 from treadle.kernel.messages import Usage
 from treadle.kernel.money import minus, over, times
 from treadle.kernel.state import RunState
+from treadle.kernel.stop import Limits
 from treadle.models.errors import ModelError
 from treadle.models.extra import longest
 from treadle.models.port import Model
@@ -74,17 +76,17 @@ def price_of(model: Model, usage: Usage) -> Decimal | None:
         return None
 
 
-def remaining(state: RunState) -> str:
-    """What is left of a run's limits, in words for the model."""
-    limits, budget, parts = state.limits, state.limits.budget, []
-    if limits.steps is not None:
-        parts.append(f"{limits.steps - len(state.steps) - state.sub_steps} steps, this one included")
-    if limits.tool_calls is not None:
-        parts.append(f"{max(0, limits.tool_calls - state.tool_calls)} tool calls")
-    if limits.seconds is not None:
-        parts.append(f"{max(0.0, limits.seconds - state.elapsed):.0f} seconds")
-    if budget is not None:
-        parts.append(f"{max(Decimal(0), minus(budget, state.cost or Decimal(0))):.4f} dollars")
-    if limits.tokens is not None:
-        parts.append(f"{max(0, limits.tokens - state.usage.total_tokens)} tokens")
-    return f"(What is left of this task's limits: {', '.join(parts)}.)"
+def require_price(model: Model, limits: Limits) -> None:
+    """Raises `Misuse` if `limits` bounds money and the price of `model` is not known."""
+    if limits.usd is None:
+        return
+    why = f"the price of {model.name} is not known"
+    try:
+        if cost_of(model, Usage(1, 1)) is not None:
+            return
+    except ModelError as error:
+        why = str(error)
+    raise Misuse(
+        f"Limits(usd={limits.usd}) cannot be kept: {why}. Give the model a price (price=Price(input=…, output=…), in "
+        "dollars per million tokens), or limit tokens instead"
+    )
