@@ -1,8 +1,8 @@
 """Sub-runs: an agent as a tool of another, and hand-offs, which pass the conversation on.
 
 A sub-run has a journal of its own beside its parent's, under a name that follows from the call it works for: when the
-parent is taken up again after a crash or a pause, the sub-run is too, and nothing of it is paid for twice. It draws on
-its parent's limits (`purse.claims`), its parent's rules hold for it, its events are shown to whoever watches the parent,
+parent is taken up again after a crash or a pause, the sub-run is too, and nothing of it is paid for twice. It draws
+on its parent's limits (`purse.claims`), its parent's rules hold for it, whoever watches the parent is shown its events,
 its cancellation follows the parent's, and what it waits for, the parent waits for.
 """
 
