@@ -147,6 +147,12 @@ def _next_step(state: RunState, judgement: Judgement) -> Command:
             return _stop_or_land(state, "no_progress", stuck.message, True, checks)
 
 
+def landing(state: RunState, reason: StopReason, detail: str) -> PrepareStep | None:
+    """The closing reply, for a limit that only the drivers can see coming; None if none may be made."""
+    command = _stop_or_land(state, reason, detail, True, ())
+    return command if isinstance(command, PrepareStep) else None
+
+
 def _stop_or_land(
     state: RunState, reason: StopReason, detail: str, may_land: bool, checks: tuple[Check, ...]
 ) -> Command:
@@ -244,6 +250,8 @@ def _after_reply(state: RunState) -> Command:
     if step.landing is not None:
         return Finish(step.landing, step.decision)
     match step.finish:
+        case "length" if step.held_by is not None:
+            return Finish(stopped(step.held_by, "the limit left the reply no more tokens, and it was cut off."))
         case "length" | "content_filter" | "refusal":
             return Finish(stopped(step.finish, step.finish_detail))
         case "stop" | "tool_calls" | "pause" | "unknown":

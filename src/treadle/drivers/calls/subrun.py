@@ -17,7 +17,7 @@ from treadle.drivers.approvals import require_rules
 from treadle.drivers.below import Below
 from treadle.drivers.configuration import RunContext
 from treadle.drivers.purse.claims import give_back, left_of, limits_again, paid_before
-from treadle.drivers.purse.reckoning import require_price
+from treadle.drivers.purse.reckoning import lost_call, require_price
 from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
 from treadle.drivers.watching import RunEvent, SubRunEvent
@@ -90,7 +90,7 @@ async def _taken_up_again(parent: Run, below: Below, record: CallRecord) -> Run 
     if not child.finished:
         changed = parent.state.limits != parent.state.started.limits
         limits = limits_again(child, seconds_left(parent), below.config.limits) if changed else None
-        child.feed(RunResumed(limits))
+        child.feed(RunResumed(limits, lost_call(child.state, child.model)))
         child.begun = await begun_below(child, () if child.state.step is None else child.state.step.calls)
     return child
 
