@@ -170,15 +170,26 @@ def lost_call(state: RunState, model: Model) -> Spent | None:
 
 def worst_price(model: Model, asked: int, reply: int) -> Decimal | None:
     """What a request of `asked` tokens and its `reply` can cost at most: all that is sent may be written to a cache."""
-    plain = price_of(model, Usage(asked, reply))
-    written = price_of(model, Usage(asked, reply, cache_write_tokens=asked))
-    return None if plain is None or written is None else max(plain, written)
+    return price_of(model, Usage(asked, reply, estimated=True))
+
+
+def charge_of(model: Model, usage: Usage) -> Decimal | None:
+    """What `usage` costs at `model`, None if its price is not known; what is estimated, at the most it may cost.
+
+    Raises:
+        ModelError: the model fails to say.
+    """
+    cost = cost_of(model, usage)
+    if cost is None or not usage.estimated or usage.cache_write_tokens or usage.cache_read_tokens:
+        return cost
+    written = cost_of(model, replace(usage, cache_write_tokens=usage.input_tokens))
+    return None if written is None else max(cost, written)
 
 
 def price_of(model: Model, usage: Usage) -> Decimal | None:
-    """What `usage` costs at `model`; None also where the model fails to say: the call that follows tells why."""
+    """Likewise; None also where the model fails to say: the call that follows tells why."""
     try:
-        return cost_of(model, usage)
+        return charge_of(model, usage)
     except ModelError:
         return None
 
