@@ -315,12 +315,15 @@ def _beyond_limits(run: Run, model: Model, request: ModelRequest, bill: Bill) ->
     if left is not None and asked + reply > left:
         return f"it may take {asked + reply} tokens, and {left} are left of the run's limit"
     if limits.budget is not None:
-        worst, money = worst_price(model, asked, reply), minus(limits.budget, plus(state.cost or Decimal(0), paid))
+        worst, money = (
+            worst_price(model, request.settings, asked, reply),
+            minus(limits.budget, plus(state.cost or Decimal(0), paid)),
+        )
         if worst is None:
             return f"the price of {model.name} is not known, and the run's money is limited"
         if worst > money:
             return f"it may cost {worst} dollars, and {money} are left of the run's limit"
-    worst = worst_price(model, asked, reply)
+    worst = worst_price(model, request.settings, asked, reply)
     reserve = Reserve(taken + asked + reply, None if worst is None else plus(paid, worst))
     refused = None if run.parent is None else claim(run, reserve)
     return "" if refused is None else refused.detail

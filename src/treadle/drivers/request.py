@@ -46,7 +46,7 @@ def prepared(
         event = _without(config, event, command.withheld)
     limits = state.limits
     if limits.tokens is not None or limits.usd is not None:
-        require_price(model, limits)
+        require_price(model, limits, event.settings or state.settings)
         event = capped(state, event, model)
     return event
 

@@ -26,6 +26,7 @@ from treadle.models.port import ModelEvent, ModelReply, ModelRequest, OutputMode
 from treadle.models.price import Price
 from treadle.models.prices import known_context, known_cost
 from treadle.models.providers import PROVIDERS, Provider
+from treadle.models.terms import Terms, asked_terms
 from treadle.models.timeouts import Timeouts, Watch
 from treadle.models.transport import HttpTransport, Reply, Transport, Whole, checked_url
 
@@ -100,7 +101,11 @@ class HttpModel:
         """What `usage` costs in dollars; None if the model's price is not known."""
         if self.price is not None:
             return self.price.of(usage)
-        return known_cost(self._address, self.model, usage, hour=getattr(self.codec, "cache", None) == "1h")
+        return known_cost(self._address, self.model, usage)
+
+    def terms(self, settings: ModelSettings) -> Terms:
+        """On what terms a request with `settings` is billed, those of the model itself included."""
+        return asked_terms(merged(self.settings, settings), hour=getattr(self.codec, "cache", None) == "1h")
 
     @property
     def context_window(self) -> int | None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 import msgspec
+from msgspec.structs import replace
 
 from treadle.kernel.messages import (
     AssistantMessage,
@@ -36,6 +37,7 @@ from treadle.models.port import (
     ToolCallDelta,
     ToolCallStarted,
 )
+from treadle.models.terms import USUAL
 
 FINISHES: Final[Mapping[str, FinishReason]] = {
     "stop": "stop",
@@ -110,7 +112,8 @@ class ChatDecoder:
         self._refused = False
         self._whole = False
         self._finish = ""
-        self._usage: Usage | None = None
+        self._counts: Usage | None = None
+        self._service = ""
         self._cost: Decimal | None = None
         self._id = ""
         self._model = ""
@@ -118,7 +121,8 @@ class ChatDecoder:
     @property
     def reported(self) -> Usage | None:
         """What the provider has counted of it so far; None if nothing yet."""
-        return self._usage
+        counts = self._counts
+        return counts if counts is None or not self._service else replace(counts, service=self._service)
 
     def feed(self, data: Json) -> list[ModelEvent]:
         """The events in one chunk. Raises the typed error of an error chunk, `ProtocolError` for another shape."""
@@ -160,7 +164,7 @@ class ChatDecoder:
             finish = "refusal"
         return ModelReply(
             AssistantMessage(tuple(self._parts())),
-            usage=self._usage,
+            usage=self.reported,
             finish=finish,
             finish_detail=self._finish,
             model=self._model,
@@ -171,9 +175,11 @@ class ChatDecoder:
     def _about(self, data: Json) -> None:
         self._id = self._id or data.get("id") or ""
         self._model = self._model or data.get("model") or ""
+        if (tier := data.get("service_tier")) and tier not in USUAL:
+            self._service = tier
         usage = data.get("usage") or (data.get("x_groq") or {}).get("usage")
         if usage:
-            self._usage = usage_of(usage)
+            self._counts = usage_of(usage)
             self._cost = cost_in(usage) if self._provider == "openrouter" else None
             # A chunk of usage without choices is the last; usage beside choices may come with every chunk.
             self._whole = self._whole or not data.get("choices")
@@ -318,6 +324,7 @@ def usage_of(usage: Json) -> Usage:
     """The tokens that a `usage` object reports, under the names that different servers give them."""
     sent = usage.get("prompt_tokens_details") or {}
     made = usage.get("completion_tokens_details") or {}
+    served = usage.get("server_tool_use_details") or usage.get("server_tool_use") or {}
     cached = (sent.get("cached_tokens"), *(usage.get(name) for name in CACHED))
     asked, received = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
     return Usage(
@@ -327,6 +334,7 @@ def usage_of(usage: Json) -> Usage:
         cache_read_tokens=next((count for count in cached if count), 0),
         cache_write_tokens=sent.get("cache_write_tokens") or 0,
         reasoning_tokens=made.get("reasoning_tokens") or usage.get("reasoning_tokens") or 0,
+        web_searches=served.get("web_search_requests") or 0,
     )
 
 
