@@ -87,7 +87,8 @@ def _own_tools(extra: Json) -> Iterator[Json]:
         if isinstance(tool, dict) and str(tool.get("type")).startswith(OWN_TOOLS):
             yield tool
     for field in ("web_search_options", "search_parameters", "plugins", "mcp_servers", "fallbacks"):
-        if extra.get(field):
+        # An empty object switches its feature on as well.
+        if extra.get(field) not in (None, False, []):
             yield {"type": field}
     if "compact" in str(extra.get("context_management")):
         yield {"type": "compaction"}

@@ -21,6 +21,9 @@ from treadle.models.terms import terms_of
 DEFAULT_REPLY_TOKENS = 8192
 """The longest reply that is reckoned with where neither the settings nor the model say how long one may be."""
 
+PLAIN = ModelSettings()
+"""Settings that ask for nothing."""
+
 UNBOUNDED = 1 << 40
 """More tokens than any reply has."""
 
@@ -68,12 +71,18 @@ def worst_price(model: Model, settings: ModelSettings, asked: int, reply: int) -
     return worst_cost(lambda usage: price_of(model, usage), terms_of(model, settings), asked, reply)
 
 
-def price_of(model: Model, usage: Usage) -> Decimal | None:
-    """What `usage` costs at `model`; None also where the model fails to say: the call that follows tells why."""
+def price_of(model: Model, usage: Usage, settings: ModelSettings = PLAIN) -> Decimal | None:
+    """What `usage` costs at `model`; None also where the model fails to say: the call that follows tells why.
+
+    What is estimated has the dearest price on the terms of `settings`, for nobody said which service gave it.
+    """
+    services = terms_of(model, settings).services if usage.estimated and not usage.service else ()
     try:
-        return cost_of(model, usage)
+        costs = [cost_of(model, replace(usage, service=word)) for word in services] or [cost_of(model, usage)]
     except ModelError:
         return None
+    known = [cost for cost in costs if cost is not None]
+    return max(known) if len(known) == len(costs) else None
 
 
 def require_price(model: Model, limits: Limits, settings: ModelSettings) -> None:
@@ -94,7 +103,7 @@ def require_price(model: Model, limits: Limits, settings: ModelSettings) -> None
             terms = terms_of(model, settings)
             if worst_cost(lambda usage: cost_of(model, usage), terms, 1, 1) is not None:
                 return
-            also = [f"by {word!r} service" for word in terms.services if word] + ["web searches"] * bool(terms.searches)
+            also = [f"{word!r} service" for word in terms.services if word] + ["web searches"] * bool(terms.searches)
             why += f" for {' and '.join(also) or 'all that a call may take'}"
     except ModelError as error:
         why = str(error)
