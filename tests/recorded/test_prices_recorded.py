@@ -129,8 +129,6 @@ def as_openrouter_says(bill: Bill) -> bool:
     """OpenRouter says what it charged, searches, fees and the models that it fell back to included."""
     if bill.provider is None or bill.provider.id != "openrouter" or "cost" not in bill.counts:
         return False
-    if bill.file != "openai_chat":
-        return False
     told = Decimal(repr(float(bill.counts["cost"])))
     if bill.counts.get("is_byok"):
         told += Decimal(repr(float(bill.counts["cost_details"]["upstream_inference_cost"])))

@@ -6,7 +6,9 @@ What was found, and the test that holds it:
   -> test_what_is_kept_for_an_hour_is_counted_as_the_provider_says
 - a price of one's own knew no service, no hour, no thinking, no fee -> tests/models/test_price.py
 - other services had the standard price -> test_the_service_that_gave_a_reply_has_its_price,
-  test_a_service_without_a_price_is_unknown
+  test_a_service_without_a_price_is_unknown, test_flex_of_groq_costs_as_usual
+- what OpenRouter says was heard in Chat Completions under its own name only
+  -> test_what_openrouter_says_counts_in_every_dialect
 - searches of the provider's were free -> test_searches_of_the_web_are_counted_and_charged
 - thinking beside the reply was missed in Responses and LangChain -> test_thinking_in_the_total_alone_is_output
 - a compaction's tokens, an advisor's -> test_what_was_sampled_to_compact_the_history_is_paid_for,
@@ -94,6 +96,27 @@ def test_a_service_without_a_price_is_unknown():
     assert AnthropicModel("claude-sonnet-4-5", api_key="k").cost(anthropic(service_tier="priority")) is None
     own = AnthropicModel("claude-sonnet-4-5", api_key="k", price=Price(3, 15))
     assert own.cost(anthropic(service_tier="priority")) == own.cost(anthropic())
+
+
+def test_flex_of_groq_costs_as_usual():
+    groq = OpenAIChatModel("llama-3.3-70b-versatile", provider="groq", api_key="k")
+    assert groq.cost(chat("flex")) == groq.cost(chat("on_demand")) > 0
+    assert groq.cost(chat("performance")) is None
+
+
+def test_what_openrouter_says_counts_in_every_dialect():
+    at = {"base_url": "https://openrouter.ai/api/v1", "api_key": "k"}
+    for model in (OpenAIResponsesModel("m", **at), OpenAIChatModel("m", **at)):
+        said = [{"type": "message", "id": "i", "content": [{"type": "output_text", "text": "hi"}]}]
+        choice = {"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}
+        counts = {"input_tokens": 1, "output_tokens": 1, "prompt_tokens": 1, "completion_tokens": 1, "cost": 0.0125}
+        body = {"status": "completed", "output": said, "choices": [choice], "usage": counts}
+        assert model.codec.decode_body(body)[-1].cost == Decimal("0.0125")
+    # Others pass the field on, or estimate.
+    assert (
+        OpenAIResponsesModel("m", base_url="https://gateway.example/v1", api_key="k").codec.decode_body(body)[-1].cost
+        is None
+    )
 
 
 def test_searches_of_the_web_are_counted_and_charged():

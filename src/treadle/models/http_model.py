@@ -263,7 +263,8 @@ class OpenAIResponsesModel(HttpModel):
         from treadle.models.openai_responses import ResponsesCodec
 
         provider = PROVIDERS["openai"]
-        codec = ResponsesCodec(readable=host_of(hostname(provider, options)) is not OPENAI)
+        host = host_of(hostname(provider, options))
+        codec = ResponsesCodec(readable=host is not OPENAI, tells_cost=host.tells_cost)
         super().__init__(model, provider, codec, **options)
 
 

@@ -24,7 +24,6 @@ from treadle.kernel.messages import (
     ToolCall,
     Usage,
 )
-from treadle.kernel.money import dollars, plus
 from treadle.models.checked import is_object
 from treadle.models.codec import DONE
 from treadle.models.errors import ModelError, Overloaded, ProtocolError
@@ -38,6 +37,7 @@ from treadle.models.port import (
     ToolCallStarted,
 )
 from treadle.models.terms import USUAL
+from treadle.models.told_cost import cost_in
 
 FINISHES: Final[Mapping[str, FinishReason]] = {
     "stop": "stop",
@@ -97,11 +97,13 @@ class ChatDecoder:
     Args:
         provider: the name that parts which only the provider understands are kept under.
         error: makes the typed error of an error object inside the stream.
+        tells_cost: whether the server says what a reply cost.
     """
 
-    def __init__(self, provider: str, error: Callable[[Json], ModelError]) -> None:
+    def __init__(self, provider: str, error: Callable[[Json], ModelError], *, tells_cost: bool = False) -> None:
         self._provider = provider
         self._error = error
+        self._tells_cost = tells_cost
         self._text: list[str] = []
         self._thinking: list[str] = []
         self._thinking_field: str | None = None
@@ -180,7 +182,7 @@ class ChatDecoder:
         usage = data.get("usage") or (data.get("x_groq") or {}).get("usage")
         if usage:
             self._counts = usage_of(usage)
-            self._cost = cost_in(usage) if self._provider == "openrouter" else None
+            self._cost = cost_in(usage) if self._tells_cost else None
             # A chunk of usage without choices is the last; usage beside choices may come with every chunk.
             self._whole = self._whole or not data.get("choices")
 
@@ -336,18 +338,6 @@ def usage_of(usage: Json) -> Usage:
         reasoning_tokens=made.get("reasoning_tokens") or usage.get("reasoning_tokens") or 0,
         web_searches=served.get("web_search_requests") or 0,
     )
-
-
-def cost_in(usage: Json) -> Decimal | None:
-    """What OpenRouter says that a reply cost, in dollars; with a key of one's own at the provider, both bills.
-
-    Source: https://openrouter.ai/docs/use-cases/usage-accounting
-    """
-    told = dollars(usage.get("cost"))
-    if told is None or not usage.get("is_byok"):
-        return told
-    upstream = dollars((usage.get("cost_details") or {}).get("upstream_inference_cost"))
-    return None if upstream is None else plus(told, upstream)
 
 
 CACHED: Final = ("prompt_cache_hit_tokens", "num_cached_tokens", "cached_tokens")

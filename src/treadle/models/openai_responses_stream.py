@@ -10,6 +10,8 @@ Neighbours: `treadle.models.openai_responses`, which writes requests and names e
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from treadle.kernel.messages import (
     AssistantMessage,
     AssistantPart,
@@ -33,6 +35,7 @@ from treadle.models.port import (
     ToolCallStarted,
 )
 from treadle.models.terms import USUAL
+from treadle.models.told_cost import cost_in
 
 CLOSING: Final = frozenset(
     {"response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done"}
@@ -78,11 +81,13 @@ class ResponsesDecoder:
     Args:
         provider: the provider's name, for `Opaque` parts.
         error: what makes a typed error of an error object.
+        tells_cost: whether the server says what a reply cost.
     """
 
-    def __init__(self, provider: str, error: Callable[[Any], ModelError]) -> None:
+    def __init__(self, provider: str, error: Callable[[Any], ModelError], *, tells_cost: bool = False) -> None:
         self._provider = provider
         self._error = error
+        self._tells_cost = tells_cost
         self._items: list[_Item] = []
         self._by_index: dict[int, _Item] = {}
         self._by_id: dict[str, _Item] = {}
@@ -113,7 +118,9 @@ class ResponsesDecoder:
             raise ProtocolError(f"the stream ended {what}")
         try:
             output = self._output or [item.whole() for item in self._items]
-            return checked(_reply(self._response, output, self._provider))
+            reply = checked(_reply(self._response, output, self._provider))
+            told = cost_in(self._response.get("usage") or {}) if self._tells_cost else None
+            return reply if told is None else replace(reply, cost=told)
         except (KeyError, TypeError, AttributeError, ValueError) as fault:
             raise ProtocolError(f"the response is not as the protocol has it ({fault!r})") from fault
 

@@ -34,6 +34,9 @@ KINDS: Final[Mapping[str, str]] = {
 }
 """What the table calls the kinds of token, and what `Price` does."""
 
+FLEX_AS_USUAL: Final = "//api.groq.com/"
+"""Whose "flex" service costs as usual. Source: https://console.groq.com/docs/flex-processing"""
+
 SERVICES: Final = ("service_tier", "processing", "speed")
 """Under which names the table has other services than the usual."""
 
@@ -51,7 +54,10 @@ def known_cost(address: str, model: str, usage: Usage) -> Decimal | None:
         what a search of the web costs there.
     """
     price = known_price(address, model)
-    if price is None or (usage.service and usage.service not in price.services):
+    if price is None:
+        return None
+    service = usage.service
+    if service and service not in price.services and not (service == "flex" and FLEX_AS_USUAL in address):
         return None
     return price.of(usage)
 
