@@ -229,8 +229,8 @@ async def _summarised(run: Run, policy: Summarise, tokens: int, facts: Facts) ->
         run_id=run.run_id,
         step=len(run.state.steps),
     )
-    bill, asked, longest = Bill(), _request_tokens(request), policy.max_tokens
-    why = bill.refused(run, model, asked, longest)
+    bill, asked = Bill(), _request_tokens(request)
+    why = bill.refused(run, model, request.settings, asked)
     if why:
         return Made(messages, without, f"no summary: {why}")
     await run.commit()
@@ -287,7 +287,7 @@ async def _asked(run: Run, model: Model, request: ModelRequest, bill: Bill) -> M
             if not isinstance(error, ModelError):
                 raise
             wait = run.config.retries.delay(error, attempt, seconds_left(run))
-            if wait is None or bill.refused(run, model, asked, request.settings.max_tokens or 0):
+            if wait is None or bill.refused(run, model, request.settings, asked):
                 raise
             await asyncio.sleep(wait)
             attempt += 1

@@ -46,7 +46,7 @@ def prepared(
         event = _without(config, event, command.withheld)
     limits = state.limits
     if limits.tokens is not None or limits.usd is not None:
-        require_price(model, limits)
+        require_price(model, limits, event.settings or state.settings)
         found = reckoned(state, event, model)
         closing = landing(state, found.short, _used_up(state, found.short)) if found.short and state.steps else None
         event = found.event if closing is None else prepared(config, state, model, closing, chosen)

@@ -318,6 +318,7 @@ class Run:
         model, output, state = self.model, self.config.output, self.state
         reply = sound_reply(reply)
         usage, prepared = reply.usage, state.prepared
+        settings = (None if prepared is None else prepared.settings) or state.settings
         if usage is None:
             usage = self.arrived.completed(next_tokens(state), estimate_tokens(reply.message))
         message, finish = storable(reply.message), reply.finish
@@ -336,7 +337,7 @@ class Run:
             reply.finish_detail,
             reply.model or model.name,
             reply.request_id,
-            charge_of(model, usage) if reply.cost is None else reply.cost,
+            charge_of(model, usage, settings) if reply.cost is None else reply.cost,
             uncounted(state) if state.size.reported or not in_full else 0,
             None if self.parent is None or not calls else calls_allowed(self),
             handed,

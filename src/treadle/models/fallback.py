@@ -40,6 +40,7 @@ from treadle.models.port import (
     output_mode_of,
 )
 from treadle.models.sound import cost_of, is_sound_usage, sound_event
+from treadle.models.terms import Terms, terms_of
 
 ENDLESS: Final = 1 << 60
 """More tokens than any model takes."""
@@ -154,6 +155,20 @@ class FallbackModel:
             requests.append(sent)
             replies.append(minus(both, sent))
         return plus(max(requests), max(replies))
+
+    def terms(self, settings: ModelSettings) -> Terms:
+        """The terms of all its models together: any of them may answer."""
+        all_terms = [terms_of(model, settings) for model in self.models]
+        searches = max(terms.searches for terms in all_terms)
+        endless = [terms.endless for terms in all_terms if terms.endless]
+        if searches and len(self._known("context_window")) < len(self.models):
+            endless.append("web_search")
+        return Terms(
+            tuple(dict.fromkeys(service for terms in all_terms for service in terms.services)),
+            any(terms.hour for terms in all_terms),
+            searches,
+            endless[0] if endless else "",
+        )
 
     def output_mode(self, tools: bool) -> OutputMode:
         """What each of its models can do: natively if all can, else by a tool if all can, else in words."""

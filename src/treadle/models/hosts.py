@@ -24,6 +24,7 @@ class Host(Struct, frozen=True):
         echo: whether the model's reasoning is sent back in the field that it came in.
         short_ids: whether the ids of tool calls must be nine letters or digits.
         file_urls: whether a file may be sent by its address.
+        tells_cost: whether it says with each reply what that cost.
     """
 
     max_tokens: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
@@ -35,13 +36,14 @@ class Host(Struct, frozen=True):
     echo: bool = True
     short_ids: bool = False
     file_urls: bool = False
+    tells_cost: bool = False
 
 
 OPENAI: Final = Host(max_tokens="max_completion_tokens", echo=False, schema_with_tools=True)
 ANTHROPIC: Final = Host(schema_with_tools=True)
 MISTRAL: Final = Host(seed="random_seed", stream_usage=False, short_ids=True, file_urls=True)
 DEEPSEEK: Final = Host(thinking="thinking", json_schema=False)
-OPENROUTER: Final = Host(thinking="reasoning", file_urls=True)
+OPENROUTER: Final = Host(thinking="reasoning", file_urls=True, tells_cost=True)
 GROQ: Final = Host(max_tokens="max_completion_tokens")
 
 # By the end of the host's name.

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from treadle.context.storable import storable_text
 from treadle.context.tokens import estimate_text
 from treadle.kernel.messages import Usage
@@ -73,11 +75,9 @@ class Arrived:
             return Usage(asked, received, estimated=True)
         if not known.estimated and known.output_tokens >= received:
             return known
-        return Usage(
-            max(known.input_tokens, asked) if known.estimated else known.input_tokens,
-            max(known.output_tokens, received),
-            known.cache_read_tokens,
-            known.cache_write_tokens,
-            known.reasoning_tokens,
+        return replace(
+            known,
+            input_tokens=max(known.input_tokens, asked) if known.estimated else known.input_tokens,
+            output_tokens=max(known.output_tokens, received),
             estimated=True,
         )

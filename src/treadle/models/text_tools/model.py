@@ -38,6 +38,7 @@ from treadle.models.port import (
     held_to,
     longest_reply_of,
 )
+from treadle.models.terms import Terms, terms_of
 from treadle.models.text_tools.history import History
 from treadle.models.text_tools.json import JsonFormat
 from treadle.models.text_tools.manual import example, manual
@@ -106,6 +107,10 @@ class TextTools:
         """What `usage` costs at the inner model, in dollars; None if it does not know its price."""
         cost: Any = getattr(self.model, "cost", None)
         return None if cost is None else cast("Decimal | None", cost(usage))
+
+    def terms(self, settings: ModelSettings) -> Terms:
+        """On what terms the inner model bills a request with `settings`."""
+        return terms_of(self.model, settings)
 
     def __repr__(self) -> str:
         return f"TextTools({self.model!r}, format={self.format!r})"
