@@ -141,17 +141,25 @@ async def perceive(run: Run, command: PrepareStep) -> None:
         if not isinstance(again, PrepareStep):
             return
         command = again
-    function = run.config.prepare_step
-    chosen: StepSettings | None = None
-    if function is not None:
-        state = run.state
-        context = StepContext(command.step, state.steps, state.messages, run.config.model, state, run.deps)
-        chosen = await run.own(function, "prepare_step", context)
-        if chosen is not None and not isinstance(chosen, StepSettings):
-            raise Misuse(f"prepare_step returns StepSettings or None; it returned {chosen!r}")
-    event = run.prepare(command, chosen)
+    event = run.prepare(command, await chosen(run, command))
     refused = None if run.parent is None else claim(run, event.reserve)
     run.feed(event if refused is None else RunFinished(refused, command.decision))
+
+
+async def chosen(run: Run, command: PrepareStep) -> StepSettings | None:
+    """What `prepare_step` says about the step; None if there is none, or it says nothing.
+
+    Raises:
+        Misuse: it said something else.
+    """
+    function, state = run.config.prepare_step, run.state
+    if function is None:
+        return None
+    context = StepContext(command.step, state.steps, state.messages, run.config.model, state, run.deps)
+    found = await run.own(function, "prepare_step", context)
+    if found is not None and not isinstance(found, StepSettings):
+        raise Misuse(f"prepare_step returns StepSettings or None; it returned {found!r}")
+    return found
 
 
 async def driven(run: Run, earlier: Sequence[Event] = ()) -> RunResult[Any]:

@@ -180,6 +180,7 @@ class Batch:
             event = replace(event, provisional=True)
             self._seen[admitted.record.id] = output
         run.feed(event)
+        run.below.pop(admitted.record.id, None)
         settle(run)
         await run.commit()
 

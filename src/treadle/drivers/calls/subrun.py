@@ -14,7 +14,7 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from treadle.drivers.approvals import require_rules
-from treadle.drivers.below import Below
+from treadle.drivers.below import Below, run_id_below
 from treadle.drivers.configuration import RunContext
 from treadle.drivers.purse.claims import give_back, left_of, limits_again, paid_before
 from treadle.drivers.purse.reckoning import require_price
@@ -29,15 +29,13 @@ from treadle.kernel.events import Event, Parent, ResultAwaited, RunResumed, Tool
 from treadle.kernel.fold import fold_all
 from treadle.kernel.history import completed
 from treadle.kernel.messages import Message, SystemMessage, UserMessage
-from treadle.kernel.names import escaped
 from treadle.tools import Tool, ToolError, ToolOutput
 from treadle.tools.output import encode, encode_error
 
 
 def run_id_of(parent: Run, record: CallRecord) -> str:
     """The name of the run that works on a call; the same whenever the call is taken up again."""
-    again = "" if record.made == 1 else f"+{record.made}"
-    return f"{parent.run_id}.{len(parent.state.steps)}.{escaped(record.id)}{again}"
+    return run_id_below(parent.run_id, len(parent.state.steps), record.id, record.made)
 
 
 async def carried(
@@ -147,7 +145,7 @@ def _run(parent: Run, below: Below, record: CallRecord, events: list[Event] | No
         parent.show(SubRunEvent(run_id, record.id, below.config.name, event))
 
     config = replace(below.config, journal=parent.journal, output=below.output_below(parent.config.output))
-    return Run(
+    parent.below[record.id] = child = Run(
         config,
         parent.driver,
         deps=parent.deps,
@@ -155,6 +153,7 @@ def _run(parent: Run, below: Below, record: CallRecord, events: list[Event] | No
         state=None if events is None else fold_all(events),
         parent=parent,
     )
+    return child
 
 
 def _so_far(parent: Run, reason: str) -> list[Message]:
