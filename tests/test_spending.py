@@ -40,7 +40,10 @@ def anyio_backend():
     return "asyncio"
 
 
-def model(turns, name="top", *, usage=Usage(100, 10), price=Price(3, 15)):
+USAGE, PRICE = Usage(100, 10), Price(3, 15)
+
+
+def model(turns, name="top", *, usage=USAGE, price=PRICE):
     return ScriptedModel(turns, name=name, usage=usage, price=price)
 
 
