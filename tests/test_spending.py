@@ -317,6 +317,14 @@ async def test_a_charge_says_who_made_it_and_what_for():
     assert {one.model for one in written} == {"writer"}
 
 
+async def test_a_reply_of_one_model_among_several_is_its_own_and_an_attempt_that_broke_off_that_of_all():
+    agent, result = await fallback()
+    broken, answered = (await agent.spending(result)).charges
+    assert (broken.model, broken.purpose) == ("fallback(first, second)", "failed attempt")
+    assert broken.cost == Price(100, 100).of(broken.usage)
+    assert (answered.model, answered.purpose) == ("second", "reply")
+
+
 async def test_a_part_with_an_unknown_price_is_unknown_and_no_other():
     agent, result = await no_price_below()
     spending = await agent.spending(result)
