@@ -56,10 +56,15 @@ LONGEST_TOLD = 2000
 """Tokens of a tool result that the model which summarises is shown; longer ones are shown by their head and tail."""
 
 
-async def compact(run: Run) -> bool:
-    """Applies the agent's policies before a step is prepared. Returns whether something was changed."""
-    policies = run.config.context
-    return bool(policies) and await _apply(run, policies or (), None)
+async def compact(run: Run, *, summaries: bool = True) -> bool:
+    """Applies the agent's policies before a step is prepared. Returns whether something was changed.
+
+    Without `summaries` those are passed over that have a model write one.
+    """
+    policies = run.config.context or ()
+    if not summaries:
+        policies = tuple(policy for policy in policies if not isinstance(policy, Summarise))
+    return bool(policies) and await _apply(run, policies, None)
 
 
 def overflowed(run: Run) -> bool:
@@ -166,13 +171,14 @@ async def _apply(run: Run, policies: Sequence[ContextPolicy], target: int | None
 
 
 class Made(Struct, frozen=True):
-    """What a policy made of `messages`, and what a model that was called for it took."""
+    """What a policy made of `messages`, and what a `model` that was called for it took."""
 
     messages: Sequence[Message]
     edit: Edit | None
     detail: str = ""
     usage: Usage | None = None
     cost: Decimal | None = None
+    model: str = ""
 
 
 def _feed(run: Run, policy: ContextPolicy, made: Made, edit: Edit) -> bool:
@@ -197,6 +203,7 @@ def _feed(run: Run, policy: ContextPolicy, made: Made, edit: Edit) -> bool:
         made.detail or edit.detail,
         made.usage,
         made.cost,
+        made.model,
     )
     try:
         run.feed(event)
@@ -208,7 +215,8 @@ def _feed(run: Run, policy: ContextPolicy, made: Made, edit: Edit) -> bool:
 def _feed_bill(run: Run, policy: ContextPolicy, tokens: int, made: Made) -> None:
     """Records what a model took that was called for nothing: no message is another."""
     end = len(_messages(run))
-    run.feed(ContextEdited(type(policy).__name__, end, end, (), tokens, tokens, made.detail, made.usage, made.cost))
+    name, paid = type(policy).__name__, (made.usage, made.cost, made.model)
+    run.feed(ContextEdited(name, end, end, (), tokens, tokens, made.detail, *paid))
 
 
 def _bare(message: Message) -> Message:
@@ -240,17 +248,18 @@ async def _summarised(run: Run, policy: Summarise, tokens: int, facts: Facts) ->
         raise
     except asyncio.CancelledError:
         if bill.usage is not None:
-            _feed_bill(run, policy, tokens, Made(messages, None, "no summary: cancelled", bill.usage, bill.cost))
+            made = Made(messages, None, "no summary: cancelled", bill.usage, bill.cost, model.name)
+            _feed_bill(run, policy, tokens, made)
         raise
     except Exception as error:
-        return Made(messages, without, f"no summary: {_words(error)}", bill.usage, bill.cost)
+        return Made(messages, without, f"no summary: {_words(error)}", bill.usage, bill.cost, model.name)
     usage = reply.usage or Usage(asked, estimate_tokens(reply.message), estimated=True)
     bill.add(model, usage, reply.cost)
     cut = "the summary was cut off at its length limit" if reply.finish == "length" else ""
     edit, detail = _with_summary(policy, dropped, reply, facts), cut
     if edit is None:
         edit, detail = without, "no summary: the model gave none that is short enough"
-    return Made(messages, edit, detail, bill.usage, bill.cost)
+    return Made(messages, edit, detail, bill.usage, bill.cost, reply.model or model.name)
 
 
 def _with_summary(policy: Summarise, dropped: Dropped, reply: ModelReply, facts: Facts) -> Edit | None:

@@ -41,10 +41,11 @@ from treadle.drivers.output import handed_in, typed_output
 from treadle.drivers.purse.arrived import Arrived
 from treadle.drivers.purse.claims import Claim, calls_allowed
 from treadle.drivers.purse.reckoning import charge_of
+from treadle.drivers.purse.so_far import spent_so_far
 from treadle.drivers.reading import reading
 from treadle.drivers.recorder import Recorder
 from treadle.drivers.request import prepared, request_of
-from treadle.drivers.watching import RunEvent, log_event
+from treadle.drivers.watching import RunEvent, SpentSoFar, log_event
 from treadle.journal import Journal, MemoryJournal
 from treadle.judging.judge import judge
 from treadle.judging.recent import Recent
@@ -82,6 +83,7 @@ class Run:
         lent: what its sub-runs have claimed of its limits; `claimed`, what it has claimed of its parent's.
         paid: what of its claim stands in its parent's account already.
         begun: by call, the runs that work on calls of the step under way and have been taken up again already.
+        below: by call, the runs that work on calls of the step under way, until what they took is recorded.
         error: the exception behind the state's failure, while this process has it.
         pause_wanted: whether somebody asked for a pause before the next step.
     """
@@ -106,7 +108,9 @@ class Run:
         self.error: Exception | None = None
         self.pause_wanted = False
         self.begun: dict[str, Run] = {}
+        self.below: dict[str, Run] = {}
         self._on_event = on_event
+        self._told: SpentSoFar | None = None
         self._over = over
         self.parent = parent
         self.lent, self.claimed, self.paid = Claim(), Claim(), Claim()
@@ -190,12 +194,14 @@ class Run:
             event = storable_event(event)
             if not event.at:
                 event = replace(event, at=time.time())
-        self.state = fold(self.state, event)
+        before, self.state = self.state, fold(self.state, event)
         self._events.append(event)
         if log.isEnabledFor(logging.INFO):
             log_event(self.state, event)
         if self._on_event is not None:
             self.show(event)
+        if self.state.usage is not before.usage or self.state.cost is not before.cost:
+            self._tell_spent()
         if self._over is not None and self.state.phase in ("finished", "paused"):
             self.release()
 
@@ -213,6 +219,16 @@ class Run:
             except (Exception, asyncio.CancelledError):
                 # It is a plain function: a cancellation can only be its own.
                 log.exception("on_event raised on %s; run %s goes on", type(event).__name__, self.run_id)
+
+    def _tell_spent(self) -> None:
+        """Shows whoever watches the run at the top what that one has spent, if it has changed."""
+        top = self
+        while top.parent is not None:
+            top = top.parent
+        spent = spent_so_far(top) if top.watched else None
+        if spent is not None and spent != top._told:
+            top._told = spent
+            top.show(spent)
 
     async def commit(self) -> None:
         """Writes what has been fed to the journal, if there is one. Called before every effect.
