@@ -31,6 +31,7 @@ from treadle.context.tokens import context_tokens, estimate_tokens
 from treadle.drivers.purse.arrived import Arrived
 from treadle.drivers.purse.bill import Bill
 from treadle.drivers.purse.claims import claim, settle
+from treadle.drivers.purse.dearest import read_again
 from treadle.drivers.purse.reckoning import worst_price
 from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
@@ -308,7 +309,8 @@ def _beyond_limits(run: Run, model: Model, request: ModelRequest, bill: Bill) ->
 
     A sub-run draws on the runs above it: the worst case is reserved there. `bill` is what was taken for it already.
     """
-    state, limits, asked = run.state, run.state.limits, _request_tokens(request)
+    state, limits = run.state, run.state.limits
+    asked = _request_tokens(request) + read_again(model, request.settings)
     reply = request.settings.max_tokens or 0
     taken, paid = (bill.usage or Usage()).total_tokens, bill.cost or Decimal(0)
     left = None if limits.tokens is None else limits.tokens - state.usage.total_tokens - taken
