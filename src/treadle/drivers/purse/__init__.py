@@ -1,6 +1,7 @@
 """The one purse: all that costs tokens or money is reckoned, reserved and settled here. No other code knows a price.
 
-`reckoning.py` says what a call can take at most; `claims.py` reserves that from every run above before the call, and
-gives back what it did not need; `arrived.py` says what has come of a reply, so what is paid for where it breaks off;
-`bill.py` adds up what the attempts at one thing took. What a run has taken stands in its accounts, in the kernel.
+`reckoning.py` says what a call can take at most, and `dearest.py` what that costs; `claims.py` reserves it from every
+run above before the call, and gives back what it did not need; `arrived.py` says what has come of a reply, so what is
+paid for where it breaks off; `bill.py` adds up what the attempts at one thing took. What a run has taken stands in its
+accounts, in the kernel.
 """
