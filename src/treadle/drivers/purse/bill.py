@@ -5,6 +5,7 @@ allow another.
 from decimal import Decimal
 
 from treadle.drivers.purse.claims import Borrower, claim
+from treadle.drivers.purse.dearest import read_again
 from treadle.drivers.purse.reckoning import closing_part, price_of, worst_price
 from treadle.kernel.events import Reserve
 from treadle.kernel.messages import ModelSettings, Usage
@@ -49,7 +50,7 @@ class Bill:
         """
         limits, taken, paid = run.state.limits, (self.usage or Usage()).total_tokens, self.cost or NOTHING
         closing, dollars = closing_part(run.state, run.model)
-        reply = settings.max_tokens or 0
+        asked, reply = asked + read_again(model, settings), settings.max_tokens or 0
         worst = worst_price(model, settings, asked, reply)
         if limits.tokens is not None:
             left = limits.tokens - run.state.usage.total_tokens - taken - closing

@@ -221,14 +221,13 @@ def require_price(model: Model, limits: Limits, settings: ModelSettings) -> None
         )
     if limits.usd is None:
         return
-    why = f"the price of {model.name} is not known"
+    why, terms = f"the price of {model.name} is not known", terms_of(model, settings)
     try:
         if cost_of(model, Usage(1, 1)) is not None:
-            terms = terms_of(model, settings)
-            if worst_cost(lambda usage: cost_of(model, usage), terms, 1, 1) is not None:
+            special = [f"{word!r} service" for word in terms.services if word] + ["web searches"] * bool(terms.searches)
+            if not special or worst_cost(lambda usage: cost_of(model, usage), terms, 1, 1) is not None:
                 return
-            also = [f"{word!r} service" for word in terms.services if word] + ["web searches"] * bool(terms.searches)
-            why += f" for {' and '.join(also) or 'all that a call may take'}"
+            why += f" for {' and '.join(special)}"
     except ModelError as error:
         why = str(error)
     raise Misuse(
