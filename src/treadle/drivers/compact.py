@@ -27,7 +27,7 @@ from treadle.context.policies import (
 )
 from treadle.context.storable import storable_text
 from treadle.context.stubs import READ_RESULT, shortened
-from treadle.context.tokens import context_tokens, estimate_tokens
+from treadle.context.tokens import context_tokens, estimate_tokens, likely
 from treadle.drivers.purse.arrived import Arrived
 from treadle.drivers.purse.bill import Bill
 from treadle.drivers.purse.claims import claim, settle
@@ -51,6 +51,7 @@ from treadle.kernel.messages import (
 )
 from treadle.kernel.money import minus, plus
 from treadle.models.errors import ModelError
+from treadle.models.fixed import fixed_tokens
 from treadle.models.port import AttemptFailed, Model, ModelReply, ModelRequest
 from treadle.models.sound import count_of, sound_event
 
@@ -141,7 +142,8 @@ def _messages(run: Run) -> Sequence[Message]:
 def _tokens(run: Run) -> int:
     state = run.state
     if state.prepared is not None and state.prepared.messages is not None:
-        return state.started.tool_tokens + sum(estimate_tokens(message) for message in state.prepared.messages)
+        estimate = sum(estimate_tokens(message) for message in state.prepared.messages)
+        return round((state.started.tool_tokens + estimate) * likely(state))
     return context_tokens(state)
 
 
@@ -246,7 +248,7 @@ async def _summarised(run: Run, policy: Summarise, tokens: int, facts: Facts) ->
         raise
     except Exception as error:
         return Made(messages, without, f"no summary: {_words(error)}", bill.usage, bill.cost)
-    usage = reply.usage or Usage(_request_tokens(request), estimate_tokens(reply.message), estimated=True)
+    usage = reply.usage or Usage(_request_tokens(model, request), estimate_tokens(reply.message), estimated=True)
     bill.add(model, usage, reply.cost)
     cut = "the summary was cut off at its length limit" if reply.finish == "length" else ""
     edit, detail = _with_summary(policy, dropped, reply, facts), cut
@@ -285,7 +287,7 @@ async def _asked(run: Run, model: Model, request: ModelRequest, bill: Bill) -> M
             return reply
         except BaseException as error:
             failed = error.model if isinstance(error, ModelError) else None
-            bill.add(failed or model, arrived.usage(_request_tokens(request)))
+            bill.add(failed or model, arrived.usage(_request_tokens(model, request), request.settings.max_tokens))
             if not isinstance(error, ModelError):
                 raise
             wait = run.config.retries.delay(error, attempt, seconds_left(run))
@@ -299,8 +301,8 @@ def _words(error: Exception) -> str:
     return f"{error.kind}: {error}" if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
 
 
-def _request_tokens(request: ModelRequest) -> int:
-    return sum(estimate_tokens(message) for message in request.messages)
+def _request_tokens(model: Model, request: ModelRequest) -> int:
+    return fixed_tokens(model, (), None) + sum(estimate_tokens(message) for message in request.messages)
 
 
 def _beyond_limits(run: Run, model: Model, request: ModelRequest, bill: Bill) -> str:
@@ -308,7 +310,7 @@ def _beyond_limits(run: Run, model: Model, request: ModelRequest, bill: Bill) ->
 
     A sub-run draws on the runs above it: the worst case is reserved there. `bill` is what was taken for it already.
     """
-    state, limits, asked = run.state, run.state.limits, _request_tokens(request)
+    state, limits, asked = run.state, run.state.limits, _request_tokens(model, request)
     reply = request.settings.max_tokens or 0
     taken, paid = (bill.usage or Usage()).total_tokens, bill.cost or Decimal(0)
     left = None if limits.tokens is None else limits.tokens - state.usage.total_tokens - taken

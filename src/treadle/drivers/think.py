@@ -154,7 +154,7 @@ async def _closed(stream: Any) -> None:
 
 def _failed(run: Run, error: ErrorInfo, attempt: int, wait: float | None, failed: Model | None = None) -> ModelFailed:
     """The record of a failed attempt. A provider charges for a reply that broke off, so what came of it is counted."""
-    usage, model = run.arrived.usage(next_tokens(run.state)), failed or run.model
+    usage, model = run.arrived.usage(next_tokens(run.state), run.longest_reply), failed or run.model
     cost = None if usage is None else price_of(model, usage)
     return ModelFailed(len(run.state.steps), error, attempt, run.arrived.text, wait, usage, cost, run.model.name)
 

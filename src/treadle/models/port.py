@@ -16,7 +16,8 @@ What goes wrong outside is raised as a `treadle.models.ModelError`; a model neve
 
 It may have more to say of itself, each only if it knows: `cost(usage)`, in dollars; `context_window` and
 `max_output_tokens`; `output_mode(tools)`, how it is best asked for an answer of a type with tools beside it or without
-(by default "prompted").
+(by default "prompted"); `fixed_tokens(tools, output_schema)`, how many tokens a request with these has at most besides
+its messages (by default the length of their descriptions); `models`, those that may answer in its place, if several.
 """
 
 from collections.abc import AsyncIterator, Sequence
