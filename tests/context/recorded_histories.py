@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from treadle.context.tokens import estimate_text
+from treadle.context.texts import estimate_text
 from treadle.kernel.messages import (
     AssistantMessage,
     AssistantPart,

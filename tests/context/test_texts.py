@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kinds import FIGURES, FOREIGN, KINDS, ODD, WRITTEN
 from vocabulary import most
 
-from treadle.context.tokens import SLACK, UNIT, estimate_text, text_weight
+from treadle.context.texts import SLACK, UNIT, estimate_text, text_weight
 
 seeds = st.integers(0, 2**32).map(Random)
 pieces = st.tuples(st.sampled_from(sorted(KINDS)), seeds, st.integers(0, 400), st.integers(1, 400))

@@ -9,7 +9,7 @@ from zlib import crc32
 import msgspec
 from msgspec.structs import replace
 
-from treadle.context.tokens import estimate_text
+from treadle.context.texts import estimate_text
 from treadle.kernel.accounts import LIKELY
 from treadle.kernel.messages import Content, Text, ToolMessage, UserMessage, text_of
 

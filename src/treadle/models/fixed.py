@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from treadle.context.tokens import MESSAGE_TOKENS, estimate_text
+from treadle.context.texts import estimate_text
+from treadle.context.tokens import MESSAGE_TOKENS
 from treadle.kernel.messages import Json, ToolSpec
 from treadle.models.port import Model
 from treadle.models.sound import MOST_TOKENS

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from treadle.context.storable import storable_text
-from treadle.context.tokens import estimate_text
+from treadle.context.texts import estimate_text
 from treadle.kernel.messages import Usage
 from treadle.models.port import ModelReply, TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStarted, UsageReported
 from treadle.models.sound import is_sound_usage

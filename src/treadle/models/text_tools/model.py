@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, assert_never, cast
 
 from msgspec.structs import replace
 
-from treadle.context.tokens import UNIT, estimate_text, text_weight
+from treadle.context.texts import UNIT, estimate_text, text_weight
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import (
     AssistantMessage,
