@@ -11,6 +11,7 @@ import msgspec
 from treadle.context.texts import estimate_text
 from treadle.context.tokens import MESSAGE_TOKENS
 from treadle.kernel.messages import Json, ToolSpec
+from treadle.models.hosts import Host
 from treadle.models.port import Model
 from treadle.models.sound import MOST_TOKENS
 
@@ -28,6 +29,12 @@ def described(tools: Sequence[ToolSpec], output_schema: Json | None) -> int:
     """The descriptions of `tools` and the schema, as JSON. Some providers write them out in less."""
     said = [_json((spec.name, spec.description, spec.input_schema)) + MESSAGE_TOKENS for spec in tools]
     return sum(said) + (0 if output_schema is None else _json(output_schema) + MESSAGE_TOKENS)
+
+
+def billed(host: Host, tools: Sequence[ToolSpec], output_schema: Json | None) -> int:
+    """`described`, and what `host` adds of its own, as it documents that, else as it was seen to."""
+    added = host.adds + (host.adds_for_tools if tools else 0)
+    return described(tools, output_schema) + added + (0 if output_schema is None else host.adds_for_schema)
 
 
 def members(model: Model) -> Sequence[Model]:

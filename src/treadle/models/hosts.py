@@ -40,7 +40,7 @@ class Host(Struct, frozen=True):
     file_urls: bool = False
     # The most that any provider whose bills were looked at adds. Anthropic says 159 to 530 for tools, by model:
     # https://docs.anthropic.com/en/docs/tool-use-pricing-and-tokens
-    adds: int = 64
+    adds: int = 80
     adds_for_tools: int = 640
     adds_for_schema: int = 240
 
@@ -49,9 +49,8 @@ OPENAI: Final = Host(
     max_tokens="max_completion_tokens",
     echo=False,
     schema_with_tools=True,
-    adds=16,
-    adds_for_tools=64,
-    adds_for_schema=16,
+    adds_for_tools=160,
+    adds_for_schema=64,
 )
 ANTHROPIC: Final = Host(schema_with_tools=True)
 MISTRAL: Final = Host(

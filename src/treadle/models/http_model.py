@@ -20,7 +20,7 @@ from treadle.models.codec import DONE, Codec, Decoder
 from treadle.models.errors import AuthenticationFailed, ConnectionFailed, ModelError, ModelTimeout, ProtocolError
 from treadle.models.extra import held_to_length, longest
 from treadle.models.failures import redact, request_id
-from treadle.models.fixed import described
+from treadle.models.fixed import billed
 from treadle.models.hosts import ANTHROPIC, OPENAI, host_of
 from treadle.models.permission import require_permission
 from treadle.models.port import ModelEvent, ModelReply, ModelRequest, OutputMode, UsageReported
@@ -122,13 +122,8 @@ class HttpModel:
         return "native" if host.json_schema and (host.schema_with_tools or not tools) else "tool"
 
     def fixed_tokens(self, tools: Sequence[ToolSpec], output_schema: Json | None) -> int:
-        """Tokens that a request with these tools and this schema has besides its messages, at most.
-
-        What providers add of their own is as they document it, else as they were seen to.
-        """
-        host = host_of(host_in(self._address))
-        added = host.adds + (host.adds_for_tools if tools else 0)
-        return described(tools, output_schema) + added + (0 if output_schema is None else host.adds_for_schema)
+        """Tokens that a request with these has besides its messages, at most: what its host adds is among them."""
+        return billed(host_of(host_in(self._address)), tools, output_schema)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Replies to `request`, the whole reply last. Raises `ModelError` for what went wrong outside."""
