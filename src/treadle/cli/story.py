@@ -7,7 +7,7 @@ the library and in the journal.
 from collections.abc import Callable, Iterable, Sequence
 
 from treadle.cli.terminal import shorten
-from treadle.context.tokens import next_tokens
+from treadle.context.tokens import context_tokens
 from treadle.drivers.watching import RunEvent, SpentSoFar, SubRunEvent, ToolProgress
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.events import (
@@ -172,7 +172,7 @@ class Story:
         offered = "no tools" if choice == "none" or not tools else f"{count(len(tools), 'tool')} offered"
         if choice not in ("auto", "none"):
             offered += f" (tool choice {choice})"
-        self._say("perceive", f"{count(len(messages), 'message')}, about {next_tokens(before):,} tokens; {offered}")
+        self._say("perceive", f"{count(len(messages), 'message')}, about {context_tokens(before):,} tokens; {offered}")
 
     def _think(self, event: ModelReplied, before: RunState) -> None:
         calls = event.message.calls

@@ -27,7 +27,7 @@ from treadle.context.policies import (
 )
 from treadle.context.storable import storable_text
 from treadle.context.stubs import READ_RESULT, shortened
-from treadle.context.tokens import context_tokens, estimate_tokens
+from treadle.context.tokens import context_tokens, estimate_tokens, likely
 from treadle.drivers.purse.arrived import Arrived
 from treadle.drivers.purse.bill import Bill
 from treadle.drivers.purse.claims import claim, settle
@@ -49,6 +49,7 @@ from treadle.kernel.messages import (
     UserMessage,
 )
 from treadle.models.errors import ModelError
+from treadle.models.fixed import fixed_tokens
 from treadle.models.port import AttemptFailed, Model, ModelReply, ModelRequest
 from treadle.models.sound import count_of, sound_event
 
@@ -144,7 +145,8 @@ def _messages(run: Run) -> Sequence[Message]:
 def _tokens(run: Run) -> int:
     state = run.state
     if state.prepared is not None and state.prepared.messages is not None:
-        return state.started.tool_tokens + sum(estimate_tokens(message) for message in state.prepared.messages)
+        estimate = sum(estimate_tokens(message) for message in state.prepared.messages)
+        return round((state.started.tool_tokens + estimate) * likely(state))
     return context_tokens(state)
 
 
@@ -237,7 +239,7 @@ async def _summarised(run: Run, policy: Summarise, tokens: int, facts: Facts) ->
         run_id=run.run_id,
         step=len(run.state.steps),
     )
-    bill, asked = Bill(), _request_tokens(request)
+    bill, asked = Bill(), _request_tokens(model, request)
     why = bill.refused(run, model, request.settings, asked)
     if why:
         return Made(messages, without, f"no summary: {why}")
@@ -254,7 +256,7 @@ async def _summarised(run: Run, policy: Summarise, tokens: int, facts: Facts) ->
     except Exception as error:
         return Made(messages, without, f"no summary: {_words(error)}", bill.usage, bill.cost, model.name)
     usage = reply.usage or Usage(asked, estimate_tokens(reply.message), estimated=True)
-    bill.add(model, usage, reply.cost)
+    bill.add(model, usage, reply.cost, request.settings)
     cut = "the summary was cut off at its length limit" if reply.finish == "length" else ""
     edit, detail = _with_summary(policy, dropped, reply, facts), cut
     if edit is None:
@@ -274,7 +276,7 @@ async def _asked(run: Run, model: Model, request: ModelRequest, bill: Bill) -> M
 
     What the attempts that failed have taken is added to `bill`.
     """
-    attempt, asked = 1, _request_tokens(request)
+    attempt, asked = 1, _request_tokens(model, request)
     while True:
         arrived = Arrived()
         try:
@@ -285,14 +287,19 @@ async def _asked(run: Run, model: Model, request: ModelRequest, bill: Bill) -> M
                 if isinstance(event, ModelReply):
                     reply = event
                 elif isinstance(event, AttemptFailed):
-                    bill.add(event.error.model or model, arrived.usage(asked, event.error.kind))
+                    bill.add(
+                        event.error.model or model,
+                        arrived.usage(asked, request.settings.max_tokens, event.error.kind),
+                        settings=request.settings,
+                    )
                     arrived = Arrived()
             if reply is None:
                 raise ModelError(f"{model.name} ended its stream without a ModelReply")
             return reply
         except BaseException as error:
             failed = error.model if isinstance(error, ModelError) else None
-            bill.add(failed or model, arrived.usage(asked, _kind(error)))
+            most = request.settings.max_tokens
+            bill.add(failed or model, arrived.usage(asked, most, _kind(error)), settings=request.settings)
             if not isinstance(error, ModelError):
                 raise
             wait = run.config.retries.delay(error, attempt, seconds_left(run))
@@ -312,8 +319,8 @@ def _words(error: Exception) -> str:
     return f"{error.kind}: {error}" if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
 
 
-def _request_tokens(request: ModelRequest) -> int:
-    return sum(estimate_tokens(message) for message in request.messages)
+def _request_tokens(model: Model, request: ModelRequest) -> int:
+    return fixed_tokens(model, (), None) + sum(estimate_tokens(message) for message in request.messages)
 
 
 def told(messages: Iterable[Message]) -> str:

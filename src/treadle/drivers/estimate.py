@@ -67,7 +67,7 @@ async def estimated(config: Configuration, asked: Asked) -> Estimate:
 
 async def _reckoned(run: Run, command: PrepareStep) -> Estimate:
     event = run.prepare(command, await chosen(run, command))
-    worst = event.reserve or reckoned(run.state, event, run.model).event.reserve or Reserve(0)
+    worst = event.reserve or reckoned(run.config, run.state, event, run.model, None).event.reserve or Reserve(0)
     run.feed(event)
     after, usd, request = run.next(), worst.usd, worst.tokens - worst.reply
     if usd is None:

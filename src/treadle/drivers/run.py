@@ -119,6 +119,7 @@ class Run:
         self._events: list[Event] = []
         self._recorder = Recorder(self.state.events)
         self._step_model: Model | None = None
+        self._counted: Model | None = None
         self._models: dict[str, Model] = {}
         self._recent = Recent()
         self._task: asyncio.Task[Any] | None = None
@@ -315,7 +316,7 @@ class Run:
         if isinstance(model, str):
             model = self._models.get(model) or self._models.setdefault(model, self.config.model_named(model))
         self._step_model = model
-        return prepared(self.config, self.state, self.model, command, chosen)
+        return prepared(self.config, self.state, self.model, command, chosen, self._counted)
 
     def request(self) -> ModelRequest:
         """What the model is to be asked in the step under way.
@@ -332,11 +333,12 @@ class Run:
             ModelError: the model replied what no model may, or its `cost()` failed.
         """
         model, output, state = self.model, self.config.output, self.state
+        self._counted = model
         reply = sound_reply(reply)
         usage, prepared = reply.usage, state.prepared
         settings = (None if prepared is None else prepared.settings) or state.settings
         if usage is None:
-            usage = self.arrived.completed(next_tokens(state), estimate_tokens(reply.message))
+            usage = self.arrived.completed(self.asked, estimate_tokens(reply.message), self.longest_reply)
         message, finish = storable(reply.message), reply.finish
         handed = False
         if output is not None and output.tool is not None:
@@ -359,6 +361,20 @@ class Run:
             handed,
             at=time.time(),
         )
+
+    @property
+    def asked(self) -> int:
+        """The most tokens that the request under way may have."""
+        reserve = None if self.state.prepared is None else self.state.prepared.reserve
+        return next_tokens(self.state) if reserve is None else reserve.tokens - reserve.reply
+
+    @property
+    def longest_reply(self) -> int | None:
+        """The tokens of the longest reply that the step under way may have; None if nobody has said."""
+        prepared, state = self.state.prepared, self.state
+        if prepared is not None and prepared.reserve is not None and prepared.reserve.reply:
+            return prepared.reserve.reply
+        return ((None if prepared is None else prepared.settings) or state.settings).max_tokens
 
     def is_new(self, call_id: str) -> bool:
         """Whether no call of the run has had this id."""

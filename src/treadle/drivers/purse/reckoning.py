@@ -11,8 +11,10 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.context.tokens import estimate_text, estimate_tokens, next_tokens
+from treadle.context.tokens import next_tokens
+from treadle.drivers.configuration import Configuration
 from treadle.drivers.purse.dearest import read_again, unbounded, worst_cost
+from treadle.drivers.purse.request_size import request_tokens
 from treadle.kernel.accounts import Spent
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Reserve, StepPrepared
@@ -57,10 +59,15 @@ class Reckoned(Struct, frozen=True, gc=False):
     short: Reached | None
 
 
-def reckoned(state: RunState, event: StepPrepared, model: Model) -> Reckoned:
-    """`event` with its worst case, held to what the run's limits leave."""
+def reckoned(
+    config: Configuration, state: RunState, event: StepPrepared, model: Model, counted: Model | None
+) -> Reckoned:
+    """`event` with its worst case, held to what the run's limits leave.
+
+    `counted` is the model that replied last and so has counted the history; None if none has in this process.
+    """
     settings = event.settings or state.settings
-    asked = _request_tokens(state, event) + read_again(model, settings)
+    asked = request_tokens(config, state, event, model, counted) + read_again(model, settings)
     own = _longest(model, settings)
     most = own or _default_reply(settings)
     left = _Left(state, model, settings, asked, closing_tokens(state, most) if event.landing is None else 0)
@@ -152,13 +159,6 @@ def _default_reply(settings: ModelSettings) -> int:
     """What is reckoned with where nobody says: what it thinks comes on top, where that is said in tokens."""
     thinking = settings.thinking
     return DEFAULT_REPLY_TOKENS + (thinking if isinstance(thinking, int) else 0)
-
-
-def _request_tokens(state: RunState, event: StepPrepared) -> int:
-    if event.messages is not None:
-        return state.started.tool_tokens + sum(estimate_tokens(message) for message in event.messages)
-    extra = estimate_text(event.note) + estimate_text(event.instructions or "")
-    return next_tokens(state) + (extra if extra > 2 else 0)
 
 
 def lost_call(state: RunState, model: Model) -> Spent | None:
