@@ -84,7 +84,7 @@ async def make_room(run: Run) -> bool:
     if not changed or not isinstance(run.next(), CallModel):
         return False
     prepared = run.state.prepared
-    refused = None if run.parent is None else claim(run, None if prepared is None else prepared.reserve)
+    refused = claim(run, None if prepared is None else prepared.reserve)
     if refused is not None:
         run.feed(RunFinished(refused))
     return refused is None
@@ -306,7 +306,7 @@ def _request_tokens(request: ModelRequest) -> int:
 def _beyond_limits(run: Run, model: Model, request: ModelRequest, bill: Bill) -> str:
     """Why the call's worst case could exceed what is left of tokens or money; empty if it could not.
 
-    A sub-run draws on the runs above it: the worst case is reserved there. `bill` is what was taken for it already.
+    The worst case is reserved in the runs above and in budgets. `bill` is what was taken for it already.
     """
     state, limits, asked = run.state, run.state.limits, _request_tokens(request)
     reply = request.settings.max_tokens or 0
@@ -322,7 +322,7 @@ def _beyond_limits(run: Run, model: Model, request: ModelRequest, bill: Bill) ->
             return f"it may cost {worst} dollars, and {money} are left of the run's limit"
     worst = worst_price(model, asked, reply)
     reserve = Reserve(taken + asked + reply, None if worst is None else plus(paid, worst))
-    refused = None if run.parent is None else claim(run, reserve)
+    refused = claim(run, reserve)
     return "" if refused is None else refused.detail
 
 

@@ -17,7 +17,7 @@ from treadle.drivers.calls.door import act
 from treadle.drivers.calls.early import Early
 from treadle.drivers.compact import compact, make_room, overflowed
 from treadle.drivers.configuration import AnswerType, StepContext, StepSettings
-from treadle.drivers.purse.claims import claim, settle
+from treadle.drivers.purse.claims import settle
 from treadle.drivers.run import Driver, Run, cancelled_itself
 from treadle.drivers.think import seconds_left, think
 from treadle.journal import JournalError
@@ -54,6 +54,7 @@ async def drive(run: Run) -> None:
         await end(run, stopped("deadline", f"the time limit of {limit:g} s is reached."))
     except asyncio.CancelledError as error:
         if not run.is_cancelled():
+            settle(run)
             await run.commit()
             raise cancelled_itself("a function of the application's", error) from error
         await end(run, stopped("cancelled"))
@@ -61,6 +62,7 @@ async def drive(run: Run) -> None:
     except JournalError:
         raise
     except Exception:
+        settle(run)
         await run.commit()
         raise
     await run.commit()
@@ -120,7 +122,6 @@ async def _loop(run: Run, early: Early | None) -> None:
                     await think(run, hear)
                 if early is not None:
                     early.replied()
-                settle(run)
             case RunTools(records=records):
                 await act(run, records)
             case Nudge() | Pause() as command:
@@ -149,9 +150,7 @@ async def perceive(run: Run, command: PrepareStep) -> None:
         chosen = await run.own(function, "prepare_step", context)
         if chosen is not None and not isinstance(chosen, StepSettings):
             raise Misuse(f"prepare_step returns StepSettings or None; it returned {chosen!r}")
-    event = run.prepare(command, chosen)
-    refused = None if run.parent is None else claim(run, event.reserve)
-    run.feed(event if refused is None else RunFinished(refused, command.decision))
+    run.feed(run.prepare(command, chosen))
 
 
 async def driven(run: Run, earlier: Sequence[Event] = ()) -> RunResult[Any]:

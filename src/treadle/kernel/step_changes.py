@@ -1,14 +1,15 @@
 """What changes with the events of a step: it is prepared, the model replies or fails, and it is closed."""
 
+from decimal import Decimal
+
 from msgspec.structs import replace
 
-from treadle.kernel.accounts import Accounts, Progress
+from treadle.kernel.accounts import Progress
 from treadle.kernel.calls import Calls, EarlyCall
 from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.events import ModelFailed, ModelReplied, StepPrepared, ToolFinished, ToolStarted
 from treadle.kernel.history import have_distinct_ids
 from treadle.kernel.messages import Message, ToolCall, ToolMessage, UserMessage
-from treadle.kernel.money import total
 from treadle.kernel.reply import UNEXECUTED_FINISH, recorded
 from treadle.kernel.state import Changes, RunState
 from treadle.kernel.step import Step
@@ -63,15 +64,7 @@ def model_replied(state: RunState, event: ModelReplied) -> Changes:
         "early": (),
         "open_calls": made.open,
         "refused": made.refused,
-        "accounts": Accounts(
-            accounts.usage + usage,
-            total(accounts.cost, event.cost),
-            accounts.tool_calls + made.counted,
-            accounts.call_counts,
-            accounts.sub_steps,
-            accounts.errors,
-            accounts.unpriced or (event.cost is None and usage.total_tokens > 0),
-        ),
+        "accounts": accounts.charged(usage, event.cost, _reserved(state.prepared), made.counted),
         "size": state.size.after(event.model, usage, event.estimate, _asked_in_full(state.prepared), len(messages)),
     }
     if said:
@@ -84,13 +77,19 @@ def _asked_in_full(prepared: StepPrepared | None) -> bool:
     return prepared is None or (prepared.tools is None and prepared.messages is None and prepared.instructions is None)
 
 
+def _reserved(prepared: StepPrepared | None) -> Decimal | None:
+    """The dollars that were set aside for the call under way; None where no limit is in dollars."""
+    reserve = None if prepared is None else prepared.reserve
+    return None if reserve is None else reserve.usd
+
+
 def model_failed(state: RunState, event: ModelFailed) -> Changes:
     """An attempt failed; it is made again if the event says when."""
     step = open_step(state, event.step, "ModelFailed")
     return {
         "step": replace(step, failures=step.failures + 1),
         "failure": event.error if event.retry_in is None else None,
-        "accounts": state.accounts.charged(event.usage, event.cost),
+        "accounts": state.accounts.charged(event.usage, event.cost, _reserved(state.prepared)),
         "text": event.text or state.text,
     }
 
@@ -155,9 +154,7 @@ def closed(state: RunState, step: Step, calls: Calls, at: float, changes: Change
         failed = step.failed and not _goes_on_by_itself(step)
     errors = accounts.errors + 1 if failed else 0 if calls else accounts.errors
     if calls or errors != accounts.errors:
-        changes["accounts"] = Accounts(
-            accounts.usage, accounts.cost, accounts.tool_calls, counts, accounts.sub_steps, errors, accounts.unpriced
-        )
+        changes["accounts"] = replace(accounts, call_counts=counts, errors=errors)
     said = bool(calls) or step.finish == "pause" or bool(state.inbox)
     goes_on = said and step.landing is None and step.finish not in UNEXECUTED_FINISH
     if state.started.polling or state.progress.polled is not None:

@@ -147,7 +147,7 @@ def _run(parent: Run, below: Below, record: CallRecord, events: list[Event] | No
         parent.show(SubRunEvent(run_id, record.id, below.config.name, event))
 
     config = replace(below.config, journal=parent.journal, output=below.output_below(parent.config.output))
-    return Run(
+    run = Run(
         config,
         parent.driver,
         deps=parent.deps,
@@ -155,6 +155,8 @@ def _run(parent: Run, below: Below, record: CallRecord, events: list[Event] | No
         state=None if events is None else fold_all(events),
         parent=parent,
     )
+    run.draw_on(run_id, parent.whose)
+    return run
 
 
 def _so_far(parent: Run, reason: str) -> list[Message]:
@@ -170,7 +172,7 @@ def _recorded(
     result = child.result
     accounts = child.state.accounts
     taken = len(result.steps) + result.sub_steps
-    spent = Spent(taken, accounts.usage, accounts.cost, accounts.tool_calls, accounts.unpriced)
+    spent = Spent(taken, accounts.usage, accounts.cost, accounts.tool_calls, accounts.unpriced, accounts.presumed)
     if result.stop.reason == "waiting" and result.pending:
         waits = tuple(
             Awaited(one.call_id, one.tool, one.arguments_json, one.kind, one.question, one.found)

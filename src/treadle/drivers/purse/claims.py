@@ -1,11 +1,12 @@
-"""Lending: what the sub-runs of a run may take of its limits, reserved before each model call and settled after.
+"""Claims: what a run may take of the limits of the runs above it, and of budgets, reserved before each model call.
 
-A run's claim on its parent is what it has used, what its own sub-runs have claimed, and the worst case of the call it
-is about to make. A claim that would break the limit of any run above is refused, so that many sub-runs at once cannot
-together take more than one may. All of it happens between two turns of the event loop: no lock is needed.
+A run's claim is what it has used, what its own sub-runs have claimed, and the worst case of the call it is about to
+make. A claim that would break the limit of any run above, or a budget that one of them draws on, is refused, so that
+many runs at once cannot together take more than one may; after the call it is settled. All of it happens between two
+turns of the event loop: no lock is needed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Protocol, TypeVar
 
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 
 from treadle.kernel.accounts import Spent
 from treadle.kernel.events import Reserve
-from treadle.kernel.money import minus, plus
+from treadle.kernel.money import NOTHING, minus, plus
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Limits, Stop, stopped
 
@@ -26,7 +27,7 @@ class Claim(Struct, frozen=True):
 
     steps: int = 0
     tokens: int = 0
-    usd: Decimal = Decimal(0)
+    usd: Decimal = NOTHING
     calls: int = 0
 
     def __add__(self, other: "Claim") -> "Claim":
@@ -38,6 +39,25 @@ class Claim(Struct, frozen=True):
         return Claim(self.steps - other.steps, self.tokens - other.tokens, usd, self.calls - other.calls)
 
 
+class Shared(Protocol):
+    """What a run draws on beside limits; see `treadle.drivers.purse.drawing.Purse`."""
+
+    def draw(self, worst: Claim, more: Claim, *, priced: bool) -> Stop | None:
+        """Sets aside what a call may take; why not, if it does not fit."""
+
+    def left(self) -> tuple[int | None, Decimal | None]:
+        """The tokens and dollars that a call may take."""
+
+    def hold(self, run_id: str, worst: Claim) -> None:
+        """A call is under way."""
+
+    def let_go(self, run_id: str) -> None:
+        """It is not."""
+
+    def write(self) -> None:
+        """What was used stands in the journal."""
+
+
 class Borrower(Protocol):
     """A run, as far as lending needs to know it; see `treadle.drivers.run.Run`."""
 
@@ -45,6 +65,10 @@ class Borrower(Protocol):
     claimed: Claim
     paid: Claim
     state: RunState
+
+    @property
+    def purses(self) -> Sequence[Shared]:
+        """What it draws on, and what the runs above it do."""
 
     @property
     def parent(self) -> "Borrower | None":
@@ -62,7 +86,7 @@ def used(run: Borrower) -> Claim:
     return Claim(
         len(state.steps) + under_way + state.sub_steps,
         state.usage.total_tokens,
-        state.cost or Decimal(0),
+        plus(state.cost or NOTHING, state.accounts.presumed),
         state.tool_calls + len(state.early),
     )
 
@@ -74,22 +98,56 @@ def _steps(run: Borrower) -> int | None:
 
 
 def claim(run: Borrower, reserve: Reserve | None) -> Stop | None:
-    """Reserves one more step of `run` from every run above it; the reason if one of them has not enough left."""
-    worst = Claim(1, 0, Decimal(0)) if reserve is None else Claim(1, reserve.tokens, reserve.usd or Decimal(0))
+    """Reserves one more step of `run` from every run above it and every budget; the reason if one has too little left.
+
+    Raises:
+        PassesThrough: a budget cannot be asked; nothing is reserved.
+    """
+    if run.parent is None and not run.purses:
+        return None
+    worst = Claim(1, 0, NOTHING) if reserve is None else Claim(1, reserve.tokens, reserve.usd or NOTHING)
     wanted = used(run) + run.lent + worst
     more = wanted - run.claimed
     for above in _above(run):
         stop = _exceeded(above, used(above) + above.lent + more)
         if stop is not None:
             return stop
+    priced = reserve is not None and reserve.usd is not None
+    for number, purse in enumerate(run.purses):
+        stop = purse.draw(worst, more, priced=priced)
+        if stop is not None:
+            for earlier in run.purses[:number]:
+                earlier.write()
+            return stop
     _set_claim(run, wanted)
+    for purse in run.purses:
+        purse.hold(run.run_id, worst)
     return None
 
 
 def settle(run: Borrower) -> None:
-    """Gives back what a reservation did not need."""
-    if run.parent is not None:
+    """Gives back what a reservation did not need; to budgets only as soon as that stands in the journal."""
+    if run.parent is not None or run.purses:
         _set_claim(run, used(run) + run.lent)
+        for purse in run.purses:
+            purse.let_go(run.run_id)
+
+
+def within(run: Borrower) -> RunState:
+    """The state of `run`, its limits no wider than what budgets leave.
+
+    Raises:
+        PassesThrough: a budget cannot be asked.
+    """
+    state, limits = run.state, run.state.limits
+    if not run.purses:
+        return state
+    tokens, usd = limits.tokens, limits.budget
+    for purse in run.purses:
+        more, money = purse.left()
+        tokens = _least(tokens, None if more is None else state.usage.total_tokens + more)
+        usd = _least(usd, None if money is None else plus(state.cost or NOTHING, money))
+    return replace(state, limits=replace(limits, tokens=tokens, usd=usd))
 
 
 def calls_left(run: Borrower) -> int | None:
@@ -125,7 +183,9 @@ def give_back(run: Borrower) -> None:
 
 def paid_before(run: Borrower, spent: Spent) -> None:
     """A sub-run is taken up again of which `spent` stands in its parent's account already."""
-    run.paid = run.claimed = Claim(spent.steps, spent.usage.total_tokens, spent.cost or Decimal(0), spent.tool_calls)
+    run.paid = run.claimed = Claim(
+        spent.steps, spent.usage.total_tokens, plus(spent.cost or NOTHING, spent.presumed), spent.tool_calls
+    )
     settle(run)
 
 
@@ -138,7 +198,7 @@ def left_of(run: Borrower, seconds: float | None, own: Limits) -> Limits | None:
     steps = None if steps is None else steps - taken.steps
     if steps is not None and steps < 1:
         return None
-    usd = None if limits.budget is None else max(Decimal(0), minus(limits.budget, taken.usd))
+    usd = None if limits.budget is None else max(NOTHING, minus(limits.budget, taken.usd))
     return Limits(
         steps=_least(own.steps, steps),
         tool_calls=_least(own.tool_calls, calls_allowed(run)),

@@ -5,6 +5,7 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from treadle.context.tokens import estimate_text, estimate_tokens, next_tokens
+from treadle.drivers.purse.budget import Budget
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Reserve, StepPrepared
 from treadle.kernel.messages import Usage
@@ -76,9 +77,9 @@ def price_of(model: Model, usage: Usage) -> Decimal | None:
         return None
 
 
-def require_price(model: Model, limits: Limits) -> None:
-    """Raises `Misuse` if `limits` bounds money and the price of `model` is not known."""
-    if limits.usd is None:
+def require_price(model: Model, bound: Limits | Budget) -> None:
+    """Raises `Misuse` if `bound` bounds money and the price of `model` is not known."""
+    if bound.usd is None:
         return
     why = f"the price of {model.name} is not known"
     try:
@@ -86,7 +87,8 @@ def require_price(model: Model, limits: Limits) -> None:
             return
     except ModelError as error:
         why = str(error)
+    what = bound if isinstance(bound, Budget) else f"Limits(usd={bound.usd})"
     raise Misuse(
-        f"Limits(usd={limits.usd}) cannot be kept: {why}. Give the model a price (price=Price(input=…, output=…), in "
+        f"{what} cannot be kept: {why}. Give the model a price (price=Price(input=…, output=…), in "
         "dollars per million tokens), or limit tokens instead"
     )
