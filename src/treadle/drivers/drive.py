@@ -54,22 +54,27 @@ async def drive(run: Run) -> None:
         await end(run, stopped("deadline", f"the time limit of {limit:g} s is reached."))
     except asyncio.CancelledError as error:
         if not run.is_cancelled():
-            settle(run)
-            await run.commit()
+            await _broken_off(run)
             raise cancelled_itself("a function of the application's", error) from error
         await end(run, stopped("cancelled"))
         raise
     except JournalError:
         raise
     except Exception:
-        settle(run)
-        await run.commit()
+        await _broken_off(run)
         raise
     await run.commit()
 
 
 DRIVER = Driver(drive, act)
 """Who carries out the runs of agents."""
+
+
+async def _broken_off(run: Run) -> None:
+    """The application's own code raised. What runs below have used stays claimed until they are taken up again."""
+    if run.state.phase == "prepared":
+        settle(run)
+    await run.commit()
 
 
 async def end(run: Run, stop: Stop) -> None:

@@ -58,11 +58,12 @@ async def carried(
         try:
             await parent.driver.drive(child)
         except asyncio.CancelledError:
-            # What it took is told, also where the parent ends at once.
+            # What it took is told, also where the parent ends at once. Where anything else is raised it is not, and
+            # stays claimed: the call is taken up again.
             parent.feed(_recorded(len(parent.state.steps), record, tool, child, False)[0])
-            raise
-        finally:
             give_back(child)
+            raise
+        give_back(child)
     return _recorded(len(parent.state.steps), record, tool, child, below.final)
 
 
