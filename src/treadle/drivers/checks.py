@@ -54,7 +54,7 @@ def with_budgets(config: Configuration, given: Budgets) -> Configuration:
     budgets = budgets_in(given)
     for budget in budgets:
         _check_prices(config, budget)
-    hooks = (*config.hooks, *[f"budget {budget.purse}" for budget in budgets])
+    hooks = (*config.hooks, *[f"budget {budget.series}" for budget in budgets])
     return replace(config, budgets=(*config.budgets, *budgets), hooks=hooks) if budgets else config
 
 

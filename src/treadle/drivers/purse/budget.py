@@ -14,7 +14,7 @@ from msgspec import Struct
 from treadle.drivers.purse.claims import Claim
 from treadle.drivers.purse.ledger import Ledger, Mark, Most, Sums
 from treadle.kernel.errors import Misuse
-from treadle.kernel.money import MOST, dollars, minus, over, times
+from treadle.kernel.money import MOST, NOTHING, dollars, minus, over, times
 from treadle.kernel.stop import Stop, StopReason
 from treadle.tools.errors import did_you_mean, nearest
 
@@ -116,8 +116,8 @@ class Budget:
         return self.most.tokens
 
     @property
-    def purse(self) -> str:
-        """What its purses are called where several budgets are kept in one place."""
+    def series(self) -> str:
+        """What its purses are called where those of several budgets are kept in one place."""
         return f"{self.per or 'all'} {self.name}".rstrip()
 
     def spent(self, key: str | None = None) -> Spending:
@@ -136,16 +136,16 @@ class Budget:
         if self.per == "day" and key is None:
             key = today()
         if self.per is not None and not isinstance(key, str):
-            raise Misuse(f"spent takes whose purse is meant, a {self.per} (see keys()); it was given {key!r:.100}")
-        return self.spending(key or "", self.ledger.sums(self.purse, key or ""))
+            raise Misuse(f"spent takes whose purse is meant, a {self.per} (see purses()); it was given {key!r:.100}")
+        return self.spending(key or "", self.ledger.sums(self.series, key or ""))
 
-    def keys(self) -> list[str]:
-        """Whose purses there are: all that anything was ever taken of, sorted.
+    def purses(self) -> list[str]:
+        """Whose purses there are: the keys of all that anything was ever set aside in, sorted.
 
         Raises:
             BudgetUnavailable: the file cannot be used.
         """
-        return self.ledger.keys(self.purse)
+        return self.ledger.keys(self.series)
 
     def close(self) -> None:
         """Closes the file until the budget is used again. It is also closed with the program, or when forgotten."""
@@ -161,14 +161,17 @@ class Budget:
         """The `sums` of one of its purses, as a person asks for them."""
         used, held = sums.used, sums.claimed - sums.used
         tokens = None if self.tokens is None else max(0, self.tokens - sums.claimed.tokens)
-        usd = None if self.usd is None else max(Decimal(0), minus(self.usd, sums.claimed.usd))
-        return Spending(key, used.tokens, used.usd, max(0, held.tokens), max(Decimal(0), held.usd), tokens, usd)
+        usd = None if self.usd is None else max(NOTHING, _plain(minus(self.usd, sums.claimed.usd)))
+        held_usd = max(NOTHING, _plain(held.usd))
+        return Spending(key, used.tokens, _plain(used.usd), max(0, held.tokens), held_usd, tokens, usd)
 
     def refusal(self, key: str, others: Claim, own: Claim, worst: Claim) -> Stop:
         """Why a call that would take `worst` is not made, where `others` have claimed that much, and the run `own`."""
         taken = others + own
         if self.usd is not None and (taken + worst).usd > self.usd:
-            what = f"{taken.usd} of {self.usd} dollars are taken, and the next call may cost {worst.usd}."
+            what = (
+                f"{_plain(taken.usd)} of {self.usd} dollars are taken, and the next call may cost {_plain(worst.usd)}."
+            )
             return self._stop("max_cost", key, what, f"raise Budget(usd=…), now {self.usd}, or use a cheaper model")
         what = f"{taken.tokens} of {self.tokens} tokens are taken, and the next call may take {worst.tokens}."
         return self._stop("max_tokens", key, what, f"raise Budget(tokens=…), now {self.tokens}")
@@ -202,6 +205,12 @@ class Budget:
             yield Mark(None, _part(self.usd, share))
         if self.tokens is not None:
             yield Mark(int(_part(Decimal(self.tokens), share).to_integral_value("ROUND_CEILING")), None)
+
+
+def _plain(usd: Decimal) -> Decimal:
+    """`usd` without zeros at its end."""
+    text = f"{usd:f}"
+    return Decimal(text.rstrip("0").rstrip(".")) if "." in text else usd
 
 
 def today() -> str:

@@ -113,11 +113,10 @@ def claim(run: Borrower, reserve: Reserve | None) -> Stop | None:
         if stop is not None:
             return stop
     priced = reserve is not None and reserve.usd is not None
-    for number, purse in enumerate(run.purses):
+    for purse in run.purses:
+        # What those before one that refuses have set aside is given back with the next commit.
         stop = purse.draw(worst, more, priced=priced)
         if stop is not None:
-            for earlier in run.purses[:number]:
-                earlier.write()
             return stop
     _set_claim(run, wanted)
     for purse in run.purses:

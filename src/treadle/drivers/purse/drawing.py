@@ -33,26 +33,23 @@ class Share:
     Attributes:
         run: the run.
         flight: by run, the worst case of its call under way.
+        budgets: those that are kept in the purse and that it draws on.
     """
 
     def __init__(self, budget: Budget, key: str | None, run: Borrower, run_id: str, taken_up: bool) -> None:
         self.run = run
         self.flight: dict[str, Claim] = {}
-        self._ledger, self._purse, self._run_id = budget.ledger, budget.purse, run_id
+        self._ledger, self._purse, self._run_id = budget.ledger, budget.series, run_id
         self._fixed, self._key = key, key or ""
         self._base: Claim | None = None if budget.per == "day" else NOTHING
         # What an earlier process left stands until this one knows of everything that works for the run.
         self._written: tuple[Claim, Claim] | None = None if taken_up else (NOTHING, NOTHING)
-        self._budgets = [budget]
+        self.budgets = [budget]
 
     def is_of(self, budget: Budget, key: str | None) -> bool:
         """Whether `budget` has its purse under `key` where this one is."""
-        at_one_place = self._ledger.is_same(budget.ledger) and self._purse == budget.purse
+        at_one_place = self._ledger.is_same(budget.ledger) and self._purse == budget.series
         return at_one_place and self._fixed == key
-
-    def join(self, budget: Budget) -> None:
-        """Another budget is kept in the same purse."""
-        self._budgets.append(budget)
 
     @property
     def key(self) -> str:
@@ -88,7 +85,7 @@ class Share:
             return
         try:
             row = self._row(NOTHING)
-            marks = {mark: budget for budget in self._budgets for mark in budget.marks}
+            marks = {mark: budget for budget in self.budgets for mark in budget.marks}
             sums, told = self._ledger.settle(self._place, row, tuple(marks))
         except BudgetUnavailable as error:
             log.warning(
@@ -210,14 +207,14 @@ def purses_of(
     """
     found = list(above)
     for budget in budgets:
-        if any(purse.budget is budget for purse in found) and budget.per != "run":
-            continue
         key = _key(budget, whose, run_id)
         share = next((purse.share for purse in found if purse.share.is_of(budget, key)), None)
         if share is None:
             share = Share(budget, key, run, run_id, taken_up)
-        else:
-            share.join(budget)
+        elif any(purse.budget is budget and purse.share is share for purse in found):
+            continue
+        elif budget not in share.budgets:
+            share.budgets.append(budget)
         found.append(Purse(budget, share))
     return tuple(found)
 
@@ -267,9 +264,9 @@ def whose_again(budgets: Iterable[Budget], run_id: str, said: Whose) -> Whose:
     user, conversation = None, None
     for budget in budgets:
         if budget.per == "user":
-            user = user or budget.ledger.key_of(budget.purse, run_id)
+            user = user or budget.ledger.key_of(budget.series, run_id)
         elif budget.per == "conversation":
-            conversation = conversation or budget.ledger.key_of(budget.purse, run_id)
+            conversation = conversation or budget.ledger.key_of(budget.series, run_id)
     if None not in (user, said.user) and user != said.user:
         raise Misuse(f"run {run_id} counts for user {user!r}, as whose it was begun, and not for {said.user!r}")
     return Whose(user or said.user, conversation or said.conversation)
