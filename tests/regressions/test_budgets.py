@@ -247,7 +247,7 @@ async def test_a_run_over_midnight_counts_each_call_on_its_day(path, tmp_path, m
         return [("look", {"key": str(request.step)})] if request.step < 4 else "done"
 
     budget = Budget(tokens=450, per="day", path=path and tmp_path / path)
-    result = await agent(Honest(turn), budget=budget, tools=[Bank().look]).run("go")
+    result = await agent(Honest(turn), budget=budget, tools=[Bank().look], on_limit="stop").run("go")
     assert result.finished
     assert (budget.spent(BEFORE).tokens, budget.spent(AFTER).tokens) == (200, 300)
     assert budget.spent().key == AFTER
@@ -602,10 +602,24 @@ async def test_a_closing_reply_is_paid_from_the_budget_too():
     result = await agent(model, budget=budget, tools=[Bank().look], limits=Limits(steps=3)).run("go")
     assert result.stop.reason == "max_steps"
     assert budget.spent().tokens == 300
-    tight = Budget(tokens=270)
-    short = await agent(Honest(looks(99)), budget=tight, tools=[Bank().look], limits=Limits(steps=3)).run("go")
-    assert (short.stop.reason, len(short.steps)) == ("max_steps", 2)
-    assert short.usage.total_tokens == tight.spent().tokens <= 270
+    tight = Budget(tokens=250)
+    short = await agent(Honest(looks(99)), budget=tight, tools=[Bank().look], limits=Limits(steps=2)).run("go")
+    assert (short.stop.reason, len(short.steps)) == ("max_steps", 1)
+    assert short.usage.total_tokens == tight.spent().tokens == 100
+
+
+async def test_a_run_lands_before_a_budget_is_used_up():
+    budget, model = Budget(tokens=1500), Honest(looks(99))
+    one = agent(model, budget=budget, tools=[Bank().look], limits=Limits(steps=None), watch_progress=False)
+    result = await one.run("go")
+    assert result.stop.reason == "max_tokens"
+    assert model.requests[-1].tool_choice == "none"
+    assert result.usage.total_tokens == budget.spent().tokens <= 1500
+    assert result.stop.detail == (
+        f"the budget that runs share: {result.usage.total_tokens - 100} of 1500 tokens are taken, and what is left is "
+        "kept for a closing reply."
+    )
+    assert "Budget(tokens=…)" in result.stop.advice
 
 
 async def test_by_hand_it_is_the_same():
@@ -737,7 +751,7 @@ async def test_a_run_that_is_taken_up_again_counts_once(events, tmp_path):
 async def test_what_a_run_below_took_is_not_free_for_others_while_its_parent_is_taken_up(tmp_path):
     """The run above does not know yet what the one below has used when it is taken up; the row must not dip."""
     path = tmp_path / "spend.db"
-    journal, budget = MemoryJournal(), Budget(tokens=1000, path=path)
+    journal, budget = MemoryJournal(), Budget(tokens=10_000, path=path)
     dead = asyncio.Event()
 
     async def stuck(request):
@@ -756,7 +770,7 @@ async def test_what_a_run_below_took_is_not_free_for_others_while_its_parent_is_
     left = await copied(journal)
     before = budget.spent()
     assert before.tokens == 300
-    low, inner = [], Budget(tokens=1000, path=path)
+    low, inner = [], Budget(tokens=10_000, path=path)
     write = inner.ledger.settle
 
     def watched(place, row, marks):
@@ -768,7 +782,7 @@ async def test_what_a_run_below_took_is_not_free_for_others_while_its_parent_is_
     result = await within(top(Honest(looks(0)), inner, left).resume(top_id))
     running.cancel()
     assert result.finished
-    assert min(low) == low[0] == 400
+    assert min(low) == result.usage.total_tokens - 100
     with pytest.raises(asyncio.CancelledError):
         await running
     for one in (budget, inner):
@@ -792,8 +806,9 @@ async def turn(request):
     if mode == "hangs":
         print("calling", flush=True)
         await asyncio.sleep(60)
-    billed += 2 + request.settings.max_tokens
-    return ModelReply(AssistantMessage((Text("done"),)), Usage(2, request.settings.max_tokens))
+    reply = request.settings.max_tokens or 98
+    billed += 2 + reply
+    return ModelReply(AssistantMessage((Text("done"),)), Usage(2, reply))
 
 class Model(ScriptedModel):
     max_output_tokens = 98

@@ -41,7 +41,7 @@ from treadle.drivers.output import handed_in, typed_output
 from treadle.drivers.purse.arrived import Arrived
 from treadle.drivers.purse.claims import Claim, calls_allowed, claim, settle, used, within
 from treadle.drivers.purse.drawing import Purse, Whose, purses_of
-from treadle.drivers.purse.reckoning import require_price
+from treadle.drivers.purse.reckoning import charge_of, require_price
 from treadle.drivers.reading import reading
 from treadle.drivers.recorder import Recorder
 from treadle.drivers.request import prepared, request_of
@@ -67,7 +67,7 @@ from treadle.kernel.messages import Message
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Limits
 from treadle.models.port import Model, ModelReply, ModelRequest
-from treadle.models.sound import cost_of, sound_reply
+from treadle.models.sound import sound_reply
 from treadle.result import RunResult, result_of
 
 log = logging.getLogger("treadle")
@@ -334,7 +334,7 @@ class Run:
             model = self._models.get(model) or self._models.setdefault(model, self.config.model_named(model))
         self._step_model = model
         for purse in self.purses:
-            require_price(self.model, purse.budget)
+            require_price(self.model, purse.budget.usd, purse.budget)
         event = prepared(self.config, within(self), self.model, command, chosen)
         refused = claim(self, event.reserve)
         return event if refused is None else RunFinished(command.landing or refused, command.decision)
@@ -374,7 +374,7 @@ class Run:
             reply.finish_detail,
             reply.model or model.name,
             reply.request_id,
-            cost_of(model, usage) if reply.cost is None else reply.cost,
+            charge_of(model, usage) if reply.cost is None else reply.cost,
             uncounted(state) if state.size.reported or not in_full else 0,
             None if self.parent is None or not calls else calls_allowed(self),
             handed,

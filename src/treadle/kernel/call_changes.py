@@ -166,11 +166,10 @@ def _charged(state: RunState, record: CallRecord, spent: Spent | None) -> tuple[
     if spent is None:
         return {}, record
     new = spent.less(record.spent)
-    accounts = state.accounts.charged(new.usage, new.cost)
+    accounts = state.accounts.charged(new.usage, new.cost, calls=new.tool_calls)
     accounts = replace(
         accounts,
         sub_steps=accounts.sub_steps + new.steps,
-        tool_calls=accounts.tool_calls + new.tool_calls,
         unpriced=accounts.unpriced or new.unpriced,
         presumed=plus(accounts.presumed, new.presumed),
     )

@@ -1,7 +1,5 @@
 """What changes with the events of a step: it is prepared, the model replies or fails, and it is closed."""
 
-from decimal import Decimal
-
 from msgspec.structs import replace
 
 from treadle.kernel.accounts import Progress
@@ -20,12 +18,9 @@ def step_prepared(state: RunState, event: StepPrepared) -> Changes:
     if event.step != len(state.steps):
         raise IllegalEvent(f"step {event.step} was prepared, but step {len(state.steps)} is next (run {state.run_id})")
     choice = state.started.tool_choice if event.tool_choice is None else event.tool_choice
-    changes: Changes = {
-        "phase": "prepared",
-        "step": Step(event.step, event.decision, event.at, event.landing, tool_choice=choice, withheld=event.withheld),
-        "prepared": event,
-        "failure": None,
-    }
+    held, why, number = event.reserve.limit if event.reserve else None, event.decision, event.step
+    step = Step(number, why, event.at, event.landing, tool_choice=choice, withheld=event.withheld, held_by=held)
+    changes: Changes = {"phase": "prepared", "step": step, "prepared": event, "failure": None}
     if event.note:
         changes["messages"] = state.messages.append(UserMessage(event.note))
     if event.stuck or state.progress.stuck:
@@ -41,7 +36,7 @@ def model_replied(state: RunState, event: ModelReplied) -> Changes:
     calls, text = message.calls, message.text
     if not have_distinct_ids(calls):
         raise IllegalEvent(f"the calls of step {step.number} need ids that differ (run {state.run_id})")
-    made = recorded(state, step, event, calls)
+    made, reserve = recorded(state, step, event, calls), state.prepared and state.prepared.reserve
     messages, said = state.messages, bool(text) and not text.isspace()
     if calls or said or (event.finish == "pause" and message.says_something):
         messages = messages.append(message)
@@ -64,7 +59,7 @@ def model_replied(state: RunState, event: ModelReplied) -> Changes:
         "early": (),
         "open_calls": made.open,
         "refused": made.refused,
-        "accounts": accounts.charged(usage, event.cost, _reserved(state.prepared), made.counted),
+        "accounts": accounts.charged(usage, event.cost, reserve.usd if reserve else None, made.counted),
         "size": state.size.after(event.model, usage, event.estimate, _asked_in_full(state.prepared), len(messages)),
     }
     if said:
@@ -77,19 +72,13 @@ def _asked_in_full(prepared: StepPrepared | None) -> bool:
     return prepared is None or (prepared.tools is None and prepared.messages is None and prepared.instructions is None)
 
 
-def _reserved(prepared: StepPrepared | None) -> Decimal | None:
-    """The dollars that were set aside for the call under way; None where no limit is in dollars."""
-    reserve = None if prepared is None else prepared.reserve
-    return None if reserve is None else reserve.usd
-
-
 def model_failed(state: RunState, event: ModelFailed) -> Changes:
     """An attempt failed; it is made again if the event says when."""
-    step = open_step(state, event.step, "ModelFailed")
+    step, reserve = open_step(state, event.step, "ModelFailed"), state.prepared and state.prepared.reserve
     return {
         "step": replace(step, failures=step.failures + 1),
         "failure": event.error if event.retry_in is None else None,
-        "accounts": state.accounts.charged(event.usage, event.cost, _reserved(state.prepared)),
+        "accounts": state.accounts.charged(event.usage, event.cost, reserve.usd if reserve else None),
         "text": event.text or state.text,
     }
 

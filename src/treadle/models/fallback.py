@@ -14,7 +14,7 @@ from typing import Any, Final
 from msgspec import Struct, structs
 
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import Usage
+from treadle.kernel.messages import ModelSettings, Usage
 from treadle.kernel.money import NOTHING, minus, plus
 from treadle.models import errors
 from treadle.models.errors import (
@@ -35,6 +35,8 @@ from treadle.models.port import (
     ModelRequest,
     OutputMode,
     UsageReported,
+    held_to,
+    longest_reply_of,
     output_mode_of,
 )
 from treadle.models.sound import cost_of, is_sound_usage, sound_event
@@ -117,8 +119,20 @@ class FallbackModel:
 
     @property
     def max_output_tokens(self) -> int | None:
-        """The longest reply that each of its models may give; None if none says."""
-        return min(self._known("max_output_tokens"), default=None)
+        """The longest reply that one of its models may give; None if one does not say."""
+        return self.longest_reply(ModelSettings())
+
+    def longest_reply(self, settings: ModelSettings) -> int | None:
+        """The most tokens that a reply of one of its models may have under `settings`; None if one does not say."""
+        longest = [longest_reply_of(model, settings) for model in self.models]
+        known = [most for most in longest if most is not None]
+        return max(known) if len(known) == len(longest) else None
+
+    def held_to(self, settings: ModelSettings, tokens: int) -> ModelSettings:
+        """`settings` under which no reply of its models has more than `tokens`."""
+        for model in self.models:
+            settings = held_to(model, settings, tokens)
+        return settings
 
     @property
     def context_window(self) -> int | None:

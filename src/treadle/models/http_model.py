@@ -18,7 +18,7 @@ from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import ModelSettings, Usage
 from treadle.models.codec import DONE, Codec, Decoder
 from treadle.models.errors import AuthenticationFailed, ConnectionFailed, ModelError, ModelTimeout, ProtocolError
-from treadle.models.extra import held_to_length, longest
+from treadle.models.extra import held_to_length
 from treadle.models.failures import redact, request_id
 from treadle.models.hosts import ANTHROPIC, OPENAI, host_of
 from treadle.models.permission import require_permission
@@ -110,7 +110,20 @@ class HttpModel:
     @property
     def max_output_tokens(self) -> int | None:
         """The most tokens that a reply has where a request does not say; None if only the provider knows."""
-        return longest(self.settings) or getattr(self.codec, "max_tokens", None)
+        return self.longest_reply(ModelSettings())
+
+    def longest_reply(self, settings: ModelSettings) -> int | None:
+        """The most tokens that a reply to a request with `settings` may have; None if only the provider knows."""
+        settings = held_to_length(merged(self.settings, settings))
+        most: int | None = self.codec.longest(settings, self.model)
+        return most
+
+    def held_to(self, settings: ModelSettings, tokens: int) -> ModelSettings:
+        """`settings` under which a reply has at most `tokens`, what it thinks included."""
+        own = merged(self.settings, settings)
+        held = self.codec.held(own, self.model, tokens)
+        thinking = settings.thinking if held.thinking == own.thinking else held.thinking
+        return structs.replace(settings, max_tokens=tokens, thinking=thinking, extra=held.extra)
 
     def output_mode(self, tools: bool) -> OutputMode:
         """Natively where the host holds replies to a schema, also beside tools if there are any; else by a tool."""

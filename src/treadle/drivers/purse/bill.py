@@ -1,10 +1,14 @@
-"""Bill: what the attempts at one thing that is no step have taken, such as those at a summary."""
+"""Bill: what the attempts at one thing that is no step have taken, such as those at a summary, and whether the limits
+allow another.
+"""
 
 from decimal import Decimal
 
-from treadle.drivers.purse.reckoning import price_of
+from treadle.drivers.purse.claims import Borrower, claim
+from treadle.drivers.purse.reckoning import closing_part, price_of, worst_price
+from treadle.kernel.events import Reserve
 from treadle.kernel.messages import Usage
-from treadle.kernel.money import total
+from treadle.kernel.money import NOTHING, minus, plus, total
 from treadle.models.port import Model
 
 
@@ -31,3 +35,31 @@ class Bill:
             cost = price_of(model, usage)
         self.cost = total(self.cost, cost) if known and cost is not None else None
         self.usage = usage if self.usage is None else self.usage + usage
+
+    def refused(self, run: Borrower, model: Model, asked: int, reply: int) -> str:
+        """Reserves one more attempt; why it may not be made, in words, or empty if it may.
+
+        It leaves what a closing reply of the run takes.
+
+        Args:
+            run: for which it is made.
+            model: that is asked.
+            asked: tokens of the request.
+            reply: the most tokens of the reply.
+        """
+        limits, taken, paid = run.state.limits, (self.usage or Usage()).total_tokens, self.cost or NOTHING
+        closing, dollars = closing_part(run.state, run.model)
+        worst = worst_price(model, asked, reply)
+        if limits.tokens is not None:
+            left = limits.tokens - run.state.usage.total_tokens - taken - closing
+            if asked + reply > left:
+                return f"it may take {asked + reply} tokens, and {left} are left of the run's limit"
+        if limits.budget is not None:
+            money = minus(limits.budget, plus(plus(run.state.cost or NOTHING, paid), dollars))
+            if worst is None:
+                return f"the price of {model.name} is not known, and the run's money is limited"
+            if worst > money:
+                return f"it may cost {worst} dollars, and {money} are left of the run's limit"
+        reserve = Reserve(taken + asked + reply, None if worst is None else plus(paid, worst))
+        stop = claim(run, reserve)
+        return "" if stop is None else stop.detail

@@ -13,9 +13,10 @@ from msgspec import Struct
 
 from treadle.drivers.purse.claims import Claim
 from treadle.drivers.purse.ledger import Ledger, Mark, Most, Sums
+from treadle.drivers.purse.reckoning import Reached
 from treadle.kernel.errors import Misuse
 from treadle.kernel.money import MOST, NOTHING, dollars, minus, over, times
-from treadle.kernel.stop import Stop, StopReason
+from treadle.kernel.stop import Stop
 from treadle.tools.errors import did_you_mean, nearest
 
 log = logging.getLogger("treadle")
@@ -169,20 +170,27 @@ class Budget:
         """Why a call that would take `worst` is not made, where `others` have claimed that much, and the run `own`."""
         taken = others + own
         if self.usd is not None and (taken + worst).usd > self.usd:
-            what = (
-                f"{_plain(taken.usd)} of {self.usd} dollars are taken, and the next call may cost {_plain(worst.usd)}."
-            )
-            return self._stop("max_cost", key, what, f"raise Budget(usd=…), now {self.usd}, or use a cheaper model")
-        what = f"{taken.tokens} of {self.tokens} tokens are taken, and the next call may take {worst.tokens}."
-        return self._stop("max_tokens", key, what, f"raise Budget(tokens=…), now {self.tokens}")
+            return self._stop("max_cost", key, taken, f"the next call may cost {_plain(worst.usd)}")
+        return self._stop("max_tokens", key, taken, f"the next call may take {worst.tokens}")
+
+    def used_up(self, key: str, reason: Reached, taken: Claim) -> Stop:
+        """Why a run is to come to its end, where only a closing reply can still be paid."""
+        return self._stop(reason, key, taken, "what is left is kept for a closing reply")
 
     def unpriced(self, key: str) -> Stop:
         """Why a call whose price is not known is not made."""
-        return self._stop("max_cost", key, "the price of the next call is not known.", "give the model a price")
+        return Stop(
+            "max_cost", f"{self._called(key)}: the price of the next call is not known.", "Give the model a price."
+        )
 
-    def _stop(self, reason: StopReason, key: str, what: str, remedy: str) -> Stop:
-        advice = f"go on after midnight UTC, or {remedy}." if self.per == "day" else f"{remedy}."
-        return Stop(reason, f"{self._called(key)}: {what}", advice[0].upper() + advice[1:])
+    def _stop(self, reason: Reached, key: str, taken: Claim, why: str) -> Stop:
+        if reason == "max_cost":
+            what = f"{_plain(taken.usd)} of {self.usd} dollars"
+            remedy = f"raise Budget(usd=…), now {self.usd}, or use a cheaper model."
+        else:
+            what, remedy = f"{taken.tokens} of {self.tokens} tokens", f"raise Budget(tokens=…), now {self.tokens}."
+        advice = f"go on after midnight UTC, or {remedy}" if self.per == "day" else remedy
+        return Stop(reason, f"{self._called(key)}: {what} are taken, and {why}.", advice[0].upper() + advice[1:])
 
     def _called(self, key: str) -> str:
         """How a purse of it is spoken of."""

@@ -8,16 +8,18 @@ turns of the event loop: no lock is needed.
 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from treadle.drivers.purse.reckoning import Reached, closing_part
 from treadle.kernel.accounts import Spent
 from treadle.kernel.events import Reserve
 from treadle.kernel.money import NOTHING, minus, plus
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Limits, Stop, stopped
+from treadle.models.port import Model
 
 T = TypeVar("T", int, float, Decimal)
 
@@ -48,6 +50,9 @@ class Shared(Protocol):
     def left(self) -> tuple[int | None, Decimal | None]:
         """The tokens and dollars that a call may take."""
 
+    def used_up(self, reason: Reached) -> Stop:
+        """Why a run is to come to its end, where only a closing reply can still be paid."""
+
     def hold(self, run_id: str, worst: Claim) -> None:
         """A call is under way."""
 
@@ -77,6 +82,10 @@ class Borrower(Protocol):
     @property
     def run_id(self) -> str:
         """Its name."""
+
+    @property
+    def model(self) -> Model:
+        """The model that it asks."""
 
 
 def used(run: Borrower) -> Claim:
@@ -132,21 +141,35 @@ def settle(run: Borrower) -> None:
             purse.let_go(run.run_id)
 
 
-def within(run: Borrower) -> RunState:
-    """The state of `run`, its limits no wider than what budgets leave.
+class Within(NamedTuple):
+    """The state of a run, its limits no wider than what budgets leave, and which of those are tighter than its own."""
+
+    state: RunState
+    tokens: Shared | None = None
+    usd: Shared | None = None
+
+    def used_up(self, reason: Reached) -> Stop | None:
+        """Why the run is to come to its end, if it is a budget that says so."""
+        purse = self.tokens if reason == "max_tokens" else self.usd
+        return None if purse is None else purse.used_up(reason)
+
+
+def within(run: Borrower) -> Within:
+    """What budgets leave of the limits of `run`.
 
     Raises:
         PassesThrough: a budget cannot be asked.
     """
-    state, limits = run.state, run.state.limits
-    if not run.purses:
-        return state
-    tokens, usd = limits.tokens, limits.budget
+    found, limits = Within(run.state), run.state.limits
     for purse in run.purses:
         more, money = purse.left()
-        tokens = _least(tokens, None if more is None else state.usage.total_tokens + more)
-        usd = _least(usd, None if money is None else plus(state.cost or NOTHING, money))
-    return replace(state, limits=replace(limits, tokens=tokens, usd=usd))
+        tokens = None if more is None else run.state.usage.total_tokens + more
+        usd = None if money is None else plus(run.state.cost or NOTHING, money)
+        if tokens is not None and (limits.tokens is None or tokens < limits.tokens):
+            limits, found = replace(limits, tokens=tokens), found._replace(tokens=purse)
+        if usd is not None and (limits.budget is None or usd < limits.budget):
+            limits, found = replace(limits, usd=usd), found._replace(usd=purse)
+    return found if limits is run.state.limits else found._replace(state=replace(run.state, limits=limits))
 
 
 def calls_left(run: Borrower) -> int | None:
@@ -197,13 +220,14 @@ def left_of(run: Borrower, seconds: float | None, own: Limits) -> Limits | None:
     steps = None if steps is None else steps - taken.steps
     if steps is not None and steps < 1:
         return None
-    usd = None if limits.budget is None else max(NOTHING, minus(limits.budget, taken.usd))
+    tokens, dollars = closing_part(run.state, run.model)
+    usd = None if limits.budget is None else max(NOTHING, minus(limits.budget, plus(taken.usd, dollars)))
     return Limits(
         steps=_least(own.steps, steps),
         tool_calls=_least(own.tool_calls, calls_allowed(run)),
         seconds=_least(own.seconds, seconds),
         usd=_least(own.budget, usd),
-        tokens=_least(own.tokens, None if limits.tokens is None else max(0, limits.tokens - taken.tokens)),
+        tokens=_least(own.tokens, None if limits.tokens is None else max(0, limits.tokens - taken.tokens - tokens)),
         consecutive_errors=own.consecutive_errors,
     )
 
@@ -253,8 +277,9 @@ def _exceeded(above: Borrower, total: Claim) -> Stop | None:
     limits, steps, where = above.state.limits, _steps(above), f"by run {above.run_id}, which this run works for"
     if steps is not None and total.steps > steps:
         return stopped("max_steps", f"the limit of {limits.steps} steps is used up {where}.")
-    if limits.tokens is not None and total.tokens > limits.tokens:
+    tokens, usd = closing_part(above.state, above.model)
+    if limits.tokens is not None and total.tokens + tokens > limits.tokens:
         return stopped("max_tokens", f"the limit of {limits.tokens} tokens would be exceeded {where}.")
-    if limits.budget is not None and total.usd > limits.budget:
+    if limits.budget is not None and plus(total.usd, usd) > limits.budget:
         return stopped("max_cost", f"the limit of {limits.budget} dollars would be exceeded {where}.")
     return None

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from treadle.drivers.purse.budget import Budget, checked_name, log, today
 from treadle.drivers.purse.claims import Borrower, Claim
 from treadle.drivers.purse.ledger import NOTHING, BudgetUnavailable, Place, Row
+from treadle.drivers.purse.reckoning import Reached
 from treadle.kernel.errors import Misuse
 from treadle.kernel.money import minus
 from treadle.kernel.stop import Stop
@@ -164,6 +165,10 @@ class Purse:
         taken, most = self.share.others() + self.share.own(), self.budget.most
         tokens = None if most.tokens is None else max(0, most.tokens - taken.tokens)
         return tokens, None if most.usd is None else max(Decimal(0), minus(most.usd, taken.usd))
+
+    def used_up(self, reason: Reached) -> Stop:
+        """Why a run is to come to its end, where only a closing reply can still be paid."""
+        return self.budget.used_up(self.share.key, reason, self.share.others() + self.share.own())
 
     def hold(self, run_id: str, worst: Claim) -> None:
         """A call of this run is under way."""
