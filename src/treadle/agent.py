@@ -17,12 +17,13 @@ from treadle.drivers.assembly import assembled, toolbox_of
 from treadle.drivers.beginning import Asked, begun, begun_now
 from treadle.drivers.below import Below
 from treadle.drivers.calls.reaction import OnToolResult
-from treadle.drivers.checks import Input, OnEvent, ceiling, model_of, refuse_unknown, rules_in
+from treadle.drivers.checks import Input, OnEvent, ceiling, model_of, refuse_unknown, rules_in, with_budgets
 from treadle.drivers.configuration import Configuration, Errors, Instructions, PrepareStepFunction, Retries
 from treadle.drivers.drive import driven
 from treadle.drivers.estimate import Estimate, estimated
 from treadle.drivers.live import LiveRun
 from treadle.drivers.plain_messages import Said, said_in
+from treadle.drivers.purse.drawing import Budgets
 from treadle.drivers.purse.spending import Spending, spending_of
 from treadle.drivers.run import Run
 from treadle.drivers.taking_up import GoingOn, recorded, taken_up
@@ -87,6 +88,7 @@ class Agent(Generic[Deps, Output]):
             and sent once more, whatever is given here; only with `[]` is the history never touched.
         errors: whether a value that a tool returned says that the call failed, such as `says_error`; it is shown as it
             is. A tool's own `errors` goes before it.
+        budget: what all of its runs may take together, beside the limits of each: a `Budget`, or a list of them.
 
     Raises:
         Misuse: something does not fit; the message says what would.
@@ -120,6 +122,7 @@ class Agent(Generic[Deps, Output]):
         on_interrupted: Literal["ask", "tell"] = "ask",
         context: ContextPolicy | Iterable[ContextPolicy] | None = None,
         errors: Errors | None = None,
+        budget: Budgets = None,
         **unknown: Never,
     ) -> None:
         refuse_unknown(Agent, unknown, Agent)
@@ -151,7 +154,7 @@ class Agent(Generic[Deps, Output]):
             deps_type=deps_type,
             skills=toolbox,
         )
-        self._config = assembled(given, output, output_mode)
+        self._config = with_budgets(assembled(given, output, output_mode), budget)
 
     @property
     def name(self) -> str:
@@ -186,6 +189,8 @@ class Agent(Generic[Deps, Output]):
         conversation: Conversation | None = None,
         deps: Deps | None = None,
         limits: Limits | None = None,
+        budget: Budgets = None,
+        user: str | None = None,
         on_event: OnEvent = None,
         **unknown: Never,
     ) -> RunResult[Output]:
@@ -197,6 +202,8 @@ class Agent(Generic[Deps, Output]):
             conversation: what was said before; it is continued.
             deps: given to tools as `deps`, and to functions of instructions and steps.
             limits: in place of the agent's.
+            budget: budgets that it draws on beside the agent's.
+            user: whose run it is, for budgets that have a purse for each user.
             on_event: a plain function that is called with every event as it happens.
 
         Raises:
@@ -205,7 +212,9 @@ class Agent(Generic[Deps, Output]):
             asyncio.CancelledError: this task was cancelled. The run is recorded as `cancelled`.
         """
         refuse_unknown(Agent.run, unknown, Agent)
-        return await driven(await begun(self._config, Asked(input, conversation, deps, limits, on_event)))
+        return await driven(
+            await begun(self._config, Asked(input, conversation, deps, limits, on_event, False, budget, user))
+        )
 
     def run_sync(
         self,
@@ -214,6 +223,8 @@ class Agent(Generic[Deps, Output]):
         conversation: Conversation | None = None,
         deps: Deps | None = None,
         limits: Limits | None = None,
+        budget: Budgets = None,
+        user: str | None = None,
         on_event: OnEvent = None,
         **unknown: Never,
     ) -> RunResult[Output]:
@@ -226,7 +237,17 @@ class Agent(Generic[Deps, Output]):
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return asyncio.run(self.run(input, conversation=conversation, deps=deps, limits=limits, on_event=on_event))
+            return asyncio.run(
+                self.run(
+                    input,
+                    conversation=conversation,
+                    deps=deps,
+                    limits=limits,
+                    budget=budget,
+                    user=user,
+                    on_event=on_event,
+                )
+            )
         raise Misuse("run_sync cannot be used where an event loop is running: use await agent.run(…)")
 
     def stream(
@@ -236,6 +257,8 @@ class Agent(Generic[Deps, Output]):
         conversation: Conversation | None = None,
         deps: Deps | None = None,
         limits: Limits | None = None,
+        budget: Budgets = None,
+        user: str | None = None,
         partial_arguments: bool = False,
         **unknown: Never,
     ) -> LiveRun[Output]:
@@ -248,7 +271,7 @@ class Agent(Generic[Deps, Output]):
         refuse_unknown(Agent.stream, unknown, Agent)
 
         async def begin(on_event: Callable[[RunEvent], None]) -> Run:
-            return await begun(self._config, Asked(input, conversation, deps, limits, on_event))
+            return await begun(self._config, Asked(input, conversation, deps, limits, on_event, False, budget, user))
 
         return LiveRun(begin, partial_arguments=partial_arguments)
 
@@ -259,6 +282,8 @@ class Agent(Generic[Deps, Output]):
         conversation: Conversation | None = None,
         deps: Deps | None = None,
         limits: Limits | None = None,
+        budget: Budgets = None,
+        user: str | None = None,
         on_event: OnEvent = None,
         **unknown: Never,
     ) -> Run:
@@ -268,7 +293,7 @@ class Agent(Generic[Deps, Output]):
             Misuse: the agent's instructions are an asynchronous function.
         """
         refuse_unknown(Agent.start, unknown, Agent)
-        return begun_now(self._config, Asked(input, conversation, deps, limits, on_event))
+        return begun_now(self._config, Asked(input, conversation, deps, limits, on_event, False, budget, user))
 
     async def resume(
         self,
@@ -281,6 +306,8 @@ class Agent(Generic[Deps, Output]):
         conversation: Conversation | None = None,
         deps: Deps | None = None,
         limits: Limits | None = None,
+        budget: Budgets = None,
+        user: str | None = None,
         on_event: OnEvent = None,
         **unknown: Never,
     ) -> RunResult[Output]:
@@ -299,6 +326,8 @@ class Agent(Generic[Deps, Output]):
             conversation: the conversation that the run belongs to, as it was when the run paused.
             deps: as in `run`; not kept in the journal.
             limits: in place of the limits that the run was under.
+            budget: as in `run`; a run that a budget stopped goes on if one is given.
+            user: as in `run`; needed only where no budget has it in a file or in this process.
             on_event: as in `run`.
 
         Raises:
@@ -308,12 +337,18 @@ class Agent(Generic[Deps, Output]):
         """
         refuse_unknown(Agent.resume, unknown, Agent)
         answers = Answers.of(approve, deny, results or {})
-        going_on = GoingOn(answers, message, conversation, deps, limits, on_event)
+        going_on = GoingOn(answers, message, conversation, deps, limits, on_event, budget, user)
         resumed, earlier, to_do = await taken_up(self._config, run, going_on)
         return await driven(resumed, earlier) if to_do else resumed.result_after(earlier)
 
     async def step(
-        self, messages: Said, *, deps: Deps | None = None, on_event: OnEvent = None, **unknown: Never
+        self,
+        messages: Said,
+        *,
+        deps: Deps | None = None,
+        user: str | None = None,
+        on_event: OnEvent = None,
+        **unknown: Never,
     ) -> RunResult[Output]:
         """One model call on `messages` and the tool calls that it asks for: a step of a loop that you write yourself.
 
@@ -325,13 +360,14 @@ class Agent(Generic[Deps, Output]):
             messages: a question, or what was said so far: messages, or dicts of OpenAI's shape with text content. Those
                 of the system are left out.
             deps: as in `run`.
+            user: as in `run`.
             on_event: as in `run`.
 
         Raises:
             Misuse: they are no messages, or hold nothing to answer.
         """
         refuse_unknown(Agent.step, unknown, Agent)
-        run = await begun(self._config, Asked(None, said_in("step", messages), deps, None, on_event, one_step=True))
+        run = await begun(self._config, Asked(None, said_in("step", messages), deps, None, on_event, True, None, user))
         result: RunResult[Output] = await driven(run)
         return dataclasses.replace(result, messages=conversation_part(result.messages))
 

@@ -3,6 +3,7 @@
 import json
 import os
 import reprlib
+import secrets
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -36,6 +37,7 @@ class _Header(msgspec.Struct, frozen=True):
 
 class _Saved(_Header, frozen=True):
     messages: tuple[Message, ...]
+    name: str = ""
 
 
 class Conversation:
@@ -44,12 +46,27 @@ class Conversation:
     One run at a time may use it. A run that fails or is cancelled leaves it valid: each tool call in it has its result.
     What cannot be said is refused with a `Misuse`, and the conversation is then as it was. Lone surrogates in a text,
     which no file and no provider takes, become question marks.
+
+    Args:
+        messages: what was said before.
+        name: what it is called in budgets (`Budget(per="conversation")`); it is saved and loaded with it. By default a
+            name that no other has: a copy, `Conversation(c.messages)`, is another conversation.
     """
 
-    def __init__(self, messages: Iterable[Message] = ()) -> None:
+    def __init__(self, messages: Iterable[Message] = (), *, name: str | None = None) -> None:
+        if name is not None and not (isinstance(name, str) and name):
+            raise Misuse(f"Conversation takes a text as its name; it was given {_shown(name)}")
         self._messages = _said(messages)
+        self._name = None if name is None else storable_text(name)
         self._open: dict[str, ToolCall] = {}
         self._in_use = False
+
+    @property
+    def name(self) -> str:
+        """What it is called, by which budgets know it again."""
+        if self._name is None:
+            self._name = secrets.token_hex(8)
+        return self._name
 
     @property
     def messages(self) -> Sequence[Message]:
@@ -131,7 +148,7 @@ class Conversation:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the conversation to a file as JSON, whole or not at all; only its owner may read it."""
         target = Path(path)
-        data = msgspec.json.format(msgspec.json.encode(_Saved(FORMAT, tuple(self.messages))), indent=1)
+        data = msgspec.json.format(msgspec.json.encode(_Saved(FORMAT, tuple(self.messages), self.name)), indent=1)
         # A draft of its own each time: two threads that save at once would otherwise write into each other's.
         number, draft = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
         try:
@@ -163,7 +180,7 @@ class Conversation:
             saved = msgspec.json.decode(data, type=_Saved)
         except msgspec.DecodeError as error:
             raise Misuse(f"{os.fspath(path)} holds no saved conversation: {error}") from error
-        return cls(saved.messages)
+        return cls(saved.messages, name=saved.name or None)
 
     def begin(self, known: Sequence[Message] | None = None) -> list[Message]:
         """The messages for a run to start from; the conversation is its own until `end`.

@@ -212,7 +212,7 @@ async def test_a_file_that_was_checked_is_sound(path: Path, started: Started) ->
 
 
 async def test_a_journal_held_by_another_says_so(path: Path, started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("treadle.journal.database.PATIENCE", 0.05)
+    monkeypatch.setattr("treadle.journal.sqlite_file.PATIENCE", 0.05)
     async with SqliteJournal(path) as journal:
         await journal.append("r", 0, [started()])
         with closing(sqlite3.connect(path, isolation_level=None)) as holder:

@@ -187,6 +187,19 @@ def _errors_in_a_row(path: str, state: RunState, taken_up: set[int]) -> Iterator
             errors += 1
 
 
+def budgets_are_kept(trial: Trial) -> Iterator[str]:
+    """What all runs of an agent take is within its budget, and stands there, once, as soon as they have ended."""
+    honest = all(player.reports and not _odd(player) for _, _, player in trial.world.players)
+    for path, budget in trial.world.budgets.items():
+        spent, runs = budget.spent(), [run for run in trial.journal.runs if trial.path(run) == path]
+        if honest and budget.tokens is not None and spent.tokens > budget.tokens:
+            yield f"{path}: {spent.tokens} tokens of a budget of {budget.tokens}"
+        total = sum(fold_all(trial.journal.events(run)).usage.total_tokens for run in runs)
+        over = trial.last.result is not None and all(trial.ended(run) for run in runs)
+        if over and not trial.before and not trial.journal.failed and (spent.tokens, spent.held_tokens) != (total, 0):
+            yield f"{path}: {total} tokens were taken, and the budget tells {spent}"
+
+
 def a_step_by_hand_is_one(trial: Trial) -> Iterator[str]:
     """A step that was asked for is one, also when it waits or dies; one that is taken up after its end is another."""
     root = trial.journal.root
@@ -365,6 +378,7 @@ RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     what_was_billed_is_told,
     parents_pay_for_all,
     spending_comes_to_what_is_told,
+    budgets_are_kept,
     tools_run_between_start_and_result,
     calls_are_started_again_for_a_reason,
     writes_happen_once,

@@ -11,7 +11,7 @@ from typing import Any
 from journals import Recording
 
 import treadle
-from treadle import Event, File, Text, ToolContext, ToolError, external_tool, tool
+from treadle import Budget, Event, File, Text, ToolContext, ToolError, external_tool, tool
 from treadle.tools.function import ToolOptions
 
 
@@ -67,6 +67,7 @@ class World:
         unseen: results that a hook was shown before the journal had them.
         players: the models, each with the process and the path of its agent.
         counts: how often each hook was called.
+        budgets: what the agents of each path share, over all processes.
     """
 
     journal: Recording | None = None
@@ -81,6 +82,11 @@ class World:
     unseen: list[str] = field(default_factory=list)
     players: list[tuple[int, str, Any]] = field(default_factory=list)
     counts: Counter[Any] = field(default_factory=Counter)
+    budgets: dict[str, Budget] = field(default_factory=dict)
+
+    def budget(self, path: str, tokens: int) -> Budget:
+        """The budget of the agents of that path."""
+        return self.budgets.setdefault(path, Budget(tokens=tokens, name=path))
 
     @contextmanager
     def doing(self, name: str, context: ToolContext, n: int) -> Iterator[Execution]:

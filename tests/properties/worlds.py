@@ -240,6 +240,7 @@ class Setup:
     prepare: int = 0
     reports: bool = True
     usd: Any = None
+    budget: int | None = None
     instructions: str | None = None
     on_interrupted: str = "ask"
     stream: Stream = field(default_factory=Stream)
@@ -287,6 +288,7 @@ class Setup:
             approvals=approvals,
             on_tool_result=None if hooks.reacts is None else hooks.reacts.function(world, f"{path} on_tool_result"),
             name=path,
+            budget=None if self.budget is None else world.budget(path, self.budget),
         )
 
     def _instructions(self, world: Any, path: str) -> Any:
@@ -335,6 +337,7 @@ def setups(names: tuple[str, ...] = NAMES, max_size: int = 6, depth: int = 2) ->
         prepare=st.integers(0, len(PREPARES) - 1),
         reports=st.booleans(),
         usd=money,
+        budget=mostly(st.none(), st.sampled_from([0, 2000, 5000, 10_000, 30_000, 1_000_000]), times=2),
         instructions=st.sampled_from([None, None, "Be good.", "Be good.", hostile("Be good.")]),
         on_interrupted=st.sampled_from(["ask", "tell"]),
         stream=streams,

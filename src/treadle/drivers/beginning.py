@@ -8,9 +8,20 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from treadle.conversation import Conversation
-from treadle.drivers.checks import Input, OnEvent, asked_of, check_limits, kind, require_dependencies, watcher_of
+from treadle.drivers.checks import (
+    Input,
+    OnEvent,
+    asked_of,
+    check_limits,
+    check_whose,
+    kind,
+    require_dependencies,
+    watcher_of,
+    with_budgets,
+)
 from treadle.drivers.configuration import Configuration, RunContext
 from treadle.drivers.drive import DRIVER
+from treadle.drivers.purse.drawing import Budgets, whose_run
 from treadle.drivers.run import Run
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import ToolMessage, UserMessage
@@ -27,6 +38,8 @@ class Asked(NamedTuple):
     limits: Limits | None = None
     on_event: OnEvent = None
     one_step: bool = False
+    budget: Budgets = None
+    user: str | None = None
 
 
 async def begun(config: Configuration, asked: Asked) -> Run:
@@ -88,13 +101,17 @@ def _instructions(config: Configuration, run_id: str, deps: Any) -> Any:
 
 def _begun(config: Configuration, run_id: str, instructions: Any, asked: Asked) -> Run:
     conversation, limits = asked.conversation, asked.limits
+    config = with_budgets(config, asked.budget)
     if limits is not None:
         check_limits(config, limits)
     kind("instructions", instructions, lambda it: isinstance(it, str), "a text, or a function that returns one")
     kind("conversation", conversation, lambda it: isinstance(it, Conversation), "a treadle.Conversation")
     question, watcher = asked_of(asked.input), watcher_of(asked.on_event)
+    whose = whose_run(asked.user, None if conversation is None else conversation.name)
+    check_whose(config, whose)
     before = [] if conversation is None else conversation.begin()
     run = Run(config, DRIVER, deps=asked.deps, on_event=watcher, over=lent(conversation))
+    run.draw_on(run_id, whose)
     if question is None and not (before and isinstance(before[-1], (UserMessage, ToolMessage))):
         run.release()
         raise Misuse(

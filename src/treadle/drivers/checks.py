@@ -2,12 +2,15 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 from treadle.drivers.approvals import ApprovalRule
 from treadle.drivers.below import Below
 from treadle.drivers.configuration import AnswerType, Configuration, model_named
+from treadle.drivers.purse.budget import Budget
+from treadle.drivers.purse.drawing import Budgets, Whose, budgets_in, require_whose
 from treadle.drivers.purse.reckoning import require_price
 from treadle.drivers.watching import RunEvent
 from treadle.judging.conditions import Condition
@@ -37,10 +40,47 @@ def model_of(model: str | Model) -> Model:
 def check_limits(config: Configuration, limits: Limits) -> None:
     """Refuses limits that are none, or that cannot be kept with the models of an agent and of those below it."""
     kind("limits", limits, lambda it: isinstance(it, Limits), "Limits(steps=…, usd=…, …)")
-    require_price(config.model, limits, config.settings)
+    require_price(config.model, config.settings, limits)
+    for below in _below(config):
+        check_limits(below, limits)
+
+
+def with_budgets(config: Configuration, given: Budgets) -> Configuration:
+    """`config` with the budgets in `given` beside its own.
+
+    Raises:
+        Misuse: they are none, or are in dollars and the price of a model of it, or of an agent below, is not known.
+    """
+    budgets = budgets_in(given)
+    for budget in budgets:
+        _check_prices(config, budget)
+    hooks = (*config.hooks, *[f"budget {budget.series}" for budget in budgets])
+    return replace(config, budgets=(*config.budgets, *budgets), hooks=hooks) if budgets else config
+
+
+def _check_prices(config: Configuration, budget: Budget) -> None:
+    require_price(config.model, config.settings, budget)
+    for below in _below(config):
+        _check_prices(below, budget)
+
+
+def all_budgets(config: Configuration) -> Iterator[Budget]:
+    """The budgets of an agent and of those below it."""
+    yield from config.budgets
+    for below in _below(config):
+        yield from all_budgets(below)
+
+
+def check_whose(config: Configuration, whose: Whose) -> None:
+    """Refuses a run of which a budget, of an agent below too, does not know whose purse is meant."""
+    for budget in all_budgets(config):
+        require_whose(budget, whose)
+
+
+def _below(config: Configuration) -> Iterator[Configuration]:
     for tool in config.tools.values():
         if isinstance(tool.agent, Below):
-            check_limits(tool.agent.config, limits)
+            yield tool.agent.config
 
 
 def one_of(name: str, value: str, known: tuple[str, ...]) -> None:

@@ -88,7 +88,7 @@ async def make_room(run: Run) -> bool:
     if not changed or not isinstance(run.next(), CallModel):
         return False
     prepared = run.state.prepared
-    refused = None if run.parent is None else claim(run, None if prepared is None else prepared.reserve)
+    refused = claim(run, None if prepared is None else prepared.reserve)
     if refused is not None:
         run.feed(RunFinished(refused))
     return refused is None

@@ -11,6 +11,7 @@ from msgspec import Struct
 from treadle.context.policies import ContextPolicy
 from treadle.drivers.approvals import ApprovalRule
 from treadle.drivers.calls.reaction import OnToolResult
+from treadle.drivers.purse.budget import Budget
 from treadle.journal.port import Journal
 from treadle.judging.conditions import Condition
 from treadle.kernel.errors import Misuse
@@ -194,6 +195,7 @@ class Configuration:
     rules: tuple[str, ...] = ()
     hooks: tuple[str, ...] = ()
     deps_type: type | None = None
+    budgets: tuple[Budget, ...] = ()
     skills: SkillRegistry = field(default_factory=SkillRegistry)
 
     def system(self, instructions: str | None, output: AnswerType | None) -> list[Message]:

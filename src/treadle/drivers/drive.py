@@ -18,7 +18,7 @@ from treadle.drivers.calls.early import Early
 from treadle.drivers.calls.subrun import left_below
 from treadle.drivers.compact import compact, make_room, overflowed
 from treadle.drivers.configuration import AnswerType, StepContext, StepSettings
-from treadle.drivers.purse.claims import claim, settle
+from treadle.drivers.purse.claims import settle
 from treadle.drivers.run import Driver, Run, cancelled_itself
 from treadle.drivers.think import seconds_left, think
 from treadle.journal import JournalError
@@ -56,20 +56,27 @@ async def drive(run: Run) -> None:
         await end(run, stopped("deadline", f"the time limit of {limit:g} s is reached."))
     except asyncio.CancelledError as error:
         if not run.is_cancelled():
-            await run.commit()
+            await _broken_off(run)
             raise cancelled_itself("a function of the application's", error) from error
         await end(run, stopped("cancelled"))
         raise
     except JournalError:
         raise
     except Exception:
-        await run.commit()
+        await _broken_off(run)
         raise
     await run.commit()
 
 
 DRIVER = Driver(drive, act)
 """Who carries out the runs of agents."""
+
+
+async def _broken_off(run: Run) -> None:
+    """The application's own code raised. What runs below have used stays claimed until they are taken up again."""
+    if run.state.phase == "prepared":
+        settle(run)
+    await run.commit()
 
 
 async def end(run: Run, stop: Stop) -> None:
@@ -134,7 +141,6 @@ async def _loop(run: Run, early: Early | None) -> None:
                     await think(run, hear)
                 if early is not None:
                     early.replied()
-                settle(run)
             case RunTools(records=records):
                 await act(run, records)
             case Nudge() | Pause() as command:
@@ -155,9 +161,7 @@ async def perceive(run: Run, command: PrepareStep) -> None:
         if not isinstance(again, PrepareStep):
             return
         command = again
-    event = run.prepare(command, await chosen(run, command))
-    refused = None if run.parent is None else claim(run, event.reserve)
-    run.feed(event if refused is None else RunFinished(refused, command.decision))
+    run.feed(run.prepare(command, await chosen(run, command)))
 
 
 async def chosen(run: Run, command: PrepareStep) -> StepSettings | None:

@@ -11,6 +11,7 @@ from typing import get_args
 from msgspec.structs import replace
 
 from treadle.drivers.configuration import Configuration, StepSettings, check_tool_choice
+from treadle.drivers.purse.claims import Within
 from treadle.drivers.purse.reckoning import Reached, reckoned, require_price
 from treadle.kernel.decide import PrepareStep, landing
 from treadle.kernel.errors import Misuse
@@ -19,22 +20,26 @@ from treadle.kernel.history import instructed, rejoined
 from treadle.kernel.messages import Message, ToolSpec, UserMessage
 from treadle.kernel.money import minus
 from treadle.kernel.state import RunState
+from treadle.kernel.stop import Stop, stopped
 from treadle.models.port import Model, ModelRequest
 
 
 def prepared(
     config: Configuration,
-    state: RunState,
+    within: Within,
     model: Model,
     command: PrepareStep,
     chosen: StepSettings | None,
     counted: Model | None = None,
 ) -> StepPrepared:
-    """The event that carries `command` out with what `prepare_step` chose; `counted` is the model that replied last.
+    """The event that carries `command` out with what `prepare_step` chose, `within` the limits and what budgets leave.
+
+    `counted` is the model that replied last.
 
     Raises:
         Misuse: a tool was chosen that the agent does not have.
     """
+    state = within.state
     event = StepPrepared(
         command.step,
         command.decision,
@@ -51,19 +56,22 @@ def prepared(
         event = _without(config, event, command.withheld)
     limits = state.limits
     if limits.tokens is not None or limits.usd is not None:
-        require_price(model, limits, event.settings or state.settings)
+        require_price(model, event.settings or state.settings, limits)
         found = reckoned(config, state, event, model, counted)
-        closing = landing(state, found.short, _used_up(state, found.short)) if found.short and state.steps else None
-        event = found.event if closing is None else prepared(config, state, model, closing, chosen, counted)
+        why = _used_up(within, found.short) if found.short and state.steps else None
+        closing = None if why is None else landing(state, why)
+        event = found.event if closing is None else prepared(config, within, model, closing, chosen, counted)
     return event
 
 
-def _used_up(state: RunState, reason: Reached) -> str:
-    limits = state.limits
+def _used_up(within: Within, reason: Reached) -> Stop:
+    stop, state, limits = within.used_up(reason), within.state, within.state.limits
+    if stop is not None:
+        return stop
     used = f"{state.usage.total_tokens} of at most {limits.tokens} tokens are used"
     if reason == "max_cost":
         used = f"{state.cost or Decimal(0)} of at most {limits.budget} dollars are spent"
-    return f"{used}, and what is left is kept for a closing reply."
+    return stopped(reason, f"{used}, and what is left is kept for a closing reply.")
 
 
 def _with_choice(

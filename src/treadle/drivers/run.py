@@ -39,8 +39,9 @@ from treadle.drivers.checks import model_of
 from treadle.drivers.configuration import AnswerType, Configuration, StepSettings
 from treadle.drivers.output import handed_in, typed_output
 from treadle.drivers.purse.arrived import Arrived
-from treadle.drivers.purse.claims import Claim, calls_allowed
-from treadle.drivers.purse.reckoning import charge_of
+from treadle.drivers.purse.claims import Claim, calls_allowed, claim, settle, used, within
+from treadle.drivers.purse.drawing import Purse, Whose, purses_of
+from treadle.drivers.purse.reckoning import charge_of, require_price
 from treadle.drivers.purse.so_far import spent_so_far
 from treadle.drivers.reading import reading
 from treadle.drivers.recorder import Recorder
@@ -52,7 +53,16 @@ from treadle.judging.recent import Recent
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.decide import Command, PrepareStep, decide
 from treadle.kernel.errors import Misuse
-from treadle.kernel.events import Event, ModelReplied, Parent, RunStarted, StepPrepared
+from treadle.kernel.events import (
+    Event,
+    ModelFailed,
+    ModelReplied,
+    Parent,
+    RunFinished,
+    RunPaused,
+    RunStarted,
+    StepPrepared,
+)
 from treadle.kernel.fold import fold
 from treadle.kernel.messages import Message
 from treadle.kernel.state import RunState
@@ -62,6 +72,9 @@ from treadle.models.sound import sound_reply
 from treadle.result import RunResult, result_of
 
 log = logging.getLogger("treadle")
+
+_SETTLES = frozenset({ModelReplied, ModelFailed, RunPaused, RunFinished})
+"""What ends the call under way: what it did not take is given back."""
 
 
 class Driver(NamedTuple):
@@ -82,6 +95,7 @@ class Run:
         parent: the run that this one works for.
         lent: what its sub-runs have claimed of its limits; `claimed`, what it has claimed of its parent's.
         paid: what of its claim stands in its parent's account already.
+        whose: for whom it works; `purses`, the budgets that it draws on, those of the runs above it included.
         begun: by call, the runs that work on calls of the step under way and have been taken up again already.
         below: by call, the runs that work on calls of the step under way, until what they took is recorded.
         error: the exception behind the state's failure, while this process has it.
@@ -114,6 +128,8 @@ class Run:
         self._over = over
         self.parent = parent
         self.lent, self.claimed, self.paid = Claim(), Claim(), Claim()
+        self.whose: Whose = Whose() if parent is None else parent.whose
+        self.purses: Sequence[Purse] = () if parent is None else parent.purses
         self._journal = config.journal if journal is None else journal
         self._call_ids = CallIds()
         self._events: list[Event] = []
@@ -197,6 +213,8 @@ class Run:
                 event = replace(event, at=time.time())
         before, self.state = self.state, fold(self.state, event)
         self._events.append(event)
+        if type(event) in _SETTLES:
+            settle(self)
         if log.isEnabledFor(logging.INFO):
             log_event(self.state, event)
         if self._on_event is not None:
@@ -243,6 +261,8 @@ class Run:
         # Whoever goes on from a result must find out that somebody else has done so before, without a journal too.
         if self._journal is not None or self.state.phase in ("paused", "finished"):
             await self._recorder.write(self.journal, self.run_id, self._events)
+        for purse in self.purses:
+            purse.write()
 
     def begin(self) -> None:
         """This task drives the run from here on: only a cancellation that comes from now on is meant for it."""
@@ -304,19 +324,42 @@ class Run:
             )
         )
 
-    def prepare(self, command: PrepareStep, chosen: StepSettings | None = None) -> StepPrepared:
-        """The event that carries `command` out with what `prepare_step` chose.
+    def draw_on(self, run_id: str, whose: Whose) -> None:
+        """The run, which is or will be called `run_id`, draws on its agent's budgets from here on.
 
         Raises:
-            Misuse: a tool was chosen that the agent does not have.
+            Misuse: a budget has a purse for each user or conversation, and it is not said whose is meant.
         """
+        self.whose = whose
+        if self.config.budgets:
+            taken_up = self.state.phase != "new"
+            self.purses = purses_of(self.config.budgets, self.purses, whose, self, run_id, taken_up=taken_up)
+            if taken_up and self.parent is None:
+                self.claimed = used(self)
+
+    def prepare(self, command: PrepareStep, chosen: StepSettings | None = None) -> StepPrepared | RunFinished:
+        """The event that carries `command` out with what `prepare_step` chose; the end where there is no money for it.
+
+        Raises:
+            Misuse: a tool was chosen that the agent does not have, or a model without a price under a limit in dollars.
+            BudgetUnavailable: the file of a budget cannot be used.
+        """
+        event = self.reckoned(command, chosen)
+        refused = claim(self, event.reserve)
+        return event if refused is None else RunFinished(command.landing or refused, command.decision)
+
+    def reckoned(self, command: PrepareStep, chosen: StepSettings | None = None) -> StepPrepared:
+        """The event that carries `command` out, before anything is set aside for it. Raises as `prepare`."""
         model = None if chosen is None else chosen.model
         if model is not None and not isinstance(model, str):
             model = model_of(model)
         if isinstance(model, str):
             model = self._models.get(model) or self._models.setdefault(model, self.config.model_named(model))
         self._step_model = model
-        return prepared(self.config, self.state, self.model, command, chosen, self._counted)
+        settings = (None if chosen is None else chosen.settings) or self.state.settings
+        for purse in self.purses:
+            require_price(self.model, settings, purse.budget)
+        return prepared(self.config, within(self), self.model, command, chosen, self._counted)
 
     def request(self) -> ModelRequest:
         """What the model is to be asked in the step under way.

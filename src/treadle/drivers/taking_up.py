@@ -7,9 +7,20 @@ from treadle.conversation import Conversation
 from treadle.drivers.answers import Answers, answer
 from treadle.drivers.approvals import require_rules
 from treadle.drivers.beginning import lent
-from treadle.drivers.checks import OnEvent, asked_of, check_limits, kind, require_dependencies, watcher_of
+from treadle.drivers.checks import (
+    OnEvent,
+    all_budgets,
+    asked_of,
+    check_limits,
+    check_whose,
+    kind,
+    require_dependencies,
+    watcher_of,
+    with_budgets,
+)
 from treadle.drivers.configuration import Configuration
 from treadle.drivers.drive import DRIVER
+from treadle.drivers.purse.drawing import Budgets, whose_again, whose_run
 from treadle.drivers.run import Run
 from treadle.journal import Journal
 from treadle.kernel.errors import Misuse
@@ -30,6 +41,8 @@ class GoingOn(NamedTuple):
     deps: Any = None
     limits: Limits | None = None
     on_event: OnEvent = None
+    budget: Budgets = None
+    user: str | None = None
 
 
 async def taken_up(
@@ -43,6 +56,7 @@ async def taken_up(
             it works for another run, its tools want dependencies, or more was said in the conversation meanwhile.
     """
     answers, limits = going_on.answers, going_on.limits
+    config = with_budgets(config, going_on.budget)
     if limits is not None:
         check_limits(config, limits)
     events, _ = await recorded(config, "resume", run)
@@ -63,10 +77,14 @@ async def taken_up(
     require_rules(state.run_id, state.started.rules, state.started.hooks, config.rules, config.hooks)
     kind("conversation", going_on.conversation, lambda it: isinstance(it, Conversation), "a treadle.Conversation")
     conversation, watcher = going_on.conversation, watcher_of(going_on.on_event)
+    said = whose_run(going_on.user, None if conversation is None else conversation.name)
+    whose = whose_again(all_budgets(config), state.run_id, said)
+    check_whose(config, whose)
     if conversation is not None:
         conversation.begin(conversation_part(history(state, result_of(state).stop)))
     over = lent(conversation)
     driven = Run(config, DRIVER, deps=going_on.deps, on_event=watcher, state=state, over=over, journal=kept)
+    driven.draw_on(state.run_id, whose)
     try:
         check_limits(config, limits or state.limits)
         await answer(driven, answers, limits)
@@ -80,7 +98,8 @@ async def taken_up(
 def _over(state: RunState, going_on: GoingOn) -> bool:
     """Whether a run stays as it is: it has finished, and nothing is given that it could go on with."""
     done = state.stop is not None and state.stop.finished
-    return state.phase == "finished" and going_on.message is None and (going_on.limits is None or done)
+    more = going_on.limits is not None or going_on.budget is not None
+    return state.phase == "finished" and going_on.message is None and (not more or done)
 
 
 def _told(run: Run, before: RunState, message: str | None) -> None:

@@ -90,7 +90,7 @@ def _may_call_again(run: Run) -> bool:
     prepared = run.state.prepared
     if prepared is None or not isinstance(run.next(), CallModel):
         return False
-    refused = None if run.parent is None else claim(run, prepared.reserve)
+    refused = claim(run, prepared.reserve)
     if refused is not None:
         run.feed(RunFinished(refused, prepared.decision))
     return refused is None

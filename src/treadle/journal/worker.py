@@ -16,8 +16,9 @@ from typing import Any, TypeVar
 
 import anyio
 
-from treadle.journal.database import explained, identity, open_database, transaction
+from treadle.journal.database import JOURNAL_FILE
 from treadle.journal.errors import JournalUnavailable
+from treadle.journal.sqlite_file import identity, transaction
 
 T = TypeVar("T")
 
@@ -84,13 +85,13 @@ def _work(path: Path, perform: Perform, queue: "SimpleQueue[Job | None]", ended:
     while not stopping:
         jobs, stopping = _gather(queue)
         try:
-            with explained(path):
+            with JOURNAL_FILE.explained(path):
                 if connection is not None and identity(path) != opened:
                     # Removed or replaced: what was written to the old file now would be lost without a word.
                     connection.close()
                     connection = None
                 if connection is None:
-                    connection = open_database(path)
+                    connection = JOURNAL_FILE.open(path)
                     opened = identity(path)
                 perform(connection, jobs, path)
         except Exception as error:
@@ -128,7 +129,7 @@ def commit_together(connection: sqlite3.Connection, jobs: list[Job], path: Path)
         for job in jobs:
             connection.execute("SAVEPOINT job")
             try:
-                with explained(path):
+                with JOURNAL_FILE.explained(path):
                     job.value = job.action(connection)
             except Exception as error:
                 # After some errors SQLite has given up the whole transaction, and there is nothing to go back to.
@@ -143,7 +144,7 @@ def answer_each(connection: sqlite3.Connection, jobs: list[Job], path: Path) -> 
     """Do the jobs one by one."""
     for job in jobs:
         try:
-            with explained(path):
+            with JOURNAL_FILE.explained(path):
                 job.value = job.action(connection)
         except Exception as error:
             job.error = error

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from treadle.kernel.messages import Usage
-from treadle.kernel.money import minus, total
+from treadle.kernel.money import NOTHING, minus, plus, total
 
 FADING = 0.9
 """What an earlier comparison of tokens still counts when a later one of the same size is made."""
@@ -27,7 +27,7 @@ LEAST_RATIO, MOST_RATIO = 0.2, 5.0
 class Spent(Struct, frozen=True, gc=False, omit_defaults=True):
     """What a sub-run took: it counts against the limits of the run that it worked for.
 
-    `cost` is what is known of it, and `unpriced` whether that is not all.
+    `cost` is what is known of it, `unpriced` whether that is not all, and `presumed` what the rest may come to.
     """
 
     steps: int = 0
@@ -35,12 +35,14 @@ class Spent(Struct, frozen=True, gc=False, omit_defaults=True):
     cost: Decimal | None = None
     tool_calls: int = 0
     unpriced: bool = False
+    presumed: Decimal = NOTHING
 
     def less(self, paid: "Spent") -> "Spent":
         """What of it has not been `paid` yet."""
         cost = self.cost if self.cost is None or paid.cost is None else minus(self.cost, paid.cost)
         calls = self.tool_calls - paid.tool_calls
-        return Spent(self.steps - paid.steps, self.usage - paid.usage, cost, calls, self.unpriced)
+        presumed = minus(self.presumed, paid.presumed)
+        return Spent(self.steps - paid.steps, self.usage - paid.usage, cost, calls, self.unpriced, presumed)
 
 
 NOTHING_SPENT = Spent()
@@ -55,6 +57,7 @@ class Accounts(Struct, frozen=True, gc=False):
         sub_steps: steps of sub-runs.
         errors: steps in a row in which everything went wrong.
         unpriced: whether any model call took tokens whose price is not known.
+        presumed: dollars that were reserved for such calls: they may have cost as much.
     """
 
     usage: Usage = Usage()
@@ -64,16 +67,22 @@ class Accounts(Struct, frozen=True, gc=False):
     sub_steps: int = 0
     errors: int = 0
     unpriced: bool = False
+    presumed: Decimal = NOTHING
 
-    def charged(self, usage: Usage | None, cost: Decimal | None) -> "Accounts":
-        """The accounts with one more model call in them."""
-        if usage is None and cost is None:
+    def charged(
+        self, usage: Usage | None, cost: Decimal | None, reserved: Decimal | None = None, calls: int = 0
+    ) -> "Accounts":
+        """The accounts with one more model call, which asked for tool `calls`; `reserved` dollars were set aside."""
+        if usage is None and cost is None and not calls:
             return self
+        unpriced = cost is None and usage is not None and usage.total_tokens > 0
         return replace(
             self,
             usage=self.usage if usage is None else self.usage + usage,
             cost=total(self.cost, cost),
-            unpriced=self.unpriced or (cost is None and usage is not None and usage.total_tokens > 0),
+            tool_calls=self.tool_calls + calls,
+            unpriced=self.unpriced or unpriced,
+            presumed=plus(self.presumed, reserved) if unpriced and reserved is not None else self.presumed,
         )
 
 

@@ -14,6 +14,7 @@ from treadle.kernel.events import (
     ToolStarted,
 )
 from treadle.kernel.messages import ToolCall, ToolMessage
+from treadle.kernel.money import plus
 from treadle.kernel.reply import denied, in_doubt
 from treadle.kernel.state import Changes, RunState
 from treadle.kernel.step import Step
@@ -165,12 +166,12 @@ def _charged(state: RunState, record: CallRecord, spent: Spent | None) -> tuple[
     if spent is None:
         return {}, record
     new = spent.less(record.spent)
-    accounts = state.accounts.charged(new.usage, new.cost)
+    accounts = state.accounts.charged(new.usage, new.cost, calls=new.tool_calls)
     accounts = replace(
         accounts,
         sub_steps=accounts.sub_steps + new.steps,
-        tool_calls=accounts.tool_calls + new.tool_calls,
         unpriced=accounts.unpriced or new.unpriced,
+        presumed=plus(accounts.presumed, new.presumed),
     )
     return {"accounts": accounts}, replace(record, spent=spent)
 

@@ -132,7 +132,7 @@ def _next_step(state: RunState, judgement: Judgement) -> Command:
     limit = _limit_reached(state)
     if limit is not None:
         reason, detail, may_land = limit
-        return _stop_or_land(state, reason, f"{detail} {judgement.loop}".strip(), may_land, checks)
+        return _stop_or_land(state, stopped(reason, f"{detail} {judgement.loop}".strip()), may_land, checks)
     stuck = judgement.stuck
     if stuck is None:
         return PrepareStep(made, _decision(state, "go", "", checks), stuck=state.progress.stuck)
@@ -144,19 +144,17 @@ def _next_step(state: RunState, judgement: Judgement) -> Command:
             decision = _decision(state, "go", stuck.message, checks)
             return PrepareStep(made, decision, note=stuck.message, stuck=2, withheld=stuck.tools)
         case "stop":
-            return _stop_or_land(state, "no_progress", stuck.message, True, checks)
+            return _stop_or_land(state, stopped("no_progress", stuck.message), True, checks)
 
 
-def landing(state: RunState, reason: StopReason, detail: str) -> PrepareStep | None:
+def landing(state: RunState, stop: Stop) -> PrepareStep | None:
     """The closing reply, for a limit that only the drivers can see coming; None if none may be made."""
-    command = _stop_or_land(state, reason, detail, True, ())
+    command = _stop_or_land(state, stop, True, ())
     return command if isinstance(command, PrepareStep) else None
 
 
-def _stop_or_land(
-    state: RunState, reason: StopReason, detail: str, may_land: bool, checks: tuple[Check, ...]
-) -> Command:
-    stop = stopped(reason, detail)
+def _stop_or_land(state: RunState, stop: Stop, may_land: bool, checks: tuple[Check, ...]) -> Command:
+    detail = stop.detail
     if may_land and _can_land(state):
         note = (
             f"Stop here: {detail} Tools are off now. Answer with what you have found so far, and say what is missing."

@@ -2,13 +2,12 @@
 
 from msgspec.structs import replace
 
-from treadle.kernel.accounts import Accounts, Progress
+from treadle.kernel.accounts import Progress
 from treadle.kernel.calls import Calls, EarlyCall
 from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.events import ModelFailed, ModelReplied, StepPrepared, ToolFinished, ToolStarted
 from treadle.kernel.history import have_distinct_ids
 from treadle.kernel.messages import Message, ToolCall, ToolMessage, UserMessage
-from treadle.kernel.money import total
 from treadle.kernel.reply import UNEXECUTED_FINISH, recorded
 from treadle.kernel.state import Changes, RunState
 from treadle.kernel.step import Step
@@ -37,7 +36,7 @@ def model_replied(state: RunState, event: ModelReplied) -> Changes:
     calls, text = message.calls, message.text
     if not have_distinct_ids(calls):
         raise IllegalEvent(f"the calls of step {step.number} need ids that differ (run {state.run_id})")
-    made = recorded(state, step, event, calls)
+    made, reserve = recorded(state, step, event, calls), state.prepared and state.prepared.reserve
     messages, said = state.messages, bool(text) and not text.isspace()
     if calls or said or (event.finish == "pause" and message.says_something):
         messages = messages.append(message)
@@ -60,15 +59,7 @@ def model_replied(state: RunState, event: ModelReplied) -> Changes:
         "early": (),
         "open_calls": made.open,
         "refused": made.refused,
-        "accounts": Accounts(
-            accounts.usage + usage,
-            total(accounts.cost, event.cost),
-            accounts.tool_calls + made.counted,
-            accounts.call_counts,
-            accounts.sub_steps,
-            accounts.errors,
-            accounts.unpriced or (event.cost is None and usage.total_tokens > 0),
-        ),
+        "accounts": accounts.charged(usage, event.cost, reserve.usd if reserve else None, made.counted),
         "size": state.size.after(event.model, usage, event.estimate, _asked_in_full(state.prepared), len(messages)),
     }
     if said:
@@ -83,11 +74,11 @@ def _asked_in_full(prepared: StepPrepared | None) -> bool:
 
 def model_failed(state: RunState, event: ModelFailed) -> Changes:
     """An attempt failed; it is made again if the event says when."""
-    step = open_step(state, event.step, "ModelFailed")
+    step, reserve = open_step(state, event.step, "ModelFailed"), state.prepared and state.prepared.reserve
     return {
         "step": replace(step, failures=step.failures + 1),
         "failure": event.error if event.retry_in is None else None,
-        "accounts": state.accounts.charged(event.usage, event.cost),
+        "accounts": state.accounts.charged(event.usage, event.cost, reserve.usd if reserve else None),
         "text": event.text or state.text,
     }
 
@@ -152,9 +143,7 @@ def closed(state: RunState, step: Step, calls: Calls, at: float, changes: Change
         failed = step.failed and not _goes_on_by_itself(step)
     errors = accounts.errors + 1 if failed else 0 if calls else accounts.errors
     if calls or errors != accounts.errors:
-        changes["accounts"] = Accounts(
-            accounts.usage, accounts.cost, accounts.tool_calls, counts, accounts.sub_steps, errors, accounts.unpriced
-        )
+        changes["accounts"] = replace(accounts, call_counts=counts, errors=errors)
     said = bool(calls) or step.finish == "pause" or bool(state.inbox)
     goes_on = said and step.landing is None and step.finish not in UNEXECUTED_FINISH
     if state.started.polling or state.progress.polled is not None:

@@ -41,13 +41,10 @@ async def act(run: Run, records: Sequence[CallRecord]) -> None:
         Exception: a function of the application's raised it; all that was under way is recorded.
     """
     run.begun = run.begun or await begun_below(run, records)
-    batch = Batch(run)
-    try:
-        await _through(batch, run, records)
-    finally:
-        for child in run.begun.values():
-            give_back(child)
-        run.begun = {}
+    await _through(Batch(run), run, records)
+    for child in run.begun.values():
+        give_back(child)
+    run.begun = {}
 
 
 async def _through(batch: "Batch", run: Run, records: Sequence[CallRecord]) -> None:

@@ -16,7 +16,7 @@ from pydantic_core import to_jsonable_python
 from treadle.drivers.approvals import require_rules
 from treadle.drivers.below import Below, run_id_below
 from treadle.drivers.configuration import RunContext
-from treadle.drivers.purse.claims import give_back, left_of, limits_again, paid_before
+from treadle.drivers.purse.claims import give_back, left_of, limits_again, paid_before, settle
 from treadle.drivers.purse.reckoning import lost_call, require_price
 from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
@@ -58,11 +58,12 @@ async def carried(
         try:
             await parent.driver.drive(child)
         except asyncio.CancelledError:
-            # What it took is told, also where the parent ends at once.
+            # What it took is told, also where the parent ends at once. Where anything else is raised it is not, and
+            # stays claimed: the call is taken up again.
             parent.feed(_recorded(len(parent.state.steps), record, tool, child, False)[0])
-            raise
-        finally:
             give_back(child)
+            raise
+        give_back(child)
     return _recorded(len(parent.state.steps), record, tool, child, below.final)
 
 
@@ -91,6 +92,7 @@ async def _taken_up_again(parent: Run, below: Below, record: CallRecord) -> Run 
         changed = parent.state.limits != parent.state.started.limits
         limits = limits_again(child, seconds_left(parent), below.config.limits) if changed else None
         child.feed(RunResumed(limits, lost_call(child.state, child.model)))
+        settle(child)
         child.begun = await begun_below(child, () if child.state.step is None else child.state.step.calls)
     return child
 
@@ -110,7 +112,7 @@ async def _child(parent: Run, below: Below, record: CallRecord, arguments: dict[
         instructions = await parent.own(instructions, f"the instructions of {config.name}", context)
         if not isinstance(instructions, str):
             raise Misuse(f"the instructions of {config.name} are a text; it was given {instructions!r}")
-    require_price(config.model, limits, config.settings)
+    require_price(config.model, config.settings, limits)
     child = _run(parent, below, record, None)
     system = below.system(instructions, child.config.output)
     said = _so_far(parent, arguments.get("reason", "")) if below.final else [UserMessage(arguments["task"])]
@@ -181,6 +183,7 @@ def _run(parent: Run, below: Below, record: CallRecord, events: list[Event] | No
         state=None if events is None else fold_all(events),
         parent=parent,
     )
+    child.draw_on(run_id, parent.whose)
     return child
 
 
@@ -217,4 +220,4 @@ def _recorded(
 def _spent(state: RunState) -> Spent:
     """What the run in `state` has taken in all, the step under way included."""
     accounts, steps = state.accounts, len(state.steps) + (state.step is not None) + state.sub_steps
-    return Spent(steps, accounts.usage, accounts.cost, accounts.tool_calls, accounts.unpriced)
+    return Spent(steps, accounts.usage, accounts.cost, accounts.tool_calls, accounts.unpriced, accounts.presumed)

@@ -65,5 +65,5 @@ class Bill:
             if worst > money:
                 return f"it may cost {worst} dollars, and {money} are left of the run's limit"
         reserve = Reserve(taken + asked + reply, None if worst is None else plus(paid, worst))
-        stop = None if run.parent is None else claim(run, reserve)
+        stop = claim(run, reserve)
         return "" if stop is None else stop.detail

@@ -1,21 +1,22 @@
-"""Lending: what the sub-runs of a run may take of its limits, reserved before each model call and settled after.
+"""Claims: what a run may take of the limits of the runs above it, and of budgets, reserved before each model call.
 
-A run's claim on its parent is what it has used, what its own sub-runs have claimed, and the worst case of the call it
-is about to make. A claim that would break the limit of any run above is refused, so that many sub-runs at once cannot
-together take more than one may. All of it happens between two turns of the event loop: no lock is needed.
+A run's claim is what it has used, what its own sub-runs have claimed, and the worst case of the call it is about to
+make. A claim that would break the limit of any run above, or a budget that one of them draws on, is refused, so that
+many runs at once cannot together take more than one may; after the call it is settled. All of it happens between two
+turns of the event loop: no lock is needed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.drivers.purse.reckoning import closing_part
+from treadle.drivers.purse.reckoning import Reached, closing_part
 from treadle.kernel.accounts import Spent
 from treadle.kernel.events import Reserve
-from treadle.kernel.money import minus, plus
+from treadle.kernel.money import NOTHING, minus, plus
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Limits, Stop, stopped
 from treadle.models.port import Model
@@ -28,7 +29,7 @@ class Claim(Struct, frozen=True):
 
     steps: int = 0
     tokens: int = 0
-    usd: Decimal = Decimal(0)
+    usd: Decimal = NOTHING
     calls: int = 0
 
     def __add__(self, other: "Claim") -> "Claim":
@@ -40,6 +41,28 @@ class Claim(Struct, frozen=True):
         return Claim(self.steps - other.steps, self.tokens - other.tokens, usd, self.calls - other.calls)
 
 
+class Shared(Protocol):
+    """What a run draws on beside limits; see `treadle.drivers.purse.drawing.Purse`."""
+
+    def draw(self, worst: Claim, more: Claim, *, priced: bool) -> Stop | None:
+        """Sets aside what a call may take; why not, if it does not fit."""
+
+    def left(self) -> tuple[int | None, Decimal | None]:
+        """The tokens and dollars that a call may take."""
+
+    def used_up(self, reason: Reached) -> Stop:
+        """Why a run is to come to its end, where only a closing reply can still be paid."""
+
+    def hold(self, run_id: str, worst: Claim) -> None:
+        """A call is under way."""
+
+    def let_go(self, run_id: str) -> None:
+        """It is not."""
+
+    def write(self) -> None:
+        """What was used stands in the journal."""
+
+
 class Borrower(Protocol):
     """A run, as far as lending needs to know it; see `treadle.drivers.run.Run`."""
 
@@ -47,6 +70,10 @@ class Borrower(Protocol):
     claimed: Claim
     paid: Claim
     state: RunState
+
+    @property
+    def purses(self) -> Sequence[Shared]:
+        """What it draws on, and what the runs above it do."""
 
     @property
     def parent(self) -> "Borrower | None":
@@ -68,7 +95,7 @@ def used(run: Borrower) -> Claim:
     return Claim(
         len(state.steps) + under_way + state.sub_steps,
         state.usage.total_tokens,
-        state.cost or Decimal(0),
+        plus(state.cost or NOTHING, state.accounts.presumed),
         state.tool_calls + len(state.early),
     )
 
@@ -80,22 +107,69 @@ def _steps(run: Borrower) -> int | None:
 
 
 def claim(run: Borrower, reserve: Reserve | None) -> Stop | None:
-    """Reserves one more step of `run` from every run above it; the reason if one of them has not enough left."""
-    worst = Claim(1, 0, Decimal(0)) if reserve is None else Claim(1, reserve.tokens, reserve.usd or Decimal(0))
+    """Reserves one more step of `run` from every run above it and every budget; the reason if one has too little left.
+
+    Raises:
+        PassesThrough: a budget cannot be asked; nothing is reserved.
+    """
+    if run.parent is None and not run.purses:
+        return None
+    worst = Claim(1, 0, NOTHING) if reserve is None else Claim(1, reserve.tokens, reserve.usd or NOTHING)
     wanted = used(run) + run.lent + worst
     more = wanted - run.claimed
     for above in _above(run):
         stop = _exceeded(above, used(above) + above.lent + more)
         if stop is not None:
             return stop
+    priced = reserve is not None and reserve.usd is not None
+    for purse in run.purses:
+        # What those before one that refuses have set aside is given back with the next commit.
+        stop = purse.draw(worst, more, priced=priced)
+        if stop is not None:
+            return stop
     _set_claim(run, wanted)
+    for purse in run.purses:
+        purse.hold(run.run_id, worst)
     return None
 
 
 def settle(run: Borrower) -> None:
-    """Gives back what a reservation did not need."""
-    if run.parent is not None:
+    """Gives back what a reservation did not need; to budgets only as soon as that stands in the journal."""
+    if run.parent is not None or run.purses:
         _set_claim(run, used(run) + run.lent)
+        for purse in run.purses:
+            purse.let_go(run.run_id)
+
+
+class Within(NamedTuple):
+    """The state of a run, its limits no wider than what budgets leave, and which of those are tighter than its own."""
+
+    state: RunState
+    tokens: Shared | None = None
+    usd: Shared | None = None
+
+    def used_up(self, reason: Reached) -> Stop | None:
+        """Why the run is to come to its end, if it is a budget that says so."""
+        purse = self.tokens if reason == "max_tokens" else self.usd
+        return None if purse is None else purse.used_up(reason)
+
+
+def within(run: Borrower) -> Within:
+    """What budgets leave of the limits of `run`.
+
+    Raises:
+        PassesThrough: a budget cannot be asked.
+    """
+    found, limits = Within(run.state), run.state.limits
+    for purse in run.purses:
+        more, money = purse.left()
+        tokens = None if more is None else run.state.usage.total_tokens + more
+        usd = None if money is None else plus(run.state.cost or NOTHING, money)
+        if tokens is not None and (limits.tokens is None or tokens < limits.tokens):
+            limits, found = replace(limits, tokens=tokens), found._replace(tokens=purse)
+        if usd is not None and (limits.budget is None or usd < limits.budget):
+            limits, found = replace(limits, usd=usd), found._replace(usd=purse)
+    return found if limits is run.state.limits else found._replace(state=replace(run.state, limits=limits))
 
 
 def calls_left(run: Borrower) -> int | None:
@@ -131,7 +205,9 @@ def give_back(run: Borrower) -> None:
 
 def paid_before(run: Borrower, spent: Spent) -> None:
     """A sub-run is taken up again of which `spent` stands in its parent's account already."""
-    run.paid = run.claimed = Claim(spent.steps, spent.usage.total_tokens, spent.cost or Decimal(0), spent.tool_calls)
+    run.paid = run.claimed = Claim(
+        spent.steps, spent.usage.total_tokens, plus(spent.cost or NOTHING, spent.presumed), spent.tool_calls
+    )
     settle(run)
 
 
@@ -145,7 +221,7 @@ def left_of(run: Borrower, seconds: float | None, own: Limits) -> Limits | None:
     if steps is not None and steps < 1:
         return None
     tokens, dollars = closing_part(run.state, run.model)
-    usd = None if limits.budget is None else max(Decimal(0), minus(limits.budget, plus(taken.usd, dollars)))
+    usd = None if limits.budget is None else max(NOTHING, minus(limits.budget, plus(taken.usd, dollars)))
     return Limits(
         steps=_least(own.steps, steps),
         tool_calls=_least(own.tool_calls, calls_allowed(run)),

@@ -1,0 +1,275 @@
+"""Ledger: what runs have taken of purses that they share, in an SQLite file or in memory, a row a run and purse.
+
+A row holds what a run claims, which is what it and all that work for it have used and the worst case of the calls under
+way, and how much of that is used. It is set and never added to: to set it again, after a crash say, counts nothing
+twice. Beside the rows stands the sum of each purse, so that to look at one takes no longer the more runs it has had.
+Each method is one transaction, which other threads and processes see whole or not at all.
+"""
+
+import sqlite3
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from os import getpid
+from pathlib import Path
+from threading import Lock
+from typing import NamedTuple
+
+from treadle.drivers.purse.claims import Claim
+from treadle.journal.sqlite_file import FileKind, identity, transaction
+from treadle.kernel.errors import PassesThrough
+
+NOTHING = Claim()
+
+SCHEMA = (
+    """CREATE TABLE purses (
+        purse TEXT NOT NULL,
+        key TEXT NOT NULL,
+        claimed TEXT NOT NULL,
+        used TEXT NOT NULL,
+        PRIMARY KEY (purse, key)
+    ) WITHOUT ROWID""",
+    """CREATE TABLE runs (
+        run_id TEXT NOT NULL,
+        purse TEXT NOT NULL,
+        key TEXT NOT NULL,
+        base TEXT NOT NULL,
+        claimed TEXT NOT NULL,
+        used TEXT NOT NULL,
+        PRIMARY KEY (run_id, purse, key)
+    ) WITHOUT ROWID""",
+    """CREATE TABLE told (
+        purse TEXT NOT NULL,
+        key TEXT NOT NULL,
+        mark TEXT NOT NULL,
+        PRIMARY KEY (purse, key, mark)
+    ) WITHOUT ROWID""",
+)
+
+
+class BudgetUnavailable(PassesThrough):
+    """The file of a budget cannot be used: it cannot be opened or written, is damaged, or is another application's.
+
+    No model is called then: what it would cost could not be set aside. The run can be resumed.
+
+    Attributes:
+        where: the file.
+    """
+
+    def __init__(self, message: str, *, where: str = "") -> None:
+        super().__init__(message)
+        self.where = where
+
+
+def _unavailable(message: str, where: str) -> BudgetUnavailable:
+    return BudgetUnavailable(message, where=where)
+
+
+BUDGET_FILE = FileKind("budget", 0x74726462, 1, SCHEMA, _unavailable)
+"""Marked "trdb" in the file's header."""
+
+
+class Place(NamedTuple):
+    """Where a row stands: in which purse, under which key of it, of which run."""
+
+    purse: str
+    key: str
+    run_id: str
+
+
+class Row(NamedTuple):
+    """What a run claims and has used, beyond the `base` that it had used before the row was begun."""
+
+    base: Claim
+    claimed: Claim
+    used: Claim
+
+
+class Most(NamedTuple):
+    """What may be claimed of a purse in all; None where there is no limit."""
+
+    tokens: int | None
+    usd: Decimal | None
+
+    def allows(self, total: Claim) -> bool:
+        """Whether `total` is within it."""
+        return (self.tokens is None or total.tokens <= self.tokens) and (self.usd is None or total.usd <= self.usd)
+
+
+class Mark(NamedTuple):
+    """Something to be told once, when this much is used."""
+
+    tokens: int | None
+    usd: Decimal | None
+
+    def reached(self, used: Claim) -> bool:
+        """Whether it is to be told."""
+        by_tokens = self.tokens is not None and used.tokens >= self.tokens
+        return by_tokens or (self.usd is not None and used.usd >= self.usd)
+
+
+class Sums(NamedTuple):
+    """What all runs together claim of a purse, and have used of it."""
+
+    claimed: Claim
+    used: Claim
+
+
+class Ledger:
+    """See the module.
+
+    Args:
+        path: the file, which is made when it is first used; None for one in memory, which ends with this object.
+
+    Every method raises `BudgetUnavailable` where the file cannot be used.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._lock, self._process = Lock(), getpid()
+        self._connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
+        self._inherited: list[sqlite3.Connection] = []
+
+    def is_same(self, other: "Ledger") -> bool:
+        """Whether both write to one place."""
+        return self is other or (self.path is not None and self.path == other.path)
+
+    def draw(self, place: Place, row: Row, most: Most) -> Claim | None:
+        """Sets the row, unless the purse would then go over `most`: what others claim of it then, else None."""
+        with self._transaction() as connection:
+            others = _sums(connection, place).claimed - _row(connection, place).claimed
+            if not most.allows(others + row.claimed):
+                return others
+            _set(connection, place, row)
+            return None
+
+    def settle(self, place: Place, row: Row, marks: Sequence[Mark]) -> tuple[Sums, list[Mark]]:
+        """Sets the row, whatever it comes to: the purse's sums then, and those of `marks` that are to be told now."""
+        with self._transaction() as connection:
+            sums = _set(connection, place, row)
+            return sums, [mark for mark in marks if mark.reached(sums.used) and _is_news(connection, place, mark)]
+
+    def others(self, place: Place) -> Claim:
+        """What other runs claim of the purse."""
+        with self._transaction() as connection:
+            return _sums(connection, place).claimed - _row(connection, place).claimed
+
+    def base(self, place: Place) -> Claim | None:
+        """The base of the row; None if there is none."""
+        found = self._found("SELECT base FROM runs WHERE purse = ? AND key = ? AND run_id = ?", *place)
+        return _read(found[0][0]) if found else None
+
+    def key_of(self, purse: str, run_id: str) -> str | None:
+        """The key under which a run, or one that works for it, has claimed of the purse; None if none has."""
+        below = "SELECT key FROM runs WHERE purse = ? AND (run_id = ? OR (run_id > ? AND run_id < ?)) LIMIT 1"
+        found = self._found(below, purse, run_id, f"{run_id}.", f"{run_id}/")
+        return str(found[0][0]) if found else None
+
+    def sums(self, purse: str, key: str) -> Sums:
+        """What was claimed and used of the purse; nothing if nobody did."""
+        with self._transaction() as connection:
+            return _sums(connection, Place(purse, key, ""))
+
+    def keys(self, purse: str) -> list[str]:
+        """The keys of the purse that anybody has claimed of, sorted."""
+        return [str(key) for (key,) in self._found("SELECT key FROM purses WHERE purse = ? ORDER BY key", purse)]
+
+    def _found(self, statement: str, *values: str) -> list[tuple[str, ...]]:
+        with self._transaction() as connection:
+            return connection.execute(statement, values).fetchall()
+
+    def close(self) -> None:
+        """Closes the file until it is used again. What is only in memory stays."""
+        with self._lock:
+            if self.path is not None and self._connection is not None and self._process == getpid():
+                self._connection.close()
+                self._connection = None
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        if self._process != getpid():
+            self._forked()
+        with self._lock:
+            if self.path is None:
+                with transaction(self._opened(None)):
+                    yield self._opened(None)
+                return
+            with BUDGET_FILE.explained(self.path):
+                connection = self._opened(self.path)
+                with transaction(connection):
+                    yield connection
+
+    def _forked(self) -> None:
+        """A forked child may not touch its parent's connection to a file, not even to close it."""
+        self._lock, self._process = Lock(), getpid()
+        if self.path is not None and self._connection is not None:
+            self._inherited.append(self._connection)
+            self._connection = None
+
+    def _opened(self, path: Path | None) -> sqlite3.Connection:
+        # A file that was removed or replaced is another ledger: what is written to the old one is lost.
+        if self._connection is not None and (path is None or identity(path) == self._file):
+            return self._connection
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        if path is None:
+            connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+            BUDGET_FILE.fill(connection)
+        else:
+            connection = BUDGET_FILE.open(path, any_thread=True)
+            self._file = identity(path)
+        self._connection = connection
+        weakref.finalize(self, _close, connection, getpid())
+        return connection
+
+
+def _close(connection: sqlite3.Connection, process: int) -> None:
+    if process == getpid():
+        connection.close()
+
+
+def _set(connection: sqlite3.Connection, place: Place, row: Row) -> Sums:
+    sums, before = _sums(connection, place), _row(connection, place)
+    sums = Sums(sums.claimed - before.claimed + row.claimed, sums.used - before.used + row.used)
+    amounts = [_written(amount) for amount in row]
+    connection.execute(
+        "INSERT OR REPLACE INTO runs (purse, key, run_id, base, claimed, used) VALUES (?, ?, ?, ?, ?, ?)",
+        (*place, *amounts),
+    )
+    connection.execute(
+        "INSERT OR REPLACE INTO purses (purse, key, claimed, used) VALUES (?, ?, ?, ?)",
+        (place.purse, place.key, _written(sums.claimed), _written(sums.used)),
+    )
+    return sums
+
+
+def _sums(connection: sqlite3.Connection, place: Place) -> Sums:
+    statement = "SELECT claimed, used FROM purses WHERE purse = ? AND key = ?"
+    found = connection.execute(statement, place[:2]).fetchone()
+    return Sums(NOTHING, NOTHING) if found is None else Sums(_read(found[0]), _read(found[1]))
+
+
+def _row(connection: sqlite3.Connection, place: Place) -> Row:
+    statement = "SELECT base, claimed, used FROM runs WHERE purse = ? AND key = ? AND run_id = ?"
+    found = connection.execute(statement, place).fetchone()
+    return Row(NOTHING, NOTHING, NOTHING) if found is None else Row(*map(_read, found))
+
+
+def _is_news(connection: sqlite3.Connection, place: Place, mark: Mark) -> bool:
+    """Whether nobody was told of the mark before; from here on somebody was."""
+    what = f"{mark.usd} dollars" if mark.tokens is None else f"{mark.tokens} tokens"
+    statement = "INSERT OR IGNORE INTO told (purse, key, mark) VALUES (?, ?, ?)"
+    return connection.execute(statement, (place.purse, place.key, what)).rowcount == 1
+
+
+def _written(amount: Claim) -> str:
+    """Tokens and dollars as text: a sum of exact decimals is not for SQLite to make, nor are its integers endless."""
+    return f"{amount.tokens} {amount.usd}"
+
+
+def _read(text: str) -> Claim:
+    tokens, _, usd = text.partition(" ")
+    return Claim(tokens=int(tokens), usd=Decimal(usd))

@@ -1,0 +1,203 @@
+"""An SQLite file of treadle's own: how it is opened and recognised, and what its errors mean in plain words.
+
+Synchronous; whoever opens a connection sees to it that one thread at a time uses it.
+"""
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from treadle.kernel.errors import PassesThrough
+
+PATIENCE = 10.0
+"""Seconds to wait for another process that is writing."""
+
+RESCUE = "Move it away with its -wal and -shm files and take a backup; `sqlite3 FILE .recover` saves what can be read."
+
+_CAUSES: dict[int, tuple[str, str]] = {
+    sqlite3.SQLITE_NOTADB: ("is no SQLite database", "Use another path."),
+    sqlite3.SQLITE_CORRUPT: ("is damaged", RESCUE),
+    sqlite3.SQLITE_READONLY: ("cannot be written", "Give this user the right to write to it and its folder."),
+    sqlite3.SQLITE_PERM: ("may not be opened", "Give this user the right to write to it and its folder."),
+    sqlite3.SQLITE_CANTOPEN: ("cannot be opened", "Look at the rights of the file and its folder."),
+    sqlite3.SQLITE_FULL: ("is on a full disk", "Make room, and resume the run."),
+    sqlite3.SQLITE_IOERR: ("has a failing disk under it, or one that is full", "Look at the disk, and resume the run."),
+    sqlite3.SQLITE_BUSY: ("is locked by another process", "Look for a process that holds it, and resume the run."),
+}
+
+
+class FileKind(Struct, frozen=True):
+    """A kind of file: what marks it, what is in it, and how it is spoken of.
+
+    Attributes:
+        what: what it is called in messages, such as "journal".
+        application_id: marks the file in its header.
+        version: of its tables; a file of a higher one is refused and not touched.
+        schema: the statements that make its tables.
+        error: what is raised where it cannot be used, of the message and the path.
+    """
+
+    what: str
+    application_id: int
+    version: int
+    schema: tuple[str, ...]
+    error: Callable[[str, str], PassesThrough]
+
+    def open(self, path: Path, *, any_thread: bool = False) -> sqlite3.Connection:
+        """A connection to the file at `path`, which is made if it is not there; its folder likewise.
+
+        Args:
+            any_thread: whether other threads than this one may use it too.
+
+        Raises:
+            PassesThrough: it is of another kind, of a later version, damaged, or cannot be opened. It is not changed.
+        """
+        with self.explained(path):
+            self._make_file(path)
+            fresh = self._glance(path)
+            connection = _connect(path, "rw", any_thread)
+            try:
+                self._prepare(connection, path, fresh)
+            except BaseException:
+                connection.close()
+                raise
+            return connection
+
+    @contextmanager
+    def explained(self, path: Path) -> Iterator[None]:
+        """Turn what SQLite and the operating system raise into an error that says what to do."""
+        try:
+            yield
+        except PassesThrough:
+            raise
+        except sqlite3.Error as error:
+            what, remedy = _CAUSES.get(_code(error), ("cannot be used", "See the cause."))
+            raise self.unavailable(path, f"{what} ({error})", remedy) from error
+        except OSError as error:
+            remedy = "Use another path, or give this user the right to it."
+            what = f"cannot be made ({error.strerror or error}: {error.filename})"
+            raise self.unavailable(path, what, remedy) from error
+
+    def unavailable(self, path: Path, what: str, remedy: str) -> PassesThrough:
+        """The error that says what is wrong with the file, and what to do."""
+        return self.error(f"the {self.what} {path} {what}. {remedy}", str(path))
+
+    def _make_file(self, path: Path) -> None:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            # SQLite would make it readable for everybody; its -wal and -shm files take over this mode.
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        except FileExistsError:
+            if not path.is_file():
+                kind = "a folder" if path.is_dir() else "no regular file"
+                raise self.unavailable(path, f"is {kind}", "Name a file in it, or another path.") from None
+
+    def _glance(self, path: Path) -> bool:
+        """Whether the file is fresh, without changing it: it may be another application's."""
+        try:
+            return self._looked_at(path, "ro")
+        except sqlite3.OperationalError as error:
+            if _code(error) != sqlite3.SQLITE_READONLY:
+                raise
+            # A process was killed inside a transaction; nobody can read the file before that is rolled back.
+            return self._looked_at(path, "rw")
+
+    def _looked_at(self, path: Path, mode: str) -> bool:
+        with closing(_connect(path, mode)) as connection:
+            # In one transaction, or another process could fill the file between two looks.
+            connection.execute("BEGIN")
+            return self._is_fresh(connection, path)
+
+    def _is_fresh(self, connection: sqlite3.Connection, path: Path) -> bool:
+        """Whether the file is empty (else it is of this kind and version)."""
+        application, version = _pragma(connection, "application_id"), _pragma(connection, "user_version")
+        if application == self.application_id:
+            if version > self.version:
+                raise self.unavailable(
+                    path,
+                    f"was written by a later treadle (file version {version}; this one knows {self.version})",
+                    "Update treadle, or use another path.",
+                )
+            return False
+        anything = "SELECT 1 FROM sqlite_master LIMIT 1"
+        if application == 0 and version == 0 and not connection.execute(anything).fetchone():
+            return True
+        raise self.unavailable(path, "is the SQLite database of another application", "Use another path.")
+
+    def _prepare(self, connection: sqlite3.Connection, path: Path, fresh: bool) -> None:
+        if (mode := _write_ahead(connection)) != "wal":
+            what = f"is on a file system that cannot share memory (mode {mode})"
+            raise self.unavailable(path, what, "Use a local disk.")
+        # FULL syncs at every commit; macOS does so only with fullfsync.
+        for pragma in ("synchronous = FULL", "fullfsync = ON", "secure_delete = ON"):
+            connection.execute(f"PRAGMA {pragma}")
+        if fresh:
+            with transaction(connection):
+                # Another process may have been quicker.
+                if self._is_fresh(connection, path):
+                    self.fill(connection)
+
+    def fill(self, connection: sqlite3.Connection) -> None:
+        """Makes the tables, and marks the file."""
+        for statement in self.schema:
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {self.application_id}")
+        connection.execute(f"PRAGMA user_version = {self.version}")
+
+
+def _write_ahead(connection: sqlite3.Connection) -> str:
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return str(connection.execute("PRAGMA journal_mode = WAL").fetchone()[0])
+        except sqlite3.OperationalError as error:
+            # The one statement for which SQLite's own busy timeout does not wait.
+            if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Everything in it is written and synced at its end, or nothing is."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """Which file is at `path`, whatever its name; None if there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _connect(path: Path, mode: str, any_thread: bool = False) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"{path.as_uri()}?mode={mode}",
+        uri=True,
+        timeout=PATIENCE,
+        isolation_level=None,
+        check_same_thread=not any_thread,
+    )
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _code(error: sqlite3.Error) -> int:
+    """SQLite's primary error code; 0 for what the Python module itself raises."""
+    return int(getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
