@@ -4,7 +4,7 @@ Pure but for the clock: the choice is an event (`StepPrepared`), and the request
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from decimal import Decimal
 from typing import get_args
 
@@ -19,7 +19,7 @@ from treadle.kernel.history import instructed, rejoined
 from treadle.kernel.messages import Message, ToolSpec, UserMessage
 from treadle.kernel.money import minus
 from treadle.kernel.state import RunState
-from treadle.models.port import Model, ModelRequest
+from treadle.models.port import Model, ModelRequest, Usual
 
 
 def prepared(
@@ -122,10 +122,23 @@ def request_of(config: Configuration, state: RunState) -> ModelRequest:
         None if config.output is None else config.output.schema,
         state.started.run_id,
         step.step,
+        int(config.tell_remaining),
+        _usual(config, state, step),
     )
 
 
-def _offered(config: Configuration, names: Sequence[str]) -> tuple[ToolSpec, ...]:
+def _usual(config: Configuration, state: RunState, step: StepPrepared) -> Usual | None:
+    """How the step would ask if the loop had taken nothing away; None if it has not.
+
+    What `prepare_step` leaves out is not in it: of that the model is told nothing.
+    """
+    if step.landing is None and not step.withheld:
+        return None
+    tools = config.specs if step.tools is None else _offered(config, {*step.tools, *step.withheld})
+    return Usual(tools, state.started.tool_choice)
+
+
+def _offered(config: Configuration, names: Collection[str]) -> tuple[ToolSpec, ...]:
     final = None if config.output is None else config.output.tool
     return tuple(spec for spec in config.specs if spec.name in names or spec is final)
 

@@ -33,7 +33,7 @@ from treadle.kernel.messages import (
 )
 from treadle.models.anthropic_stream import AnthropicDecoder
 from treadle.models.checked import is_object
-from treadle.models.codec import body_bytes, json_history
+from treadle.models.codec import body_bytes, json_bytes, json_history
 from treadle.models.errors import BadRequest, ModelError, ProtocolError
 from treadle.models.extra import add_extra
 from treadle.models.failures import codes_of, error_for, error_for_page, text_of_error
@@ -81,8 +81,11 @@ SMALLEST_BUDGET: Final = 1_024
 CLAUDE: Final = re.compile(r"claude-(?:[a-z]+-)?(?:(\d{1,2})(?:[-.](\d{1,2}))?(?!\d))?")
 TEXTUAL: Final = re.compile(r"text/|application/(.*\+)?(json|xml|yaml|x-yaml|toml|javascript|sql|csv|x-ndjson|x-sh)\b")
 DATA_URL: Final = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
+# Bytes of messages, about 1,024 tokens: to have them read anew costs a third of a cent at $3 a million tokens.
+SHORT: Final = 4_096
 # How a user turn begins in the history, and how a turn ends after its last block's last field.
 USER_TURN: Final = b'{"role":"user"'
+TURN_BEGIN: Final = b'{"role":"user","content":['
 TURN_END: Final = b"}]},"
 
 
@@ -94,8 +97,10 @@ class AnthropicCodec:
         max_tokens: tokens that a reply may have where the request's settings do not say; the API demands a number. A
             budget for thinking comes on top of it.
         cache: how long the provider is to keep the prefix of a run, or None for no prompt caching. The breakpoints
-            stand at the end of the tools, of the system text and of the last two user turns: what one step wrote to
-            the cache, the next finds at exactly its second breakpoint.
+            stand at the end of the tools, of the system text and of the last two user turns, before messages that
+            pass: what one step wrote to the cache, the next finds at exactly its second breakpoint, however many
+            blocks there are between (the provider looks back 20 from each). A step that takes tools away leaves them
+            described and the choice as it was, since either would drop what is cached.
     """
 
     path: Final = "/v1/messages"
@@ -120,28 +125,28 @@ class AnthropicCodec:
     def encode(self, request: ModelRequest, model: str, stream: bool) -> bytes:
         """The request body. Raises `BadRequest` for what this API has no place for."""
         settings = request.settings
-        body: Json = {"model": model, "max_tokens": settings.max_tokens or self.max_tokens, "stream": stream}
-        for name, value in (("temperature", settings.temperature), ("top_p", settings.top_p)):
-            if value is not None:
-                body[name] = value
-        if settings.stop:
-            body["stop_sequences"] = list(settings.stop)
-        forced = request.tool_choice not in ("auto", "none")
-        body |= _thinking(settings, model, body["max_tokens"], forced)
-        if request.output_schema is not None:
-            form = {"type": "json_schema", "schema": anthropic_schema(request.output_schema)}
-            body["output_config"] = body.get("output_config", {}) | {"format": form}
-        if request.tools:
-            body["tools"] = self._ended([_tool(spec) for spec in request.tools])
-            body["tool_choice"] = _choice(request.tool_choice, settings.parallel_tool_calls)
         extra = settings.extra or {}
         with self._history.follow((request.run_id, model), request.messages) as trail:
+            tools, choice = self._tools(request, trail)
+            body: Json = {"model": model, "max_tokens": settings.max_tokens or self.max_tokens, "stream": stream}
+            for name, value in (("temperature", settings.temperature), ("top_p", settings.top_p)):
+                if value is not None:
+                    body[name] = value
+            if settings.stop:
+                body["stop_sequences"] = list(settings.stop)
+            body |= _thinking(settings, model, body["max_tokens"], choice not in ("auto", "none"))
+            if request.output_schema is not None:
+                form = {"type": "json_schema", "schema": anthropic_schema(request.output_schema)}
+                body["output_config"] = body.get("output_config", {}) | {"format": form}
+            if tools:
+                body["tools"] = self._ended([_tool(spec) for spec in tools])
+                body["tool_choice"] = _choice(choice, settings.parallel_tool_calls)
             system: list[Block] = [{"type": "text", "text": content} for content in trail.system if content.strip()]
             if system:
                 body["system"] = self._ended(system)
             add_extra(body, extra)
             # A top-level cache_control is a breakpoint that the provider moves by itself, and it counts as one of four.
-            marks = () if "cache_control" in extra else self._marks(trail)
+            marks = () if "cache_control" in extra else self._marks(trail, _passing(request))
             return body_bytes(body, "messages", trail.made, marks)
 
     def decoder(self) -> AnthropicDecoder:
@@ -219,17 +224,45 @@ class AnthropicCodec:
             blocks[-1]["cache_control"] = self._breakpoint
         return blocks
 
-    def _marks(self, trail: Trail[bytearray]) -> list[tuple[int, bytes]]:
-        """The breakpoints at the end of each of the last two user turns, and where in the history they go."""
+    def _tools(self, request: ModelRequest, trail: Trail[bytearray]) -> tuple[tuple[ToolSpec, ...], str]:
+        """The tools to describe and the choice among them, such that what is cached of the run stays valid.
+
+        Other tools drop all that is cached, another choice the messages. So what a step takes away is left where it
+        was, as the model is told in words; but not a choice that forces a call where none is allowed, nor with a
+        history so short that it costs next to nothing to have it read anew: "none" is certain, words are not.
+        """
+        usual = request.usual
+        if usual is None or self._mark is None:
+            return request.tools, request.tool_choice
+        kept = ("auto",) if request.tool_choice == "none" else ("auto", "required")
+        if usual.tool_choice not in kept or len(trail.made) < SHORT:
+            return usual.tools, request.tool_choice
+        return usual.tools, usual.tool_choice
+
+    def _marks(self, trail: Trail[bytearray], passing: int) -> list[tuple[int, bytes]]:
+        """The breakpoints at the end of each of the last two user turns, and where in the history they go.
+
+        The last `passing` bytes of blocks are not in the next request, so the breakpoint stands before them.
+        """
         if self._mark is None:
             return []
         marks: list[tuple[int, bytes]] = []
         for start, end in trail.backwards():
             if trail.made.startswith(USER_TURN, start, end):
-                marks.insert(0, (end - len(TURN_END), self._mark))
+                place = end - len(TURN_END) - passing
+                passing = 0
+                if place > start + len(TURN_BEGIN):
+                    marks.insert(0, (place, self._mark))
                 if len(marks) == 2:
                     break
         return marks
+
+
+def _passing(request: ModelRequest) -> int:
+    """How many bytes at the end of the last turn are of messages that pass, the commas before their blocks counted."""
+    count = request.passing
+    said = [one for one in request.messages[-count:] if isinstance(one, UserMessage)] if count else []
+    return sum(len(json_bytes(block)) + 1 for one in said for block in _blocks(one.content))
 
 
 def _same_turn(previous: Message, message: Message) -> bool:
