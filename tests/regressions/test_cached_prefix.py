@@ -10,6 +10,7 @@ What was found, in plain runs of 40 steps:
 - tools withheld broke it nine times in eighty steps -> test_a_withheld_tool_stays_described_and_is_refused,
   test_openai_is_told_which_of_the_described_tools_may_be_called, test_where_nobody_charges_a_tool_is_left_out
 - an answer by the final tool broke it at the landing -> test_the_answer_by_tool_is_taken_beside_a_refused_call
+- without limits the note told nothing -> test_without_limits_there_is_nothing_to_tell
 - all of it -> test_no_feature_breaks_a_cached_prefix, test_a_run_taken_up_in_another_process_finds_its_prefix
 """
 
@@ -174,6 +175,14 @@ async def test_a_run_says_what_passes():
     assert [request.passing for request in model.requests] == [0, 0]
 
 
+async def test_without_limits_there_is_nothing_to_tell():
+    """The note was "(What is left of this task's limits: .)"."""
+    model = ScriptedModel(["done"])
+    await within(Agent(model, limits=Limits(None, None, None), tell_remaining=True).run("go"))
+    assert [message.text for message in model.requests[0].messages] == ["go"]
+    assert model.requests[0].passing == 0
+
+
 @pytest.mark.parametrize(
     ("usual", "choice", "sent"),
     [
@@ -188,6 +197,8 @@ def test_a_landing_leaves_tools_and_choice_as_they_were(usual, choice, sent):
     body = body_of(AnthropicCodec(), narrowed("count", choice=choice, usual=usual))
     assert [spec["name"] for spec in body["tools"]] == ["look", "count"]
     assert body["tool_choice"] == sent
+    marked = "cache_control" in json.dumps(body["messages"])
+    assert marked == (sent["type"] == {"required": "any"}.get(usual, usual)), "what is written for one step is not read"
 
 
 def test_a_short_history_has_its_tools_off_for_certain():

@@ -105,8 +105,9 @@ def request_of(config: Configuration, state: RunState) -> ModelRequest:
     messages: Sequence[Message] = state.messages if step.messages is None else step.messages
     if step.messages is not None and step.note:
         messages = [*messages, UserMessage(step.note)]
-    if config.tell_remaining:
-        messages = [*messages, UserMessage(remaining(state))]
+    passing = remaining(state) if config.tell_remaining else ""
+    if passing:
+        messages = [*messages, UserMessage(passing)]
     if step.instructions is not None:
         messages = instructed(messages, step.instructions)
     tools = config.specs if step.tools is None else _offered(config, step.tools)
@@ -122,7 +123,7 @@ def request_of(config: Configuration, state: RunState) -> ModelRequest:
         None if config.output is None else config.output.schema,
         state.started.run_id,
         step.step,
-        int(config.tell_remaining),
+        int(bool(passing)),
         _usual(config, state, step),
     )
 
@@ -144,7 +145,7 @@ def _offered(config: Configuration, names: Collection[str]) -> tuple[ToolSpec, .
 
 
 def remaining(state: RunState) -> str:
-    """What is left of a run's limits, in words for the model."""
+    """What is left of a run's limits, in words for the model; empty if it has none of those that it could heed."""
     limits, budget, parts = state.limits, state.limits.budget, []
     if limits.steps is not None:
         parts.append(f"{limits.steps - len(state.steps) - state.sub_steps} steps, this one included")
@@ -156,4 +157,4 @@ def remaining(state: RunState) -> str:
         parts.append(f"{max(Decimal(0), minus(budget, state.cost or Decimal(0))):.4f} dollars")
     if limits.tokens is not None:
         parts.append(f"{max(0, limits.tokens - state.usage.total_tokens)} tokens")
-    return f"(What is left of this task's limits: {', '.join(parts)}.)"
+    return f"(What is left of this task's limits: {', '.join(parts)}.)" if parts else ""

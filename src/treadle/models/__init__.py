@@ -47,6 +47,7 @@ from treadle.models.port import (
     ToolCallDelta,
     ToolCallStarted,
     UsageReported,
+    Usual,
 )
 from treadle.models.price import Price
 
@@ -89,5 +90,5 @@ __all__ = [
     "OfflineModel", "Opaque", "OpenAIChatModel", "OpenAIResponsesModel", "Overloaded", "Price", "ProtocolError",
     "RateLimited", "SystemMessage", "Text", "TextDelta", "TextTools", "Thinking", "ThinkingDelta", "Timeouts",
     "ToolCall", "ToolCallCompleted", "ToolCallDelta", "ToolCallStarted", "ToolMessage", "ToolSpec", "ToolUseFailed",
-    "Usage", "UsageReported", "UserMessage", "model_from_name",
+    "Usage", "UsageReported", "UserMessage", "Usual", "model_from_name",
 ]  # fmt: skip

@@ -145,8 +145,10 @@ class AnthropicCodec:
             if system:
                 body["system"] = self._ended(system)
             add_extra(body, extra)
-            # A top-level cache_control is a breakpoint that the provider moves by itself, and it counts as one of four.
-            marks = () if "cache_control" in extra else self._marks(trail, _passing(request))
+            # What is written with a choice that no other step has is never read. And a top-level cache_control is a
+            # breakpoint that the provider moves by itself; it counts as one of four.
+            alone = request.usual is not None and choice != request.usual.tool_choice
+            marks = () if alone or "cache_control" in extra else self._marks(trail, _passing(request))
             return body_bytes(body, "messages", trail.made, marks)
 
     def decoder(self) -> AnthropicDecoder:
