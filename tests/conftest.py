@@ -1,10 +1,18 @@
-"""How Hypothesis runs: the same examples every time in CI, a bounded number everywhere, no limit on the time of one."""
+"""How Hypothesis runs: the same examples every time in CI, a bounded number everywhere, no limit on the time of one.
+
+And makes `vocabulary.py` importable everywhere.
+"""
 
 import os
 import signal
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Behind all others: this folder holds folders with names such as `typing`.
+sys.path.append(str(Path(__file__).parent))
 
 settings.register_profile(
     "dev", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]

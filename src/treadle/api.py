@@ -34,6 +34,7 @@ from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Decision, Limits, Stop
 from treadle.models.price import Price
+from treadle.models.price_table import PriceTable
 from treadle.result import Pending, RunResult, RunStopped
 from treadle.tools import (
     BadTool,
@@ -54,10 +55,10 @@ __all__ = [
     "Agent", "Alternative", "ApprovalRule", "AskUser", "BadTool", "CallModel", "CallRecord", "ClearToolResults",
     "Command", "Condition", "ContextPolicy", "Conversation", "Decision", "Event", "File", "Finish", "IllegalEvent",
     "Image", "Injected", "Journal", "KeepFirstAndRecent", "Limits", "LiveRun", "MemoryJournal", "Message", "Misuse",
-    "ModelSettings", "Nudge", "PartialArguments", "Pause", "Pending", "PrepareStep", "Price", "Retries", "Retry",
-    "Run", "RunContext", "RunResult", "RunState", "RunStopped", "RunTools", "ShortenResult", "Skill", "SkillRegistry",
-    "SqliteJournal", "Step", "StepContext", "StepSettings", "Stop", "SubRunEvent", "Summarise", "Text", "Tool",
-    "ToolContext", "ToolError", "ToolProgress", "ToolResult", "Usage", "allow", "ask_before", "condition",
+    "ModelSettings", "Nudge", "PartialArguments", "Pause", "Pending", "PrepareStep", "Price", "PriceTable", "Retries",
+    "Retry", "Run", "RunContext", "RunResult", "RunState", "RunStopped", "RunTools", "ShortenResult", "Skill",
+    "SkillRegistry", "SqliteJournal", "Step", "StepContext", "StepSettings", "Stop", "SubRunEvent", "Summarise", "Text",
+    "Tool", "ToolContext", "ToolError", "ToolProgress", "ToolResult", "Usage", "allow", "ask_before", "condition",
     "consecutive_errors", "cost_over", "decide", "deny", "elapsed_over", "external_tool", "fold", "handoff",
     "has_tool_call", "load_tools", "no_progress", "says_error", "step_count", "text_contains", "tokens_over", "tool",
     "tool_call_count",

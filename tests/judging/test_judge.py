@@ -138,7 +138,7 @@ def test_a_run_whose_calls_are_new_and_succeed_is_never_touched(calls, result):
     state = begun()
     for name, number in calls:
         state = act(state, (name, str(number), result))
-        assert judge(state) is NOTHING
+        assert judge(state) == NOTHING
 
 
 def test_arguments_written_otherwise_are_the_same_call():

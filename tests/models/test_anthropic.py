@@ -345,7 +345,7 @@ def by_effort(effort: str) -> dict[str, Any]:
         (MODEL, "low", None, within(18_048, 2_048)),
         (MODEL, 5_000, None, within(21_000, 5_000)),
         (MODEL, 10, None, within(17_024, 1_024)),
-        (MODEL, "high", 4_000, within(4_000, 3_999)),
+        (MODEL, "high", 4_000, within(4_000, 2_976)),
         ("claude-sonnet-4-20250514", "low", 9_000, within(9_000, 2_048)),
         ("claude-3-7-sonnet-latest", "low", 9_000, within(9_000, 2_048)),
         ("some-local-model", "low", 9_000, within(9_000, 2_048)),

@@ -97,3 +97,50 @@ async def test_a_body_that_is_no_reply_is_paid_for_all_the_same(serve):
     assert result.stop.reason == "model_error"
     assert result.usage == Usage(10, 5)
     assert result.cost == Decimal(15) / 1_000_000
+
+
+FAR = Limits(tokens=10_000_000, usd=10_000)
+THINKING = {"type": "enabled", "budget_tokens": 16_000}
+MESSAGE = {"type": "message", "id": "m", "content": [{"type": "text", "text": "hi"}], "stop_reason": "end_turn"}
+
+
+def claude(server, settings=None):
+    address = server.url.removesuffix("/v1")
+    return AnthropicModel("claude-sonnet-4-5", base_url=address, api_key="k", price=Price(3, 15), settings=settings)
+
+
+@pytest.mark.parametrize(
+    "own",
+    [{}, {"max_tokens": 300}, {"thinking": "high"}, {"thinking": 20_000}, {"thinking": 5000, "max_tokens": 9000}],
+    ids=str,
+)
+@pytest.mark.parametrize("whose", ["model", "agent"])
+async def test_a_limit_that_is_far_changes_nothing_that_is_sent(serve, own, whose):
+    server = answering(serve, MESSAGE)
+    settings = ModelSettings(**own)
+    bodies = []
+    for limits in (Limits(), FAR):
+        if whose == "model":
+            await Agent(claude(server, settings), limits=limits).run("go")
+        else:
+            await Agent(claude(server), settings=settings, limits=limits).run("go")
+        bodies.append(sent(server))
+    assert bodies[0] == bodies[1]
+
+
+@pytest.mark.parametrize("tokens", [3000, 4000, 9000, 15_000])
+@pytest.mark.parametrize("own", [{"thinking": "high"}, {"extra": {"thinking": THINKING}}], ids=["setting", "extra"])
+async def test_a_reply_held_short_leaves_room_beside_its_thinking(serve, tokens, own):
+    server = answering(serve, MESSAGE)
+    await Agent(claude(server), settings=ModelSettings(**own), limits=Limits(tokens=tokens)).run("go")
+    body = sent(server)
+    assert body["max_tokens"] <= tokens
+    assert 1024 <= body["thinking"]["budget_tokens"] <= body["max_tokens"] - 1024
+
+
+@pytest.mark.parametrize("own", [{"thinking": "high"}, {"extra": {"thinking": THINKING}}], ids=["setting", "extra"])
+async def test_a_reply_too_short_to_think_in_is_asked_for_without(serve, own):
+    server = answering(serve, MESSAGE)
+    result = await Agent(claude(server, ModelSettings(**own)), limits=Limits(tokens=1500)).run("go")
+    assert result.text == "hi"
+    assert sent(server)["thinking"] == {"type": "disabled"}

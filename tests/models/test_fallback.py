@@ -309,12 +309,13 @@ def test_the_price_is_unknown_if_one_is_and_money_cannot_be_limited_then() -> No
         Agent(model, limits=Limits(usd=1))
 
 
-def test_what_is_known_of_the_chain_is_the_least_reply_and_the_largest_request() -> None:
+def test_what_is_known_of_the_chain_is_the_longest_reply_and_the_largest_request() -> None:
     a, b, c = says("x"), says("x"), says("x")
     vars(a).update(max_output_tokens=9, context_window=70)
     vars(b).update(max_output_tokens=5, context_window=50)
     chain = FallbackModel([a, b, c])
-    assert (chain.max_output_tokens, chain.context_window) == (5, 70)
+    assert (chain.max_output_tokens, chain.context_window) == (None, 70)
+    assert FallbackModel([a, b]).max_output_tokens == 9
     assert (FallbackModel([c]).max_output_tokens, FallbackModel([c]).context_window) == (None, None)
 
 

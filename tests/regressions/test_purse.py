@@ -335,3 +335,15 @@ async def test_a_reply_that_broke_off_is_charged_at_the_price_of_the_model_that_
     result = await within(Agent(FallbackModel(models[::-1] if begun else models), retries=0).run("go"))
     assert result.stop.reason == "model_error"
     assert result.cost == Decimal(65 * second + (0 if begun else 75 * first)) / 1_000_000
+
+
+async def test_what_nobody_reported_is_charged_as_if_it_had_been_written_to_a_cache():
+    """An estimate is high in dollars too: nobody knows what of the request was written to the cache."""
+    price = Price(10, 30, cache_read=1, cache_write=12.5)
+    result = await within(Agent(ScriptedModel(["done"], price=price)).run("go"))
+    assert result.usage.estimated
+    assert result.cost == price.of(Usage(0, result.usage.output_tokens)) + price.of(
+        Usage(result.usage.input_tokens, 0, cache_write_tokens=result.usage.input_tokens)
+    )
+    reported = ScriptedModel(["done"], price=price, usage=Usage(100, 10))
+    assert (await within(Agent(reported).run("go"))).cost == price.of(Usage(100, 10))

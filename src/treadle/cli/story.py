@@ -141,8 +141,10 @@ class Story:
                 self._say("perceive", f"treadle told the model: {shorten(text, TEXT)}")
             case RunPaused(stop=stop):
                 self._say("verdict", f"paused: {_because(stop)}")
-            case RunResumed():
-                self._say("", "taken up again")
+            case RunResumed(lost=lost):
+                took = "" if lost is None else f"{lost.usage.total_tokens:,} tokens"
+                more = f"; a model call that was under way may have been billed: {took} are counted for it"
+                self._say("", f"taken up again{more if took else ''}")
             case _:
                 pass
 

@@ -14,6 +14,7 @@ import msgspec
 
 from treadle.drivers.below import Below
 from treadle.drivers.calls.subrun import recorded_below, taken_up
+from treadle.drivers.purse.reckoning import lost_call
 from treadle.drivers.run import Run
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import Misuse
@@ -149,7 +150,7 @@ class _Fitting:
         The other way round its answer would be taken and this run would wait for it for ever.
         """
         run = self.run
-        run.feed(RunResumed(limits))
+        run.feed(RunResumed(limits, lost_call(run.state, run.model)))
         step = len(run.state.steps)
         for call_id in self.below:
             run.feed(ApprovalDecided(step, call_id, True))

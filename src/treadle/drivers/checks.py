@@ -37,7 +37,7 @@ def model_of(model: str | Model) -> Model:
 def check_limits(config: Configuration, limits: Limits) -> None:
     """Refuses limits that are none, or that cannot be kept with the models of an agent and of those below it."""
     kind("limits", limits, lambda it: isinstance(it, Limits), "Limits(steps=…, usd=…, …)")
-    require_price(config.model, limits)
+    require_price(config.model, limits, config.settings)
     for tool in config.tools.values():
         if isinstance(tool.agent, Below):
             check_limits(tool.agent.config, limits)

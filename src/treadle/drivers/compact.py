@@ -31,12 +31,11 @@ from treadle.context.tokens import context_tokens, estimate_tokens
 from treadle.drivers.purse.arrived import Arrived
 from treadle.drivers.purse.bill import Bill
 from treadle.drivers.purse.claims import claim, settle
-from treadle.drivers.purse.reckoning import worst_price
 from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
 from treadle.kernel.decide import CallModel
 from treadle.kernel.errors import IllegalEvent, Misuse, PassesThrough
-from treadle.kernel.events import ContextEdited, Reserve, RunFinished
+from treadle.kernel.events import ContextEdited, RunFinished
 from treadle.kernel.history import completed
 from treadle.kernel.messages import (
     AssistantMessage,
@@ -49,7 +48,6 @@ from treadle.kernel.messages import (
     Usage,
     UserMessage,
 )
-from treadle.kernel.money import minus, plus
 from treadle.models.errors import ModelError
 from treadle.models.port import AttemptFailed, Model, ModelReply, ModelRequest
 from treadle.models.sound import count_of, sound_event
@@ -231,11 +229,11 @@ async def _summarised(run: Run, policy: Summarise, tokens: int, facts: Facts) ->
         run_id=run.run_id,
         step=len(run.state.steps),
     )
-    why = _beyond_limits(run, model, request, Bill())
+    bill, asked = Bill(), _request_tokens(request)
+    why = bill.refused(run, model, request.settings, asked)
     if why:
         return Made(messages, without, f"no summary: {why}")
     await run.commit()
-    bill = Bill()
     try:
         reply = await _asked(run, model, request, bill)
     except (Misuse, PassesThrough):
@@ -246,7 +244,7 @@ async def _summarised(run: Run, policy: Summarise, tokens: int, facts: Facts) ->
         raise
     except Exception as error:
         return Made(messages, without, f"no summary: {_words(error)}", bill.usage, bill.cost)
-    usage = reply.usage or Usage(_request_tokens(request), estimate_tokens(reply.message), estimated=True)
+    usage = reply.usage or Usage(asked, estimate_tokens(reply.message), estimated=True)
     bill.add(model, usage, reply.cost)
     cut = "the summary was cut off at its length limit" if reply.finish == "length" else ""
     edit, detail = _with_summary(policy, dropped, reply, facts), cut
@@ -267,7 +265,7 @@ async def _asked(run: Run, model: Model, request: ModelRequest, bill: Bill) -> M
 
     What the attempts that failed have taken is added to `bill`.
     """
-    attempt = 1
+    attempt, asked = 1, _request_tokens(request)
     while True:
         arrived = Arrived()
         try:
@@ -278,21 +276,27 @@ async def _asked(run: Run, model: Model, request: ModelRequest, bill: Bill) -> M
                 if isinstance(event, ModelReply):
                     reply = event
                 elif isinstance(event, AttemptFailed):
-                    bill.add(event.error.model or model, arrived.reported)
+                    bill.add(event.error.model or model, arrived.usage(asked, event.error.kind))
                     arrived = Arrived()
             if reply is None:
                 raise ModelError(f"{model.name} ended its stream without a ModelReply")
             return reply
         except BaseException as error:
             failed = error.model if isinstance(error, ModelError) else None
-            bill.add(failed or model, arrived.usage(_request_tokens(request)))
+            bill.add(failed or model, arrived.usage(asked, _kind(error)))
             if not isinstance(error, ModelError):
                 raise
             wait = run.config.retries.delay(error, attempt, seconds_left(run))
-            if wait is None or _beyond_limits(run, model, request, bill):
+            if wait is None or bill.refused(run, model, request.settings, asked):
                 raise
             await asyncio.sleep(wait)
             attempt += 1
+
+
+def _kind(error: BaseException) -> str:
+    if isinstance(error, asyncio.CancelledError):
+        return "cancelled"
+    return error.kind if isinstance(error, ModelError) else ""
 
 
 def _words(error: Exception) -> str:
@@ -301,29 +305,6 @@ def _words(error: Exception) -> str:
 
 def _request_tokens(request: ModelRequest) -> int:
     return sum(estimate_tokens(message) for message in request.messages)
-
-
-def _beyond_limits(run: Run, model: Model, request: ModelRequest, bill: Bill) -> str:
-    """Why the call's worst case could exceed what is left of tokens or money; empty if it could not.
-
-    A sub-run draws on the runs above it: the worst case is reserved there. `bill` is what was taken for it already.
-    """
-    state, limits, asked = run.state, run.state.limits, _request_tokens(request)
-    reply = request.settings.max_tokens or 0
-    taken, paid = (bill.usage or Usage()).total_tokens, bill.cost or Decimal(0)
-    left = None if limits.tokens is None else limits.tokens - state.usage.total_tokens - taken
-    if left is not None and asked + reply > left:
-        return f"it may take {asked + reply} tokens, and {left} are left of the run's limit"
-    if limits.budget is not None:
-        worst, money = worst_price(model, asked, reply), minus(limits.budget, plus(state.cost or Decimal(0), paid))
-        if worst is None:
-            return f"the price of {model.name} is not known, and the run's money is limited"
-        if worst > money:
-            return f"it may cost {worst} dollars, and {money} are left of the run's limit"
-    worst = worst_price(model, asked, reply)
-    reserve = Reserve(taken + asked + reply, None if worst is None else plus(paid, worst))
-    refused = None if run.parent is None else claim(run, reserve)
-    return "" if refused is None else refused.detail
 
 
 def told(messages: Iterable[Message]) -> str:

@@ -11,8 +11,8 @@ from typing import get_args
 from msgspec.structs import replace
 
 from treadle.drivers.configuration import Configuration, StepSettings, check_tool_choice
-from treadle.drivers.purse.reckoning import capped, require_price
-from treadle.kernel.decide import PrepareStep
+from treadle.drivers.purse.reckoning import Reached, reckoned, require_price
+from treadle.kernel.decide import PrepareStep, landing
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import StepPrepared
 from treadle.kernel.history import instructed, rejoined
@@ -46,9 +46,19 @@ def prepared(
         event = _without(config, event, command.withheld)
     limits = state.limits
     if limits.tokens is not None or limits.usd is not None:
-        require_price(model, limits)
-        event = capped(state, event, model)
+        require_price(model, limits, event.settings or state.settings)
+        found = reckoned(state, event, model)
+        closing = landing(state, found.short, _used_up(state, found.short)) if found.short and state.steps else None
+        event = found.event if closing is None else prepared(config, state, model, closing, chosen)
     return event
+
+
+def _used_up(state: RunState, reason: Reached) -> str:
+    limits = state.limits
+    used = f"{state.usage.total_tokens} of at most {limits.tokens} tokens are used"
+    if reason == "max_cost":
+        used = f"{state.cost or Decimal(0)} of at most {limits.budget} dollars are spent"
+    return f"{used}, and what is left is kept for a closing reply."
 
 
 def _with_choice(

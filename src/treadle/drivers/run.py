@@ -40,6 +40,7 @@ from treadle.drivers.configuration import AnswerType, Configuration, StepSetting
 from treadle.drivers.output import handed_in, typed_output
 from treadle.drivers.purse.arrived import Arrived
 from treadle.drivers.purse.claims import Claim, calls_allowed
+from treadle.drivers.purse.reckoning import charge_of
 from treadle.drivers.reading import reading
 from treadle.drivers.recorder import Recorder
 from treadle.drivers.request import prepared, request_of
@@ -56,7 +57,7 @@ from treadle.kernel.messages import Message
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Limits
 from treadle.models.port import Model, ModelReply, ModelRequest
-from treadle.models.sound import cost_of, sound_reply
+from treadle.models.sound import sound_reply
 from treadle.result import RunResult, result_of
 
 log = logging.getLogger("treadle")
@@ -317,6 +318,7 @@ class Run:
         model, output, state = self.model, self.config.output, self.state
         reply = sound_reply(reply)
         usage, prepared = reply.usage, state.prepared
+        settings = (None if prepared is None else prepared.settings) or state.settings
         if usage is None:
             usage = self.arrived.completed(next_tokens(state), estimate_tokens(reply.message))
         message, finish = storable(reply.message), reply.finish
@@ -335,7 +337,7 @@ class Run:
             reply.finish_detail,
             reply.model or model.name,
             reply.request_id,
-            cost_of(model, usage) if reply.cost is None else reply.cost,
+            charge_of(model, usage, settings) if reply.cost is None else reply.cost,
             uncounted(state) if state.size.reported or not in_full else 0,
             None if self.parent is None or not calls else calls_allowed(self),
             handed,

@@ -147,6 +147,12 @@ def _next_step(state: RunState, judgement: Judgement) -> Command:
             return _stop_or_land(state, "no_progress", stuck.message, True, checks)
 
 
+def landing(state: RunState, reason: StopReason, detail: str) -> PrepareStep | None:
+    """The closing reply, for a limit that only the drivers can see coming; None if none may be made."""
+    command = _stop_or_land(state, reason, detail, True, ())
+    return command if isinstance(command, PrepareStep) else None
+
+
 def _stop_or_land(
     state: RunState, reason: StopReason, detail: str, may_land: bool, checks: tuple[Check, ...]
 ) -> Command:
@@ -181,6 +187,8 @@ def _limit_reached(state: RunState) -> tuple[StopReason, str, bool] | None:
     budget = limits.budget
     if budget is not None and state.cost is not None and (state.cost >= budget):
         return "max_cost", f"{state.cost} of at most {budget} dollars are spent.", False
+    if budget is not None and state.accounts.unpriced:
+        return "max_cost", f"what a reply cost is not known, so that {budget} dollars cannot be kept to.", False
     if limits.tokens is not None and state.usage.total_tokens >= limits.tokens:
         return "max_tokens", f"{state.usage.total_tokens} of at most {limits.tokens} tokens are used.", False
     if state.refused:
@@ -244,6 +252,8 @@ def _after_reply(state: RunState) -> Command:
     if step.landing is not None:
         return Finish(step.landing, step.decision)
     match step.finish:
+        case "length" if step.held_by is not None:
+            return Finish(stopped(step.held_by, "the limit left the reply no more tokens, and it was cut off."))
         case "length" | "content_filter" | "refusal":
             return Finish(stopped(step.finish, step.finish_detail))
         case "stop" | "tool_calls" | "pause" | "unknown":

@@ -22,7 +22,7 @@ from treadle.kernel.messages import (
     Usage,
     UserMessage,
 )
-from treadle.kernel.stop import Decision, Limits, OnLimit, Stop
+from treadle.kernel.stop import Decision, Limits, OnLimit, Stop, StopReason
 
 FORMAT = 1
 """The version of the events' stored form; a journal of a higher one is refused, never guessed at."""
@@ -89,10 +89,15 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
 
 
 class Reserve(Struct, frozen=True, gc=False):
-    """The worst case of a model call: tokens in and out, and the money they would cost (None if no limit on money)."""
+    """The worst case of a model call: tokens, `reply` of them in the reply; dollars (None if no limit on money).
+
+    `limit` is the stop reason of the limit that leaves the reply fewer tokens than it may have, if one does.
+    """
 
     tokens: int
     usd: Decimal | None = None
+    reply: int = 0
+    limit: StopReason | None = None
 
 
 class StepPrepared(Happened, frozen=True, gc=False, tag="step_prepared"):
@@ -279,10 +284,12 @@ class RunPaused(Happened, frozen=True, gc=False, tag="run_paused"):
 class RunResumed(Happened, frozen=True, gc=False, tag="run_resumed"):
     """A process took the run up, after a pause, a crash or its end; calls that were in flight then are interrupted.
 
-    `limits` replaces the run's limits, if given.
+    `limits` replaces the run's limits, if given. `lost` is the worst case of a model call that was under way: nobody
+    knows whether it was billed.
     """
 
     limits: Limits | None = None
+    lost: Spent | None = None
 
 
 class RunFinished(Happened, frozen=True, gc=False, tag="run_finished"):

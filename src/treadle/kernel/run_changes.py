@@ -114,6 +114,8 @@ def run_resumed(state: RunState, event: RunResumed) -> Changes:
         "earlier": state.elapsed,
         "resumed_at": event.at,
     }
+    if event.lost is not None:
+        changes["accounts"] = state.accounts.charged(event.lost.usage, event.lost.cost)
     if step is None:
         changes |= {"messages": messages.extend(state.inbox), "inbox": (), "prepared": None}
     return changes

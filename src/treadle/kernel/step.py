@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from treadle.kernel.calls import NO_CALLS, Calls
 from treadle.kernel.messages import AssistantMessage, FinishReason, Usage
-from treadle.kernel.stop import Decision, Stop
+from treadle.kernel.stop import Decision, Stop, StopReason
 
 
 class Step(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -25,6 +25,7 @@ class Step(Struct, frozen=True, gc=False, omit_defaults=True):
         tool_choice: how the model was to choose among its tools.
         withheld: the tools that it was not offered, as their calls led nowhere.
         handed_in: whether it gave its answer by the final tool of a typed answer.
+        held_by: the stop reason of the limit that made its reply shorter than it may be, if one did.
         failures: how many attempts at the model call failed before.
         started_at: Unix seconds; `replied_at` when the reply was in, `ended_at` when the last tool result was.
     """
@@ -43,6 +44,7 @@ class Step(Struct, frozen=True, gc=False, omit_defaults=True):
     tool_choice: str = "auto"
     withheld: tuple[str, ...] = ()
     handed_in: bool = False
+    held_by: StopReason | None = None
     failures: int = 0
     replied_at: float = 0.0
     ended_at: float = 0.0

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, assert_never
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from treadle.kernel.messages import (
     AssistantMessage,
@@ -35,7 +36,7 @@ from treadle.models.anthropic_stream import AnthropicDecoder
 from treadle.models.checked import is_object
 from treadle.models.codec import body_bytes, json_bytes, json_history
 from treadle.models.errors import BadRequest, ModelError, ProtocolError
-from treadle.models.extra import add_extra
+from treadle.models.extra import add_extra, longest
 from treadle.models.failures import codes_of, error_for, error_for_page, text_of_error
 from treadle.models.history import Trail
 from treadle.models.identifiers import identifier
@@ -78,6 +79,8 @@ class ResultBlock(Struct, gc=False, omit_defaults=True, tag_field="type", tag="t
 # Tokens to think with, for the models that take a budget and no effort; an effort is told from a budget by the same.
 BUDGETS: Final[Mapping[str, int]] = {"low": 2_048, "medium": 8_192, "high": 16_384}
 SMALLEST_BUDGET: Final = 1_024
+ANSWER_TOKENS: Final = 1_024
+"""Tokens of a reply that are left to its answer where it may not be as long as its thinking."""
 CLAUDE: Final = re.compile(r"claude-(?:[a-z]+-)?(?:(\d{1,2})(?:[-.](\d{1,2}))?(?!\d))?")
 TEXTUAL: Final = re.compile(r"text/|application/(.*\+)?(json|xml|yaml|x-yaml|toml|javascript|sql|csv|x-ndjson|x-sh)\b")
 DATA_URL: Final = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
@@ -122,6 +125,25 @@ class AnthropicCodec:
             self._breakpoint = {"type": "ephemeral"} if cache == "5m" else {"type": "ephemeral", "ttl": cache}
             self._mark = b',"cache_control":' + msgspec.json.encode(self._breakpoint)
 
+    def longest(self, settings: ModelSettings, model: str) -> int:
+        """The most tokens that a reply of `model` may have under `settings`, its thinking included."""
+        own = self.max_tokens if settings.thinking is None else self.max_tokens + (_budget(settings, model) or 0)
+        return longest(settings) or own
+
+    def held(self, settings: ModelSettings, model: str, tokens: int) -> ModelSettings:
+        """`settings` under which a reply has at most `tokens`, with room for an answer beside its thinking."""
+        settings = replace(settings, max_tokens=tokens)
+        budget = _budget(settings, model)
+        if budget is None:
+            return settings
+        room = tokens - ANSWER_TOKENS
+        thinking = "none" if room < SMALLEST_BUDGET else min(budget, room)
+        extra = settings.extra
+        if extra and isinstance(extra.get("thinking"), dict):
+            own = {"type": "disabled"} if thinking == "none" else extra["thinking"] | {"budget_tokens": thinking}
+            return replace(settings, extra=extra | {"thinking": own})
+        return replace(settings, thinking=thinking)
+
     def encode(self, request: ModelRequest, model: str, stream: bool) -> bytes:
         """The request body. Raises `BadRequest` for what this API has no place for."""
         settings = request.settings
@@ -153,7 +175,7 @@ class AnthropicCodec:
 
     def decoder(self) -> AnthropicDecoder:
         """A decoder for one streamed reply."""
-        return AnthropicDecoder(self.provider, self._stream_error)
+        return AnthropicDecoder(self.provider, self._stream_error, hour=self.cache == "1h")
 
     def decode_body(self, body: Json) -> list[ModelEvent]:
         """The same events from a whole JSON body, the reply last. Raises `ModelError` if it holds an error."""
@@ -385,12 +407,12 @@ def _thinking(settings: ModelSettings, model: str, max_tokens: int, forced: bool
         return {}
     if wish == "none":
         return {"thinking": {"type": "disabled"}}
-    if adaptive(model):
+    budget = _budget(settings, model)
+    if budget is None:
         effort = wish if isinstance(wish, str) else next((e for e, size in BUDGETS.items() if wish <= size), "high")
         return {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": effort}}
     if forced:
         return {}
-    budget = max(BUDGETS[wish] if isinstance(wish, str) else wish, SMALLEST_BUDGET)
     if settings.max_tokens is None:
         return {"max_tokens": max_tokens + budget, "thinking": {"type": "enabled", "budget_tokens": budget}}
     if settings.max_tokens <= SMALLEST_BUDGET:
@@ -398,4 +420,16 @@ def _thinking(settings: ModelSettings, model: str, max_tokens: int, forced: bool
             f"{model} cannot think within max_tokens={settings.max_tokens}: it needs more than {SMALLEST_BUDGET}. "
             'Raise max_tokens, leave it out, or set thinking="none"'
         )
-    return {"thinking": {"type": "enabled", "budget_tokens": min(budget, settings.max_tokens - 1)}}
+    budget = max(SMALLEST_BUDGET, min(budget, settings.max_tokens - ANSWER_TOKENS))
+    return {"thinking": {"type": "enabled", "budget_tokens": budget}}
+
+
+def _budget(settings: ModelSettings, model: str) -> int | None:
+    """The tokens that `model` may think for; None if it does not think, or by effort."""
+    wish, extra = settings.thinking, (settings.extra or {}).get("thinking")
+    own = extra.get("budget_tokens") if isinstance(extra, dict) else None
+    if isinstance(own, int):
+        return max(own, SMALLEST_BUDGET)
+    if wish is None or wish == "none" or adaptive(model):
+        return None
+    return max(BUDGETS[wish] if isinstance(wish, str) else wish, SMALLEST_BUDGET)

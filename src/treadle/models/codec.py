@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import Json, Message, Usage
+from treadle.kernel.messages import Json, Message, ModelSettings, Usage
 from treadle.models.errors import ModelError
 from treadle.models.history import History
 from treadle.models.port import ModelEvent, ModelReply, ModelRequest
@@ -49,6 +49,12 @@ class Codec(Protocol):
 
     def encode(self, request: ModelRequest, model: str, stream: bool) -> bytes:
         """The request body: JSON, the same bytes for the same request, the history last."""
+
+    def longest(self, settings: ModelSettings, model: str) -> int | None:
+        """The most tokens that a reply of `model` may have under `settings`; None if only the provider knows."""
+
+    def held(self, settings: ModelSettings, model: str, tokens: int) -> ModelSettings:
+        """`settings` under which a reply has at most `tokens`, thinking included, and still says something."""
 
     def decoder(self) -> Decoder:
         """A decoder for one streamed reply."""

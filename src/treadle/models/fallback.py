@@ -14,7 +14,7 @@ from typing import Any, Final
 from msgspec import Struct, structs
 
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import Usage
+from treadle.kernel.messages import ModelSettings, Usage
 from treadle.kernel.money import NOTHING, minus, plus
 from treadle.models import errors
 from treadle.models.errors import (
@@ -35,9 +35,12 @@ from treadle.models.port import (
     ModelRequest,
     OutputMode,
     UsageReported,
+    held_to,
+    longest_reply_of,
     output_mode_of,
 )
 from treadle.models.sound import cost_of, is_sound_usage, sound_event
+from treadle.models.terms import Terms, terms_of
 
 ENDLESS: Final = 1 << 60
 """More tokens than any model takes."""
@@ -117,8 +120,20 @@ class FallbackModel:
 
     @property
     def max_output_tokens(self) -> int | None:
-        """The longest reply that each of its models may give; None if none says."""
-        return min(self._known("max_output_tokens"), default=None)
+        """The longest reply that one of its models may give; None if one does not say."""
+        return self.longest_reply(ModelSettings())
+
+    def longest_reply(self, settings: ModelSettings) -> int | None:
+        """The most tokens that a reply of one of its models may have under `settings`; None if one does not say."""
+        longest = [longest_reply_of(model, settings) for model in self.models]
+        known = [most for most in longest if most is not None]
+        return max(known) if len(known) == len(longest) else None
+
+    def held_to(self, settings: ModelSettings, tokens: int) -> ModelSettings:
+        """`settings` under which no reply of its models has more than `tokens`."""
+        for model in self.models:
+            settings = held_to(model, settings, tokens)
+        return settings
 
     @property
     def context_window(self) -> int | None:
@@ -140,6 +155,20 @@ class FallbackModel:
             requests.append(sent)
             replies.append(minus(both, sent))
         return plus(max(requests), max(replies))
+
+    def terms(self, settings: ModelSettings) -> Terms:
+        """The terms of all its models together: any of them may answer."""
+        all_terms = [terms_of(model, settings) for model in self.models]
+        searches = max(terms.searches for terms in all_terms)
+        endless = [terms.endless for terms in all_terms if terms.endless]
+        if searches and len(self._known("context_window")) < len(self.models):
+            endless.append("web_search")
+        return Terms(
+            tuple(dict.fromkeys(service for terms in all_terms for service in terms.services)),
+            any(terms.hour for terms in all_terms),
+            searches,
+            endless[0] if endless else "",
+        )
 
     def output_mode(self, tools: bool) -> OutputMode:
         """What each of its models can do: natively if all can, else by a tool if all can, else in words."""

@@ -30,6 +30,7 @@ class Host(Struct, frozen=True):
             for what the host has cached, and charges less for, begins with the tools. "left_out": they are not
             described; where nobody charges for tokens, the surer way is the better.
         cache_key: whether it takes a key for its prompt cache; another server may refuse the whole request for it.
+        tells_cost: whether it says with each reply what that cost.
     """
 
     max_tokens: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
@@ -43,6 +44,7 @@ class Host(Struct, frozen=True):
     file_urls: bool = False
     taken_away: Literal["allowed_tools", "words", "left_out"] = "left_out"
     cache_key: bool = False
+    tells_cost: bool = False
 
 
 OPENAI: Final = Host(
@@ -57,7 +59,7 @@ AZURE: Final = replace(OPENAI, taken_away="words", cache_key=False)
 ANTHROPIC: Final = Host(schema_with_tools=True)
 MISTRAL: Final = Host(seed="random_seed", stream_usage=False, short_ids=True, file_urls=True)
 DEEPSEEK: Final = Host(thinking="thinking", json_schema=False, taken_away="words")
-OPENROUTER: Final = Host(thinking="reasoning", file_urls=True, taken_away="words")
+OPENROUTER: Final = Host(thinking="reasoning", file_urls=True, taken_away="words", tells_cost=True)
 CACHING: Final = Host(taken_away="words")
 GROQ: Final = Host(max_tokens="max_completion_tokens", taken_away="words")
 

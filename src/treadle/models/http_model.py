@@ -18,15 +18,17 @@ from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import ModelSettings, Usage
 from treadle.models.codec import DONE, Codec, Decoder
 from treadle.models.errors import AuthenticationFailed, ConnectionFailed, ModelError, ModelTimeout, ProtocolError
-from treadle.models.extra import held_to_length, longest
+from treadle.models.extra import held_to_length
 from treadle.models.failures import redact, request_id
 from treadle.models.hosts import ANTHROPIC, host_of
 from treadle.models.openai_cache import Keep
 from treadle.models.permission import require_permission
 from treadle.models.port import ModelEvent, ModelReply, ModelRequest, OutputMode, UsageReported
 from treadle.models.price import Price
+from treadle.models.price_table import PriceTable, own_price
 from treadle.models.prices import known_context, known_cost
 from treadle.models.providers import PROVIDERS, Provider
+from treadle.models.terms import Terms, asked_terms
 from treadle.models.timeouts import Timeouts, Watch
 from treadle.models.transport import HttpTransport, Reply, Transport, Whole, checked_url
 
@@ -45,7 +47,8 @@ class HttpOptions(TypedDict, total=False):
         client: an official asynchronous client (`AsyncAnthropic`, `AsyncOpenAI`, or their kin for Bedrock, Vertex and
             Azure) to send requests through; it then has the key and the address, and the three above are refused.
         settings: how to generate, where a request does not say.
-        price: what the tokens cost; by default as the table of known prices has it.
+        price: what the model costs, or a table of prices in which its name stands; by default as the file has it that
+            the environment variable TREADLE_PRICES names, and then as the table of known prices has it.
         streaming: whether to ask for the reply in pieces; by default yes.
     """
 
@@ -55,7 +58,7 @@ class HttpOptions(TypedDict, total=False):
     timeouts: Timeouts
     client: Any
     settings: ModelSettings
-    price: Price | None
+    price: Price | PriceTable | None
     streaming: bool
 
 
@@ -82,7 +85,7 @@ class HttpModel:
         self.codec = codec
         self.timeouts = options.get("timeouts") or Timeouts()
         self.settings = options.get("settings") or ModelSettings()
-        self.price = options.get("price")
+        self.price = own_price(self.name, options.get("price"))
         self.streaming = options.get("streaming", True)
         self._key = ""
         self._key_source = ""
@@ -101,7 +104,11 @@ class HttpModel:
         """What `usage` costs in dollars; None if the model's price is not known."""
         if self.price is not None:
             return self.price.of(usage)
-        return known_cost(self._address, self.model, usage, hour=getattr(self.codec, "cache", None) == "1h")
+        return known_cost(self._address, self.model, usage)
+
+    def terms(self, settings: ModelSettings) -> Terms:
+        """On what terms a request with `settings` is billed, those of the model itself included."""
+        return asked_terms(merged(self.settings, settings), hour=getattr(self.codec, "cache", None) == "1h")
 
     @property
     def context_window(self) -> int | None:
@@ -111,7 +118,20 @@ class HttpModel:
     @property
     def max_output_tokens(self) -> int | None:
         """The most tokens that a reply has where a request does not say; None if only the provider knows."""
-        return longest(self.settings) or getattr(self.codec, "max_tokens", None)
+        return self.longest_reply(ModelSettings())
+
+    def longest_reply(self, settings: ModelSettings) -> int | None:
+        """The most tokens that a reply to a request with `settings` may have; None if only the provider knows."""
+        settings = held_to_length(merged(self.settings, settings))
+        most: int | None = self.codec.longest(settings, self.model)
+        return most
+
+    def held_to(self, settings: ModelSettings, tokens: int) -> ModelSettings:
+        """`settings` under which a reply has at most `tokens`, what it thinks included."""
+        own = merged(self.settings, settings)
+        held = self.codec.held(own, self.model, tokens)
+        thinking = settings.thinking if held.thinking == own.thinking else held.thinking
+        return structs.replace(settings, max_tokens=tokens, thinking=thinking, extra=held.extra)
 
     def output_mode(self, tools: bool) -> OutputMode:
         """Natively where the host holds replies to a schema, also beside tools if there are any; else by a tool."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, assert_never
 
 import msgspec
+from msgspec.structs import replace
 
 from treadle.kernel.messages import (
     AssistantMessage,
@@ -33,7 +34,7 @@ from treadle.kernel.messages import (
 from treadle.models.checked import is_object
 from treadle.models.codec import DONE, body_bytes, json_history
 from treadle.models.errors import BadRequest, ModelError, ProtocolError, ToolUseFailed
-from treadle.models.extra import add_extra
+from treadle.models.extra import add_extra, longest
 from treadle.models.failures import codes_of, error_for, error_for_page, redact, text_of_error
 from treadle.models.hosts import Host
 from treadle.models.identifiers import identifier
@@ -94,9 +95,18 @@ class ChatCodec:
             add_extra(body, request.settings.extra)
             return body_bytes(body, "messages", trail.made, self._cache.marks(trail, request, model, "text"))
 
+    def longest(self, settings: ModelSettings, model: str) -> int | None:
+        """The most tokens that a reply may have under `settings`; None if only the provider knows."""
+        return longest(settings)
+
+    def held(self, settings: ModelSettings, model: str, tokens: int) -> ModelSettings:
+        """`settings` under which a reply has at most `tokens`."""
+        return replace(settings, max_tokens=tokens)
+
     def decoder(self) -> ChatDecoder:
         """A decoder for one streamed reply."""
-        return ChatDecoder(self.provider, self._stream_error)
+        told = self.host.tells_cost or self.provider == "openrouter"
+        return ChatDecoder(self.provider, self._stream_error, tells_cost=told)
 
     def decode_body(self, body: Json) -> list[ModelEvent]:
         """The events of a whole completion, the reply last."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, assert_never
 
 import msgspec
+from msgspec.structs import replace
 
 from treadle.kernel.messages import (
     AssistantMessage,
@@ -33,7 +34,7 @@ from treadle.kernel.messages import (
 from treadle.models.checked import is_object
 from treadle.models.codec import body_bytes, json_history
 from treadle.models.errors import BadRequest, ModelError
-from treadle.models.extra import add_extra
+from treadle.models.extra import add_extra, longest
 from treadle.models.failures import codes_of, error_for, error_for_page, text_of_error
 from treadle.models.hosts import Host
 from treadle.models.identifiers import identifier
@@ -115,9 +116,17 @@ class ResponsesCodec:
             add_extra(body, settings.extra)
             return body_bytes(body, "input", trail.made, self._cache.marks(trail, request, model, "input_text"))
 
+    def longest(self, settings: ModelSettings, model: str) -> int | None:
+        """The most tokens that a reply may have under `settings`; None if only the provider knows."""
+        return longest(settings)
+
+    def held(self, settings: ModelSettings, model: str, tokens: int) -> ModelSettings:
+        """`settings` under which a reply has at most `tokens`."""
+        return replace(settings, max_tokens=tokens)
+
     def decoder(self) -> ResponsesDecoder:
         """A decoder for one streamed reply."""
-        return ResponsesDecoder(self.provider, self._stream_error)
+        return ResponsesDecoder(self.provider, self._stream_error, tells_cost=self.host.tells_cost)
 
     def decode_body(self, body: Json) -> list[ModelEvent]:
         """The same events from a whole JSON body, the reply last. Raises `ModelError` if it holds an error."""

@@ -14,9 +14,11 @@ arguments of tool calls may come in as many pieces as the model likes, or not at
 
 What goes wrong outside is raised as a `treadle.models.ModelError`; a model never retries by itself.
 
-It may have more to say of itself, each only if it knows: `cost(usage)`, in dollars; `context_window` and
-`max_output_tokens`; `output_mode(tools)`, how it is best asked for an answer of a type with tools beside it or without
-(by default "prompted").
+It may have more to say of itself, each only if it knows: `cost(usage)`, in dollars; `terms(settings)`, on what terms a
+request is billed (by default as the settings say); `context_window` and `max_output_tokens`, the longest request and
+reply there can be; `longest_reply(settings)`, the longest reply to a request with these settings, and
+`held_to(settings, tokens)`, the settings under which none is longer than that; `output_mode(tools)`, how it is best
+asked for an answer of a type with tools beside it or without (by default "prompted").
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -24,9 +26,11 @@ from decimal import Decimal
 from typing import Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from treadle.kernel.messages import AssistantMessage, FinishReason, Json, Message, ModelSettings, ToolSpec, Usage
 from treadle.models.errors import ModelError
+from treadle.models.extra import longest
 
 OutputMode = Literal["native", "tool", "prompted"]
 """How a model is asked for an answer of a type: its provider holds it to a schema, a final tool, or in words alone."""
@@ -170,6 +174,23 @@ class Model(Protocol):
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Replies to `request`, the whole reply last. Raises `ModelError` for what went wrong outside."""
+
+
+def longest_reply_of(model: Model, settings: ModelSettings) -> int | None:
+    """The most tokens that a reply of `model` to a request with `settings` may have; None if nobody says."""
+    ask = getattr(model, "longest_reply", None)
+    if ask is not None:
+        own: object = ask(settings)
+    else:
+        own = longest(settings) or getattr(model, "max_output_tokens", None)
+    return own if type(own) is int and own > 0 else None
+
+
+def held_to(model: Model, settings: ModelSettings, tokens: int) -> ModelSettings:
+    """`settings` under which a reply of `model` has at most `tokens`."""
+    hold = getattr(model, "held_to", None)
+    held: ModelSettings = replace(settings, max_tokens=tokens) if hold is None else hold(settings, tokens)
+    return held
 
 
 def output_mode_of(model: Model, tools: bool) -> OutputMode:

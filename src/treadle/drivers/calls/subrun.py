@@ -17,7 +17,7 @@ from treadle.drivers.approvals import require_rules
 from treadle.drivers.below import Below
 from treadle.drivers.configuration import RunContext
 from treadle.drivers.purse.claims import give_back, left_of, limits_again, paid_before
-from treadle.drivers.purse.reckoning import require_price
+from treadle.drivers.purse.reckoning import lost_call, require_price
 from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
 from treadle.drivers.watching import RunEvent, SubRunEvent
@@ -90,7 +90,7 @@ async def _taken_up_again(parent: Run, below: Below, record: CallRecord) -> Run 
     if not child.finished:
         changed = parent.state.limits != parent.state.started.limits
         limits = limits_again(child, seconds_left(parent), below.config.limits) if changed else None
-        child.feed(RunResumed(limits))
+        child.feed(RunResumed(limits, lost_call(child.state, child.model)))
         child.begun = await begun_below(child, () if child.state.step is None else child.state.step.calls)
     return child
 
@@ -110,7 +110,7 @@ async def _child(parent: Run, below: Below, record: CallRecord, arguments: dict[
         instructions = await parent.own(instructions, f"the instructions of {config.name}", context)
         if not isinstance(instructions, str):
             raise Misuse(f"the instructions of {config.name} are a text; it was given {instructions!r}")
-    require_price(config.model, limits)
+    require_price(config.model, limits, config.settings)
     child = _run(parent, below, record, None)
     system = below.system(instructions, child.config.output)
     said = _so_far(parent, arguments.get("reason", "")) if below.final else [UserMessage(arguments["task"])]

@@ -1,10 +1,17 @@
 """Arrived: what has come of a reply while it is arriving, and what is paid for where it breaks off."""
 
+from typing import Final
+
+from msgspec.structs import replace
+
 from treadle.context.storable import storable_text
 from treadle.context.tokens import estimate_text
 from treadle.kernel.messages import Usage
 from treadle.models.port import ModelReply, TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStarted, UsageReported
 from treadle.models.sound import is_sound_usage
+
+GIVEN_UP: Final = frozenset({"cancelled", "model_timeout"})
+"""How a call ends on which we gave up: its provider had the request, and may have gone on with it."""
 
 
 class Arrived:
@@ -43,16 +50,20 @@ class Arrived:
         """The text of it, as a journal can keep it."""
         return storable_text("".join(self._text))
 
-    def usage(self, asked: int) -> Usage | None:
-        """What is paid for if nothing more comes; None if nothing has come at all.
+    def usage(self, asked: int, ended: str) -> Usage | None:
+        """What is paid for if nothing more comes; None if nothing is.
 
         A provider charges for all that it sent, thinking and arguments of calls as well as text. What it reported is
-        known; the rest is estimated on the high side.
+        known; the rest is estimated on the high side. Where nothing came, but nobody refused the request either, the
+        request itself may be charged for.
 
         Args:
             asked: tokens of the request, estimated.
+            ended: how the call ended, as the `kind` of its error.
         """
         sent = [*self._text, *self._rest]
+        if not sent and self.reported is None and ended in GIVEN_UP:
+            return Usage(asked, 0, estimated=True)
         if not sent and (self.reported is None or not self.reported.estimated):
             return self.reported
         return self.completed(asked, estimate_text("".join(sent)))
@@ -64,11 +75,9 @@ class Arrived:
             return Usage(asked, received, estimated=True)
         if not known.estimated and known.output_tokens >= received:
             return known
-        return Usage(
-            max(known.input_tokens, asked) if known.estimated else known.input_tokens,
-            max(known.output_tokens, received),
-            known.cache_read_tokens,
-            known.cache_write_tokens,
-            known.reasoning_tokens,
+        return replace(
+            known,
+            input_tokens=max(known.input_tokens, asked) if known.estimated else known.input_tokens,
+            output_tokens=max(known.output_tokens, received),
             estimated=True,
         )

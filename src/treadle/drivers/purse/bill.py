@@ -1,10 +1,14 @@
-"""Bill: what the attempts at one thing that is no step have taken, such as those at a summary."""
+"""Bill: what the attempts at one thing that is no step have taken, such as those at a summary, and whether the limits
+allow another.
+"""
 
 from decimal import Decimal
 
-from treadle.drivers.purse.reckoning import price_of
-from treadle.kernel.messages import Usage
-from treadle.kernel.money import total
+from treadle.drivers.purse.claims import Borrower, claim
+from treadle.drivers.purse.reckoning import closing_part, price_of, worst_price
+from treadle.kernel.events import Reserve
+from treadle.kernel.messages import ModelSettings, Usage
+from treadle.kernel.money import NOTHING, minus, plus, total
 from treadle.models.port import Model
 
 
@@ -31,3 +35,32 @@ class Bill:
             cost = price_of(model, usage)
         self.cost = total(self.cost, cost) if known and cost is not None else None
         self.usage = usage if self.usage is None else self.usage + usage
+
+    def refused(self, run: Borrower, model: Model, settings: ModelSettings, asked: int) -> str:
+        """Reserves one more attempt; why it may not be made, in words, or empty if it may.
+
+        It leaves what a closing reply of the run takes.
+
+        Args:
+            run: for which it is made.
+            model: that is asked.
+            settings: with what; the longest reply is among them.
+            asked: tokens of the request.
+        """
+        limits, taken, paid = run.state.limits, (self.usage or Usage()).total_tokens, self.cost or NOTHING
+        closing, dollars = closing_part(run.state, run.model)
+        reply = settings.max_tokens or 0
+        worst = worst_price(model, settings, asked, reply)
+        if limits.tokens is not None:
+            left = limits.tokens - run.state.usage.total_tokens - taken - closing
+            if asked + reply > left:
+                return f"it may take {asked + reply} tokens, and {left} are left of the run's limit"
+        if limits.budget is not None:
+            money = minus(limits.budget, plus(plus(run.state.cost or NOTHING, paid), dollars))
+            if worst is None:
+                return f"the price of {model.name} is not known, and the run's money is limited"
+            if worst > money:
+                return f"it may cost {worst} dollars, and {money} are left of the run's limit"
+        reserve = Reserve(taken + asked + reply, None if worst is None else plus(paid, worst))
+        stop = None if run.parent is None else claim(run, reserve)
+        return "" if stop is None else stop.detail

@@ -12,11 +12,13 @@ from typing import Protocol, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from treadle.drivers.purse.reckoning import closing_part
 from treadle.kernel.accounts import Spent
 from treadle.kernel.events import Reserve
 from treadle.kernel.money import minus, plus
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Limits, Stop, stopped
+from treadle.models.port import Model
 
 T = TypeVar("T", int, float, Decimal)
 
@@ -53,6 +55,10 @@ class Borrower(Protocol):
     @property
     def run_id(self) -> str:
         """Its name."""
+
+    @property
+    def model(self) -> Model:
+        """The model that it asks."""
 
 
 def used(run: Borrower) -> Claim:
@@ -138,13 +144,14 @@ def left_of(run: Borrower, seconds: float | None, own: Limits) -> Limits | None:
     steps = None if steps is None else steps - taken.steps
     if steps is not None and steps < 1:
         return None
-    usd = None if limits.budget is None else max(Decimal(0), minus(limits.budget, taken.usd))
+    tokens, dollars = closing_part(run.state, run.model)
+    usd = None if limits.budget is None else max(Decimal(0), minus(limits.budget, plus(taken.usd, dollars)))
     return Limits(
         steps=_least(own.steps, steps),
         tool_calls=_least(own.tool_calls, calls_allowed(run)),
         seconds=_least(own.seconds, seconds),
         usd=_least(own.budget, usd),
-        tokens=_least(own.tokens, None if limits.tokens is None else max(0, limits.tokens - taken.tokens)),
+        tokens=_least(own.tokens, None if limits.tokens is None else max(0, limits.tokens - taken.tokens - tokens)),
         consecutive_errors=own.consecutive_errors,
     )
 
@@ -194,8 +201,9 @@ def _exceeded(above: Borrower, total: Claim) -> Stop | None:
     limits, steps, where = above.state.limits, _steps(above), f"by run {above.run_id}, which this run works for"
     if steps is not None and total.steps > steps:
         return stopped("max_steps", f"the limit of {limits.steps} steps is used up {where}.")
-    if limits.tokens is not None and total.tokens > limits.tokens:
+    tokens, usd = closing_part(above.state, above.model)
+    if limits.tokens is not None and total.tokens + tokens > limits.tokens:
         return stopped("max_tokens", f"the limit of {limits.tokens} tokens would be exceeded {where}.")
-    if limits.budget is not None and total.usd > limits.budget:
+    if limits.budget is not None and plus(total.usd, usd) > limits.budget:
         return stopped("max_cost", f"the limit of {limits.budget} dollars would be exceeded {where}.")
     return None

@@ -1,45 +1,157 @@
-"""Reckon: what one more model call may take at most, kept within what is left of the run's tokens and money."""
+"""Reckon: what one more model call may take at most, kept within what is left of the run's tokens and money.
+
+Where a limit is near, a part of what is left is kept for the closing reply, so that a run also ends with an answer
+when its money does: a step is made only if a closing reply can be paid after it. Nothing here changes what a model is
+told, unless the limit leaves a reply less than it may have.
+"""
 
 from decimal import Decimal
+from typing import Final, Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from treadle.context.tokens import estimate_text, estimate_tokens, next_tokens
+from treadle.drivers.purse.dearest import read_again, unbounded, worst_cost
+from treadle.kernel.accounts import Spent
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Reserve, StepPrepared
-from treadle.kernel.messages import Usage
-from treadle.kernel.money import minus, over, times
+from treadle.kernel.messages import ModelSettings, Usage
+from treadle.kernel.money import NOTHING, plus
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Limits
 from treadle.models.errors import ModelError
-from treadle.models.extra import longest
-from treadle.models.port import Model
-from treadle.models.sound import cost_of, count_of
+from treadle.models.port import Model, held_to, longest_reply_of
+from treadle.models.sound import MOST_TOKENS, cost_of
+from treadle.models.terms import terms_of
 
-DEFAULT_REPLY_TOKENS = 8192
+DEFAULT_REPLY_TOKENS: Final = 8192
 """The longest reply that is reckoned with where neither the settings nor the model say how long one may be."""
 
-UNBOUNDED = 1 << 40
-"""More tokens than any reply has."""
+PLAIN: Final = ModelSettings()
+"""Settings that ask for nothing."""
 
-LEAST_REPLY_TOKENS = 16
+LEAST_REPLY_TOKENS: Final = 16
 """A reply that could not be longer than this is not asked for."""
 
+CLOSING_REPLY_TOKENS: Final = 1024
+"""The length of the closing reply that a part of the limits is kept for."""
 
-def capped(state: RunState, event: StepPrepared, model: Model) -> StepPrepared:
-    """`event` with the call's worst case in `reserve`, and its reply limited so that this fits what is left."""
+CLOSING_NOTE_TOKENS: Final = 120
+"""What the model is told about a closing reply, rounded up."""
+
+
+Reached = Literal["max_tokens", "max_cost"]
+"""The stop reason of a limit on tokens or money."""
+
+
+class Reckoned(Struct, frozen=True, gc=False):
+    """A request and its longest reply, within limits.
+
+    Attributes:
+        event: the step, its reply no longer than the limits allow, its worst case in `reserve`.
+        short: the limit that leaves nothing for a closing reply after it; None if there is enough, or none is made.
+    """
+
+    event: StepPrepared
+    short: Reached | None
+
+
+def reckoned(state: RunState, event: StepPrepared, model: Model) -> Reckoned:
+    """`event` with its worst case, held to what the run's limits leave."""
     settings = event.settings or state.settings
-    asked = _request_tokens(state, event)
-    most = longest(settings) or count_of(model, "max_output_tokens") or DEFAULT_REPLY_TOKENS
-    limits, budget = state.limits, state.limits.budget
-    room = most
-    if limits.tokens is not None:
-        room = min(room, limits.tokens - state.usage.total_tokens - asked)
-    if budget is not None:
-        room = min(room, _affordable(model, asked, minus(budget, state.cost or Decimal(0))))
-    reply = max(room, min(most, LEAST_REPLY_TOKENS))
-    usd = None if budget is None else worst_price(model, asked, reply)
-    return replace(event, settings=replace(settings, max_tokens=reply), reserve=Reserve(asked + reply, usd))
+    asked = _request_tokens(state, event) + read_again(model, settings)
+    own = _longest(model, settings)
+    most = own or _default_reply(settings)
+    left = _Left(state, model, settings, asked, closing_tokens(state, most) if event.landing is None else 0)
+    reply, least = left.longest(most), min(most, LEAST_REPLY_TOKENS)
+    short = left.limit(left.closing) if reply < left.closing else None
+    if short is not None:
+        # The first step may be the answer: it has all that there is.
+        left = _Left(state, model, settings, asked, 0)
+        reply = left.longest(most)
+    limit = None if own is not None and reply >= own else left.limit(reply + 1)
+    reply = max(reply, least)
+    if reply != own:
+        settings = held_to(model, settings, reply)
+        event = replace(event, settings=settings)
+    usd = None if state.limits.budget is None else worst_price(model, settings, asked, reply)
+    return Reckoned(replace(event, reserve=Reserve(asked + reply, usd, reply, limit)), short)
+
+
+class _Left:
+    """What the limits of a run leave for a request of `asked` tokens, and for a closing reply of `closing` after it."""
+
+    __slots__ = ("_asked", "_model", "_settings", "_state", "closing")
+
+    def __init__(self, state: RunState, model: Model, settings: ModelSettings, asked: int, closing: int) -> None:
+        self._state, self._model, self._settings, self._asked = state, model, settings, asked
+        self.closing = closing
+
+    def longest(self, most: int) -> int:
+        """The longest reply of at most `most` tokens that fits; 0 if none does."""
+        if self._fits(most):
+            return most
+        low, high = 0, most
+        while low < high - 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self._fits(middle) else (low, middle)
+        return low
+
+    def limit(self, reply: int) -> Reached:
+        """Which limit a reply of `reply` tokens would break, or could: the stop reason that it has."""
+        tokens = self._state.limits.tokens
+        if tokens is not None and (self._tokens(reply) > tokens or self._state.limits.budget is None):
+            return "max_tokens"
+        return "max_cost"
+
+    def _fits(self, reply: int) -> bool:
+        limits = self._state.limits
+        if limits.tokens is not None and self._tokens(reply) > limits.tokens:
+            return False
+        budget, usd = limits.budget, NOTHING if limits.budget is None else self._usd(reply)
+        return budget is None or (usd is not None and usd <= budget)
+
+    def _tokens(self, reply: int) -> int:
+        after = self._asked + reply + CLOSING_NOTE_TOKENS + self.closing if self.closing else 0
+        return self._state.usage.total_tokens + self._asked + reply + after
+
+    def _usd(self, reply: int) -> Decimal | None:
+        step = worst_price(self._model, self._settings, self._asked, reply)
+        after: Decimal | None = NOTHING
+        if self.closing:
+            asked = self._asked + reply + CLOSING_NOTE_TOKENS
+            after = worst_price(self._model, self._settings, asked, self.closing)
+        return None if step is None or after is None else plus(plus(self._state.cost or NOTHING, step), after)
+
+
+def closing_tokens(state: RunState, most: int) -> int:
+    """The length of the closing reply that a part of the run's limits is kept for; 0 if none would be made."""
+    return min(most, CLOSING_REPLY_TOKENS) if state.on_limit == "answer" and state.tools else 0
+
+
+def closing_part(state: RunState, model: Model) -> tuple[int, Decimal]:
+    """The tokens and dollars that are kept for the closing reply of a run that other runs work for."""
+    limits = state.limits
+    if limits.tokens is None and limits.budget is None:
+        return 0, NOTHING
+    reply = closing_tokens(state, _longest(model, state.settings) or CLOSING_REPLY_TOKENS)
+    if not reply:
+        return 0, NOTHING
+    asked = next_tokens(state) + CLOSING_NOTE_TOKENS + read_again(model, state.settings)
+    usd = NOTHING if limits.budget is None else worst_price(model, state.settings, asked, reply) or NOTHING
+    return asked + reply, usd
+
+
+def _longest(model: Model, settings: ModelSettings) -> int | None:
+    most = longest_reply_of(model, settings)
+    return None if most is None else max(1, min(most, MOST_TOKENS))
+
+
+def _default_reply(settings: ModelSettings) -> int:
+    """What is reckoned with where nobody says: what it thinks comes on top, where that is said in tokens."""
+    thinking = settings.thinking
+    return DEFAULT_REPLY_TOKENS + (thinking if isinstance(thinking, int) else 0)
 
 
 def _request_tokens(state: RunState, event: StepPrepared) -> int:
@@ -49,44 +161,77 @@ def _request_tokens(state: RunState, event: StepPrepared) -> int:
     return next_tokens(state) + (extra if extra > 2 else 0)
 
 
-def _affordable(model: Model, asked: int, left: Decimal) -> int:
-    """How many tokens of reply `left` dollars pay for, once the request is paid. Prices are linear in the reply."""
-    request = worst_price(model, asked, 0)
-    more = worst_price(model, asked, 1000)
-    if request is None or more is None:
-        return 0
-    if more == request:
-        return UNBOUNDED if request <= left else 0
-    share = over(minus(left, request), minus(more, request))
-    return int(times(share, 1000))
+def lost_call(state: RunState, model: Model) -> Spent | None:
+    """The worst case of a model call that was under way when a process died; None if none was, or no limit bounds it.
+
+    It may have been billed, and nobody can know.
+    """
+    prepared = state.prepared
+    reserve = None if state.phase != "prepared" or prepared is None or state.failure is not None else prepared.reserve
+    if prepared is None or reserve is None:
+        return None
+    usage, cost = Usage(reserve.tokens - reserve.reply, reserve.reply, estimated=True), reserve.usd
+    if cost is None and prepared.model in (None, model.name):
+        cost = worst_price(model, prepared.settings or state.settings, usage.input_tokens, usage.output_tokens)
+    return Spent(usage=usage, cost=cost)
 
 
-def worst_price(model: Model, asked: int, reply: int) -> Decimal | None:
-    """What a request of `asked` tokens and its `reply` can cost at most: all that is sent may be written to a cache."""
-    plain = price_of(model, Usage(asked, reply))
-    written = price_of(model, Usage(asked, reply, cache_write_tokens=asked))
-    return None if plain is None or written is None else max(plain, written)
+def worst_price(model: Model, settings: ModelSettings, asked: int, reply: int) -> Decimal | None:
+    """What a request of `asked` tokens with `settings`, and its `reply`, can cost at most; None if nobody knows."""
+    return price_of(model, Usage(asked, reply, estimated=True), settings)
 
 
-def price_of(model: Model, usage: Usage) -> Decimal | None:
-    """What `usage` costs at `model`; None also where the model fails to say: the call that follows tells why."""
-    try:
+def charge_of(model: Model, usage: Usage, settings: ModelSettings = PLAIN) -> Decimal | None:
+    """What `usage` costs at `model`, None if its price is not known.
+
+    What is estimated is charged at the most that it may cost on the terms of `settings`: nobody said what of it was
+    written to a cache, what was thinking, and which service gave it.
+
+    Raises:
+        ModelError: the model fails to say.
+    """
+    if not usage.estimated:
         return cost_of(model, usage)
+    terms = terms_of(model, settings)
+    if not (usage.cache_read_tokens or usage.cache_write_tokens or usage.reasoning_tokens or usage.service):
+        return worst_cost(lambda one: cost_of(model, one), terms, usage.input_tokens, usage.output_tokens)
+    services = (usage.service,) if usage.service else terms.services
+    costs = [cost_of(model, replace(usage, service=word)) for word in services]
+    known = [cost for cost in costs if cost is not None]
+    return max(known) if len(known) == len(costs) else None
+
+
+def price_of(model: Model, usage: Usage, settings: ModelSettings = PLAIN) -> Decimal | None:
+    """Likewise; None also where the model fails to say: the call that follows tells why."""
+    try:
+        return charge_of(model, usage, settings)
     except ModelError:
         return None
 
 
-def require_price(model: Model, limits: Limits) -> None:
-    """Raises `Misuse` if `limits` bounds money and the price of `model` is not known."""
+def require_price(model: Model, limits: Limits, settings: ModelSettings) -> None:
+    """Raises `Misuse` if `limits` bounds money or tokens and nobody knows what a call with `settings` takes at most."""
+    if limits.usd is None and limits.tokens is None:
+        return
+    kept = f"Limits(usd={limits.usd})" if limits.usd is not None else f"Limits(tokens={limits.tokens})"
+    if open_end := unbounded(model, settings):
+        raise Misuse(
+            f"{kept} cannot be kept: {open_end}. Bound web searches by max_uses= in the tool (Anthropic) or "
+            "max_tool_calls= beside it (OpenAI), or leave the limit out"
+        )
     if limits.usd is None:
         return
     why = f"the price of {model.name} is not known"
     try:
         if cost_of(model, Usage(1, 1)) is not None:
-            return
+            terms = terms_of(model, settings)
+            if worst_cost(lambda usage: cost_of(model, usage), terms, 1, 1) is not None:
+                return
+            also = [f"{word!r} service" for word in terms.services if word] + ["web searches"] * bool(terms.searches)
+            why += f" for {' and '.join(also) or 'all that a call may take'}"
     except ModelError as error:
         why = str(error)
     raise Misuse(
-        f"Limits(usd={limits.usd}) cannot be kept: {why}. Give the model a price (price=Price(input=…, output=…), in "
+        f"{kept} cannot be kept: {why}. Give the model a price (price=Price(input=…, output=…), in "
         "dollars per million tokens), or limit tokens instead"
     )

@@ -28,7 +28,17 @@ from treadle.kernel.messages import (
     UserMessage,
 )
 from treadle.models.errors import ToolUseFailed
-from treadle.models.port import Model, ModelEvent, ModelReply, ModelRequest, TextDelta, UsageReported
+from treadle.models.port import (
+    Model,
+    ModelEvent,
+    ModelReply,
+    ModelRequest,
+    TextDelta,
+    UsageReported,
+    held_to,
+    longest_reply_of,
+)
+from treadle.models.terms import Terms, terms_of
 from treadle.models.text_tools.history import History
 from treadle.models.text_tools.json import JsonFormat
 from treadle.models.text_tools.manual import example, manual
@@ -85,10 +95,22 @@ class TextTools:
         longest: int | None = getattr(self.model, "max_output_tokens", None)
         return longest
 
+    def longest_reply(self, settings: ModelSettings) -> int | None:
+        """The most tokens that a reply of the inner model may have under `settings`; None if it does not say."""
+        return longest_reply_of(self.model, settings)
+
+    def held_to(self, settings: ModelSettings, tokens: int) -> ModelSettings:
+        """`settings` under which a reply of the inner model has at most `tokens`."""
+        return held_to(self.model, settings, tokens)
+
     def cost(self, usage: Usage) -> Decimal | None:
         """What `usage` costs at the inner model, in dollars; None if it does not know its price."""
         cost: Any = getattr(self.model, "cost", None)
         return None if cost is None else cast("Decimal | None", cost(usage))
+
+    def terms(self, settings: ModelSettings) -> Terms:
+        """On what terms the inner model bills a request with `settings`."""
+        return terms_of(self.model, settings)
 
     def __repr__(self) -> str:
         return f"TextTools({self.model!r}, format={self.format!r})"
