@@ -10,6 +10,7 @@ What was found, in plain runs of 40 steps:
 - tools withheld broke it nine times in eighty steps -> test_a_withheld_tool_stays_described_and_is_refused,
   test_openai_is_told_which_of_the_described_tools_may_be_called, test_where_nobody_charges_a_tool_is_left_out
 - an answer by the final tool broke it at the landing -> test_the_answer_by_tool_is_taken_beside_a_refused_call
+- a limit took the thinking budget down in each step -> test_a_limit_changes_the_thinking_of_few_steps
 - without limits the note told nothing -> test_without_limits_there_is_nothing_to_tell
 - all of it -> test_no_feature_breaks_a_cached_prefix, test_a_run_taken_up_in_another_process_finds_its_prefix
 """
@@ -349,3 +350,13 @@ def test_extra_fields_go_before_the_key():
     settings = ModelSettings(extra={"prompt_cache_key": "theirs"})
     request = ModelRequest([UserMessage("go")], settings=settings)
     assert body_of(ChatCodec(host=OPENAI), request)["prompt_cache_key"] == "theirs"
+
+
+@pytest.mark.parametrize(("tokens", "budget"), [(20_000, 16_384), (17_000, 8_192), (9_000, 4_096), (2_048, 1_024)])
+def test_a_limit_changes_the_thinking_of_few_steps(tokens, budget):
+    """The budget was taken down with what was left of the limit, so that each step paid for the whole history."""
+    held = AnthropicCodec().held(ModelSettings(thinking="high"), CLAUDE, tokens)
+    assert body_of(AnthropicCodec(), ModelRequest([UserMessage("go")], settings=held))["thinking"] == {
+        "type": "enabled",
+        "budget_tokens": budget,
+    }

@@ -33,6 +33,7 @@ from treadle.kernel.messages import (
     UserMessage,
 )
 from treadle.models.anthropic_stream import AnthropicDecoder
+from treadle.models.anthropic_thinking import budget_of, held_thinking, thinking_fields
 from treadle.models.checked import is_object
 from treadle.models.codec import body_bytes, json_bytes, json_history
 from treadle.models.errors import BadRequest, ModelError, ProtocolError
@@ -76,12 +77,6 @@ class ResultBlock(Struct, gc=False, omit_defaults=True, tag_field="type", tag="t
     is_error: bool = False
 
 
-# Tokens to think with, for the models that take a budget and no effort; an effort is told from a budget by the same.
-BUDGETS: Final[Mapping[str, int]] = {"low": 2_048, "medium": 8_192, "high": 16_384}
-SMALLEST_BUDGET: Final = 1_024
-ANSWER_TOKENS: Final = 1_024
-"""Tokens of a reply that are left to its answer where it may not be as long as its thinking."""
-CLAUDE: Final = re.compile(r"claude-(?:[a-z]+-)?(?:(\d{1,2})(?:[-.](\d{1,2}))?(?!\d))?")
 TEXTUAL: Final = re.compile(r"text/|application/(.*\+)?(json|xml|yaml|x-yaml|toml|javascript|sql|csv|x-ndjson|x-sh)\b")
 DATA_URL: Final = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 # Bytes of messages, about 1,024 tokens: to have them read anew costs a third of a cent at $3 a million tokens.
@@ -127,22 +122,12 @@ class AnthropicCodec:
 
     def longest(self, settings: ModelSettings, model: str) -> int:
         """The most tokens that a reply of `model` may have under `settings`, its thinking included."""
-        own = self.max_tokens if settings.thinking is None else self.max_tokens + (_budget(settings, model) or 0)
+        own = self.max_tokens if settings.thinking is None else self.max_tokens + (budget_of(settings, model) or 0)
         return longest(settings) or own
 
     def held(self, settings: ModelSettings, model: str, tokens: int) -> ModelSettings:
         """`settings` under which a reply has at most `tokens`, with room for an answer beside its thinking."""
-        settings = replace(settings, max_tokens=tokens)
-        budget = _budget(settings, model)
-        if budget is None:
-            return settings
-        room = tokens - ANSWER_TOKENS
-        thinking = "none" if room < SMALLEST_BUDGET else min(budget, room)
-        extra = settings.extra
-        if extra and isinstance(extra.get("thinking"), dict):
-            own = {"type": "disabled"} if thinking == "none" else extra["thinking"] | {"budget_tokens": thinking}
-            return replace(settings, extra=extra | {"thinking": own})
-        return replace(settings, thinking=thinking)
+        return held_thinking(replace(settings, max_tokens=tokens), model, tokens)
 
     def encode(self, request: ModelRequest, model: str, stream: bool) -> bytes:
         """The request body. Raises `BadRequest` for what this API has no place for."""
@@ -156,7 +141,7 @@ class AnthropicCodec:
                     body[name] = value
             if settings.stop:
                 body["stop_sequences"] = list(settings.stop)
-            body |= _thinking(settings, model, body["max_tokens"], choice not in ("auto", "none"))
+            body |= thinking_fields(settings, model, body["max_tokens"], choice not in ("auto", "none"))
             if request.output_schema is not None:
                 form = {"type": "json_schema", "schema": anthropic_schema(request.output_schema)}
                 body["output_config"] = body.get("output_config", {}) | {"format": form}
@@ -386,50 +371,3 @@ def _choice(choice: str, parallel: bool | None) -> Block:
     if parallel is not None:
         chosen["disable_parallel_tool_use"] = not parallel
     return chosen
-
-
-def adaptive(model: str) -> bool:
-    """Whether a model thinks by effort (Claude 4.6 and later) and not by a budget of tokens."""
-    name = CLAUDE.search(model)
-    if name is None:
-        return False
-    return name[1] is None or (int(name[1]), int(name[2] or 0)) >= (4, 6)
-
-
-def _thinking(settings: ModelSettings, model: str, max_tokens: int, forced: bool) -> Json:
-    """The fields that say how hard to think, and `max_tokens` where the budget comes on top of it.
-
-    A model that thinks by a budget cannot be made to call a tool at the same time; the tool call is then what counts.
-    Source: https://platform.claude.com/docs/en/build-with-claude/extended-thinking
-    """
-    wish = settings.thinking
-    if wish is None:
-        return {}
-    if wish == "none":
-        return {"thinking": {"type": "disabled"}}
-    budget = _budget(settings, model)
-    if budget is None:
-        effort = wish if isinstance(wish, str) else next((e for e, size in BUDGETS.items() if wish <= size), "high")
-        return {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": effort}}
-    if forced:
-        return {}
-    if settings.max_tokens is None:
-        return {"max_tokens": max_tokens + budget, "thinking": {"type": "enabled", "budget_tokens": budget}}
-    if settings.max_tokens <= SMALLEST_BUDGET:
-        raise BadRequest(
-            f"{model} cannot think within max_tokens={settings.max_tokens}: it needs more than {SMALLEST_BUDGET}. "
-            'Raise max_tokens, leave it out, or set thinking="none"'
-        )
-    budget = max(SMALLEST_BUDGET, min(budget, settings.max_tokens - ANSWER_TOKENS))
-    return {"thinking": {"type": "enabled", "budget_tokens": budget}}
-
-
-def _budget(settings: ModelSettings, model: str) -> int | None:
-    """The tokens that `model` may think for; None if it does not think, or by effort."""
-    wish, extra = settings.thinking, (settings.extra or {}).get("thinking")
-    own = extra.get("budget_tokens") if isinstance(extra, dict) else None
-    if isinstance(own, int):
-        return max(own, SMALLEST_BUDGET)
-    if wish is None or wish == "none" or adaptive(model):
-        return None
-    return max(BUDGETS[wish] if isinstance(wish, str) else wish, SMALLEST_BUDGET)
