@@ -7,8 +7,9 @@ from decimal import Decimal
 
 import pytest
 
-from treadle import Agent, Limits, Misuse, Price, PriceTable, Usage
-from treadle.models import AnthropicModel, FallbackModel, OpenAIChatModel, TextTools, model_from_name
+from treadle import Agent, Limits, Misuse, ModelSettings, Price, PriceTable, Usage
+from treadle.drivers.purse.reckoning import worst_price
+from treadle.models import AnthropicModel, FallbackModel, LangChainModel, OpenAIChatModel, TextTools, model_from_name
 
 pytestmark = pytest.mark.anyio
 
@@ -145,3 +146,16 @@ def test_what_is_no_table_is_refused_in_words(prices, tmp_path, monkeypatch):
     monkeypatch.setenv("TREADLE_PRICES", str(tmp_path / "nowhere.toml"))
     with pytest.raises(Misuse, match=r"which TREADLE_PRICES names, cannot be read"):
         model_from_name("openai-chat:gpt-5")
+
+
+def test_a_chat_model_of_langchain_takes_its_price_from_a_table_and_says_what_it_asks_for(prices):
+    models = pytest.importorskip("langchain_core.language_models.fake_chat_models")
+
+    class Prioritised(models.FakeListChatModel):
+        service_tier: str = "priority"
+
+    prices('["langchain:*"]\ninput = 1\noutput = 1\nservices = { priority = { input = 2, output = 2 } }\n')
+    model = LangChainModel(Prioritised(responses=["done"]))
+    assert model.cost(Usage(1_000_000)) == 1
+    assert worst_price(model, ModelSettings(), 1_000_000, 0) == 2
+    assert LangChainModel(Prioritised(responses=["done"]), price=Price(3, 3)).cost(Usage(1_000_000)) == 3

@@ -23,6 +23,7 @@ What was found, and the test that holds it:
 """
 
 from decimal import Decimal
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -207,18 +208,37 @@ def settings_asked(draw):
     return ModelSettings(extra=extra or None)
 
 
+def up_to(most):
+    """All of it more often than not: a bill is dearest at its corners."""
+    return st.one_of(st.just(most), st.just(0), st.just(most), st.integers(0, most))
+
+
+def corners(asked, reply, settings):
+    """The bills that have all of one kind: one of them is the dearest."""
+    extra = settings.extra or {}
+    ways = [{}, {"cache_read_tokens": asked}, {"cache_write_tokens": asked}]
+    if "cache_control" in extra:
+        ways.append({"cache_write_tokens": asked, "cache_write_hour_tokens": asked})
+    tier = extra.get("service_tier", "auto")
+    searches = extra["tools"][0]["max_uses"] if "tools" in extra else 0
+    return [
+        Usage(asked, reply, **way, reasoning_tokens=thought, service=service, web_searches=searches)
+        for way, thought, service in product(ways, (0, reply), {"", "" if tier == "auto" else tier})
+    ]
+
+
 @st.composite
 def bills(draw, asked, reply, settings):
     """What a provider may charge for a request of at most `asked` tokens and a reply of at most `reply`."""
     extra = settings.extra or {}
-    sent, came = draw(st.integers(0, asked)), draw(st.integers(0, reply))
-    read = draw(st.integers(0, sent))
-    written = draw(st.integers(0, sent - read))
-    hour = draw(st.integers(0, written)) if "cache_control" in extra else 0
+    sent, came = draw(up_to(asked)), draw(up_to(reply))
+    read = draw(up_to(sent))
+    written = draw(up_to(sent - read))
+    hour = draw(up_to(written)) if "cache_control" in extra else 0
     tier = extra.get("service_tier")
     given_by = draw(st.sampled_from(["", tier if tier and tier != "auto" else ""]))
-    searches = draw(st.integers(0, extra["tools"][0]["max_uses"])) if "tools" in extra else 0
-    return Usage(sent, came, read, written, draw(st.integers(0, came)), False, hour, searches, given_by)
+    searches = draw(up_to(extra["tools"][0]["max_uses"])) if "tools" in extra else 0
+    return Usage(sent, came, read, written, draw(up_to(came)), False, hour, searches, given_by)
 
 
 class Priced(ScriptedModel):
@@ -234,6 +254,7 @@ def test_no_bill_is_above_what_was_reserved(data, price, other, settings, asked,
     for model in (first, FallbackModel([first, FallbackModel([second])])):
         worst = worst_price(model, settings, asked, reply)
         assert price.of(usage) <= worst
+        assert max(price.of(one) for one in corners(asked, reply, settings)) <= worst
         # A reply is cut to what is left by a line through two of its lengths.
         less = worst_price(model, settings, asked, 0)
         assert (worst - less) * 2 == worst_price(model, settings, asked, reply * 2) - less
@@ -243,9 +264,9 @@ def test_no_bill_is_above_what_was_reserved(data, price, other, settings, asked,
 def test_a_limit_holds_for_every_price_and_service(data, price, settings, thousandths):
     def turn(request):
         longest = request.settings.max_tokens
-        usage = data.draw(
-            bills(4000 if request.settings.extra and "tools" in request.settings.extra else 1, longest, settings)
-        )
+        asked = 4000 if request.settings.extra and "tools" in request.settings.extra else 1
+        drawn = [data.draw(bills(asked, longest, settings)), *corners(asked, longest, settings)]
+        usage = max(drawn, key=price.of)
         return ModelReply(AssistantMessage((Text("done"),)), usage=usage)
 
     model = Priced(turn, price=price)

@@ -23,9 +23,14 @@ from treadle.models.port import Model, ModelRequest, Usual
 
 
 def prepared(
-    config: Configuration, state: RunState, model: Model, command: PrepareStep, chosen: StepSettings | None
+    config: Configuration,
+    state: RunState,
+    model: Model,
+    command: PrepareStep,
+    chosen: StepSettings | None,
+    counted: Model | None = None,
 ) -> StepPrepared:
-    """The event that carries `command` out with what `prepare_step` chose.
+    """The event that carries `command` out with what `prepare_step` chose; `counted` is the model that replied last.
 
     Raises:
         Misuse: a tool was chosen that the agent does not have.
@@ -47,9 +52,9 @@ def prepared(
     limits = state.limits
     if limits.tokens is not None or limits.usd is not None:
         require_price(model, limits, event.settings or state.settings)
-        found = reckoned(state, event, model)
+        found = reckoned(config, state, event, model, counted)
         closing = landing(state, found.short, _used_up(state, found.short)) if found.short and state.steps else None
-        event = found.event if closing is None else prepared(config, state, model, closing, chosen)
+        event = found.event if closing is None else prepared(config, state, model, closing, chosen, counted)
     return event
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from msgspec import Struct, structs
 
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import ModelSettings, Usage
+from treadle.kernel.messages import Json, ModelSettings, ToolSpec, Usage
 from treadle.kernel.money import NOTHING, minus, plus
 from treadle.models import errors
 from treadle.models.errors import (
@@ -27,6 +27,7 @@ from treadle.models.errors import (
     ProtocolError,
     RateLimited,
 )
+from treadle.models.fixed import fixed_tokens
 from treadle.models.port import (
     AttemptFailed,
     Model,
@@ -175,6 +176,10 @@ class FallbackModel:
         modes = {output_mode_of(model, tools) for model in self.models}
         weakest: OutputMode = "prompted" if "prompted" in modes else "tool" if "tool" in modes else "native"
         return weakest
+
+    def fixed_tokens(self, tools: Sequence[ToolSpec], output_schema: Json | None) -> int:
+        """Tokens that a request with these has besides its messages, at that of its models where it is the most."""
+        return max(fixed_tokens(model, tools, output_schema) for model in self.models)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Replies to `request`, the whole reply last.

@@ -31,6 +31,9 @@ class Host(Struct, frozen=True):
             described; where nobody charges for tokens, the surer way is the better.
         cache_key: whether it takes a key for its prompt cache; another server may refuse the whole request for it.
         tells_cost: whether it says with each reply what that cost.
+        adds: tokens that are billed for each request beyond what it holds, at most: a preamble, or one about thinking.
+        adds_for_tools: those that are billed as soon as there are tools, beyond their descriptions.
+        adds_for_schema: those that are billed as soon as the reply is held to a schema.
     """
 
     max_tokens: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
@@ -45,6 +48,11 @@ class Host(Struct, frozen=True):
     taken_away: Literal["allowed_tools", "words", "left_out"] = "left_out"
     cache_key: bool = False
     tells_cost: bool = False
+    # The most that any provider whose bills were looked at adds. Anthropic says 159 to 530 for tools, by model:
+    # https://docs.anthropic.com/en/docs/tool-use-pricing-and-tokens
+    adds: int = 80
+    adds_for_tools: int = 640
+    adds_for_schema: int = 240
 
 
 OPENAI: Final = Host(
@@ -53,11 +61,15 @@ OPENAI: Final = Host(
     schema_with_tools=True,
     taken_away="allowed_tools",
     cache_key=True,
+    adds_for_tools=160,
+    adds_for_schema=64,
 )
 # It serves other makers' models too, and some of its versions refuse the fields that came later.
 AZURE: Final = replace(OPENAI, taken_away="words", cache_key=False)
 ANTHROPIC: Final = Host(schema_with_tools=True)
-MISTRAL: Final = Host(seed="random_seed", stream_usage=False, short_ids=True, file_urls=True)
+MISTRAL: Final = Host(
+    seed="random_seed", stream_usage=False, short_ids=True, file_urls=True, adds=16, adds_for_tools=64
+)
 DEEPSEEK: Final = Host(thinking="thinking", json_schema=False, taken_away="words")
 OPENROUTER: Final = Host(thinking="reasoning", file_urls=True, taken_away="words", tells_cost=True)
 CACHING: Final = Host(taken_away="words")

@@ -5,7 +5,7 @@ its time limits; the public classes differ in their dialect alone. Neighbours: `
 port), `treadle.models.transport`, `treadle.models.providers`.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any, Final, Literal, TypedDict, Unpack
@@ -15,11 +15,12 @@ import anyio
 from msgspec import structs
 
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import ModelSettings, Usage
+from treadle.kernel.messages import Json, ModelSettings, ToolSpec, Usage
 from treadle.models.codec import DONE, Codec, Decoder
 from treadle.models.errors import AuthenticationFailed, ConnectionFailed, ModelError, ModelTimeout, ProtocolError
 from treadle.models.extra import held_to_length
 from treadle.models.failures import redact, request_id
+from treadle.models.fixed import billed
 from treadle.models.hosts import ANTHROPIC, host_of
 from treadle.models.openai_cache import Keep
 from treadle.models.permission import require_permission
@@ -140,6 +141,10 @@ class HttpModel:
             # Messages are served in many places (clouds, gateways, open servers) that have no structured output.
             return "tool"
         return "native" if host.json_schema and (host.schema_with_tools or not tools) else "tool"
+
+    def fixed_tokens(self, tools: Sequence[ToolSpec], output_schema: Json | None) -> int:
+        """Tokens that a request with these has besides its messages, at most: what its host adds is among them."""
+        return billed(host_of(host_in(self._address)), tools, output_schema)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Replies to `request`, the whole reply last. Raises `ModelError` for what went wrong outside."""

@@ -23,6 +23,8 @@ from treadle.models.errors import (
     RateLimited,
 )
 from treadle.models.failures import error_for, redact
+from treadle.models.fixed import billed
+from treadle.models.hosts import Host
 from treadle.models.langchain_messages import from_langchain, langchain_history, to_langchain
 from treadle.models.langchain_reply import Reading
 from treadle.models.permission import require_permission
@@ -133,6 +135,10 @@ class LangChainModel:
         from langchain_core.language_models.chat_models import BaseChatModel
 
         return "prompted" if type(self.chat_model).bind_tools is BaseChatModel.bind_tools else "tool"
+
+    def fixed_tokens(self, tools: Sequence[ToolSpec], output_schema: Json | None) -> int:
+        """Tokens that a request with these has besides its messages: nobody knows which host adds what, so the most."""
+        return billed(Host(), tools, output_schema)
 
     def cost(self, usage: Usage) -> Decimal | None:
         """What `usage` costs, if the model was given a price."""

@@ -5,7 +5,8 @@ allow another.
 from decimal import Decimal
 
 from treadle.drivers.purse.claims import Borrower, claim
-from treadle.drivers.purse.reckoning import closing_part, price_of, worst_price
+from treadle.drivers.purse.dearest import read_again
+from treadle.drivers.purse.reckoning import PLAIN, closing_part, price_of, worst_price
 from treadle.kernel.events import Reserve
 from treadle.kernel.messages import ModelSettings, Usage
 from treadle.kernel.money import NOTHING, minus, plus, total
@@ -26,13 +27,15 @@ class Bill:
         self.usage: Usage | None = None
         self.cost: Decimal | None = None
 
-    def add(self, model: Model, usage: Usage | None, cost: Decimal | None = None) -> None:
-        """Takes one attempt at `model` into account, at what it said that this cost, else at its price."""
+    def add(
+        self, model: Model, usage: Usage | None, cost: Decimal | None = None, settings: ModelSettings = PLAIN
+    ) -> None:
+        """Takes one attempt at `model` with `settings` into account, at what it said that this cost, else its price."""
         if usage is None:
             return
         known = self.usage is None or self.cost is not None
         if cost is None:
-            cost = price_of(model, usage)
+            cost = price_of(model, usage, settings)
         self.cost = total(self.cost, cost) if known and cost is not None else None
         self.usage = usage if self.usage is None else self.usage + usage
 
@@ -49,7 +52,7 @@ class Bill:
         """
         limits, taken, paid = run.state.limits, (self.usage or Usage()).total_tokens, self.cost or NOTHING
         closing, dollars = closing_part(run.state, run.model)
-        reply = settings.max_tokens or 0
+        asked, reply = asked + read_again(model, settings), settings.max_tokens or 0
         worst = worst_price(model, settings, asked, reply)
         if limits.tokens is not None:
             left = limits.tokens - run.state.usage.total_tokens - taken - closing

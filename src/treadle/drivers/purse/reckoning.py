@@ -11,8 +11,10 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.context.tokens import estimate_text, estimate_tokens, next_tokens
+from treadle.context.tokens import next_tokens
+from treadle.drivers.configuration import Configuration
 from treadle.drivers.purse.dearest import read_again, unbounded, worst_cost
+from treadle.drivers.purse.request_size import request_tokens
 from treadle.kernel.accounts import Spent
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Reserve, StepPrepared
@@ -57,10 +59,15 @@ class Reckoned(Struct, frozen=True, gc=False):
     short: Reached | None
 
 
-def reckoned(state: RunState, event: StepPrepared, model: Model) -> Reckoned:
-    """`event` with its worst case, held to what the run's limits leave."""
+def reckoned(
+    config: Configuration, state: RunState, event: StepPrepared, model: Model, counted: Model | None
+) -> Reckoned:
+    """`event` with its worst case, held to what the run's limits leave.
+
+    `counted` is the model that replied last and so has counted the history; None if none has in this process.
+    """
     settings = event.settings or state.settings
-    asked = _request_tokens(state, event) + read_again(model, settings)
+    asked = request_tokens(config, state, event, model, counted) + read_again(model, settings)
     own = _longest(model, settings)
     most = own or _default_reply(settings)
     left = _Left(state, model, settings, asked, closing_tokens(state, most) if event.landing is None else 0)
@@ -154,13 +161,6 @@ def _default_reply(settings: ModelSettings) -> int:
     return DEFAULT_REPLY_TOKENS + (thinking if isinstance(thinking, int) else 0)
 
 
-def _request_tokens(state: RunState, event: StepPrepared) -> int:
-    if event.messages is not None:
-        return state.started.tool_tokens + sum(estimate_tokens(message) for message in event.messages)
-    extra = estimate_text(event.note) + estimate_text(event.instructions or "")
-    return next_tokens(state) + (extra if extra > 2 else 0)
-
-
 def lost_call(state: RunState, model: Model) -> Spent | None:
     """The worst case of a model call that was under way when a process died; None if none was, or no limit bounds it.
 
@@ -221,14 +221,13 @@ def require_price(model: Model, limits: Limits, settings: ModelSettings) -> None
         )
     if limits.usd is None:
         return
-    why = f"the price of {model.name} is not known"
+    why, terms = f"the price of {model.name} is not known", terms_of(model, settings)
     try:
         if cost_of(model, Usage(1, 1)) is not None:
-            terms = terms_of(model, settings)
-            if worst_cost(lambda usage: cost_of(model, usage), terms, 1, 1) is not None:
+            special = [f"{word!r} service" for word in terms.services if word] + ["web searches"] * bool(terms.searches)
+            if not special or worst_cost(lambda usage: cost_of(model, usage), terms, 1, 1) is not None:
                 return
-            also = [f"{word!r} service" for word in terms.services if word] + ["web searches"] * bool(terms.searches)
-            why += f" for {' and '.join(also) or 'all that a call may take'}"
+            why += f" for {' and '.join(special)}"
     except ModelError as error:
         why = str(error)
     raise Misuse(
