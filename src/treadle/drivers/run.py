@@ -67,7 +67,7 @@ from treadle.kernel.fold import fold
 from treadle.kernel.messages import Message
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Limits
-from treadle.models.port import Model, ModelReply, ModelRequest
+from treadle.models.port import Model, ModelReply, ModelRequest, longest_reply_of
 from treadle.models.sound import sound_reply
 from treadle.result import RunResult, result_of
 
@@ -417,7 +417,7 @@ class Run:
         prepared, state = self.state.prepared, self.state
         if prepared is not None and prepared.reserve is not None and prepared.reserve.reply:
             return prepared.reserve.reply
-        return ((None if prepared is None else prepared.settings) or state.settings).max_tokens
+        return longest_reply_of(self.model, (None if prepared is None else prepared.settings) or state.settings)
 
     def is_new(self, call_id: str) -> bool:
         """Whether no call of the run has had this id."""
