@@ -1,15 +1,15 @@
 """The model of a generated run: it plays a script, in pieces, with waits and failures where the script says."""
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
 
-import msgspec
+from biller import Biller, Charge, Ledger
+from msgspec.structs import replace
 from texts import hostile
 
-from treadle import Price
 from treadle.kernel.messages import AssistantMessage, AssistantPart, Message, Text, Thinking, ToolCall, Usage
 from treadle.models import (
     AuthenticationFailed,
@@ -88,47 +88,34 @@ async def wait(how_long: int) -> None:
         await asyncio.sleep(0)
 
 
-def tokens_of(message: Message) -> int:
-    """An honest count: a token for four characters, and a few for each message and call."""
-    content = message.content
-    if isinstance(content, str):
-        return len(content) // 4 + 4
-    total = 4
-    for part in content:
-        if isinstance(part, ToolCall):
-            total += (len(part.name) + len(part.arguments)) // 4 + 4
-        else:
-            total += len(getattr(part, "text", "")) // 4
-    return total
-
-
-def asked_of(request: ModelRequest) -> int:
-    """An honest count of a request's tokens."""
-    return sum(map(tokens_of, request.messages)) + len(msgspec.json.encode(request.tools)) // 4
-
-
 @dataclass
 class Player:
     """A model that plays a script, the turn of each step by the step's number, and keeps to `settings.max_tokens`.
 
-    `billed` is what it charges, in tokens by run, if it reports what it counts: whole replies, and of those that break
-    off what came of them.
+    It is charged for by `biller`, in `ledger`; with `reports` it says what was counted. `held` is how many events the
+    journal holds.
     """
 
     script: tuple[Turn, ...]
     reports: bool = True
     stream_: Stream = Stream()
-    price: Price | None = None
+    biller: Biller = field(default_factory=Biller)
     name: str = "player"
+    ledger: Ledger = field(default_factory=Ledger)
+    held: Callable[[], int] = lambda: 0
     requests: list[ModelRequest] = field(default_factory=list)
     sent: list[list[Message]] = field(default_factory=list)
     failed: dict[tuple[str, int], int] = field(default_factory=dict)
-    billed: Counter[str] = field(default_factory=Counter)
 
     def cost(self, usage: Usage) -> Decimal | None:
-        return None if self.price is None else self.price.of(usage)
+        return self.biller.price.of(usage)
+
+    def _charge(self, run_id: str, usage: Usage) -> None:
+        self.ledger.charges.append(Charge(run_id, self.held(), usage, self.biller.charge(usage)))
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        before = [one for one, asked in zip(self.sent, self.requests, strict=True) if asked.run_id == request.run_id]
+        asked = self.biller.asked(request, before)
         self.requests.append(request)
         self.sent.append(list(request.messages))
         turn = self.script[request.step] if request.step < len(self.script) else Says('{"n": 4}')
@@ -138,13 +125,13 @@ class Player:
             failures = self.failed[key] = self.failed.get(key, 0) + 1
             if failures <= turn.times:
                 if self.reports:
-                    self.billed[request.run_id] += asked_of(request)
-                    yield UsageReported(Usage(asked_of(request), 0))
+                    self._charge(request.run_id, asked)
+                    yield UsageReported(asked)
                 for i, event in enumerate(self._pieces(turn.text, turn.calls)[: turn.after]):
                     await self._wait(i)
-                    self.billed[request.run_id] += (
-                        self.reports * len(getattr(event, "text", getattr(event, "json", ""))) // 4
-                    )
+                    begun = i == 0 and not self.reports
+                    piece = self.biller.tokens(getattr(event, "text", getattr(event, "json", "")))
+                    self._charge(request.run_id, replace(asked, output_tokens=piece) if begun else Usage(0, piece))
                     yield event
                 await self._wait(0)
                 if turn.failure is not None:
@@ -156,10 +143,10 @@ class Player:
             await self._wait(i)
             yield event
         await self._wait(len(pieces))
-        reply = self._reply(turn, request)
-        if reply.usage is not None:
-            self.billed[request.run_id] += reply.usage.total_tokens
-        yield reply
+        message, written, finish = self._reply(turn, request)
+        usage = replace(asked, output_tokens=written)
+        self._charge(request.run_id, usage)
+        yield ModelReply(message, usage if self.reports else None, finish)
         await wait(self.stream_.last)
 
     async def _wait(self, i: int) -> None:
@@ -174,14 +161,12 @@ class Player:
             events.append(ToolCallCompleted(call_id))
         return events
 
-    def _reply(self, turn: Says, request: ModelRequest) -> ModelReply:
+    def _reply(self, turn: Says, request: ModelRequest) -> tuple[AssistantMessage, int, Any]:
         parts: list[AssistantPart] = [Thinking(turn.thinking)] if turn.thinking else []
         parts += [Text(turn.text)] if turn.text else []
         parts += [ToolCall(*call) for call in turn.calls]
         message, finish = AssistantMessage(tuple(parts)), turn.finish
-        asked = asked_of(request)
-        written = tokens_of(message)
-        most = request.settings.max_tokens
+        written, most = self.biller.written(message), request.settings.max_tokens
         if most is not None and written > most:
             message, written, finish = AssistantMessage((Text(turn.text[:most] or "cut"),)), most, "length"
-        return ModelReply(message, Usage(asked, written) if self.reports else None, finish)
+        return message, written, finish

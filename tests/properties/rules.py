@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import Any, get_args
 
 from checks import requests_valid, same, valid
-from player import Breaks, Player
 from rules_of_calls import (
     a_hook_that_raises_touches_nobody_else,
     calls_are_started_again_for_a_reason,
@@ -116,7 +115,6 @@ def every_run_has_one_end(trial: Trial) -> Iterator[str]:
 
 def limits_are_kept(trial: Trial) -> Iterator[str]:
     """No limit of any run is exceeded by what it and the runs below it did."""
-    honest = all(player.reports and not _odd(player) for _, _, player in trial.world.players)
     for run in trial.journal.runs:
         events, tree = trial.journal.events(run), trial.tree(run)
         state = fold_all(events)
@@ -130,11 +128,11 @@ def limits_are_kept(trial: Trial) -> Iterator[str]:
         steps = sum(isinstance(e, ModelReplied) for below in tree for e in trial.journal.events(below))
         if limits.steps is not None and steps > limits.steps:
             yield f"{path}: {steps} steps of {limits.steps}"
-        usage, cost = _spent(trial, tree)
-        if honest and limits.tokens is not None and usage.total_tokens > limits.tokens:
-            yield f"{path}: {usage.total_tokens} tokens of {limits.tokens}"
-        if honest and limits.budget is not None and cost > limits.budget:
-            yield f"{path}: {cost} dollars of {limits.budget}"
+        tokens, dollars = trial.world.ledger.of(tree)
+        if limits.tokens is not None and tokens > limits.tokens:
+            yield f"{path}: was billed {tokens} tokens of {limits.tokens}"
+        if limits.budget is not None and dollars > limits.budget:
+            yield f"{path}: was billed {dollars} dollars of {limits.budget}"
         yield from _errors_in_a_row(path, state, _taken_up(events))
 
 
@@ -147,13 +145,6 @@ def _made(executed: Sequence[Execution]) -> int:
     return sum(max(lives.values()) for lives in by_life.values())
 
 
-def _odd(player: Player) -> bool:
-    """Whether what the model takes cannot be reckoned: parts of a reply that broke off are estimated."""
-    return any(isinstance(turn, Breaks) for turn in player.script) or any(
-        not text.isascii() for turn in player.script for text in (getattr(turn, "text", ""),)
-    )
-
-
 def _spent(trial: Trial, runs: Sequence[str]) -> tuple[Usage, Decimal]:
     usage, cost = Usage(), Decimal(0)
     for run in runs:
@@ -161,6 +152,9 @@ def _spent(trial: Trial, runs: Sequence[str]) -> tuple[Usage, Decimal]:
             if isinstance(event, (ModelReplied, ModelFailed, ContextEdited)):
                 usage += event.usage or Usage()
                 cost += event.cost or Decimal(0)
+            if isinstance(event, RunResumed) and event.lost is not None:
+                usage += event.lost.usage
+                cost += event.lost.cost or Decimal(0)
     return usage, cost
 
 
@@ -189,11 +183,12 @@ def _errors_in_a_row(path: str, state: RunState, taken_up: set[int]) -> Iterator
 
 def budgets_are_kept(trial: Trial) -> Iterator[str]:
     """What all runs of an agent take is within its budget, and stands there, once, as soon as they have ended."""
-    honest = all(player.reports and not _odd(player) for _, _, player in trial.world.players)
     for path, budget in trial.world.budgets.items():
         spent, runs = budget.spent(), [run for run in trial.journal.runs if trial.path(run) == path]
-        if honest and budget.tokens is not None and spent.tokens > budget.tokens:
-            yield f"{path}: {spent.tokens} tokens of a budget of {budget.tokens}"
+        trees = list({below for run in runs for below in trial.tree(run)})
+        billed, _ = trial.world.ledger.of(trees)
+        if budget.tokens is not None and max(spent.tokens, billed) > budget.tokens:
+            yield f"{path}: was billed {billed} tokens, and tells {spent.tokens}, of a budget of {budget.tokens}"
         total = sum(fold_all(trial.journal.events(run)).usage.total_tokens for run in runs)
         over = trial.last.result is not None and all(trial.ended(run) for run in runs)
         if over and not trial.before and not trial.journal.failed and (spent.tokens, spent.held_tokens) != (total, 0):
@@ -214,14 +209,17 @@ def a_step_by_hand_is_one(trial: Trial) -> Iterator[str]:
 
 
 def what_was_billed_is_told(trial: Trial) -> Iterator[str]:
-    """All that a model charged for a run stands in it, also what came of replies that broke off."""
-    if trial.before or trial.journal.failed:
+    """All that a model charged for a run stands in it, also what came of replies that broke off, or were lost."""
+    if trial.journal.failed:
         return
     for run in trial.journal.runs:
-        billed = sum(player.billed[run] for _, _, player in trial.world.players)
-        told = _spent(trial, [run])[0].total_tokens
-        if told < billed:
-            yield f"{trial.path(run)} was billed {billed} tokens, and tells {told}"
+        limits = trial.limits_of(run)
+        if trial.before and limits.tokens is None and limits.usd is None:
+            continue
+        tokens, dollars = trial.world.ledger.of([run])
+        usage, cost = _spent(trial, [run])
+        if usage.total_tokens < tokens or cost < dollars:
+            yield f"{trial.path(run)} was billed {tokens} tokens ({dollars}), and tells {usage.total_tokens} ({cost})"
 
 
 def parents_pay_for_all(trial: Trial) -> Iterator[str]:

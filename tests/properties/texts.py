@@ -28,3 +28,18 @@ def hostile(text: str) -> str:
 def shows(text: str, shown: str) -> bool:
     """Whether `shown` has `text`, whatever became of its lone surrogates."""
     return text.replace(LONE, "").strip() in shown
+
+
+FIGURES = (
+    "company,period,account,amount\n"
+    + "".join(f"10{i:02},2026{i % 12 + 1:02},{400000 + i},{i * 7919}.{i:02}\n" for i in range(30)),
+    "".join(f"{i * 0x9E3779B97F4A7C15 % 2**128:032x}\n" for i in range(1, 30)),
+    str(7**900),
+    "金額は一億二千三百万円です。" * 20 + "🧾" * 20,
+)
+"""What analysts work with, and what vocabularies take apart: tables, ids, digits, other scripts."""
+
+
+def figures(n: int) -> str:
+    """One of these texts."""
+    return FIGURES[n % len(FIGURES)]

@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from biller import Ledger
 from journals import Recording
+from texts import figures
 
 import treadle
 from treadle import Budget, Event, File, Text, ToolContext, ToolError, external_tool, tool
@@ -68,6 +70,7 @@ class World:
         players: the models, each with the process and the path of its agent.
         counts: how often each hook was called.
         budgets: what the agents of each path share, over all processes.
+        ledger: what the models' providers have charged.
     """
 
     journal: Recording | None = None
@@ -82,6 +85,7 @@ class World:
     unseen: list[str] = field(default_factory=list)
     players: list[tuple[int, str, Any]] = field(default_factory=list)
     counts: Counter[Any] = field(default_factory=Counter)
+    ledger: Ledger = field(default_factory=Ledger)
     budgets: dict[str, Budget] = field(default_factory=dict)
 
     def budget(self, path: str, tokens: int) -> Budget:
@@ -139,6 +143,14 @@ def look_in_thread(n: int = 0, *, context: ToolContext, deps: Injected[World]) -
     """Look, in a thread."""
     with deps.doing("look_in_thread", context, n):
         return {"n": n}
+
+
+@tool(effect="read")
+async def rows(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> str:
+    """Look at some rows."""
+    with deps.doing("rows", context, n) as it:
+        it.said = figures(n)
+        return it.said
 
 
 @tool(effect="idempotent")
@@ -335,8 +347,8 @@ done = external_tool("done", "Give the answer.", {"type": "object", "properties"
 ask = external_tool("ask", "Ask outside.", {"type": "object", "properties": {"n": {"type": "integer"}}}, wait=True)
 
 TOOLS = (
-    look, look_in_thread, put, write, write_slowly, write_beside, write_alone, through_door, fails, refuses, too_slow,
-    not_json, odd_name, odd_error, cancels_itself, quits, interrupts, aborts, leaves, stops, quits_in_thread,
+    look, look_in_thread, rows, put, write, write_slowly, write_beside, write_alone, through_door, fails, refuses,
+    too_slow, not_json, odd_name, odd_error, cancels_itself, quits, interrupts, aborts, leaves, stops, quits_in_thread,
     cancels_in_thread, stops_in_thread, guarded, guarded_sometimes, guarded_later, done, ask,
 )  # fmt: skip
 NAMES = tuple(one.name for one in TOOLS)

@@ -20,7 +20,7 @@ from texts import ASIDE, GO_ON, hostile, shows
 from toolbox import EFFECTS, IN_THREADS, TOOLS, Execution, World, asks
 from worlds import QUESTIONS, Setup, conversation
 
-from treadle import Agent, Event, Misuse, RunResult, RunStopped
+from treadle import Agent, Event, Limits, Misuse, RunResult, RunStopped
 from treadle.journal.errors import JournalError
 from treadle.kernel.events import RunFinished, RunPaused
 from treadle.kernel.messages import UserMessage
@@ -81,6 +81,7 @@ class Trial:
             if one.at <= at
         ]
         world = World(executed=executed, alive=self.world.alive + 1)
+        world.ledger.charges += [one for one in self.world.ledger.charges if one.at <= at]
         setup = replace(self.setup, steers=(), paper=replace(self.setup.paper, fails_at=None))
         journal = Recording(setup.paper, self.journal.order[:at])
         return Trial(setup, self.tools, world, journal, before=at, limited_from=min(at, self.limited_from))
@@ -342,6 +343,12 @@ class Trial:
         if "allow" in found:
             return "allow"
         return "ask" if asks(name, n) else "allow"
+
+    def limits_of(self, run_id: str) -> Limits:
+        """The limits that a run began with."""
+        first: Any = self.journal.events(run_id)[0]
+        limits: Limits = first.limits
+        return limits
 
     def rules(self, run_id: str) -> list[Any]:
         """The rules of a run and of those above it, each as far as it names tools that its agent has."""

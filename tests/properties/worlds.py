@@ -12,13 +12,14 @@ from typing import Any
 
 import msgspec
 from below import Below, belows
+from biller import Biller
 from hooks import Hooks, Rule, hooks, rules
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from journals import Paper
 from likely import mostly
 from player import FAILURES, Breaks, Calls, Player, Says, Stream, Turn
-from texts import CALL_IDS, PLAIN_IDS, QUESTION, hostile
+from texts import CALL_IDS, PLAIN_IDS, QUESTION, figures, hostile
 from toolbox import NAMES, TOOLS, World
 
 from treadle import (
@@ -26,7 +27,6 @@ from treadle import (
     Conversation,
     File,
     Limits,
-    Price,
     Retries,
     StepSettings,
     Text,
@@ -52,7 +52,20 @@ def examples(count: int, *, shrink: bool = True) -> settings:
 
 RIGHT = ("{}", '{"n": 1}', '{"n": 2}', '{"n": 3}')
 ARGUMENTS = (*RIGHT, *RIGHT, *RIGHT, "", '{"n": "x"}', '{"n": 1', "null", "[1]", '{"m": 3}', "what?", "{" * 40)
-COMMON = ("look", "put", "write", "guarded", "look", "write", "write_beside", "fails", "guarded_sometimes", "ask")
+COMMON = (
+    "look",
+    "put",
+    "write",
+    "guarded",
+    "look",
+    "write",
+    "write_beside",
+    "fails",
+    "guarded_sometimes",
+    "ask",
+    "rows",
+    "rows",
+)
 TASKS = ('{"task": "look"}', '{"task": "look"}', '{"task": "write"}', '{"task": "put"}', "{}")
 REASONS = ("{}", '{"reason": "so"}', "{}", "{}", '{"reason": 1}')
 
@@ -82,7 +95,9 @@ def says(names: tuple[str, ...]) -> st.SearchStrategy[Says]:
     finishes = ["stop"] * 12 + ["tool_calls"] * 24 + ["length", "content_filter", "refusal", "pause", "unknown"]
     return st.builds(
         Says,
-        text=st.sampled_from(["", "", " ", "\n", "hm", "ANSWER: 4", "long " * 60, hostile("odd"), '{"n": 4}']),
+        text=st.sampled_from(
+            ["", "", " ", "\n", "hm", "ANSWER: 4", "long " * 60, figures(1), hostile("odd"), '{"n": 4}']
+        ),
         calls=call_lists(names),
         finish=st.sampled_from(finishes),
         thinking=st.sampled_from(["", "", "let me see"]),
@@ -131,6 +146,14 @@ streams = st.builds(
         st.lists(st.sampled_from([0, 0, 1, 2, 5, 9]), min_size=1, max_size=6),
     ).map(tuple),
     last=st.sampled_from([0, 0, 0, 1, 9]),
+)
+
+
+billers = st.builds(
+    Biller,
+    vocabulary=st.sampled_from(["", "cl100k", "o200k", "voyage3"]),
+    caches=st.booleans(),
+    around_tools=st.sampled_from([0, 0, 346]),
 )
 
 
@@ -259,6 +282,7 @@ class Setup:
     steers: tuple[tuple[str, int], ...] = ()
     goes_on: int = 0
     one_step: bool = False
+    biller: Biller = field(default_factory=Biller)
 
     def agent(
         self, player: Player, journal: Journal | None = None, tools: Any = TOOLS, world: Any = None, path: str = "agent"
@@ -314,9 +338,10 @@ class Setup:
 
     def player(self, world: Any = None, path: str = "agent") -> Player:
         """The model that plays the script; a `world` remembers it."""
-        player = Player(self.script, self.reports, self.stream, Price(input=10, output=30))
+        player = Player(self.script, self.reports, self.stream, self.biller)
         if world is not None:
             world.players.append((world.alive, path, player))
+            player.ledger, player.held = world.ledger, lambda: 0 if world.journal is None else len(world.journal.order)
         return player
 
     def at(self, path: str) -> "Setup":
@@ -350,6 +375,7 @@ def setups(names: tuple[str, ...] = NAMES, max_size: int = 6, depth: int = 2) ->
         tell_remaining=st.sampled_from([False, False, False, True]),
         hooks=hooks,
         rules=mostly(st.just(()), rules, times=2),
+        biller=billers,
         below=none if not depth else belows(setups(names, 3, depth - 1)),
         **(_at_the_top() if depth == 2 else {}),
     )
