@@ -20,11 +20,13 @@ from treadle.drivers.calls.reaction import OnToolResult
 from treadle.drivers.checks import Input, OnEvent, ceiling, model_of, refuse_unknown, rules_in, with_budgets
 from treadle.drivers.configuration import Configuration, Errors, Instructions, PrepareStepFunction, Retries
 from treadle.drivers.drive import driven
+from treadle.drivers.estimate import Estimate, estimated
 from treadle.drivers.live import LiveRun
 from treadle.drivers.plain_messages import Said, said_in
 from treadle.drivers.purse.drawing import Budgets
+from treadle.drivers.purse.spending import Spending, spending_of
 from treadle.drivers.run import Run
-from treadle.drivers.taking_up import GoingOn, taken_up
+from treadle.drivers.taking_up import GoingOn, recorded, taken_up
 from treadle.drivers.watching import RunEvent
 from treadle.journal import Journal
 from treadle.judging.conditions import StopWhen, condition
@@ -368,6 +370,41 @@ class Agent(Generic[Deps, Output]):
         run = await begun(self._config, Asked(None, said_in("step", messages), deps, None, on_event, True, None, user))
         result: RunResult[Output] = await driven(run)
         return dataclasses.replace(result, messages=conversation_part(result.messages))
+
+    async def estimate(
+        self,
+        input: Input = None,
+        *,
+        conversation: Conversation | None = None,
+        deps: Deps | None = None,
+        limits: Limits | None = None,
+        budget: Budgets = None,
+        user: str | None = None,
+        **unknown: Never,
+    ) -> Estimate:
+        """What the first request of `run` with these arguments may take, and whether they allow it: a dry run.
+
+        No model is called, no tool runs, and nothing is kept; the conversation stays as it is. Functions of yours that
+        shape the request are called as a run calls them: the instructions, `stop_when`, `prepare_step`, and context
+        policies of your own. What `Summarise` would have a model write first is not written, and not in the estimate.
+
+        Raises:
+            Misuse: the call cannot be right.
+        """
+        refuse_unknown(Agent.estimate, unknown, Agent)
+        return await estimated(self._config, Asked(input, conversation, deps, limits, None, False, budget, user))
+
+    async def spending(self, run: str | RunResult[Any]) -> Spending:
+        """What a run has spent so far, by model, agent, tool and step, with all that worked below it.
+
+        Args:
+            run: the run's id in the agent's journal, or its result. Where there is a journal it is read anew.
+
+        Raises:
+            UnknownRun: the journal has no such run.
+            Misuse: it is no run, or the agent keeps no journal and was given an id.
+        """
+        return await spending_of(*await recorded(self._config, "spending", run))
 
     def as_tool(self, name: str | None = None, description: str | None = None, *, needs_approval: bool = False) -> Tool:
         """This agent as a tool of another: it is given a task, and its answer is the result.

@@ -6,12 +6,14 @@ from treadle.conversation import Conversation
 from treadle.drivers.approvals import ApprovalRule, allow, ask_before, deny
 from treadle.drivers.calls.reaction import Alternative, AskUser, Retry
 from treadle.drivers.configuration import Retries, RunContext, StepContext, StepSettings
+from treadle.drivers.estimate import Estimate
 from treadle.drivers.live import LiveRun
 from treadle.drivers.partial import PartialArguments
-from treadle.drivers.purse.budget import Budget, Spending
+from treadle.drivers.purse.budget import Budget, Taken
 from treadle.drivers.purse.ledger import BudgetUnavailable
+from treadle.drivers.purse.spending import Charge, Share, Spending
 from treadle.drivers.run import Run
-from treadle.drivers.watching import SubRunEvent, ToolProgress
+from treadle.drivers.watching import SpentSoFar, SubRunEvent, ToolProgress
 from treadle.journal import Journal, MemoryJournal, SqliteJournal
 from treadle.judging.conditions import (
     Condition,
@@ -36,6 +38,7 @@ from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.kernel.stop import Decision, Limits, Stop
 from treadle.models.price import Price
+from treadle.models.price_table import PriceTable
 from treadle.result import Pending, RunResult, RunStopped
 from treadle.tools import (
     BadTool,
@@ -54,13 +57,14 @@ from treadle.tools import (
 
 __all__ = [
     "Agent", "Alternative", "ApprovalRule", "AskUser", "BadTool", "Budget", "BudgetUnavailable", "CallModel",
-    "CallRecord", "ClearToolResults", "Command", "Condition", "ContextPolicy", "Conversation", "Decision", "Event",
-    "File", "Finish", "IllegalEvent", "Image", "Injected", "Journal", "KeepFirstAndRecent", "Limits", "LiveRun",
-    "MemoryJournal", "Message", "Misuse", "ModelSettings", "Nudge", "PartialArguments", "Pause", "Pending",
-    "PrepareStep", "Price", "Retries", "Retry", "Run", "RunContext", "RunResult", "RunState", "RunStopped",
-    "RunTools", "ShortenResult", "Skill", "SkillRegistry", "Spending", "SqliteJournal", "Step", "StepContext",
-    "StepSettings", "Stop", "SubRunEvent", "Summarise", "Text", "Tool", "ToolContext", "ToolError", "ToolProgress",
-    "ToolResult", "Usage", "allow", "ask_before", "condition", "consecutive_errors", "cost_over", "decide", "deny",
-    "elapsed_over", "external_tool", "fold", "handoff", "has_tool_call", "load_tools", "no_progress", "says_error",
-    "step_count", "text_contains", "tokens_over", "tool", "tool_call_count",
+    "CallRecord", "Charge", "ClearToolResults", "Command", "Condition", "ContextPolicy", "Conversation", "Decision",
+    "Estimate", "Event", "File", "Finish", "IllegalEvent", "Image", "Injected", "Journal", "KeepFirstAndRecent",
+    "Limits", "LiveRun", "MemoryJournal", "Message", "Misuse", "ModelSettings", "Nudge", "PartialArguments",
+    "Pause", "Pending", "PrepareStep", "Price", "PriceTable", "Retries", "Retry", "Run", "RunContext", "RunResult",
+    "RunState", "RunStopped", "RunTools", "Share", "ShortenResult", "Skill", "SkillRegistry", "Spending",
+    "SpentSoFar", "SqliteJournal", "Step", "StepContext", "StepSettings", "Stop", "SubRunEvent", "Summarise",
+    "Taken", "Text", "Tool", "ToolContext", "ToolError", "ToolProgress", "ToolResult", "Usage", "allow",
+    "ask_before", "condition", "consecutive_errors", "cost_over", "decide", "deny", "elapsed_over", "external_tool",
+    "fold", "handoff", "has_tool_call", "load_tools", "no_progress", "says_error", "step_count", "text_contains",
+    "tokens_over", "tool", "tool_call_count",
 ]  # fmt: skip

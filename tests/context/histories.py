@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from treadle.context.policies import ClearToolResults, KeepFirstAndRecent, ShortenResult, Summarise
 from treadle.context.tokens import estimate_tokens
+from treadle.kernel.accounts import LIKELY
 from treadle.kernel.messages import (
     AssistantMessage,
     Image,
@@ -38,7 +39,7 @@ def history(exchanges: int, result: str = "word " * 100) -> list[Message]:
 
 
 def tokens_of(messages: list[Message], fixed: int = 0) -> int:
-    return fixed + sum(estimate_tokens(message) for message in messages)
+    return round(LIKELY * (fixed + sum(estimate_tokens(message) for message in messages)))
 
 
 def notices(messages: Iterable[Message]) -> list[UserMessage]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from treadle.context.tokens import estimate_text
+from treadle.context.texts import estimate_text
 from treadle.kernel.messages import (
     AssistantMessage,
     AssistantPart,
@@ -114,6 +114,35 @@ def openai_chat(row: dict[str, Any]) -> Recorded | None:
         reasoning_tokens=details.get("reasoning_tokens") or 0,
     )
     return messages, tools_of(request.get("tools") or []), counted
+
+
+def openai_responses(row: dict[str, Any]) -> Recorded | None:
+    """A Responses request with its whole history, if it has nothing but text, reasoning, calls and results."""
+    request, usage = row["request"], usage_of(row["response"])
+    if not usage or not usage.get("input_tokens") or request.get("previous_response_id"):
+        return None
+    instructions, given = request.get("instructions"), request["input"]
+    messages: list[Message] = [SystemMessage(instructions)] if instructions else []
+    names: dict[str, str] = {}
+    for item in [{"role": "user", "content": given}] if isinstance(given, str) else given:
+        content = item.get("content", item.get("output"))
+        match item.get("type", "message"):
+            case "message":
+                text = content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+                if not isinstance(content, str) and not all("text" in part for part in content):
+                    return None
+                messages.append(AssistantMessage((Text(text),)) if item["role"] == "assistant" else UserMessage(text))
+            case "function_call":
+                names[item["call_id"]] = item["name"]
+                messages.append(AssistantMessage((ToolCall(item["call_id"], item["name"], item["arguments"]),)))
+            case "function_call_output" if isinstance(content, str):
+                messages.append(ToolMessage(item["call_id"], names.get(item["call_id"], ""), content))
+            case "reasoning":
+                summary = "".join(part["text"] for part in item.get("summary") or [])
+                messages.append(AssistantMessage((Thinking(summary, data=item.get("encrypted_content")),)))
+            case _:
+                return None
+    return messages, tools_of(request.get("tools") or []), Usage(usage["input_tokens"], usage.get("output_tokens") or 0)
 
 
 def tools_of(tools: list[Any]) -> int:

@@ -19,7 +19,7 @@ LIMITS = Limits(steps=60, tool_calls=200)
 @tool(effect="read")
 async def look(n: int, size: int = 1000) -> str:
     """Look."""
-    return f"saw {n}: " + "x" * size
+    return (f"saw {n}: " + "look " * size)[: size + 7]
 
 
 def looks(count, size=1000, end="done"):

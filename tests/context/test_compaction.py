@@ -34,7 +34,7 @@ def test_a_long_run_stays_below_its_mark_and_is_answered(policies):
     assert result.stop.reason == "answered"
     assert len(result.steps) == 41
     assert edits(result)
-    assert max(tokens_of(list(request.messages)) for request in model.requests) < 9000
+    assert max(tokens_of(list(request.messages)) for request in model.requests) < 10_000
     for request in model.requests:
         assert request.messages[0].text.startswith("be brief")
         assert request.messages[1].text == "the question"
@@ -103,7 +103,7 @@ def test_read_result_of_what_is_not_there_says_what_is():
 def test_an_edit_is_not_made_again_when_a_run_is_taken_up():
     journal = MemoryJournal()
     summaries = ScriptedModel(lambda request: "so far so good", name="small")
-    policy = Summarise(summaries, 3000, 1500, max_tokens=100)
+    policy = Summarise(summaries, 3500, 1500, max_tokens=100)
     model = ScriptedModel(looks(12))
 
     deaths = [10]

@@ -159,7 +159,7 @@ def test_a_shortened_result_has_its_head_its_tail_and_where_to_read_on():
     short = edit.messages[-1].text
     assert short.startswith("line 0\nline 1\n")
     assert short.endswith("line 4999\n")
-    assert f'call_id "{name_of(messages[-1])}" and offset 2' in short
+    assert f'call_id "{name_of(messages[-1])}" and offset 1' in short
     head = short.split("\n[treadle: ")[0]
     assert f"offset {len(head)}." in short
     assert 900 < tokens_of(edit.messages[-1:]) < 1200

@@ -55,7 +55,7 @@ def test_any_run_under_any_chain_keeps_every_promise(setup, chain):
 @tool(effect="read")
 async def look(n: int) -> str:
     """Look."""
-    return f"saw {n} " + "x" * 1500
+    return f"saw {n} " + "look " * 300
 
 
 def child(window, **more):
@@ -84,7 +84,7 @@ def test_a_sub_run_makes_room_after_an_overflow(tokens):
 
 def test_a_summary_in_a_sub_run_is_not_asked_for_when_its_parent_has_not_enough_left():
     small = ScriptedModel(lambda request: "so far")
-    sub = child(10**9, context=Summarise(small, 2000, 1000, max_tokens=40_000))
+    sub = child(10**9, context=Summarise(small, 2000, 1000, max_tokens=42_000))
     model = ScriptedModel([[("child", {"task": "look around"})], "all found"])
     agent = Agent(model, tools=[sub.as_tool()], limits=Limits(steps=40, tokens=45_000))
     result = asyncio.run(agent.run("go"))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from treadle import Agent, Limits, Misuse, Price, Usage
 from treadle.models.http_model import AnthropicModel, OpenAIChatModel
-from treadle.models.prices import _flat, context_window, cost, known_cost
+from treadle.models.prices import _price, context_window, cost, known_cost
 
 KNOWN = [
     "anthropic:claude-sonnet-4-5",
@@ -64,7 +64,8 @@ def test_writing_to_the_cache_costs_more_and_for_an_hour_more_still() -> None:
     at = ("https://api.anthropic.com", "claude-sonnet-4-5")
     assert known_cost(*at, Usage(10_000, 0)) == Decimal("0.03")
     assert known_cost(*at, usage) == Decimal("0.0375")
-    assert known_cost(*at, usage, hour=True) == Decimal("0.06")
+    for_an_hour = Usage(10_000, 0, cache_write_tokens=10_000, cache_write_hour_tokens=10_000)
+    assert known_cost(*at, for_an_hour) == Decimal("0.06")
 
 
 def test_a_long_request_is_charged_at_its_tier() -> None:
@@ -79,29 +80,46 @@ def test_contexts_are_known() -> None:
     assert context_window("groq:llama-3.3-70b-versatile") is None
 
 
+def context_of(model) -> dict[str, dict[str, str]]:
+    """By the word for a service: what the table itself is asked for it."""
+    whens = [variant.when for variant in model.price_variants or ()]
+    named = ("service_tier", "processing", "speed")
+    return {word: when for when in whens for name, word in when.items() if name in named and len(when) == 1}
+
+
 @given(st.sampled_from(ROWS), st.data())
 def test_the_cost_is_the_tables_own_for_every_model_in_it(row: tuple, data: st.DataObject) -> None:
-    """Tiers, kinds of token, prices of a request, prices by the date and time of day."""
+    """Tiers, kinds of token, prices of a request and a search, of a service, by the date and time of day."""
     provider, model = row
     size = data.draw(st.one_of(st.integers(0, 2000), st.integers(100_000, 1_100_000)))
     read = data.draw(st.integers(0, size))
     write = data.draw(st.integers(0, size - read))
+    hour = data.draw(st.integers(0, write))
     out = data.draw(st.integers(0, 100_000))
     reasoning = data.draw(st.integers(0, out))
     at = datetime(2026, data.draw(st.integers(1, 12)), 3, data.draw(st.integers(0, 23)), tzinfo=UTC)
-    ours = _flat(model.get_prices(at))
+    contexts = context_of(model)
+    service = data.draw(st.sampled_from(["", *contexts]))
+    prices = model.get_prices(at, contexts.get(service))
+    searches = data.draw(st.integers(0, 5)) if prices.web_searches_kcount is not None else 0
+    ours = _price(model, at)
     if ours is None:
-        assert not {"input_mtok", "output_mtok"} & {key for key, value in vars(model.get_prices(at)).items() if value}
+        assert not {"input_mtok", "output_mtok"} & {key for key, value in vars(prices).items() if value}
         return
     tokens = genai_prices.Usage(
         input_tokens=size,
         output_tokens=out,
         cache_read_tokens=read,
         cache_write_tokens=write,
+        cache_write_1h_tokens=hour,
         output_reasoning_tokens=reasoning,
+        web_searches=searches,
     )
-    theirs = model.calc_price(tokens, provider, genai_request_timestamp=at).total_price
-    assert ours.of(Usage(size, out, read, write, reasoning)) == theirs
+    theirs = model.calc_price(
+        tokens, provider, genai_request_timestamp=at, price_context=contexts.get(service)
+    ).total_price
+    usage = Usage(size, out, read, write, reasoning, False, hour, searches, service)
+    assert ours.of(usage) == theirs
 
 
 def test_the_users_own_price_goes_first() -> None:

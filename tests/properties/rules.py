@@ -1,10 +1,10 @@
 """What must hold of every run and of those that work for it: invariants, each of which says what broke it."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from decimal import Decimal
 from itertools import pairwise
-from typing import Any
+from typing import Any, get_args
 
 from checks import requests_valid, same, valid
 from player import Breaks, Player
@@ -28,6 +28,8 @@ from toolbox import Execution
 from trial import Trial
 from worlds import CONDITIONS, Answer
 
+from treadle.drivers.purse.spending import By, Spending, spending_of
+from treadle.journal import UnknownRun
 from treadle.kernel.events import (
     ApprovalDecided,
     ContextEdited,
@@ -236,6 +238,47 @@ def parents_pay_for_all(trial: Trial) -> Iterator[str]:
             yield f"{trial.path(run)} ({_reason(state)}): {state.cost} dollars, with those below {cost}"
 
 
+class _Kept:
+    """The journal of a trial, as far as spending reads it: nothing is waited for."""
+
+    def __init__(self, trial: Trial) -> None:
+        self.journal = trial.journal
+
+    async def read(self, run_id: str, start: int = 0) -> list[Event]:
+        if run_id not in self.journal.runs:
+            raise UnknownRun(run_id)
+        return self.journal.events(run_id)
+
+
+def spending_comes_to_what_is_told(trial: Trial) -> Iterator[str]:
+    """What a run that ended or waits has spent, taken apart, comes to what its state tells; each way to the same."""
+    for run in trial.journal.runs:
+        events = trial.journal.events(run)
+        state = fold_all(events)
+        if state.phase not in ("finished", "paused") or trial.journal.failed:
+            continue
+        kept: Any = _Kept(trial)
+        spending = _at_once(spending_of(events, kept))
+        cost = None if state.accounts.unpriced else state.cost
+        total, path = spending.total, f"{trial.path(run)} ({_reason(state)})"
+        if (total.usage, total.cost) != (state.usage, cost):
+            yield f"{path}: spending comes to {total}, its result tells {state.usage}, {cost}"
+        for what in get_args(By):
+            usage = sum([share.usage for share in spending.by(what)], Usage())
+            if usage != total.usage:
+                yield f"{path}: by {what} it comes to {usage}, in all {total.usage}"
+
+
+def _at_once(coroutine: Coroutine[Any, Any, Spending]) -> Spending:
+    """What a coroutine gives that waits for nothing."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        found: Spending = done.value
+        return found
+    raise AssertionError("it waits")
+
+
 def _reason(state: RunState) -> str:
     return "" if state.stop is None else state.stop.reason
 
@@ -335,6 +378,7 @@ RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     what_was_billed_is_told,
     parents_pay_for_all,
     budgets_are_kept,
+    spending_comes_to_what_is_told,
     tools_run_between_start_and_result,
     calls_are_started_again_for_a_reason,
     writes_happen_once,

@@ -51,11 +51,18 @@ def walked(response: dict[str, Any] | list[dict[str, Any]]) -> dict[str, Any]:
         elif event["type"] == "message_delta":
             finish = event["delta"]["stop_reason"]
             usages[message_id].update({name: count for name, count in event["usage"].items() if count is not None})
-    total = dict.fromkeys((*COUNTS, "thinking_tokens"), 0)
+    total = dict.fromkeys((*COUNTS, "thinking_tokens", "hour", "searches"), 0)
+    services: list[str] = []
     for usage in usages.values():
         for name in COUNTS:
             total[name] += usage.get(name) or 0
         total["thinking_tokens"] += (usage.get("output_tokens_details") or {}).get("thinking_tokens") or 0
+        total["hour"] += (usage.get("cache_creation") or {}).get("ephemeral_1h_input_tokens") or 0
+        total["searches"] += (usage.get("server_tool_use") or {}).get("web_search_requests") or 0
+        # What another model had a part in has a price of its own.
+        services += [
+            one["type"] for one in usage.get("iterations") or [] if one["type"] not in ("message", "compaction")
+        ]
     return {
         "calls": [
             (block["id"], block["name"], json.loads(block["json"]) if block.get("json") else block["input"])
@@ -78,6 +85,9 @@ def walked(response: dict[str, Any] | list[dict[str, Any]]) -> dict[str, Any]:
             total["cache_read_input_tokens"],
             total["cache_creation_input_tokens"],
             total["thinking_tokens"],
+            cache_write_hour_tokens=total["hour"],
+            web_searches=total["searches"],
+            service=services[0] if services else "",
         ),
         "model": model,
     }

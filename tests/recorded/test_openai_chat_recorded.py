@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from treadle.kernel.messages import AssistantMessage, ToolCall, ToolMessage, Usage, UserMessage
 from treadle.models.codec import DONE
@@ -52,10 +53,11 @@ def objects(data: list[bytes]) -> list[dict[str, Any]]:
 
 def walked(chunks: list[dict[str, Any]]) -> dict[str, Any]:
     """What a reply says, by walking over its JSON with nothing of treadle's."""
-    text, thinking, finish, usage, model = "", "", "", None, ""
+    text, thinking, finish, usage, model, service = "", "", "", None, "", ""
     calls: dict[Any, list[str]] = {}  # By number and by the response: a fixture may hold two, one after the other.
     for chunk in chunks:
         model = model or chunk.get("model") or ""
+        service = {"provisioned": "provisioned"}.get(chunk.get("service_tier"), service)
         usage = chunk.get("usage") or (chunk.get("x_groq") or {}).get("usage") or usage
         for choice in chunk["choices"]:
             finish = choice.get("finish_reason") or finish
@@ -77,7 +79,7 @@ def walked(chunks: list[dict[str, Any]]) -> dict[str, Any]:
         "calls": [tuple(call) for call in calls.values()],
         "finish": "tool_calls" if calls and finish == "" else FINISHES[finish],
         "detail": finish,
-        "usage": counted(usage) if usage else None,
+        "usage": replace(counted(usage), service=service) if usage else None,
         "model": model,
     }
 
@@ -91,6 +93,7 @@ def counted(usage: dict[str, Any]) -> Usage:
         sent.get("cached_tokens") or usage.get("num_cached_tokens") or usage.get("prompt_cache_hit_tokens") or 0,
         sent.get("cache_write_tokens") or 0,
         made.get("reasoning_tokens") or 0,
+        web_searches=(usage.get("server_tool_use_details") or {}).get("web_search_requests") or 0,
     )
 
 

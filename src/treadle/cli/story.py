@@ -7,8 +7,8 @@ the library and in the journal.
 from collections.abc import Callable, Iterable, Sequence
 
 from treadle.cli.terminal import shorten
-from treadle.context.tokens import next_tokens
-from treadle.drivers.watching import RunEvent, SubRunEvent, ToolProgress
+from treadle.context.tokens import context_tokens
+from treadle.drivers.watching import RunEvent, SpentSoFar, SubRunEvent, ToolProgress
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.events import (
     ApprovalDecided,
@@ -81,6 +81,8 @@ class Story:
                 self._say("", f"{name}: {shorten(str(update), TEXT)}")
             case SubRunEvent(run_id=run_id, agent=agent, event=inner):
                 self._see_below(run_id, agent, inner)
+            case SpentSoFar(usage=usage) if usage.total_tokens:
+                self._say("", _so_far(event))
             case RunFinished(stop=stop, decision=decision):
                 self._left(before, after)
                 self._verdict(stop, decision, after.limits)
@@ -170,7 +172,7 @@ class Story:
         offered = "no tools" if choice == "none" or not tools else f"{count(len(tools), 'tool')} offered"
         if choice not in ("auto", "none"):
             offered += f" (tool choice {choice})"
-        self._say("perceive", f"{count(len(messages), 'message')}, about {next_tokens(before):,} tokens; {offered}")
+        self._say("perceive", f"{count(len(messages), 'message')}, about {context_tokens(before):,} tokens; {offered}")
 
     def _think(self, event: ModelReplied, before: RunState) -> None:
         calls = event.message.calls
@@ -274,6 +276,17 @@ def _record(state: RunState, at: int, call_id: str) -> CallRecord:
         return early[0]
     step = state.step if state.step is not None and state.step.number == at else state.steps[at]
     return next(record for record in step.calls if record.id == call_id)
+
+
+def _so_far(spent: SpentSoFar) -> str:
+    """What a run has spent so far, and what is left of its limits."""
+    about = "about " if spent.estimated else ""
+    cost = "" if spent.cost is None else f", {about}${spent.cost:f}"
+    left = [] if spent.left_usd is None else [f"${spent.left_usd:f}"]
+    left += [] if spent.left_tokens is None else [count(spent.left_tokens, "token")]
+    return (
+        f"so far {about}{count(spent.usage.total_tokens, 'token')}{cost}{'; left: ' if left else ''}{', '.join(left)}"
+    )
 
 
 def _because(stop: Stop) -> str:

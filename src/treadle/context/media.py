@@ -1,13 +1,14 @@
 """Media: how many tokens images and files take, reckoned on the high side from their bytes. Pure.
 
 Providers read a file's text, and of a PDF also each page as an image. How much that is shows only when they have read
-it; so a page counts as much as a dense one, and a text as if it were figures.
+it; so a page counts as much as a dense one.
 """
 
 import re
 import zlib
 from functools import lru_cache
 
+from treadle.context.texts import estimate_text
 from treadle.kernel.messages import File, Image
 
 IMAGE_TOKENS = 1600
@@ -20,7 +21,7 @@ Source: https://docs.claude.com/en/docs/build-with-claude/pdf-support
 """
 
 BYTES_PER_TOKEN = 2
-"""Bytes of a file of text in a token, rounded down: tables of figures and JSON have about two."""
+"""Bytes in a token of a file that is neither text nor a PDF, such as a packed document."""
 
 UNSEEN_PAGES = 10
 """Pages of a file that is given by its address, or whose pages cannot be counted from what it shows."""
@@ -43,7 +44,18 @@ def media_tokens(part: Image | File) -> int:
         return _pages(part.data) * PAGE_TOKENS
     if part.media_type.startswith("image/"):
         return IMAGE_TOKENS
-    return max(IMAGE_TOKENS, len(part.data) // BYTES_PER_TOKEN + 1)
+    return max(IMAGE_TOKENS, _text(part.data))
+
+
+@lru_cache(maxsize=16)
+def _text(data: bytes) -> int:
+    """The tokens of a file of text, however it is encoded, or of another kind, out of which a provider takes one."""
+    if b"\0" in data:
+        return len(data) // BYTES_PER_TOKEN + 1
+    try:
+        return estimate_text(data.decode())
+    except UnicodeDecodeError:
+        return estimate_text(data.decode("latin-1"))
 
 
 @lru_cache(maxsize=16)

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from treadle.context.stubs import READ_RESULT, left_out, shortened, stub, summary
 from treadle.context.tokens import estimate_tokens
 from treadle.context.trimming import Weighed, expendable, last_exchange
+from treadle.kernel.accounts import LIKELY
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Message, ToolMessage, UserMessage
 
@@ -161,12 +162,12 @@ class ShortenResult(Struct, frozen=True):
             if not isinstance(message, ToolMessage) or message.name == READ_RESULT:
                 continue
             size = estimate_tokens(message)
-            if size <= self.max_tokens or message.whole is not None:
+            if LIKELY * size <= self.max_tokens or message.whole is not None:
                 continue
             short = shortened(message, self.max_tokens, facts.readable)
             if short is not message:
                 changed[i] = short
-                saved += size - estimate_tokens(short)
+                saved += round(LIKELY * (size - estimate_tokens(short)))
         if not changed or saved <= 0:
             return None
         out = [changed.get(i, message) for i, message in enumerate(messages)]

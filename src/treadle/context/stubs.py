@@ -9,7 +9,8 @@ from zlib import crc32
 import msgspec
 from msgspec.structs import replace
 
-from treadle.context.tokens import estimate_text
+from treadle.context.texts import estimate_text
+from treadle.kernel.accounts import LIKELY
 from treadle.kernel.messages import Content, Text, ToolMessage, UserMessage, text_of
 
 READ_RESULT = "read_result"
@@ -63,7 +64,7 @@ def stub(message: ToolMessage, readable: bool) -> ToolMessage:
 def shortened(message: ToolMessage, max_tokens: int, readable: bool) -> ToolMessage:
     """`message` with the middle of its text left out, so that about `max_tokens` tokens are left of it."""
     text = message.text
-    room = int(len(text) * max_tokens / max(1, estimate_text(text)))
+    room = int(len(text) * max_tokens / max(1.0, LIKELY * estimate_text(text)))
     if room >= len(text):
         return message
     head = int(room * HEAD)

@@ -1,41 +1,40 @@
 """How many tokens a message takes, estimated on the high side, and how many the next request of a run will."""
 
 from treadle.context.media import media_tokens
-from treadle.kernel.messages import File, Image, Message, Text, Thinking, ToolCall
+from treadle.context.texts import UNIT, estimate_text, text_weight
+from treadle.kernel.accounts import LIKELY
+from treadle.kernel.messages import File, Image, Message, Text, Thinking, ToolCall, ToolMessage
 from treadle.kernel.state import RunState
-
-CHARS_PER_TOKEN = 3
-"""Characters of ASCII text in a token, rounded down: English prose has about 4, JSON and code about 3."""
 
 MESSAGE_TOKENS = 8
 """What a provider adds around a message, and around a call or image in it, rounded up."""
 
+RESULT_TOKENS = 28
+"""What a provider adds around the result of a call, its name left aside: two dozen at Anthropic, as it was seen to."""
+
+SEALED = 4
+"""Characters of thinking that is sealed in a token of it: three bytes."""
 
 UNKNOWN_TOKENS = 1600
-"""A part that only its provider can read, such as a search result or reasoning that is sealed."""
-
-
-def estimate_text(text: str) -> int:
-    """Tokens in `text`."""
-    return text_weight(text) // CHARS_PER_TOKEN + 1
-
-
-def text_weight(text: str) -> int:
-    """What `text` weighs in characters of ASCII. Others can be a token or more each, so their bytes are counted."""
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")) * 2
+"""A part that only its provider can read, such as a search result or a call that it made itself."""
 
 
 def estimate_tokens(message: Message) -> int:
-    """Tokens of `message` in a request."""
+    """Tokens of `message` in a request, on the high side."""
     content = message.content
-    if isinstance(content, str):
-        return estimate_text(content) + MESSAGE_TOKENS
     total = MESSAGE_TOKENS
+    if isinstance(message, ToolMessage):
+        total = RESULT_TOKENS + text_weight(message.name) // UNIT
+    if isinstance(content, str):
+        return total + estimate_text(content)
     for part in content:
-        if isinstance(part, (Text, Thinking)):
+        if isinstance(part, Text):
             total += estimate_text(part.text)
+        elif isinstance(part, Thinking):
+            sealed = (part.data or "") if part.text else (part.data or part.signature or "")
+            total += estimate_text(part.text) + len(sealed) // SEALED
         elif isinstance(part, ToolCall):
-            total += estimate_text(part.arguments + part.name) + MESSAGE_TOKENS
+            total += estimate_text(part.name + part.arguments) + MESSAGE_TOKENS
         elif isinstance(part, (Image, File)):
             total += media_tokens(part)
         else:
@@ -44,33 +43,33 @@ def estimate_tokens(message: Message) -> int:
 
 
 def next_tokens(state: RunState) -> int:
-    """What the next request will hold: as reported as far as that goes, then estimated on the high side."""
-    return _with_rest(state, max(1.0, _factor(state)) if state.size.ratios else 1.0)
+    """What the next request will hold at most: as reported as far as that goes, then estimated on the high side."""
+    return _with_rest(state, most(state))
 
 
 def context_tokens(state: RunState) -> int:
-    """What the next request will hold, the part that nobody has counted as the model's ratio makes it likely."""
-    return _with_rest(state, _factor(state) if state.size.ratios else 1.0)
+    """What the next request is likely to hold: as reported, and what nobody has counted by the model's ratio."""
+    return _with_rest(state, likely(state))
+
+
+def most(state: RunState) -> float:
+    """What estimates are multiplied by to be high for all models of the run: the most that was learnt of any, or 1."""
+    return max([1.0, *[ratio.most for ratio in state.size.ratios.values()]])
+
+
+def likely(state: RunState) -> float:
+    """What estimates are multiplied by to be likely, for the model that answered last."""
+    ratio = state.size.ratios.get(state.steps[-1].model) if state.steps else None
+    return LIKELY if ratio is None else ratio.factor
 
 
 def uncounted(state: RunState) -> int:
     """The estimate for the messages that nobody has counted yet."""
-    rest = 0
-    for message in state.messages.since(state.size.messages):
-        rest += estimate_tokens(message)
-    return rest
-
-
-def _factor(state: RunState) -> float:
-    """What estimates are multiplied by for the model that answered last."""
-    ratio = state.size.ratios.get(state.steps[-1].model) if state.steps else None
-    return 1.0 if ratio is None else ratio.factor
+    return sum([estimate_tokens(message) for message in state.messages.since(state.size.messages)])
 
 
 def _with_rest(state: RunState, factor: float) -> int:
     size, rest = state.size, uncounted(state)
-    if factor == 1.0:
-        return size.tokens + rest
     if not size.messages:
         return round((size.tokens + rest) * factor)
     return size.tokens + round(rest * factor)

@@ -4,10 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import msgspec
-
 from treadle.context.policies import ContextPolicy
-from treadle.context.tokens import estimate_text
 from treadle.drivers.approvals import named, rules_of
 from treadle.drivers.calls.early import any_may_start_early
 from treadle.drivers.checks import (
@@ -26,6 +23,7 @@ from treadle.drivers.output import answer_type
 from treadle.journal import Journal
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import ModelSettings
+from treadle.models.fixed import fixed_tokens
 from treadle.models.port import Model, OutputMode, output_mode_of
 from treadle.tools import Skill, SkillRegistry, Tool, tool
 from treadle.tools.read_result import read_result
@@ -85,7 +83,7 @@ def assembled(given: Configuration, output: Any, output_mode: OutputMode | None)
         given,
         output=typed,
         specs=specs,
-        tool_tokens=sum(estimate_text(msgspec.json.encode(spec).decode()) for spec in specs),
+        tool_tokens=fixed_tokens(given.model, specs, None if typed is None else typed.schema),
         eager=given.eager and not given.approvals and any_may_start_early(tools),
         rules=rules_of(given.approvals, tools),
         hooks=_hooks(given, typed),

@@ -7,6 +7,13 @@ from msgspec import Struct
 from treadle.drivers.configuration import AnswerType, Configuration
 from treadle.drivers.output import answer_type
 from treadle.kernel.messages import Message
+from treadle.kernel.names import escaped
+
+
+def run_id_below(run_id: str, step: int, call_id: str, made: int) -> str:
+    """The name of the run that works on a call of run `run_id`; `made` is how many calls were made for it so far."""
+    again = "" if made == 1 else f"+{made}"
+    return f"{run_id}.{step}.{escaped(call_id)}{again}"
 
 
 class Below(Struct, frozen=True):

@@ -27,7 +27,7 @@ from treadle.context.policies import (
 )
 from treadle.context.storable import storable_text
 from treadle.context.stubs import READ_RESULT, shortened
-from treadle.context.tokens import context_tokens, estimate_tokens
+from treadle.context.tokens import context_tokens, estimate_tokens, likely
 from treadle.drivers.purse.arrived import Arrived
 from treadle.drivers.purse.bill import Bill
 from treadle.drivers.purse.claims import claim, settle
@@ -49,6 +49,7 @@ from treadle.kernel.messages import (
     UserMessage,
 )
 from treadle.models.errors import ModelError
+from treadle.models.fixed import fixed_tokens
 from treadle.models.port import AttemptFailed, Model, ModelReply, ModelRequest
 from treadle.models.sound import count_of, sound_event
 
@@ -56,10 +57,15 @@ LONGEST_TOLD = 2000
 """Tokens of a tool result that the model which summarises is shown; longer ones are shown by their head and tail."""
 
 
-async def compact(run: Run) -> bool:
-    """Applies the agent's policies before a step is prepared. Returns whether something was changed."""
-    policies = run.config.context
-    return bool(policies) and await _apply(run, policies or (), None)
+async def compact(run: Run, *, summaries: bool = True) -> bool:
+    """Applies the agent's policies before a step is prepared. Returns whether something was changed.
+
+    Without `summaries` those are passed over that have a model write one.
+    """
+    policies = run.config.context or ()
+    if not summaries:
+        policies = tuple(policy for policy in policies if not isinstance(policy, Summarise))
+    return bool(policies) and await _apply(run, policies, None)
 
 
 def overflowed(run: Run) -> bool:
@@ -139,7 +145,8 @@ def _messages(run: Run) -> Sequence[Message]:
 def _tokens(run: Run) -> int:
     state = run.state
     if state.prepared is not None and state.prepared.messages is not None:
-        return state.started.tool_tokens + sum(estimate_tokens(message) for message in state.prepared.messages)
+        estimate = sum(estimate_tokens(message) for message in state.prepared.messages)
+        return round((state.started.tool_tokens + estimate) * likely(state))
     return context_tokens(state)
 
 
@@ -166,13 +173,14 @@ async def _apply(run: Run, policies: Sequence[ContextPolicy], target: int | None
 
 
 class Made(Struct, frozen=True):
-    """What a policy made of `messages`, and what a model that was called for it took."""
+    """What a policy made of `messages`, and what a `model` that was called for it took."""
 
     messages: Sequence[Message]
     edit: Edit | None
     detail: str = ""
     usage: Usage | None = None
     cost: Decimal | None = None
+    model: str = ""
 
 
 def _feed(run: Run, policy: ContextPolicy, made: Made, edit: Edit) -> bool:
@@ -197,6 +205,7 @@ def _feed(run: Run, policy: ContextPolicy, made: Made, edit: Edit) -> bool:
         made.detail or edit.detail,
         made.usage,
         made.cost,
+        made.model,
     )
     try:
         run.feed(event)
@@ -208,7 +217,8 @@ def _feed(run: Run, policy: ContextPolicy, made: Made, edit: Edit) -> bool:
 def _feed_bill(run: Run, policy: ContextPolicy, tokens: int, made: Made) -> None:
     """Records what a model took that was called for nothing: no message is another."""
     end = len(_messages(run))
-    run.feed(ContextEdited(type(policy).__name__, end, end, (), tokens, tokens, made.detail, made.usage, made.cost))
+    name, paid = type(policy).__name__, (made.usage, made.cost, made.model)
+    run.feed(ContextEdited(name, end, end, (), tokens, tokens, made.detail, *paid))
 
 
 def _bare(message: Message) -> Message:
@@ -229,8 +239,8 @@ async def _summarised(run: Run, policy: Summarise, tokens: int, facts: Facts) ->
         run_id=run.run_id,
         step=len(run.state.steps),
     )
-    bill, asked, longest = Bill(), _request_tokens(request), policy.max_tokens
-    why = bill.refused(run, model, asked, longest)
+    bill, asked = Bill(), _request_tokens(model, request)
+    why = bill.refused(run, model, request.settings, asked)
     if why:
         return Made(messages, without, f"no summary: {why}")
     await run.commit()
@@ -240,17 +250,18 @@ async def _summarised(run: Run, policy: Summarise, tokens: int, facts: Facts) ->
         raise
     except asyncio.CancelledError:
         if bill.usage is not None:
-            _feed_bill(run, policy, tokens, Made(messages, None, "no summary: cancelled", bill.usage, bill.cost))
+            made = Made(messages, None, "no summary: cancelled", bill.usage, bill.cost, model.name)
+            _feed_bill(run, policy, tokens, made)
         raise
     except Exception as error:
-        return Made(messages, without, f"no summary: {_words(error)}", bill.usage, bill.cost)
+        return Made(messages, without, f"no summary: {_words(error)}", bill.usage, bill.cost, model.name)
     usage = reply.usage or Usage(asked, estimate_tokens(reply.message), estimated=True)
-    bill.add(model, usage, reply.cost)
+    bill.add(model, usage, reply.cost, request.settings)
     cut = "the summary was cut off at its length limit" if reply.finish == "length" else ""
     edit, detail = _with_summary(policy, dropped, reply, facts), cut
     if edit is None:
         edit, detail = without, "no summary: the model gave none that is short enough"
-    return Made(messages, edit, detail, bill.usage, bill.cost)
+    return Made(messages, edit, detail, bill.usage, bill.cost, reply.model or model.name)
 
 
 def _with_summary(policy: Summarise, dropped: Dropped, reply: ModelReply, facts: Facts) -> Edit | None:
@@ -265,7 +276,7 @@ async def _asked(run: Run, model: Model, request: ModelRequest, bill: Bill) -> M
 
     What the attempts that failed have taken is added to `bill`.
     """
-    attempt, asked = 1, _request_tokens(request)
+    attempt, asked = 1, _request_tokens(model, request)
     while True:
         arrived = Arrived()
         try:
@@ -276,18 +287,23 @@ async def _asked(run: Run, model: Model, request: ModelRequest, bill: Bill) -> M
                 if isinstance(event, ModelReply):
                     reply = event
                 elif isinstance(event, AttemptFailed):
-                    bill.add(event.error.model or model, arrived.usage(asked, event.error.kind))
+                    bill.add(
+                        event.error.model or model,
+                        arrived.usage(asked, request.settings.max_tokens, event.error.kind),
+                        settings=request.settings,
+                    )
                     arrived = Arrived()
             if reply is None:
                 raise ModelError(f"{model.name} ended its stream without a ModelReply")
             return reply
         except BaseException as error:
             failed = error.model if isinstance(error, ModelError) else None
-            bill.add(failed or model, arrived.usage(asked, _kind(error)))
+            most = request.settings.max_tokens
+            bill.add(failed or model, arrived.usage(asked, most, _kind(error)), settings=request.settings)
             if not isinstance(error, ModelError):
                 raise
             wait = run.config.retries.delay(error, attempt, seconds_left(run))
-            if wait is None or bill.refused(run, model, asked, request.settings.max_tokens or 0):
+            if wait is None or bill.refused(run, model, request.settings, asked):
                 raise
             await asyncio.sleep(wait)
             attempt += 1
@@ -303,8 +319,8 @@ def _words(error: Exception) -> str:
     return f"{error.kind}: {error}" if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
 
 
-def _request_tokens(request: ModelRequest) -> int:
-    return sum(estimate_tokens(message) for message in request.messages)
+def _request_tokens(model: Model, request: ModelRequest) -> int:
+    return fixed_tokens(model, (), None) + sum(estimate_tokens(message) for message in request.messages)
 
 
 def told(messages: Iterable[Message]) -> str:

@@ -15,15 +15,17 @@ from msgspec.structs import replace
 
 from treadle.drivers.calls.door import act
 from treadle.drivers.calls.early import Early
+from treadle.drivers.calls.subrun import left_below
 from treadle.drivers.compact import compact, make_room, overflowed
 from treadle.drivers.configuration import AnswerType, StepContext, StepSettings
 from treadle.drivers.purse.claims import settle
 from treadle.drivers.run import Driver, Run, cancelled_itself
 from treadle.drivers.think import seconds_left, think
 from treadle.journal import JournalError
+from treadle.kernel.calls import cut_off
 from treadle.kernel.decide import CallModel, Finish, Nudge, Pause, PrepareStep, RunTools
 from treadle.kernel.errors import Misuse
-from treadle.kernel.events import Event, NudgeGiven, RunFinished, RunPaused
+from treadle.kernel.events import Event, NudgeGiven, RunFinished, RunPaused, ToolFinished
 from treadle.kernel.messages import AssistantMessage, Text
 from treadle.kernel.stop import LIMIT_REASONS, Stop, stopped
 from treadle.result import RunResult
@@ -79,9 +81,21 @@ async def _broken_off(run: Run) -> None:
 
 async def end(run: Run, stop: Stop) -> None:
     """Finishes `run` for a reason from outside, unless it already has."""
-    if not run.finished:
-        run.feed(RunFinished(stop))
-    await run.commit()
+    try:
+        await _settle_below(run)
+    finally:
+        if not run.finished:
+            run.feed(RunFinished(stop))
+        await run.commit()
+
+
+async def _settle_below(run: Run) -> None:
+    """Records what runs below took before a process died, for calls that are still in doubt as the run ends."""
+    step = run.state.step
+    for record in () if step is None else step.calls:
+        spent = await left_below(run, record) if record.result is None else None
+        if spent is not None:
+            run.feed(ToolFinished(len(run.state.steps), record.id, cut_off(), is_error=True, spent=spent))
 
 
 async def _steps(run: Run) -> None:
@@ -147,15 +161,23 @@ async def perceive(run: Run, command: PrepareStep) -> None:
         if not isinstance(again, PrepareStep):
             return
         command = again
-    function = run.config.prepare_step
-    chosen: StepSettings | None = None
-    if function is not None:
-        state = run.state
-        context = StepContext(command.step, state.steps, state.messages, run.config.model, state, run.deps)
-        chosen = await run.own(function, "prepare_step", context)
-        if chosen is not None and not isinstance(chosen, StepSettings):
-            raise Misuse(f"prepare_step returns StepSettings or None; it returned {chosen!r}")
-    run.feed(run.prepare(command, chosen))
+    run.feed(run.prepare(command, await chosen(run, command)))
+
+
+async def chosen(run: Run, command: PrepareStep) -> StepSettings | None:
+    """What `prepare_step` says about the step; None if there is none, or it says nothing.
+
+    Raises:
+        Misuse: it said something else.
+    """
+    function, state = run.config.prepare_step, run.state
+    if function is None:
+        return None
+    context = StepContext(command.step, state.steps, state.messages, run.config.model, state, run.deps)
+    found = await run.own(function, "prepare_step", context)
+    if found is not None and not isinstance(found, StepSettings):
+        raise Misuse(f"prepare_step returns StepSettings or None; it returned {found!r}")
+    return found
 
 
 async def driven(run: Run, earlier: Sequence[Event] = ()) -> RunResult[Any]:

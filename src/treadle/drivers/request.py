@@ -25,9 +25,16 @@ from treadle.models.port import Model, ModelRequest
 
 
 def prepared(
-    config: Configuration, within: Within, model: Model, command: PrepareStep, chosen: StepSettings | None
+    config: Configuration,
+    within: Within,
+    model: Model,
+    command: PrepareStep,
+    chosen: StepSettings | None,
+    counted: Model | None = None,
 ) -> StepPrepared:
-    """The event that carries `command` out with what `prepare_step` chose, `within` the limits and what budgets leave.
+    """The event that carries `command` out with what `prepare_step` chose; `counted` is the model that replied last.
+
+    `within` is the run's state, its limits no wider than what budgets leave.
 
     Raises:
         Misuse: a tool was chosen that the agent does not have.
@@ -49,11 +56,11 @@ def prepared(
         event = _without(config, event, command.withheld)
     limits = state.limits
     if limits.tokens is not None or limits.usd is not None:
-        require_price(model, limits.usd)
-        found = reckoned(state, event, model)
+        require_price(model, limits, event.settings or state.settings)
+        found = reckoned(config, state, event, model, counted)
         why = _used_up(within, found.short) if found.short and state.steps else None
         closing = None if why is None else landing(state, why)
-        event = found.event if closing is None else prepared(config, within, model, closing, chosen)
+        event = found.event if closing is None else prepared(config, within, model, closing, chosen, counted)
     return event
 
 

@@ -39,13 +39,15 @@ from treadle.drivers.checks import model_of
 from treadle.drivers.configuration import AnswerType, Configuration, StepSettings
 from treadle.drivers.output import handed_in, typed_output
 from treadle.drivers.purse.arrived import Arrived
-from treadle.drivers.purse.claims import Claim, calls_allowed, claim, settle, used, within
+from treadle.drivers.purse.claim import Claim
+from treadle.drivers.purse.claims import calls_allowed, claim, settle, used, within
 from treadle.drivers.purse.drawing import Purse, Whose, purses_of
 from treadle.drivers.purse.reckoning import charge_of, require_price
+from treadle.drivers.purse.so_far import spent_so_far
 from treadle.drivers.reading import reading
 from treadle.drivers.recorder import Recorder
 from treadle.drivers.request import prepared, request_of
-from treadle.drivers.watching import RunEvent, log_event
+from treadle.drivers.watching import RunEvent, SpentSoFar, log_event
 from treadle.journal import Journal, MemoryJournal
 from treadle.judging.judge import judge
 from treadle.judging.recent import Recent
@@ -96,6 +98,7 @@ class Run:
         paid: what of its claim stands in its parent's account already.
         whose: for whom it works; `purses`, the budgets that it draws on, those of the runs above it included.
         begun: by call, the runs that work on calls of the step under way and have been taken up again already.
+        below: by call, the runs that work on calls of the step under way, until what they took is recorded.
         error: the exception behind the state's failure, while this process has it.
         pause_wanted: whether somebody asked for a pause before the next step.
     """
@@ -120,7 +123,9 @@ class Run:
         self.error: Exception | None = None
         self.pause_wanted = False
         self.begun: dict[str, Run] = {}
+        self.below: dict[str, Run] = {}
         self._on_event = on_event
+        self._told: SpentSoFar | None = None
         self._over = over
         self.parent = parent
         self.lent, self.claimed, self.paid = Claim(), Claim(), Claim()
@@ -131,6 +136,7 @@ class Run:
         self._events: list[Event] = []
         self._recorder = Recorder(self.state.events)
         self._step_model: Model | None = None
+        self._counted: Model | None = None
         self._models: dict[str, Model] = {}
         self._recent = Recent()
         self._task: asyncio.Task[Any] | None = None
@@ -206,7 +212,7 @@ class Run:
             event = storable_event(event)
             if not event.at:
                 event = replace(event, at=time.time())
-        self.state = fold(self.state, event)
+        before, self.state = self.state, fold(self.state, event)
         self._events.append(event)
         if type(event) in _SETTLES:
             settle(self)
@@ -214,6 +220,8 @@ class Run:
             log_event(self.state, event)
         if self._on_event is not None:
             self.show(event)
+        if self.state.usage is not before.usage or self.state.cost is not before.cost:
+            self._tell_spent()
         if self._over is not None and self.state.phase in ("finished", "paused"):
             self.release()
 
@@ -231,6 +239,16 @@ class Run:
             except (Exception, asyncio.CancelledError):
                 # It is a plain function: a cancellation can only be its own.
                 log.exception("on_event raised on %s; run %s goes on", type(event).__name__, self.run_id)
+
+    def _tell_spent(self) -> None:
+        """Shows whoever watches the run at the top what that one has spent, if it has changed."""
+        top = self
+        while top.parent is not None:
+            top = top.parent
+        spent = spent_so_far(top) if top.watched else None
+        if spent is not None and spent != top._told:
+            top._told = spent
+            top.show(spent)
 
     async def commit(self) -> None:
         """Writes what has been fed to the journal, if there is one. Called before every effect.
@@ -321,23 +339,30 @@ class Run:
                 self.claimed = used(self)
 
     def prepare(self, command: PrepareStep, chosen: StepSettings | None = None) -> StepPrepared | RunFinished:
-        """The event that carries `command` out with what `prepare_step` chose; the end where there is no money for it.
+        """The event that carries `command` out with what `prepare_step` chose, its worst case set aside.
+
+        Where the runs above, or a budget, have too little left for that, it is the end of the run.
 
         Raises:
             Misuse: a tool was chosen that the agent does not have, or a model without a price under a limit in dollars.
             BudgetUnavailable: the file of a budget cannot be used.
         """
+        event = self.reckon(command, chosen)
+        refused = claim(self, event.reserve)
+        return event if refused is None else RunFinished(command.landing or refused, command.decision)
+
+    def reckon(self, command: PrepareStep, chosen: StepSettings | None = None) -> StepPrepared:
+        """Likewise, but nothing is set aside."""
         model = None if chosen is None else chosen.model
         if model is not None and not isinstance(model, str):
             model = model_of(model)
         if isinstance(model, str):
             model = self._models.get(model) or self._models.setdefault(model, self.config.model_named(model))
         self._step_model = model
+        settings = self.config.settings if chosen is None else chosen.settings or self.config.settings
         for purse in self.purses:
-            require_price(self.model, purse.budget.usd, purse.budget)
-        event = prepared(self.config, within(self), self.model, command, chosen)
-        refused = claim(self, event.reserve)
-        return event if refused is None else RunFinished(command.landing or refused, command.decision)
+            require_price(self.model, purse.budget, settings)
+        return prepared(self.config, within(self), self.model, command, chosen, self._counted)
 
     def request(self) -> ModelRequest:
         """What the model is to be asked in the step under way.
@@ -354,10 +379,12 @@ class Run:
             ModelError: the model replied what no model may, or its `cost()` failed.
         """
         model, output, state = self.model, self.config.output, self.state
+        self._counted = model
         reply = sound_reply(reply)
         usage, prepared = reply.usage, state.prepared
+        settings = (None if prepared is None else prepared.settings) or state.settings
         if usage is None:
-            usage = self.arrived.completed(next_tokens(state), estimate_tokens(reply.message))
+            usage = self.arrived.completed(self.asked, estimate_tokens(reply.message), self.longest_reply)
         message, finish = storable(reply.message), reply.finish
         handed = False
         if output is not None and output.tool is not None:
@@ -374,12 +401,26 @@ class Run:
             reply.finish_detail,
             reply.model or model.name,
             reply.request_id,
-            charge_of(model, usage) if reply.cost is None else reply.cost,
+            charge_of(model, usage, settings) if reply.cost is None else reply.cost,
             uncounted(state) if state.size.reported or not in_full else 0,
             None if self.parent is None or not calls else calls_allowed(self),
             handed,
             at=time.time(),
         )
+
+    @property
+    def asked(self) -> int:
+        """The most tokens that the request under way may have."""
+        reserve = None if self.state.prepared is None else self.state.prepared.reserve
+        return next_tokens(self.state) if reserve is None else reserve.tokens - reserve.reply
+
+    @property
+    def longest_reply(self) -> int | None:
+        """The tokens of the longest reply that the step under way may have; None if nobody has said."""
+        prepared, state = self.state.prepared, self.state
+        if prepared is not None and prepared.reserve is not None and prepared.reserve.reply:
+            return prepared.reserve.reply
+        return ((None if prepared is None else prepared.settings) or state.settings).max_tokens
 
     def is_new(self, call_id: str) -> bool:
         """Whether no call of the run has had this id."""

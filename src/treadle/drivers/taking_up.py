@@ -22,6 +22,7 @@ from treadle.drivers.configuration import Configuration
 from treadle.drivers.drive import DRIVER
 from treadle.drivers.purse.drawing import Budgets, whose_again, whose_run
 from treadle.drivers.run import Run
+from treadle.journal import Journal
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, MessageAdded, NudgeGiven
 from treadle.kernel.fold import fold_all
@@ -58,9 +59,7 @@ async def taken_up(
     config = with_budgets(config, going_on.budget)
     if limits is not None:
         check_limits(config, limits)
-    if not isinstance(run, (str, RunResult)):
-        raise Misuse(f"resume takes a run's id, or the result of the run; it was given {run!r:.100}")
-    events = await _events_of(config, run)
+    events, _ = await recorded(config, "resume", run)
     state = fold_all(events)
     if answers and state.phase != "paused":
         now = "has finished" if state.phase == "finished" else "is not paused"
@@ -112,15 +111,25 @@ def _told(run: Run, before: RunState, message: str | None) -> None:
         run.feed(NudgeGiven("There is room to go on now. Go on with the task."))
 
 
-async def _events_of(config: Configuration, run: str | RunResult[Any]) -> Sequence[Event]:
+async def recorded(
+    config: Configuration, what: str, run: str | RunResult[Any]
+) -> tuple[Sequence[Event], Journal | None]:
+    """The events of a run, and the journal that has them and those of the runs below it; None if none has.
+
+    Raises:
+        UnknownRun: the journal has no such run.
+        Misuse: it is no run, or there is neither a journal nor a result to read it from; `what` was asked to.
+    """
+    if not isinstance(run, (str, RunResult)):
+        raise Misuse(f"{what} takes a run's id, or the result of the run; it was given {run!r:.100}")
     journal = config.journal
     if journal is None and isinstance(run, RunResult):
         journal = run.sub_runs
         if journal is None:
-            return run.events
+            return run.events, None
     if journal is not None:
-        return await journal.read(run if isinstance(run, str) else run.run_id)
+        return await journal.read(run if isinstance(run, str) else run.run_id), journal
     raise Misuse(
         f"run {run!r} cannot be found: this agent keeps no journal. Give it one (journal=SqliteJournal(path)), "
-        "or resume from the result of the run"
+        f"or give {what} the result of the run"
     )

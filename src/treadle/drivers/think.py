@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 from treadle.context.storable import storable_text
-from treadle.context.tokens import next_tokens
 from treadle.drivers.configuration import asked_to_wait
 from treadle.drivers.purse.arrived import Arrived
 from treadle.drivers.purse.claims import claim
@@ -20,6 +19,7 @@ from treadle.drivers.watching import log
 from treadle.kernel.decide import CallModel
 from treadle.kernel.errors import Misuse, PassesThrough
 from treadle.kernel.events import ErrorInfo, ModelFailed, RunFinished
+from treadle.kernel.messages import ModelSettings
 from treadle.models.errors import ModelError, ProtocolError
 from treadle.models.port import (
     AttemptFailed,
@@ -152,15 +152,21 @@ async def _closed(stream: Any) -> None:
 
 def _failed(run: Run, error: ErrorInfo, attempt: int, wait: float | None, failed: Model | None = None) -> ModelFailed:
     """The record of a failed attempt. A provider charges for a reply that broke off, so what came of it is counted."""
-    usage, model = run.arrived.usage(next_tokens(run.state), error.kind), failed or run.model
-    cost = None if usage is None else price_of(model, usage)
+    usage, model = run.arrived.usage(run.asked, run.longest_reply, error.kind), failed or run.model
+    cost = None if usage is None else price_of(model, usage, _settings(run))
     return ModelFailed(len(run.state.steps), error, attempt, run.arrived.text, wait, usage, cost, run.model.name)
+
+
+def _settings(run: Run) -> ModelSettings:
+    """With what the call under way was made."""
+    prepared = run.state.prepared
+    return (None if prepared is None else prepared.settings) or run.state.settings
 
 
 def _passed_over(run: Run, event: AttemptFailed, attempt: int) -> ModelFailed:
     """The record of a model among several that could not answer, and for which another is asked at once."""
-    usage = run.arrived.usage(next_tokens(run.state), event.error.kind)
-    cost = None if usage is None else price_of(event.error.model or run.model, usage)
+    usage = run.arrived.usage(run.asked, run.longest_reply, event.error.kind)
+    cost = None if usage is None else price_of(event.error.model or run.model, usage, _settings(run))
     info = error_info(event.error)
     return ModelFailed(len(run.state.steps), info, attempt, retry_in=0.0, usage=usage, cost=cost, model=event.model)
 

@@ -1,13 +1,14 @@
 """Watching: what somebody who watches a run is shown, and what its log says."""
 
 import logging
+from decimal import Decimal
 from typing import Any
 
 from msgspec import Struct
 
 from treadle.drivers.partial import PartialArguments
 from treadle.kernel.events import Event
-from treadle.kernel.messages import Json
+from treadle.kernel.messages import Json, Usage
 from treadle.kernel.state import RunState
 from treadle.models.port import ModelEvent
 
@@ -31,8 +32,33 @@ class SubRunEvent(Struct, frozen=True):
     event: Any
 
 
-RunEvent = Event | ModelEvent | PartialArguments | ToolProgress | SubRunEvent
-"""What someone who watches a run sees: its journal's events, the model's deltas, the tools' reports, its sub-runs."""
+class SpentSoFar(Struct, frozen=True):
+    """What a run has spent up to now, the sub-runs that are under way included. Not part of the journal.
+
+    It is shown whenever that has changed: after a reply, a failed attempt, a summary, and whatever a sub-run takes. It
+    is the run at the top that tells it, and no sub-run.
+
+    Attributes:
+        usage: tokens of all model calls so far.
+        cost: their dollars; None if the price of any of them is not known.
+        left_usd: dollars that are left of the run's limit; None if it has none, or the cost is not known.
+        left_tokens: tokens that are left of it; None if it has none.
+    """
+
+    usage: Usage
+    cost: Decimal | None
+    left_usd: Decimal | None = None
+    left_tokens: int | None = None
+
+    @property
+    def estimated(self) -> bool:
+        """Whether any part of it is an estimate: nobody counted all the tokens."""
+        return self.usage.estimated
+
+
+RunEvent = Event | ModelEvent | PartialArguments | ToolProgress | SubRunEvent | SpentSoFar
+"""What someone who watches a run sees: its journal's events, the model's deltas, the tools' reports, its sub-runs, and
+what it has spent."""
 
 
 def log_event(state: RunState, event: Event) -> None:

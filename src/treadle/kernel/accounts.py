@@ -14,8 +14,11 @@ from treadle.kernel.money import NOTHING, minus, plus, total
 FADING = 0.9
 """What an earlier comparison of tokens still counts when a later one of the same size is made."""
 
+LIKELY = 0.8
+"""What is likely of an estimate, which is on the high side, as long as nothing was reported."""
+
 BELIEF = 200
-"""Tokens that count as estimated rightly before anything was reported, so that short messages teach little."""
+"""Tokens that count as estimated as is likely before anything was reported, so that short messages teach little."""
 
 LEAST_RATIO, MOST_RATIO = 0.2, 5.0
 """Bounds of what is learnt: beyond them something else than the text was counted."""
@@ -84,19 +87,21 @@ class Accounts(Struct, frozen=True, gc=False):
 
 
 class Ratio(Struct, frozen=True, gc=False):
-    """What a model's provider reported, held against what was estimated for the same messages."""
+    """What a model's provider reported, held against what was estimated for the same messages; `most`: at the most."""
 
     reported: float = 0.0
     estimated: float = 0.0
+    most: float = 1.0
 
     def learnt(self, reported: int, estimated: int) -> "Ratio":
         """This ratio and one more comparison; the larger the messages, the more it counts."""
-        return Ratio(self.reported * FADING + reported, self.estimated * FADING + estimated)
+        most = min(max(self.most, (reported + BELIEF) / (estimated + BELIEF)), MOST_RATIO)
+        return Ratio(self.reported * FADING + reported, self.estimated * FADING + estimated, most)
 
     @property
     def factor(self) -> float:
-        """What an estimate is to be multiplied by; 1 as long as nothing was reported."""
-        ratio = (self.reported + BELIEF) / (self.estimated + BELIEF)
+        """What an estimate is to be multiplied by to be likely."""
+        ratio = (self.reported + LIKELY * BELIEF) / (self.estimated + BELIEF)
         return min(max(ratio, LEAST_RATIO), MOST_RATIO)
 
 

@@ -185,6 +185,8 @@ def _limit_reached(state: RunState) -> tuple[StopReason, str, bool] | None:
     budget = limits.budget
     if budget is not None and state.cost is not None and (state.cost >= budget):
         return "max_cost", f"{state.cost} of at most {budget} dollars are spent.", False
+    if budget is not None and state.accounts.unpriced:
+        return "max_cost", f"what a reply cost is not known, so that {budget} dollars cannot be kept to.", False
     if limits.tokens is not None and state.usage.total_tokens >= limits.tokens:
         return "max_tokens", f"{state.usage.total_tokens} of at most {limits.tokens} tokens are used.", False
     if state.refused:

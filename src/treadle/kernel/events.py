@@ -252,7 +252,7 @@ class MessageAdded(Happened, frozen=True, gc=False, tag="message_added"):
 class ContextEdited(Happened, frozen=True, gc=False, tag="context_edited"):
     """A context policy put `messages` in the place of those from index `start` up to, not including, `stop`.
 
-    `before` and `after` are the tokens of the request, counted and estimated. `usage` and `cost` are those of a model
+    `before` and `after` are the tokens of the request, counted and estimated. `usage` and `cost` are those of a `model`
     that was called for it, and `detail` says what else there is to say, such as why there is no summary.
     """
 
@@ -265,6 +265,7 @@ class ContextEdited(Happened, frozen=True, gc=False, tag="context_edited"):
     detail: str = ""
     usage: Usage | None = None
     cost: Decimal | None = None
+    model: str = ""
 
 
 class NudgeGiven(Happened, frozen=True, gc=False, tag="nudge_given"):

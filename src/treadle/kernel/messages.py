@@ -187,6 +187,9 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     `input_tokens` counts everything that was sent; `cache_read_tokens` and `cache_write_tokens` are the shares of it
     that were read from and written to the provider's cache. `output_tokens` counts everything that came back;
     `reasoning_tokens` is the share of it that was thinking. `estimated` is true where a provider reported nothing.
+    `cache_write_hour_tokens` is the share of `cache_write_tokens` that is kept for an hour. `web_searches` counts the
+    searches that the provider made itself and charges for. `service` is its word for how it served the call, where that
+    changes the price ("flex", "priority", "batch"); empty for the usual way, and for several calls that differ in it.
     """
 
     input_tokens: int = 0
@@ -195,6 +198,9 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
     estimated: bool = False
+    cache_write_hour_tokens: int = 0
+    web_searches: int = 0
+    service: str = ""
 
     @property
     def total_tokens(self) -> int:
@@ -209,6 +215,9 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
             self.cache_write_tokens + other.cache_write_tokens,
             self.reasoning_tokens + other.reasoning_tokens,
             self.estimated or other.estimated,
+            self.cache_write_hour_tokens + other.cache_write_hour_tokens,
+            self.web_searches + other.web_searches,
+            self._service_with(other) if self.service or other.service else "",
         )
 
     def __sub__(self, other: "Usage") -> "Usage":
@@ -219,7 +228,15 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
             self.cache_write_tokens - other.cache_write_tokens,
             self.reasoning_tokens - other.reasoning_tokens,
             self.estimated,
+            self.cache_write_hour_tokens - other.cache_write_hour_tokens,
+            self.web_searches - other.web_searches,
+            self.service,
         )
+
+    def _service_with(self, other: "Usage") -> str:
+        if not self.total_tokens:
+            return other.service
+        return self.service if self.service == other.service or not other.total_tokens else ""
 
 
 class ToolSpec(Struct, frozen=True, gc=False):

@@ -49,6 +49,7 @@ from treadle.models.port import (
     UsageReported,
 )
 from treadle.models.price import Price
+from treadle.models.price_table import PriceTable
 
 if TYPE_CHECKING:
     from treadle.models.fallback import FallbackModel
@@ -86,8 +87,8 @@ __all__ = [
     "AnthropicModel", "AssistantMessage", "AttemptFailed", "AuthenticationFailed", "BadRequest", "ConnectionFailed",
     "ContentFiltered", "ContextOverflow", "FallbackModel", "File", "FinishReason", "Image", "LangChainModel", "Message",
     "Model", "ModelError", "ModelEvent", "ModelReply", "ModelRequest", "ModelSettings", "ModelTimeout",
-    "OfflineModel", "Opaque", "OpenAIChatModel", "OpenAIResponsesModel", "Overloaded", "Price", "ProtocolError",
-    "RateLimited", "SystemMessage", "Text", "TextDelta", "TextTools", "Thinking", "ThinkingDelta", "Timeouts",
-    "ToolCall", "ToolCallCompleted", "ToolCallDelta", "ToolCallStarted", "ToolMessage", "ToolSpec", "ToolUseFailed",
-    "Usage", "UsageReported", "UserMessage", "model_from_name",
+    "OfflineModel", "Opaque", "OpenAIChatModel", "OpenAIResponsesModel", "Overloaded", "Price", "PriceTable",
+    "ProtocolError", "RateLimited", "SystemMessage", "Text", "TextDelta", "TextTools", "Thinking", "ThinkingDelta",
+    "Timeouts", "ToolCall", "ToolCallCompleted", "ToolCallDelta", "ToolCallStarted", "ToolMessage", "ToolSpec",
+    "ToolUseFailed", "Usage", "UsageReported", "UserMessage", "model_from_name",
 ]  # fmt: skip

@@ -168,7 +168,7 @@ class AnthropicCodec:
 
     def decoder(self) -> AnthropicDecoder:
         """A decoder for one streamed reply."""
-        return AnthropicDecoder(self.provider, self._stream_error)
+        return AnthropicDecoder(self.provider, self._stream_error, hour=self.cache == "1h")
 
     def decode_body(self, body: Json) -> list[ModelEvent]:
         """The same events from a whole JSON body, the reply last. Raises `ModelError` if it holds an error."""

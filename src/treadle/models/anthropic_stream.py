@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from treadle.kernel.messages import (
     AssistantMessage,
@@ -33,6 +34,7 @@ from treadle.models.port import (
     ToolCallDelta,
     ToolCallStarted,
 )
+from treadle.models.terms import ELSEWHERE, USUAL
 
 FINISHES: Final[Mapping[str, FinishReason]] = {
     "end_turn": "stop",
@@ -95,11 +97,13 @@ class AnthropicDecoder:
     Args:
         provider: the provider's name, for `Opaque` parts.
         error: what makes a typed error of an error event's `error` object.
+        hour: whether what is written to the cache is kept for an hour, where the provider does not say.
     """
 
-    def __init__(self, provider: str, error: Callable[[Any], ModelError]) -> None:
+    def __init__(self, provider: str, error: Callable[[Any], ModelError], *, hour: bool = False) -> None:
         self._provider = provider
         self._error = error
+        self._hour = hour
         self._blocks: list[_Block] = []
         self._open: dict[int, _Block] = {}
         self._usages: dict[str, Json] = {}
@@ -114,7 +118,7 @@ class AnthropicDecoder:
     def reported(self) -> Usage | None:
         """What the provider has counted of it so far; None if nothing yet."""
         try:
-            return _usage(self._usages.values())
+            return _usage(self._usages.values(), self._hour)
         except (TypeError, AttributeError, ValueError):
             return None
 
@@ -143,7 +147,7 @@ class AnthropicDecoder:
         parts = [block.part(self._provider) for block in self._blocks]
         return ModelReply(
             AssistantMessage(tuple(part for part in parts if not isinstance(part, Text) or part.text)),
-            usage=_usage(self._usages.values()),
+            usage=_usage(self._usages.values(), self._hour),
             finish=FINISHES.get(self._stop or "", "unknown"),
             finish_detail=self._stop or "",
             model=self._model,
@@ -248,22 +252,41 @@ def _known(usage: Json | None) -> Json:
     return {key: value for key, value in (usage or {}).items() if value is not None}
 
 
-def _usage(usages: Iterable[Json]) -> Usage | None:
+def _usage(usages: Iterable[Json], hour: bool) -> Usage | None:
     """Tokens added up over the messages of a reply; None if the provider counted nothing.
 
-    Anthropic's `input_tokens` are those that the cache had no part in; the whole is the sum of the three.
+    What was sampled to compact the history is charged too, and stands in `iterations` alone.
+    Source: https://platform.claude.com/docs/en/build-with-claude/compaction
     """
     total: Usage | None = None
     for counts in usages:
         if "input_tokens" not in counts and "output_tokens" not in counts:
             continue
-        read, written = int(counts.get("cache_read_input_tokens", 0)), int(counts.get("cache_creation_input_tokens", 0))
-        usage = Usage(
-            input_tokens=int(counts.get("input_tokens", 0)) + read + written,
-            output_tokens=int(counts.get("output_tokens", 0)),
-            cache_read_tokens=read,
-            cache_write_tokens=written,
-            reasoning_tokens=int((counts.get("output_tokens_details") or {}).get("thinking_tokens") or 0),
-        )
-        total = usage if total is None else total + usage
+        iterations: list[Json] = counts.get("iterations") or []
+        beside = [_counted(one, hour) for one in iterations if one.get("type") == "compaction"]
+        for usage in [replace(_counted(counts, hour), service=_service(counts, iterations)), *beside]:
+            total = usage if total is None else replace(total + usage, service=total.service or usage.service)
     return total
+
+
+def _counted(counts: Json, hour: bool) -> Usage:
+    """The tokens of one count. Its `input_tokens` are those that the cache had no part in; the whole is the sum."""
+    read, written = int(counts.get("cache_read_input_tokens") or 0), int(counts.get("cache_creation_input_tokens") or 0)
+    kept: Json | None = counts.get("cache_creation")
+    for_an_hour = (written if hour else 0) if kept is None else int(kept.get("ephemeral_1h_input_tokens") or 0)
+    return Usage(
+        input_tokens=int(counts.get("input_tokens") or 0) + read + written,
+        output_tokens=int(counts.get("output_tokens") or 0),
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+        reasoning_tokens=int((counts.get("output_tokens_details") or {}).get("thinking_tokens") or 0),
+        cache_write_hour_tokens=min(for_an_hour, written),
+        web_searches=int((counts.get("server_tool_use") or {}).get("web_search_requests") or 0),
+    )
+
+
+def _service(counts: Json, iterations: Iterable[Json]) -> str:
+    """How the call was served, where that changes the price: another model that had a part in it, speed, or tier."""
+    others = [one["type"] for one in iterations if one.get("type") in ELSEWHERE]
+    words = [*others, counts.get("speed"), counts.get("service_tier")]
+    return next((word for word in words if word is not None and word not in USUAL), "")

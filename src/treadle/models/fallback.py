@@ -14,7 +14,7 @@ from typing import Any, Final
 from msgspec import Struct, structs
 
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import ModelSettings, Usage
+from treadle.kernel.messages import Json, ModelSettings, ToolSpec, Usage
 from treadle.kernel.money import NOTHING, minus, plus
 from treadle.models import errors
 from treadle.models.errors import (
@@ -27,6 +27,7 @@ from treadle.models.errors import (
     ProtocolError,
     RateLimited,
 )
+from treadle.models.fixed import fixed_tokens
 from treadle.models.port import (
     AttemptFailed,
     Model,
@@ -40,6 +41,7 @@ from treadle.models.port import (
     output_mode_of,
 )
 from treadle.models.sound import cost_of, is_sound_usage, sound_event
+from treadle.models.terms import Terms, terms_of
 
 ENDLESS: Final = 1 << 60
 """More tokens than any model takes."""
@@ -155,11 +157,29 @@ class FallbackModel:
             replies.append(minus(both, sent))
         return plus(max(requests), max(replies))
 
+    def terms(self, settings: ModelSettings) -> Terms:
+        """The terms of all its models together: any of them may answer."""
+        all_terms = [terms_of(model, settings) for model in self.models]
+        searches = max(terms.searches for terms in all_terms)
+        endless = [terms.endless for terms in all_terms if terms.endless]
+        if searches and len(self._known("context_window")) < len(self.models):
+            endless.append("web_search")
+        return Terms(
+            tuple(dict.fromkeys(service for terms in all_terms for service in terms.services)),
+            any(terms.hour for terms in all_terms),
+            searches,
+            endless[0] if endless else "",
+        )
+
     def output_mode(self, tools: bool) -> OutputMode:
         """What each of its models can do: natively if all can, else by a tool if all can, else in words."""
         modes = {output_mode_of(model, tools) for model in self.models}
         weakest: OutputMode = "prompted" if "prompted" in modes else "tool" if "tool" in modes else "native"
         return weakest
+
+    def fixed_tokens(self, tools: Sequence[ToolSpec], output_schema: Json | None) -> int:
+        """Tokens that a request with these has besides its messages, at that of its models where it is the most."""
+        return max(fixed_tokens(model, tools, output_schema) for model in self.models)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Replies to `request`, the whole reply last.

@@ -24,6 +24,10 @@ class Host(Struct, frozen=True):
         echo: whether the model's reasoning is sent back in the field that it came in.
         short_ids: whether the ids of tool calls must be nine letters or digits.
         file_urls: whether a file may be sent by its address.
+        tells_cost: whether it says with each reply what that cost.
+        adds: tokens that are billed for each request beyond what it holds, at most: a preamble, or one about thinking.
+        adds_for_tools: those that are billed as soon as there are tools, beyond their descriptions.
+        adds_for_schema: those that are billed as soon as the reply is held to a schema.
     """
 
     max_tokens: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
@@ -35,13 +39,27 @@ class Host(Struct, frozen=True):
     echo: bool = True
     short_ids: bool = False
     file_urls: bool = False
+    tells_cost: bool = False
+    # The most that any provider whose bills were looked at adds. Anthropic says 159 to 530 for tools, by model:
+    # https://docs.anthropic.com/en/docs/tool-use-pricing-and-tokens
+    adds: int = 80
+    adds_for_tools: int = 640
+    adds_for_schema: int = 240
 
 
-OPENAI: Final = Host(max_tokens="max_completion_tokens", echo=False, schema_with_tools=True)
+OPENAI: Final = Host(
+    max_tokens="max_completion_tokens",
+    echo=False,
+    schema_with_tools=True,
+    adds_for_tools=160,
+    adds_for_schema=64,
+)
 ANTHROPIC: Final = Host(schema_with_tools=True)
-MISTRAL: Final = Host(seed="random_seed", stream_usage=False, short_ids=True, file_urls=True)
+MISTRAL: Final = Host(
+    seed="random_seed", stream_usage=False, short_ids=True, file_urls=True, adds=16, adds_for_tools=64
+)
 DEEPSEEK: Final = Host(thinking="thinking", json_schema=False)
-OPENROUTER: Final = Host(thinking="reasoning", file_urls=True)
+OPENROUTER: Final = Host(thinking="reasoning", file_urls=True, tells_cost=True)
 GROQ: Final = Host(max_tokens="max_completion_tokens")
 
 # By the end of the host's name.

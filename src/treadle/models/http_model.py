@@ -5,7 +5,7 @@ its time limits; the public classes differ in their dialect alone. Neighbours: `
 port), `treadle.models.transport`, `treadle.models.providers`.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any, Final, Literal, TypedDict, Unpack
@@ -15,17 +15,20 @@ import anyio
 from msgspec import structs
 
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import ModelSettings, Usage
+from treadle.kernel.messages import Json, ModelSettings, ToolSpec, Usage
 from treadle.models.codec import DONE, Codec, Decoder
 from treadle.models.errors import AuthenticationFailed, ConnectionFailed, ModelError, ModelTimeout, ProtocolError
 from treadle.models.extra import held_to_length
 from treadle.models.failures import redact, request_id
+from treadle.models.fixed import billed
 from treadle.models.hosts import ANTHROPIC, OPENAI, host_of
 from treadle.models.permission import require_permission
 from treadle.models.port import ModelEvent, ModelReply, ModelRequest, OutputMode, UsageReported
 from treadle.models.price import Price
+from treadle.models.price_table import PriceTable, own_price
 from treadle.models.prices import known_context, known_cost
 from treadle.models.providers import PROVIDERS, Provider
+from treadle.models.terms import Terms, asked_terms
 from treadle.models.timeouts import Timeouts, Watch
 from treadle.models.transport import HttpTransport, Reply, Transport, Whole, checked_url
 
@@ -44,7 +47,8 @@ class HttpOptions(TypedDict, total=False):
         client: an official asynchronous client (`AsyncAnthropic`, `AsyncOpenAI`, or their kin for Bedrock, Vertex and
             Azure) to send requests through; it then has the key and the address, and the three above are refused.
         settings: how to generate, where a request does not say.
-        price: what the tokens cost; by default as the table of known prices has it.
+        price: what the model costs, or a table of prices in which its name stands; by default as the file has it that
+            the environment variable TREADLE_PRICES names, and then as the table of known prices has it.
         streaming: whether to ask for the reply in pieces; by default yes.
     """
 
@@ -54,7 +58,7 @@ class HttpOptions(TypedDict, total=False):
     timeouts: Timeouts
     client: Any
     settings: ModelSettings
-    price: Price | None
+    price: Price | PriceTable | None
     streaming: bool
 
 
@@ -81,7 +85,7 @@ class HttpModel:
         self.codec = codec
         self.timeouts = options.get("timeouts") or Timeouts()
         self.settings = options.get("settings") or ModelSettings()
-        self.price = options.get("price")
+        self.price = own_price(self.name, options.get("price"))
         self.streaming = options.get("streaming", True)
         self._key = ""
         self._key_source = ""
@@ -100,7 +104,11 @@ class HttpModel:
         """What `usage` costs in dollars; None if the model's price is not known."""
         if self.price is not None:
             return self.price.of(usage)
-        return known_cost(self._address, self.model, usage, hour=getattr(self.codec, "cache", None) == "1h")
+        return known_cost(self._address, self.model, usage)
+
+    def terms(self, settings: ModelSettings) -> Terms:
+        """On what terms a request with `settings` is billed, those of the model itself included."""
+        return asked_terms(merged(self.settings, settings), hour=getattr(self.codec, "cache", None) == "1h")
 
     @property
     def context_window(self) -> int | None:
@@ -132,6 +140,10 @@ class HttpModel:
             # Messages are served in many places (clouds, gateways, open servers) that have no structured output.
             return "tool"
         return "native" if host.json_schema and (host.schema_with_tools or not tools) else "tool"
+
+    def fixed_tokens(self, tools: Sequence[ToolSpec], output_schema: Json | None) -> int:
+        """Tokens that a request with these has besides its messages, at most: what its host adds is among them."""
+        return billed(host_of(host_in(self._address)), tools, output_schema)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Replies to `request`, the whole reply last. Raises `ModelError` for what went wrong outside."""
@@ -269,7 +281,8 @@ class OpenAIResponsesModel(HttpModel):
         from treadle.models.openai_responses import ResponsesCodec
 
         provider = PROVIDERS["openai"]
-        codec = ResponsesCodec(readable=host_of(hostname(provider, options)) is not OPENAI)
+        host = host_of(hostname(provider, options))
+        codec = ResponsesCodec(readable=host is not OPENAI, tells_cost=host.tells_cost)
         super().__init__(model, provider, codec, **options)
 
 

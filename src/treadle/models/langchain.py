@@ -23,11 +23,15 @@ from treadle.models.errors import (
     RateLimited,
 )
 from treadle.models.failures import error_for, redact
+from treadle.models.fixed import billed
+from treadle.models.hosts import Host
 from treadle.models.langchain_messages import from_langchain, langchain_history, to_langchain
 from treadle.models.langchain_reply import Reading
 from treadle.models.permission import require_permission
 from treadle.models.port import ModelEvent, ModelRequest, OutputMode
 from treadle.models.price import Price
+from treadle.models.price_table import PriceTable, own_price
+from treadle.models.terms import Terms, asked_terms
 
 if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel
@@ -41,6 +45,9 @@ NAMES: Final[Mapping[str, Mapping[str, str]]] = {
     "vertexai": {"max_tokens": "max_output_tokens"},
 }
 """By the kind of chat model: what it calls a setting, if not as most do."""
+
+OWN_SETTINGS: Final = ("service_tier", "context_management", "mcp_servers")
+"""What chat models are given themselves that changes the bill."""
 
 KINDS: Final[Mapping[str, type[ModelError]]] = {
     "ContextOverflowError": ContextOverflow,
@@ -78,7 +85,8 @@ class LangChainModel:
     Args:
         chat_model: a `BaseChatModel`, not one that tools are bound to.
         name: what it is called in results and journals; by default "langchain:" and the model's name.
-        price: what its tokens cost; without one the cost of a run is unknown.
+        price: what it costs, or a table of prices in which its name stands; by default as the file has it that the
+            environment variable TREADLE_PRICES names. Without one the cost of a run is unknown.
         setting_names: what the chat model calls our settings, such as {"max_tokens": "num_predict"}, if not the same.
 
     Raises:
@@ -90,7 +98,7 @@ class LangChainModel:
         chat_model: "BaseChatModel",
         *,
         name: str | None = None,
-        price: Price | None = None,
+        price: Price | PriceTable | None = None,
         setting_names: Mapping[str, str] | None = None,
     ) -> None:
         try:
@@ -104,7 +112,7 @@ class LangChainModel:
             )
         self.chat_model = chat_model
         self.name = name or f"langchain:{_model_name(chat_model)}"
-        self.price = price
+        self.price = own_price(self.name, price)
         self._kind = chat_model._llm_type
         self._names = {**NAMES.get(self._kind, {}), **(setting_names or {})}
         self._history = langchain_history()
@@ -127,6 +135,10 @@ class LangChainModel:
         from langchain_core.language_models.chat_models import BaseChatModel
 
         return "prompted" if type(self.chat_model).bind_tools is BaseChatModel.bind_tools else "tool"
+
+    def fixed_tokens(self, tools: Sequence[ToolSpec], output_schema: Json | None) -> int:
+        """Tokens that a request with these has besides its messages: nobody knows which host adds what, so the most."""
+        return billed(Host(), tools, output_schema)
 
     def cost(self, usage: Usage) -> Decimal | None:
         """What `usage` costs, if the model was given a price."""
@@ -159,6 +171,12 @@ class LangChainModel:
         for event in completed:
             yield event
         yield reply
+
+    def terms(self, settings: ModelSettings) -> Terms:
+        """On what terms a request with `settings` is billed, what the chat model itself asks for included."""
+        own = {name: value for name in OWN_SETTINGS if (value := getattr(self.chat_model, name, None)) is not None}
+        extra = {**own, **(getattr(self.chat_model, "model_kwargs", None) or {}), **(settings.extra or {})}
+        return asked_terms(ModelSettings(extra=extra), hour=True)
 
     def _profile(self, name: str) -> int | None:
         profile = getattr(self.chat_model, "profile", None)

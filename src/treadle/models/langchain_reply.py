@@ -54,6 +54,10 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
 """What the integrations call the end of a reply, in lower case."""
 
 
+SERVICES: Final = ("priority", "flex")
+"""The services that integrations count the tokens of apart."""
+
+
 class Reading:
     """One reply as it is read, chunk by chunk."""
 
@@ -184,25 +188,38 @@ def _deltas(content: Any) -> list[ModelEvent]:
 
 
 def _usage(usage: Any) -> Usage | None:
-    """The tokens that a chunk reports; None if they cannot be told, and are better estimated than believed."""
+    """The tokens that a chunk reports; None if they cannot be told, and are better estimated than believed.
+
+    Under another service than the usual, integrations put its name before that of a count ("flex_cache_read"), and the
+    tokens that are of no other count under the name alone.
+    """
     reported = _mapping(usage)
     sent, received = _mapping(reported.get("input_token_details")), _mapping(reported.get("output_token_details"))
+    service = next((word for word in SERVICES if word in sent or word in received), "")
+    before = f"{service}_" if service else ""
     counts = [
         _tokens(value)
         for value in (
             reported.get("input_tokens"),
             reported.get("output_tokens"),
-            sent.get("cache_read"),
+            reported.get("total_tokens"),
+            sent.get(f"{before}cache_read", sent.get("cache_read")),
             sent.get("cache_creation"),
-            received.get("reasoning"),
+            sent.get("ephemeral_5m_input_tokens"),
+            sent.get("ephemeral_1h_input_tokens"),
+            received.get(f"{before}reasoning", received.get("reasoning")),
         )
     ]
     known = [count for count in counts if count is not None]
     empty = reported.get("input_tokens") is None and reported.get("output_tokens") is None
     if empty or len(known) < len(counts):
         return None
-    asked, replied, read, written, thought = known
-    return Usage(asked, replied, read, written, thought)
+    asked, replied, whole, read, written, minutes, hour, thought = known
+    # Where a cache is counted by how long it is kept, some integrations leave the sum of both at 0.
+    written = max(written, minutes + hour)
+    # Some servers count thinking beside the reply, and only in the total.
+    replied = max(replied, whole - asked)
+    return Usage(asked, replied, read, written, thought, cache_write_hour_tokens=hour, service=service)
 
 
 def _tokens(value: Any) -> int | None:

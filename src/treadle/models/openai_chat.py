@@ -90,7 +90,8 @@ class ChatCodec:
 
     def decoder(self) -> ChatDecoder:
         """A decoder for one streamed reply."""
-        return ChatDecoder(self.provider, self._stream_error)
+        told = self.host.tells_cost or self.provider == "openrouter"
+        return ChatDecoder(self.provider, self._stream_error, tells_cost=told)
 
     def decode_body(self, body: Json) -> list[ModelEvent]:
         """The events of a whole completion, the reply last."""

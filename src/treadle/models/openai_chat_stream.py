@@ -11,6 +11,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 import msgspec
+from msgspec.structs import replace
 
 from treadle.kernel.messages import (
     AssistantMessage,
@@ -23,7 +24,6 @@ from treadle.kernel.messages import (
     ToolCall,
     Usage,
 )
-from treadle.kernel.money import dollars, plus
 from treadle.models.checked import is_object
 from treadle.models.codec import DONE
 from treadle.models.errors import ModelError, Overloaded, ProtocolError
@@ -36,6 +36,8 @@ from treadle.models.port import (
     ToolCallDelta,
     ToolCallStarted,
 )
+from treadle.models.terms import USUAL
+from treadle.models.told_cost import cost_in
 
 FINISHES: Final[Mapping[str, FinishReason]] = {
     "stop": "stop",
@@ -95,11 +97,13 @@ class ChatDecoder:
     Args:
         provider: the name that parts which only the provider understands are kept under.
         error: makes the typed error of an error object inside the stream.
+        tells_cost: whether the server says what a reply cost.
     """
 
-    def __init__(self, provider: str, error: Callable[[Json], ModelError]) -> None:
+    def __init__(self, provider: str, error: Callable[[Json], ModelError], *, tells_cost: bool = False) -> None:
         self._provider = provider
         self._error = error
+        self._tells_cost = tells_cost
         self._text: list[str] = []
         self._thinking: list[str] = []
         self._thinking_field: str | None = None
@@ -110,7 +114,8 @@ class ChatDecoder:
         self._refused = False
         self._whole = False
         self._finish = ""
-        self._usage: Usage | None = None
+        self._counts: Usage | None = None
+        self._service = ""
         self._cost: Decimal | None = None
         self._id = ""
         self._model = ""
@@ -118,7 +123,8 @@ class ChatDecoder:
     @property
     def reported(self) -> Usage | None:
         """What the provider has counted of it so far; None if nothing yet."""
-        return self._usage
+        counts = self._counts
+        return counts if counts is None or not self._service else replace(counts, service=self._service)
 
     def feed(self, data: Json) -> list[ModelEvent]:
         """The events in one chunk. Raises the typed error of an error chunk, `ProtocolError` for another shape."""
@@ -160,7 +166,7 @@ class ChatDecoder:
             finish = "refusal"
         return ModelReply(
             AssistantMessage(tuple(self._parts())),
-            usage=self._usage,
+            usage=self.reported,
             finish=finish,
             finish_detail=self._finish,
             model=self._model,
@@ -171,10 +177,12 @@ class ChatDecoder:
     def _about(self, data: Json) -> None:
         self._id = self._id or data.get("id") or ""
         self._model = self._model or data.get("model") or ""
+        if (tier := data.get("service_tier")) and tier not in USUAL:
+            self._service = tier
         usage = data.get("usage") or (data.get("x_groq") or {}).get("usage")
         if usage:
-            self._usage = usage_of(usage)
-            self._cost = cost_in(usage) if self._provider == "openrouter" else None
+            self._counts = usage_of(usage)
+            self._cost = cost_in(usage) if self._tells_cost else None
             # A chunk of usage without choices is the last; usage beside choices may come with every chunk.
             self._whole = self._whole or not data.get("choices")
 
@@ -318,6 +326,7 @@ def usage_of(usage: Json) -> Usage:
     """The tokens that a `usage` object reports, under the names that different servers give them."""
     sent = usage.get("prompt_tokens_details") or {}
     made = usage.get("completion_tokens_details") or {}
+    served = usage.get("server_tool_use_details") or usage.get("server_tool_use") or {}
     cached = (sent.get("cached_tokens"), *(usage.get(name) for name in CACHED))
     asked, received = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
     return Usage(
@@ -327,19 +336,8 @@ def usage_of(usage: Json) -> Usage:
         cache_read_tokens=next((count for count in cached if count), 0),
         cache_write_tokens=sent.get("cache_write_tokens") or 0,
         reasoning_tokens=made.get("reasoning_tokens") or usage.get("reasoning_tokens") or 0,
+        web_searches=served.get("web_search_requests") or 0,
     )
-
-
-def cost_in(usage: Json) -> Decimal | None:
-    """What OpenRouter says that a reply cost, in dollars; with a key of one's own at the provider, both bills.
-
-    Source: https://openrouter.ai/docs/use-cases/usage-accounting
-    """
-    told = dollars(usage.get("cost"))
-    if told is None or not usage.get("is_byok"):
-        return told
-    upstream = dollars((usage.get("cost_details") or {}).get("upstream_inference_cost"))
-    return None if upstream is None else plus(told, upstream)
 
 
 CACHED: Final = ("prompt_cache_hit_tokens", "num_cached_tokens", "cached_tokens")

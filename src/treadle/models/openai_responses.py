@@ -60,13 +60,15 @@ class ResponsesCodec:
         provider: the provider's name, for errors and `Opaque` parts.
         readable: whether the server takes reasoning back as text. Servers of open models (vLLM, llama.cpp, gpt-oss's)
             give it so and need it in the turns that call tools; OpenAI's own refuses the whole request for it.
+        tells_cost: whether the server says what a reply cost.
     """
 
     path: Final = "/responses"
 
-    def __init__(self, provider: str = "openai", *, readable: bool = True) -> None:
+    def __init__(self, provider: str = "openai", *, readable: bool = True, tells_cost: bool = False) -> None:
         self.provider = provider
         self.readable = readable
+        self.tells_cost = tells_cost
         self._history = json_history(self._items)
 
     def encode(self, request: ModelRequest, model: str, stream: bool) -> bytes:
@@ -112,7 +114,7 @@ class ResponsesCodec:
 
     def decoder(self) -> ResponsesDecoder:
         """A decoder for one streamed reply."""
-        return ResponsesDecoder(self.provider, self._stream_error)
+        return ResponsesDecoder(self.provider, self._stream_error, tells_cost=self.tells_cost)
 
     def decode_body(self, body: Json) -> list[ModelEvent]:
         """The same events from a whole JSON body, the reply last. Raises `ModelError` if it holds an error."""

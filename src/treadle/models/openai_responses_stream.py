@@ -7,8 +7,10 @@ event is taken, and where it leaves that out too, what the deltas add up to. Eve
 Neighbours: `treadle.models.openai_responses`, which writes requests and names errors.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from treadle.kernel.messages import (
     AssistantMessage,
@@ -32,6 +34,8 @@ from treadle.models.port import (
     ToolCallDelta,
     ToolCallStarted,
 )
+from treadle.models.terms import USUAL
+from treadle.models.told_cost import cost_in
 
 CLOSING: Final = frozenset(
     {"response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done"}
@@ -77,11 +81,13 @@ class ResponsesDecoder:
     Args:
         provider: the provider's name, for `Opaque` parts.
         error: what makes a typed error of an error object.
+        tells_cost: whether the server says what a reply cost.
     """
 
-    def __init__(self, provider: str, error: Callable[[Any], ModelError]) -> None:
+    def __init__(self, provider: str, error: Callable[[Any], ModelError], *, tells_cost: bool = False) -> None:
         self._provider = provider
         self._error = error
+        self._tells_cost = tells_cost
         self._items: list[_Item] = []
         self._by_index: dict[int, _Item] = {}
         self._by_id: dict[str, _Item] = {}
@@ -112,7 +118,9 @@ class ResponsesDecoder:
             raise ProtocolError(f"the stream ended {what}")
         try:
             output = self._output or [item.whole() for item in self._items]
-            return checked(_reply(self._response, output, self._provider))
+            reply = checked(_reply(self._response, output, self._provider))
+            told = cost_in(self._response.get("usage") or {}) if self._tells_cost else None
+            return reply if told is None else replace(reply, cost=told)
         except (KeyError, TypeError, AttributeError, ValueError) as fault:
             raise ProtocolError(f"the response is not as the protocol has it ({fault!r})") from fault
 
@@ -155,7 +163,7 @@ class ResponsesDecoder:
                 raise self._error(data["error"])
         if kind not in CLOSING:
             return []
-        self._reported = _usage(data["response"].get("usage"))
+        self._reported = _usage(data["response"])
         return self._close(data["response"])
 
     def _between(self, item: _Item, index: int | None) -> list[ModelEvent]:
@@ -247,7 +255,7 @@ class ResponsesDecoder:
         return events
 
 
-def _reply(response: Json, output: Iterable[Json], provider: str) -> ModelReply:
+def _reply(response: Json, output: Sequence[Json], provider: str) -> ModelReply:
     parts: list[AssistantPart] = []
     called = refused = False
     for item in output:
@@ -268,7 +276,7 @@ def _reply(response: Json, output: Iterable[Json], provider: str) -> ModelReply:
     finish, detail = _finish_of(response, called, refused)
     return ModelReply(
         AssistantMessage(tuple(parts)),
-        usage=_usage(response.get("usage")),
+        usage=_usage(response, output),
         finish=finish,
         finish_detail=detail,
         model=response.get("model") or "",
@@ -320,14 +328,29 @@ def _thinking(item: Json) -> Thinking:
     return Thinking(summary or content, data=sealed, id=item.get("id"))
 
 
-def _usage(usage: Json | None) -> Usage | None:
+def _usage(response: Json, output: Iterable[Json] = ()) -> Usage | None:
+    """What a response with the items of `output` has taken; None if the provider counted nothing."""
+    usage: Json | None = response.get("usage")
     if not usage:
         return None
     sent, came = usage.get("input_tokens_details") or {}, usage.get("output_tokens_details") or {}
+    asked, received = int(usage.get("input_tokens") or 0), int(usage.get("output_tokens") or 0)
+    tier = response.get("service_tier") or ""
     return Usage(
-        input_tokens=int(usage.get("input_tokens") or 0),
-        output_tokens=int(usage.get("output_tokens") or 0),
+        input_tokens=asked,
+        # Some servers count thinking beside the reply, and only in the total.
+        output_tokens=max(received, int(usage.get("total_tokens") or 0) - asked),
         cache_read_tokens=int(sent.get("cached_tokens") or 0),
         cache_write_tokens=int(sent.get("cache_write_tokens") or 0),
         reasoning_tokens=int(came.get("reasoning_tokens") or 0),
+        web_searches=sum(map(_is_search, output or response.get("output") or ())),
+        service="" if tier in USUAL else tier,
     )
+
+
+def _is_search(item: Json) -> bool:
+    """Whether an item is a search of the web that is charged for; pages are opened, and looked through, for nothing."""
+    if item.get("type") != "web_search_call" or item.get("status") == "failed":
+        return False
+    action: Json = item.get("action") or {}
+    return bool(action.get("type", "search") == "search")

@@ -14,11 +14,13 @@ arguments of tool calls may come in as many pieces as the model likes, or not at
 
 What goes wrong outside is raised as a `treadle.models.ModelError`; a model never retries by itself.
 
-It may have more to say of itself, each only if it knows: `cost(usage)`, in dollars; `context_window` and
-`max_output_tokens`, the longest request and reply there can be; `longest_reply(settings)`, the longest reply to a
-request with these settings, and `held_to(settings, tokens)`, the settings under which none is longer than that;
-`output_mode(tools)`, how it is best asked for an answer of a type with tools beside it or without (by default
-"prompted").
+It may have more to say of itself, each only if it knows: `cost(usage)`, in dollars; `terms(settings)`, on what terms a
+request is billed (by default as the settings say); `context_window` and `max_output_tokens`, the longest request and
+reply there can be; `longest_reply(settings)`, the longest reply to a request with these settings, and
+`held_to(settings, tokens)`, the settings under which none is longer than that; `fixed_tokens(tools, output_schema)`,
+how many tokens a request with these has at most besides its messages (by default the length of their descriptions);
+`models`, those that may answer in its place, if several; `output_mode(tools)`, how it is best asked for an answer of a
+type with tools beside it or without (by default "prompted").
 """
 
 from collections.abc import AsyncIterator, Sequence

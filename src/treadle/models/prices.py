@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
-
+from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Usage
-from treadle.kernel.money import NOTHING, over, plus, times
-from treadle.models.price import MILLION
+from treadle.kernel.money import NOTHING, over
+from treadle.models.price import Price
 from treadle.models.providers import PROVIDERS
+from treadle.models.terms import USUAL
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, ModelPrice
@@ -24,92 +24,53 @@ if TYPE_CHECKING:
 KEPT: Final = 1000
 """The most models whose row is kept."""
 
+KINDS: Final[Mapping[str, str]] = {
+    "input_mtok": "input",
+    "output_mtok": "output",
+    "cache_read_mtok": "cache_read",
+    "cache_write_mtok": "cache_write",
+    "cache_write_1h_mtok": "cache_write_hour",
+    "output_reasoning_mtok": "reasoning",
+}
+"""What the table calls the kinds of token, and what `Price` does."""
 
-class Rate(Struct, frozen=True):
-    """Dollars per million tokens of one kind.
+FLEX_AS_USUAL: Final = "//api.groq.com/"
+"""Whose "flex" service costs as usual. Source: https://console.groq.com/docs/flex-processing"""
 
-    Attributes:
-        usual: the price.
-        tiers: (tokens, price), the largest first: the price of every token once a request has more input tokens.
-    """
-
-    usual: Decimal
-    tiers: tuple[tuple[int, Decimal], ...] = ()
-
-    def at(self, input_tokens: int) -> Decimal:
-        """The price in a request of `input_tokens`."""
-        return next((price for start, price in self.tiers if input_tokens > start), self.usual)
-
-
-class KnownPrice(Struct, frozen=True):
-    """What a model costs, as its provider charges: by kind of token, by the length of the request, by the request.
-
-    Attributes:
-        input: tokens sent, and those of the kinds below that have no price of their own; None if free.
-        output: tokens received; None if free.
-        cache_read: tokens read from the provider's cache.
-        cache_write: tokens written to it.
-        cache_write_hour: tokens written to it to be kept for an hour.
-        reasoning: tokens of thinking, where they cost something else than other output.
-        request: dollars for each request.
-    """
-
-    input: Rate | None
-    output: Rate | None
-    cache_read: Rate | None = None
-    cache_write: Rate | None = None
-    cache_write_hour: Rate | None = None
-    reasoning: Rate | None = None
-    request: Decimal = NOTHING
-
-    def of(self, usage: Usage, *, hour: bool = False) -> Decimal:
-        """What one reply with `usage` costs, in dollars.
-
-        Args:
-            usage: the reply's tokens; the price depends on the length of its request, so not the sum of several.
-            hour: whether what was written to the cache is kept there for an hour.
-        """
-        size, total = usage.input_tokens, NOTHING
-        write = self.cache_write_hour or self.cache_write if hour else self.cache_write
-        sent, received = size, usage.output_tokens
-        for rate, count in ((self.cache_read, usage.cache_read_tokens), (write, usage.cache_write_tokens)):
-            if rate is not None and count:
-                total = plus(total, times(rate.at(size), count))
-                sent -= count
-        if self.reasoning is not None and usage.reasoning_tokens:
-            total = plus(total, times(self.reasoning.at(size), usage.reasoning_tokens))
-            received -= usage.reasoning_tokens
-        if self.input is not None:
-            total = plus(total, times(self.input.at(size), max(0, sent)))
-        if self.output is not None:
-            total = plus(total, times(self.output.at(size), max(0, received)))
-        return plus(over(total, MILLION), self.request)
+SERVICES: Final = ("service_tier", "processing", "speed")
+"""Under which names the table has other services than the usual."""
 
 
-def known_cost(address: str, model: str, usage: Usage, *, hour: bool = False) -> Decimal | None:
+def known_cost(address: str, model: str, usage: Usage) -> Decimal | None:
     """What one reply with `usage` costs in dollars, at today's price.
 
     Args:
         address: the base URL of the server that answers; the same model costs differently elsewhere.
         model: the model's name there.
         usage: the reply's tokens.
-        hour: whether what was written to the cache is kept there for an hour.
 
     Returns:
-        The cost; None if the table does not hold the server or the model.
+        The cost; None if the table does not hold the server, the model, the service that the reply was given by, or
+        what a search of the web costs there.
     """
     price = known_price(address, model)
-    return None if price is None else price.of(usage, hour=hour)
+    if price is None:
+        return None
+    service = usage.service
+    if service and service not in price.services and not (service == "flex" and FLEX_AS_USUAL in address):
+        return None
+    return price.of(usage)
 
 
-def known_price(address: str, model: str) -> KnownPrice | None:
-    """What `model` costs today at the server with the base URL `address`; None if the table does not hold it."""
+def known_price(address: str, model: str) -> Price | None:
+    """What `model` costs today at the server with the base URL `address`; None if the table does not hold it.
+
+    Its `services` are those that the table has a price for, as "flex", "priority", "batch" and "fast".
+    """
     row = _row(address, model)
     if row is None:
         return None
-    if isinstance(row.prices, list):
-        return _flat(row.get_prices(datetime.now(UTC)))
-    return _flat(row.prices)
+    return _price(row, datetime.now(UTC))
 
 
 def known_context(address: str, model: str) -> int | None:
@@ -140,7 +101,7 @@ def _served(name: str) -> tuple[str, str]:
 
 # The table's rows by address and model, and the table that they are of: its users may put another in its place.
 _rows: dict[tuple[str, str], "ModelInfo | None"] = {}
-_prices: dict[int, tuple["ModelPrice", KnownPrice | None]] = {}
+_prices: dict[tuple[int, ...], tuple["ModelPrice", Price | None]] = {}
 _table: list[Any] = [None]
 
 
@@ -165,31 +126,54 @@ def _row(address: str, model: str) -> "ModelInfo | None":
     return found
 
 
-def _flat(price: "ModelPrice") -> KnownPrice | None:
-    """The price as plain rates; None if tokens have none."""
+def _price(row: "ModelInfo", now: datetime) -> Price | None:
+    """What a row says that a model costs at `now`; None if tokens have no price."""
+    usual = row.get_prices(now) if isinstance(row.prices, list) else row.prices
+    variants = row.price_variants or ()
     # The row that a price belongs to is kept by the table, and the price itself here, so its id stays its own.
-    kept = _prices.get(id(price))
+    key = (id(usual), *[i for i, one in enumerate(variants) if one.constraint is None or one.constraint.active(now)])
+    kept = _prices.get(key)
     if kept is not None:
         return kept[1]
-    values: Mapping[str, Any] = vars(price)
-    known = None
-    if values.get("input_mtok") is not None or values.get("output_mtok") is not None:
-        known = KnownPrice(
-            _rate(values.get("input_mtok")),
-            _rate(values.get("output_mtok")),
-            _rate(values.get("cache_read_mtok")),
-            _rate(values.get("cache_write_mtok")),
-            _rate(values.get("cache_write_1h_mtok")),
-            _rate(values.get("output_reasoning_mtok")),
-            over(values.get("requests_kcount") or NOTHING, 1000),
-        )
+    services: dict[str, Price] = {}
+    for place in key[1:]:
+        (name, word), *others = variants[place].when.items()
+        if name in SERVICES and word not in USUAL and not others:
+            served = _plain(row.get_prices(now, {name: word}))
+            if served is not None:
+                services.setdefault(word, served)
     if len(_prices) >= KEPT:
         _prices.clear()
-    _prices[id(price)] = (price, known)
-    return known
+    _prices[key] = (usual, price := _plain(usual, services))
+    return price
 
 
-def _rate(value: Any) -> Rate | None:
-    if value is None or isinstance(value, Decimal):
-        return None if value is None else Rate(value)
-    return Rate(value.base, tuple((tier.start, tier.price) for tier in reversed(value.tiers)))
+def _plain(price: "ModelPrice", services: Mapping[str, Price] | None = None) -> Price | None:
+    """The price of a row; None if tokens have none, or one that cannot be told."""
+    values: Mapping[str, Any] = vars(price)
+    if values.get("input_mtok") is None and values.get("output_mtok") is None:
+        return None
+    starts = {tier.start for name in KINDS for tier in getattr(values.get(name), "tiers", ())}
+    rest: dict[str, Any] = {
+        name: over(values[key], 1000)
+        for name, key in (("request", "requests_kcount"), ("web_search", "web_searches_kcount"))
+        if isinstance(values.get(key), Decimal)
+    }
+    try:
+        above = {start: Price(**_rates(values, start)) for start in starts}
+        return Price(**_rates(values, None), **rest, above=above, services=services)
+    except Misuse:
+        return None
+
+
+def _rates(values: Mapping[str, Any], above: int | None) -> dict[str, Any]:
+    """The price of each kind of token in requests of more than `above` tokens; None for the usual ones."""
+    rates: dict[str, Any] = {"input": NOTHING, "output": NOTHING}
+    for key, name in KINDS.items():
+        value = values.get(key)
+        if isinstance(value, Decimal):
+            rates[name] = value
+        elif value is not None:
+            reached = [tier.price for tier in value.tiers if above is not None and tier.start <= above]
+            rates[name] = reached[-1] if reached else value.base
+    return rates

@@ -41,7 +41,15 @@ from treadle.models.port import (
 )
 
 FINISHES: Final[frozenset[str]] = frozenset(get_args(FinishReason))
-TOKENS: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
+COUNTS: Final = (
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "reasoning_tokens",
+    "cache_write_hour_tokens",
+    "web_searches",
+)
 MOST_TOKENS: Final = 2**53
 """More tokens than any reply takes; up to here a float that counts is exact."""
 
@@ -167,7 +175,7 @@ def _is_sound_thinking(part: Thinking) -> bool:
 
 
 def is_sound_usage(usage: Usage) -> bool:
-    """Whether each count is a whole number of tokens that can be."""
+    """Whether each count is a whole number that can be, and the rest what it is declared to be."""
     return (
         type(usage) is Usage
         and type(usage.input_tokens) is type(usage.output_tokens) is int
@@ -177,7 +185,11 @@ def is_sound_usage(usage: Usage) -> bool:
         and 0 <= usage.cache_read_tokens <= MOST_TOKENS
         and 0 <= usage.cache_write_tokens <= MOST_TOKENS
         and 0 <= usage.reasoning_tokens <= MOST_TOKENS
+        and type(usage.cache_write_hour_tokens) is type(usage.web_searches) is int
+        and 0 <= usage.cache_write_hour_tokens <= MOST_TOKENS
+        and 0 <= usage.web_searches <= MOST_TOKENS
         and type(usage.estimated) is bool
+        and type(usage.service) is str
     )
 
 
@@ -243,8 +255,8 @@ def _usage(usage: Any) -> Usage | None:
         raise _wrong("ModelReply.usage", "a Usage(input_tokens=…, output_tokens=…), or None if it is unknown", usage)
     if type(usage.estimated) is not bool:
         raise _wrong("Usage.estimated", "True or False", usage.estimated)
-    counts = {name: _tokens(name, getattr(usage, name)) for name in TOKENS}
-    return Usage(**counts, estimated=usage.estimated)
+    counts = {name: _tokens(name, getattr(usage, name)) for name in COUNTS}
+    return Usage(**counts, estimated=usage.estimated, service=_text("Usage.service", usage.service))
 
 
 def _tokens(name: str, value: Any) -> int:
@@ -253,7 +265,8 @@ def _tokens(name: str, value: Any) -> int:
     except TypeError:
         count = -1
     if isinstance(value, bool) or not 0 <= count <= MOST_TOKENS:
-        raise _wrong(f"Usage.{name}", "a whole number of tokens, 0 or more", value)
+        of_tokens = " of tokens" if name.endswith("_tokens") else ""
+        raise _wrong(f"Usage.{name}", f"a whole number{of_tokens}, 0 or more", value)
     return count
 
 

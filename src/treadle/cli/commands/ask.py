@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -12,12 +13,14 @@ from treadle.agent import Agent
 from treadle.cli.agents import agent_to_ask
 from treadle.cli.configure import Options, agent_options
 from treadle.cli.dialogue import Person, decide, resumed
-from treadle.cli.exits import exit_code
+from treadle.cli.exits import ExitCode, exit_code
 from treadle.cli.next_command import NextCommand
 from treadle.cli.output import Output, output_options
 from treadle.cli.storage import journal_path
+from treadle.cli.terminal import clean, print_json
 from treadle.cli.waiting import Waiting
 from treadle.cli.watch import Watch
+from treadle.drivers.estimate import Estimate
 from treadle.journal import SqliteJournal
 from treadle.result import RunResult
 
@@ -33,6 +36,7 @@ from treadle.result import RunResult
     help="At a limit: one last call that writes up what was found, or stop at once. Default: answer.",
 )
 @click.option("--no-journal", is_flag=True, help="Keep no record of the run.")
+@click.option("--dry-run", is_flag=True, help="Ask nothing; say what the first request may take at most.")
 @output_options
 def ask(
     options: Options,
@@ -41,6 +45,7 @@ def ask(
     instructions: str | None,
     on_limit: Literal["answer", "stop"] | None,
     no_journal: bool,
+    dry_run: bool,
     output: Output,
 ) -> int:
     """Ask PROMPT and get the answer on standard output.
@@ -49,9 +54,11 @@ def ask(
     limit stopped it, 4 if it waits for someone, 5 if the model failed and 130 if you pressed Ctrl-C.
     """
     question = _question(prompt, file)
-    journal = None if no_journal else SqliteJournal(journal_path(options.journal))
+    journal = None if no_journal or dry_run else SqliteJournal(journal_path(options.journal))
     agent, choice = agent_to_ask(options, journal, instructions=instructions, on_limit=on_limit)
     output.say(str(choice))
+    if dry_run:
+        return _dry(asyncio.run(agent.estimate(question, limits=options.limits(agent.limits))), output)
     person = None if output.as_object or output.quiet else Person()
     with asyncio.Runner() as runner:
         try:
@@ -62,6 +69,33 @@ def ask(
     command = None if journal is None else NextCommand.again(options, choice)
     output.end(result, choice.name, waiting, agent.tools, command)
     return exit_code(result.stop)
+
+
+def _dry(estimate: Estimate, output: Output) -> int:
+    """Prints what the first request may take; the exit code says whether it would be made."""
+    stop = estimate.stop
+    if output.as_object:
+        names = ("model", "allowed", "request_tokens", "reply_tokens", "tokens", "usd")
+        why = None if stop is None else {"reason": stop.reason, "detail": stop.detail}
+        print_json({name: getattr(estimate, name) for name in names} | {"stop": why})
+    else:
+        click.echo(clean("\n".join(_dry_words(estimate))))
+    return ExitCode.FINISHED if stop is None else exit_code(stop)
+
+
+def _dry_words(estimate: Estimate) -> Iterator[str]:
+    if estimate.tokens:
+        yield (
+            f"The first request to {estimate.model} takes about {estimate.request_tokens:,} tokens, and the reply "
+            f"{estimate.reply_tokens:,} at most."
+        )
+        price = "the price is not known" if estimate.usd is None else f"${estimate.usd:f} at most"
+        yield f"What that costs: {price}."
+    if estimate.stop is None:
+        yield "The limits allow it. Nothing was asked, and no tool was run."
+    else:
+        detail = f": {estimate.stop.detail}" if estimate.stop.detail else ""
+        yield f"It would not be asked: {estimate.stop.reason}{detail}"
 
 
 def _answered(

@@ -24,7 +24,7 @@ from treadle.drivers.calls.admission import Admitted, admit, beyond_limit, is_to
 from treadle.drivers.calls.execution import executed, lock_of
 from treadle.drivers.calls.made import MadeCalls
 from treadle.drivers.calls.reaction import Retry, reacted, reaction_of
-from treadle.drivers.calls.subrun import begun_below
+from treadle.drivers.calls.subrun import begun_below, left_below
 from treadle.drivers.purse.claims import calls_allowed, give_back, settle
 from treadle.drivers.run import Run, cancelled_itself
 from treadle.kernel.calls import CallRecord
@@ -140,6 +140,8 @@ class Batch:
         found = await admit(self._run, record, self._made)
         if isinstance(found, Admitted):
             return found
+        if isinstance(found, ToolFinished):
+            found = replace(found, spent=await left_below(self._run, record))
         self._run.feed(found)
         if isinstance(found, ResultAwaited):
             self._made.begun(record)
@@ -177,6 +179,7 @@ class Batch:
             event = replace(event, provisional=True)
             self._seen[admitted.record.id] = output
         run.feed(event)
+        run.below.pop(admitted.record.id, None)
         settle(run)
         await run.commit()
 

@@ -14,14 +14,14 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from treadle.drivers.approvals import require_rules
-from treadle.drivers.below import Below
+from treadle.drivers.below import Below, run_id_below
 from treadle.drivers.configuration import RunContext
 from treadle.drivers.purse.claims import give_back, left_of, limits_again, paid_before, settle
 from treadle.drivers.purse.reckoning import lost_call, require_price
 from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
 from treadle.drivers.watching import RunEvent, SubRunEvent
-from treadle.journal import UnknownRun
+from treadle.journal import Journal, UnknownRun
 from treadle.kernel.accounts import Spent
 from treadle.kernel.calls import Awaited, CallRecord
 from treadle.kernel.errors import Misuse
@@ -29,15 +29,15 @@ from treadle.kernel.events import Event, Parent, ResultAwaited, RunResumed, Tool
 from treadle.kernel.fold import fold_all
 from treadle.kernel.history import completed
 from treadle.kernel.messages import Message, SystemMessage, UserMessage
-from treadle.kernel.names import escaped
+from treadle.kernel.money import total
+from treadle.kernel.state import RunState
 from treadle.tools import Tool, ToolError, ToolOutput
 from treadle.tools.output import encode, encode_error
 
 
 def run_id_of(parent: Run, record: CallRecord) -> str:
     """The name of the run that works on a call; the same whenever the call is taken up again."""
-    again = "" if record.made == 1 else f"+{record.made}"
-    return f"{parent.run_id}.{len(parent.state.steps)}.{escaped(record.id)}{again}"
+    return run_id_below(parent.run_id, len(parent.state.steps), record.id, record.made)
 
 
 async def carried(
@@ -112,13 +112,39 @@ async def _child(parent: Run, below: Below, record: CallRecord, arguments: dict[
         instructions = await parent.own(instructions, f"the instructions of {config.name}", context)
         if not isinstance(instructions, str):
             raise Misuse(f"the instructions of {config.name} are a text; it was given {instructions!r}")
-    require_price(config.model, limits.usd)
+    require_price(config.model, limits, config.settings)
     child = _run(parent, below, record, None)
     system = below.system(instructions, child.config.output)
     said = _so_far(parent, arguments.get("reason", "")) if below.final else [UserMessage(arguments["task"])]
     link = Parent(parent.run_id, len(parent.state.steps), record.id)
     child.start(run_id, [*system, *said], limits, link)
     return child
+
+
+async def left_below(parent: Run, record: CallRecord) -> Spent | None:
+    """What a run below took for a call that was under way when a process died, and that nobody goes on with.
+
+    None for any other call, and where no run had begun to work on it.
+    """
+    return await _taken(parent.journal, run_id_of(parent, record)) if record.in_doubt else None
+
+
+async def _taken(journal: Journal, run_id: str) -> Spent | None:
+    """What a run has taken that was left where its process died, with those below it; None if there is no such run."""
+    try:
+        state = fold_all(await journal.read(run_id))
+    except UnknownRun:
+        return None
+    spent = _spent(state)
+    for record in () if state.step is None else state.step.calls:
+        name = run_id_below(run_id, len(state.steps), record.id, record.made)
+        below = await _taken(journal, name) if record.result is None and record.executed else None
+        if below is not None:
+            new = below.less(record.spent)
+            cost, unpriced = total(spent.cost, new.cost), spent.unpriced or new.unpriced
+            calls = spent.tool_calls + new.tool_calls
+            spent = Spent(spent.steps + new.steps, spent.usage + new.usage, cost, calls, unpriced)
+    return spent
 
 
 async def recorded_below(parent: Run, record: CallRecord) -> list[Event] | None:
@@ -149,7 +175,7 @@ def _run(parent: Run, below: Below, record: CallRecord, events: list[Event] | No
         parent.show(SubRunEvent(run_id, record.id, below.config.name, event))
 
     config = replace(below.config, journal=parent.journal, output=below.output_below(parent.config.output))
-    run = Run(
+    parent.below[record.id] = child = Run(
         config,
         parent.driver,
         deps=parent.deps,
@@ -157,8 +183,8 @@ def _run(parent: Run, below: Below, record: CallRecord, events: list[Event] | No
         state=None if events is None else fold_all(events),
         parent=parent,
     )
-    run.draw_on(run_id, parent.whose)
-    return run
+    child.draw_on(run_id, parent.whose)
+    return child
 
 
 def _so_far(parent: Run, reason: str) -> list[Message]:
@@ -172,9 +198,7 @@ def _recorded(
     step: int, record: CallRecord, tool: Tool, child: Run, final: bool
 ) -> tuple[ToolFinished | ResultAwaited, ToolOutput]:
     result = child.result
-    accounts = child.state.accounts
-    taken = len(result.steps) + result.sub_steps
-    spent = Spent(taken, accounts.usage, accounts.cost, accounts.tool_calls, accounts.unpriced, accounts.presumed)
+    spent = _spent(child.state)
     if result.stop.reason == "waiting" and result.pending:
         waits = tuple(
             Awaited(one.call_id, one.tool, one.arguments_json, one.kind, one.question, one.found)
@@ -191,3 +215,9 @@ def _recorded(
     why = f"{tool.name} stopped before it was done ({stop.reason}{stop.detail and f': {stop.detail}'})"
     output = encode_error(ToolError(why, found=result.text), tool.max_output)
     return ToolFinished(step, record.id, output.content, True, output.app, spent), output
+
+
+def _spent(state: RunState) -> Spent:
+    """What the run in `state` has taken in all, the step under way included."""
+    accounts, steps = state.accounts, len(state.steps) + (state.step is not None) + state.sub_steps
+    return Spent(steps, accounts.usage, accounts.cost, accounts.tool_calls, accounts.unpriced, accounts.presumed)

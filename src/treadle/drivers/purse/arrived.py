@@ -2,8 +2,10 @@
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from treadle.context.storable import storable_text
-from treadle.context.tokens import estimate_text
+from treadle.context.texts import estimate_text
 from treadle.kernel.messages import Usage
 from treadle.models.port import ModelReply, TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStarted, UsageReported
 from treadle.models.sound import is_sound_usage
@@ -48,7 +50,7 @@ class Arrived:
         """The text of it, as a journal can keep it."""
         return storable_text("".join(self._text))
 
-    def usage(self, asked: int, ended: str) -> Usage | None:
+    def usage(self, asked: int, most: int | None, ended: str) -> Usage | None:
         """What is paid for if nothing more comes; None if nothing is.
 
         A provider charges for all that it sent, thinking and arguments of calls as well as text. What it reported is
@@ -57,6 +59,7 @@ class Arrived:
 
         Args:
             asked: tokens of the request, estimated.
+            most: tokens of the longest reply that was asked for; None if that was not said.
             ended: how the call ended, as the `kind` of its error.
         """
         sent = [*self._text, *self._rest]
@@ -64,20 +67,25 @@ class Arrived:
             return Usage(asked, 0, estimated=True)
         if not sent and (self.reported is None or not self.reported.estimated):
             return self.reported
-        return self.completed(asked, estimate_text("".join(sent)))
+        return self.completed(asked, estimate_text("".join(sent)), most)
 
-    def completed(self, asked: int, received: int) -> Usage:
-        """What was reported, and the rest estimated: `asked` tokens in the request and `received` in the reply."""
+    def completed(self, asked: int, received: int, most: int | None) -> Usage:
+        """What was reported, and the rest estimated: `asked` tokens in the request and `received` in the reply.
+
+        An estimate is high; no reply has more than the `most` that was asked for.
+        """
         known = self.reported
+        if most is not None:
+            received = min(received, most)
+            if known is not None and known.estimated and known.output_tokens > most:
+                known = replace(known, output_tokens=most)
         if known is None:
             return Usage(asked, received, estimated=True)
         if not known.estimated and known.output_tokens >= received:
             return known
-        return Usage(
-            max(known.input_tokens, asked) if known.estimated else known.input_tokens,
-            max(known.output_tokens, received),
-            known.cache_read_tokens,
-            known.cache_write_tokens,
-            known.reasoning_tokens,
+        return replace(
+            known,
+            input_tokens=max(known.input_tokens, asked) if known.estimated else known.input_tokens,
+            output_tokens=max(known.output_tokens, received),
             estimated=True,
         )

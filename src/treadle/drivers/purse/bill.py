@@ -5,9 +5,10 @@ allow another.
 from decimal import Decimal
 
 from treadle.drivers.purse.claims import Borrower, claim
-from treadle.drivers.purse.reckoning import closing_part, price_of, worst_price
+from treadle.drivers.purse.dearest import read_again
+from treadle.drivers.purse.reckoning import PLAIN, closing_part, price_of, worst_price
 from treadle.kernel.events import Reserve
-from treadle.kernel.messages import Usage
+from treadle.kernel.messages import ModelSettings, Usage
 from treadle.kernel.money import NOTHING, minus, plus, total
 from treadle.models.port import Model
 
@@ -26,17 +27,19 @@ class Bill:
         self.usage: Usage | None = None
         self.cost: Decimal | None = None
 
-    def add(self, model: Model, usage: Usage | None, cost: Decimal | None = None) -> None:
-        """Takes one attempt at `model` into account, at what it said that this cost, else at its price."""
+    def add(
+        self, model: Model, usage: Usage | None, cost: Decimal | None = None, settings: ModelSettings = PLAIN
+    ) -> None:
+        """Takes one attempt at `model` with `settings` into account, at what it said that this cost, else its price."""
         if usage is None:
             return
         known = self.usage is None or self.cost is not None
         if cost is None:
-            cost = price_of(model, usage)
+            cost = price_of(model, usage, settings)
         self.cost = total(self.cost, cost) if known and cost is not None else None
         self.usage = usage if self.usage is None else self.usage + usage
 
-    def refused(self, run: Borrower, model: Model, asked: int, reply: int) -> str:
+    def refused(self, run: Borrower, model: Model, settings: ModelSettings, asked: int) -> str:
         """Reserves one more attempt; why it may not be made, in words, or empty if it may.
 
         It leaves what a closing reply of the run takes.
@@ -44,12 +47,13 @@ class Bill:
         Args:
             run: for which it is made.
             model: that is asked.
+            settings: with what; the longest reply is among them.
             asked: tokens of the request.
-            reply: the most tokens of the reply.
         """
         limits, taken, paid = run.state.limits, (self.usage or Usage()).total_tokens, self.cost or NOTHING
         closing, dollars = closing_part(run.state, run.model)
-        worst = worst_price(model, asked, reply)
+        asked, reply = asked + read_again(model, settings), settings.max_tokens or 0
+        worst = worst_price(model, settings, asked, reply)
         if limits.tokens is not None:
             left = limits.tokens - run.state.usage.total_tokens - taken - closing
             if asked + reply > left:

@@ -11,12 +11,11 @@ from typing import Any, Final, Literal, Never, get_args
 
 from msgspec import Struct
 
-from treadle.drivers.purse.claims import Claim
+from treadle.drivers.purse.claim import Claim
 from treadle.drivers.purse.ledger import Ledger, Mark, Most, Sums
-from treadle.drivers.purse.reckoning import Reached
 from treadle.kernel.errors import Misuse
 from treadle.kernel.money import MOST, NOTHING, dollars, minus, over, times
-from treadle.kernel.stop import Stop
+from treadle.kernel.stop import Stop, StopReason
 from treadle.tools.errors import did_you_mean, nearest
 
 log = logging.getLogger("treadle")
@@ -27,7 +26,7 @@ MOST_TOKENS: Final = 2**53
 """More tokens than a budget is about; a number above it is a mistake."""
 
 
-class Spending(Struct, frozen=True):
+class Taken(Struct, frozen=True):
     """What was taken of one purse of a budget.
 
     Attributes:
@@ -69,7 +68,7 @@ class Budget:
             that are given it, in whatever threads they are.
         warn: shares, such as `(0.5, 0.9)`. When so much is used it is told once for each purse, whatever the number of
             processes: the logger `treadle` warns, and `on_warning` is called.
-        on_warning: a plain function that is called with the share and the `Spending`. What it raises is logged.
+        on_warning: a plain function that is called with the share and the `Taken`. What it raises is logged.
 
     Raises:
         Misuse: something does not fit; the message says what would.
@@ -84,7 +83,7 @@ class Budget:
         name: str = "",
         path: str | PathLike[str] | None = None,
         warn: Iterable[float] = (),
-        on_warning: Callable[[float, Spending], object] | None = None,
+        on_warning: Callable[[float, Taken], object] | None = None,
         **unknown: Never,
     ) -> None:
         for word in unknown:
@@ -101,9 +100,7 @@ class Budget:
         self.ledger = Ledger(self.path)
         self.marks = {mark: share for share in _shares(warn) for mark in self._marks(share)}
         if on_warning is not None and (not callable(on_warning) or inspect.iscoroutinefunction(on_warning)):
-            raise Misuse(
-                f"on_warning takes a plain function of a share and a Spending; it was given {on_warning!r:.100}"
-            )
+            raise Misuse(f"on_warning takes a plain function of a share and a Taken; it was given {on_warning!r:.100}")
         self._on_warning = on_warning
 
     @property
@@ -121,7 +118,7 @@ class Budget:
         """What its purses are called where those of several budgets are kept in one place."""
         return f"{self.per or 'all'} {self.name}".rstrip()
 
-    def spent(self, key: str | None = None) -> Spending:
+    def spent(self, key: str | None = None) -> Taken:
         """What was taken of one of its purses, by whatever process.
 
         Args:
@@ -158,13 +155,13 @@ class Budget:
         shown = {name: value if name == "usd" else repr(value) for name, value in given.items() if value is not None}
         return f"Budget({', '.join(f'{name}={value}' for name, value in shown.items())})"
 
-    def spending(self, key: str, sums: Sums) -> Spending:
+    def spending(self, key: str, sums: Sums) -> Taken:
         """The `sums` of one of its purses, as a person asks for them."""
         used, held = sums.used, sums.claimed - sums.used
         tokens = None if self.tokens is None else max(0, self.tokens - sums.claimed.tokens)
         usd = None if self.usd is None else max(NOTHING, _plain(minus(self.usd, sums.claimed.usd)))
         held_usd = max(NOTHING, _plain(held.usd))
-        return Spending(key, used.tokens, _plain(used.usd), max(0, held.tokens), held_usd, tokens, usd)
+        return Taken(key, used.tokens, _plain(used.usd), max(0, held.tokens), held_usd, tokens, usd)
 
     def refusal(self, key: str, others: Claim, own: Claim, worst: Claim) -> Stop:
         """Why a call that would take `worst` is not made, where `others` have claimed that much, and the run `own`."""
@@ -173,7 +170,7 @@ class Budget:
             return self._stop("max_cost", key, taken, f"the next call may cost {_plain(worst.usd)}")
         return self._stop("max_tokens", key, taken, f"the next call may take {worst.tokens}")
 
-    def used_up(self, key: str, reason: Reached, taken: Claim) -> Stop:
+    def used_up(self, key: str, reason: StopReason, taken: Claim) -> Stop:
         """Why a run is to come to its end, where only a closing reply can still be paid."""
         return self._stop(reason, key, taken, "what is left is kept for a closing reply")
 
@@ -183,7 +180,7 @@ class Budget:
             "max_cost", f"{self._called(key)}: the price of the next call is not known.", "Give the model a price."
         )
 
-    def _stop(self, reason: Reached, key: str, taken: Claim, why: str) -> Stop:
+    def _stop(self, reason: StopReason, key: str, taken: Claim, why: str) -> Stop:
         if reason == "max_cost":
             what = f"{_plain(taken.usd)} of {self.usd} dollars"
             remedy = f"raise Budget(usd=…), now {self.usd}, or use a cheaper model."
@@ -197,7 +194,7 @@ class Budget:
         named = f" {self.name!r}" if self.name else ""
         return f"the budget{named} of {self.per} {key}" if self.per else f"the budget{named} that runs share"
 
-    def tell(self, mark: Mark, spent: Spending) -> None:
+    def tell(self, mark: Mark, spent: Taken) -> None:
         """Warns that so much is used."""
         share = self.marks[mark]
         of = f"{spent.usd} of {self.usd} dollars" if mark.tokens is None else f"{spent.tokens} of {self.tokens} tokens"

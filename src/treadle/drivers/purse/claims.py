@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import NamedTuple, Protocol, TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from treadle.drivers.purse.claim import Claim
 from treadle.drivers.purse.reckoning import Reached, closing_part
 from treadle.kernel.accounts import Spent
 from treadle.kernel.events import Reserve
@@ -22,23 +22,6 @@ from treadle.kernel.stop import Limits, Stop, stopped
 from treadle.models.port import Model
 
 T = TypeVar("T", int, float, Decimal)
-
-
-class Claim(Struct, frozen=True):
-    """Steps, tokens, dollars and tool calls."""
-
-    steps: int = 0
-    tokens: int = 0
-    usd: Decimal = NOTHING
-    calls: int = 0
-
-    def __add__(self, other: "Claim") -> "Claim":
-        usd = plus(self.usd, other.usd)
-        return Claim(self.steps + other.steps, self.tokens + other.tokens, usd, self.calls + other.calls)
-
-    def __sub__(self, other: "Claim") -> "Claim":
-        usd = minus(self.usd, other.usd)
-        return Claim(self.steps - other.steps, self.tokens - other.tokens, usd, self.calls - other.calls)
 
 
 class Shared(Protocol):

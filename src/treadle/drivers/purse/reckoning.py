@@ -11,19 +11,28 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.context.tokens import estimate_text, estimate_tokens, next_tokens
+from treadle.context.tokens import next_tokens
+from treadle.drivers.configuration import Configuration
+from treadle.drivers.purse.budget import Budget
+from treadle.drivers.purse.dearest import read_again, unbounded, worst_cost
+from treadle.drivers.purse.request_size import request_tokens
 from treadle.kernel.accounts import Spent
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Reserve, StepPrepared
 from treadle.kernel.messages import ModelSettings, Usage
 from treadle.kernel.money import NOTHING, plus
 from treadle.kernel.state import RunState
+from treadle.kernel.stop import Limits
 from treadle.models.errors import ModelError
 from treadle.models.port import Model, held_to, longest_reply_of
 from treadle.models.sound import MOST_TOKENS, cost_of
+from treadle.models.terms import terms_of
 
 DEFAULT_REPLY_TOKENS: Final = 8192
 """The longest reply that is reckoned with where neither the settings nor the model say how long one may be."""
+
+PLAIN: Final = ModelSettings()
+"""Settings that ask for nothing."""
 
 LEAST_REPLY_TOKENS: Final = 16
 """A reply that could not be longer than this is not asked for."""
@@ -51,34 +60,40 @@ class Reckoned(Struct, frozen=True, gc=False):
     short: Reached | None
 
 
-def reckoned(state: RunState, event: StepPrepared, model: Model) -> Reckoned:
-    """`event` with its worst case, held to what the run's limits leave."""
-    settings, asked = event.settings or state.settings, _request_tokens(state, event)
+def reckoned(
+    config: Configuration, state: RunState, event: StepPrepared, model: Model, counted: Model | None
+) -> Reckoned:
+    """`event` with its worst case, held to what the run's limits leave.
+
+    `counted` is the model that replied last and so has counted the history; None if none has in this process.
+    """
+    settings = event.settings or state.settings
+    asked = request_tokens(config, state, event, model, counted) + read_again(model, settings)
     own = _longest(model, settings)
     most = own or _default_reply(settings)
-    left = _Left(state, model, asked, closing_tokens(state, most) if event.landing is None else 0)
+    left = _Left(state, model, settings, asked, closing_tokens(state, most) if event.landing is None else 0)
     reply, least = left.longest(most), min(most, LEAST_REPLY_TOKENS)
     short = left.limit(left.closing) if reply < left.closing else None
     if short is not None:
         # The first step may be the answer: it has all that there is.
-        left = _Left(state, model, asked, 0)
+        left = _Left(state, model, settings, asked, 0)
         reply = left.longest(most)
     limit = None if own is not None and reply >= own else left.limit(reply + 1)
     reply = max(reply, least)
     if reply != own:
         settings = held_to(model, settings, reply)
         event = replace(event, settings=settings)
-    usd = None if state.limits.budget is None else worst_price(model, asked, reply)
+    usd = None if state.limits.budget is None else worst_price(model, settings, asked, reply)
     return Reckoned(replace(event, reserve=Reserve(asked + reply, usd, reply, limit)), short)
 
 
 class _Left:
     """What the limits of a run leave for a request of `asked` tokens, and for a closing reply of `closing` after it."""
 
-    __slots__ = ("_asked", "_model", "_state", "closing")
+    __slots__ = ("_asked", "_model", "_settings", "_state", "closing")
 
-    def __init__(self, state: RunState, model: Model, asked: int, closing: int) -> None:
-        self._state, self._model, self._asked = state, model, asked
+    def __init__(self, state: RunState, model: Model, settings: ModelSettings, asked: int, closing: int) -> None:
+        self._state, self._model, self._settings, self._asked = state, model, settings, asked
         self.closing = closing
 
     def longest(self, most: int) -> int:
@@ -110,10 +125,11 @@ class _Left:
         return self._state.usage.total_tokens + self._asked + reply + after
 
     def _usd(self, reply: int) -> Decimal | None:
-        step = worst_price(self._model, self._asked, reply)
+        step = worst_price(self._model, self._settings, self._asked, reply)
         after: Decimal | None = NOTHING
         if self.closing:
-            after = worst_price(self._model, self._asked + reply + CLOSING_NOTE_TOKENS, self.closing)
+            asked = self._asked + reply + CLOSING_NOTE_TOKENS
+            after = worst_price(self._model, self._settings, asked, self.closing)
         return None if step is None or after is None else plus(plus(self._state.cost or NOTHING, step), after)
 
 
@@ -130,8 +146,9 @@ def closing_part(state: RunState, model: Model) -> tuple[int, Decimal]:
     reply = closing_tokens(state, _longest(model, state.settings) or CLOSING_REPLY_TOKENS)
     if not reply:
         return 0, NOTHING
-    asked = next_tokens(state) + CLOSING_NOTE_TOKENS
-    return asked + reply, NOTHING if limits.budget is None else worst_price(model, asked, reply) or NOTHING
+    asked = next_tokens(state) + CLOSING_NOTE_TOKENS + read_again(model, state.settings)
+    usd = NOTHING if limits.budget is None else worst_price(model, state.settings, asked, reply) or NOTHING
+    return asked + reply, usd
 
 
 def _longest(model: Model, settings: ModelSettings) -> int | None:
@@ -145,13 +162,6 @@ def _default_reply(settings: ModelSettings) -> int:
     return DEFAULT_REPLY_TOKENS + (thinking if isinstance(thinking, int) else 0)
 
 
-def _request_tokens(state: RunState, event: StepPrepared) -> int:
-    if event.messages is not None:
-        return state.started.tool_tokens + sum(estimate_tokens(message) for message in event.messages)
-    extra = estimate_text(event.note) + estimate_text(event.instructions or "")
-    return next_tokens(state) + (extra if extra > 2 else 0)
-
-
 def lost_call(state: RunState, model: Model) -> Spent | None:
     """The worst case of a model call that was under way when a process died; None if none was, or no limit bounds it.
 
@@ -163,47 +173,66 @@ def lost_call(state: RunState, model: Model) -> Spent | None:
         return None
     usage, cost = Usage(reserve.tokens - reserve.reply, reserve.reply, estimated=True), reserve.usd
     if cost is None and prepared.model in (None, model.name):
-        cost = worst_price(model, usage.input_tokens, usage.output_tokens)
+        cost = worst_price(model, prepared.settings or state.settings, usage.input_tokens, usage.output_tokens)
     return Spent(usage=usage, cost=cost)
 
 
-def worst_price(model: Model, asked: int, reply: int) -> Decimal | None:
-    """What a request of `asked` tokens and its `reply` can cost at most: all that is sent may be written to a cache."""
-    return price_of(model, Usage(asked, reply, estimated=True))
+def worst_price(model: Model, settings: ModelSettings, asked: int, reply: int) -> Decimal | None:
+    """What a request of `asked` tokens with `settings`, and its `reply`, can cost at most; None if nobody knows."""
+    return price_of(model, Usage(asked, reply, estimated=True), settings)
 
 
-def charge_of(model: Model, usage: Usage) -> Decimal | None:
-    """What `usage` costs at `model`, None if its price is not known; what is estimated, at the most it may cost.
+def charge_of(model: Model, usage: Usage, settings: ModelSettings = PLAIN) -> Decimal | None:
+    """What `usage` costs at `model`, None if its price is not known.
+
+    What is estimated is charged at the most that it may cost on the terms of `settings`: nobody said what of it was
+    written to a cache, what was thinking, and which service gave it.
 
     Raises:
         ModelError: the model fails to say.
     """
-    cost = cost_of(model, usage)
-    if cost is None or not usage.estimated or usage.cache_write_tokens or usage.cache_read_tokens:
-        return cost
-    written = cost_of(model, replace(usage, cache_write_tokens=usage.input_tokens))
-    return None if written is None else max(cost, written)
+    if not usage.estimated:
+        return cost_of(model, usage)
+    terms = terms_of(model, settings)
+    if not (usage.cache_read_tokens or usage.cache_write_tokens or usage.reasoning_tokens or usage.service):
+        return worst_cost(lambda one: cost_of(model, one), terms, usage.input_tokens, usage.output_tokens)
+    services = (usage.service,) if usage.service else terms.services
+    costs = [cost_of(model, replace(usage, service=word)) for word in services]
+    known = [cost for cost in costs if cost is not None]
+    return max(known) if len(known) == len(costs) else None
 
 
-def price_of(model: Model, usage: Usage) -> Decimal | None:
+def price_of(model: Model, usage: Usage, settings: ModelSettings = PLAIN) -> Decimal | None:
     """Likewise; None also where the model fails to say: the call that follows tells why."""
     try:
-        return charge_of(model, usage)
+        return charge_of(model, usage, settings)
     except ModelError:
         return None
 
 
-def require_price(model: Model, usd: Decimal | float | None, what: object = None) -> None:
-    """Raises `Misuse` if money is bounded, by limits of `usd` or by `what`, and the price of `model` is not known."""
-    if usd is None:
+def require_price(model: Model, bound: Limits | Budget, settings: ModelSettings) -> None:
+    """Raises `Misuse` if `bound` bounds money or tokens and nobody knows what a call with `settings` takes at most."""
+    if bound.usd is None and bound.tokens is None:
         return
-    why = f"the price of {model.name} is not known"
+    kept = f"Limits(usd={bound.usd})" if bound.usd is not None else f"Limits(tokens={bound.tokens})"
+    kept = str(bound) if isinstance(bound, Budget) else kept
+    if open_end := unbounded(model, settings):
+        raise Misuse(
+            f"{kept} cannot be kept: {open_end}. Bound web searches by max_uses= in the tool (Anthropic) or "
+            "max_tool_calls= beside it (OpenAI), or leave the limit out"
+        )
+    if bound.usd is None:
+        return
+    why, terms = f"the price of {model.name} is not known", terms_of(model, settings)
     try:
         if cost_of(model, Usage(1, 1)) is not None:
-            return
+            special = [f"{word!r} service" for word in terms.services if word] + ["web searches"] * bool(terms.searches)
+            if not special or worst_cost(lambda usage: cost_of(model, usage), terms, 1, 1) is not None:
+                return
+            why += f" for {' and '.join(special)}"
     except ModelError as error:
         why = str(error)
     raise Misuse(
-        f"{what or f'Limits(usd={usd})'} cannot be kept: {why}. Give the model a price (price=Price(input=…, "
-        "output=…), in dollars per million tokens), or limit tokens instead"
+        f"{kept} cannot be kept: {why}. Give the model a price (price=Price(input=…, output=…), in "
+        "dollars per million tokens), or limit tokens instead"
     )

@@ -12,22 +12,25 @@ from typing import Any, Final, Literal, assert_never, cast
 
 from msgspec.structs import replace
 
-from treadle.context.tokens import CHARS_PER_TOKEN, text_weight
+from treadle.context.texts import UNIT, estimate_text, text_weight
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import (
     AssistantMessage,
     AssistantPart,
     FinishReason,
+    Json,
     Message,
     ModelSettings,
     SystemMessage,
     Text,
     ToolCall,
     ToolMessage,
+    ToolSpec,
     Usage,
     UserMessage,
 )
 from treadle.models.errors import ToolUseFailed
+from treadle.models.fixed import fixed_tokens, members
 from treadle.models.port import (
     Model,
     ModelEvent,
@@ -38,6 +41,7 @@ from treadle.models.port import (
     held_to,
     longest_reply_of,
 )
+from treadle.models.terms import Terms, terms_of
 from treadle.models.text_tools.history import History
 from treadle.models.text_tools.json import JsonFormat
 from treadle.models.text_tools.manual import example, manual
@@ -107,6 +111,23 @@ class TextTools:
         cost: Any = getattr(self.model, "cost", None)
         return None if cost is None else cast("Decimal | None", cost(usage))
 
+    def terms(self, settings: ModelSettings) -> Terms:
+        """On what terms the inner model bills a request with `settings`."""
+        return terms_of(self.model, settings)
+
+    @property
+    def models(self) -> Sequence[Model]:
+        """Those that may answer in the inner model's place."""
+        return members(self.model)
+
+    def fixed_tokens(self, tools: Sequence[ToolSpec], output_schema: Json | None) -> int:
+        """Tokens that a request with these has besides its messages: the manual, and what the inner model says."""
+        inner = fixed_tokens(self.model, (), output_schema)
+        if not tools:
+            return inner
+        offer = _offer(ModelRequest((), tuple(tools), "required", output_schema=output_schema))
+        return inner + estimate_text(manual(self._form, offer)) + estimate_text(OFF)
+
     def __repr__(self) -> str:
         return f"TextTools({self.model!r}, format={self.format!r})"
 
@@ -133,7 +154,7 @@ class TextTools:
                         for made in reader.feed(event.text):
                             yield made
                         # What is held back until it shows to be a call is paid for as well.
-                        received = max(counted.output_tokens, weight // CHARS_PER_TOKEN + 1)
+                        received = max(counted.output_tokens, weight // UNIT + 1)
                         yield UsageReported(replace(counted, output_tokens=received, estimated=True))
                     elif isinstance(event, UsageReported):
                         counted = event.usage

@@ -1,0 +1,77 @@
+"""Estimate: what the first request of a run may take, found out as the run would, without calling a model or a tool."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from treadle.conversation import Conversation
+from treadle.drivers.beginning import Asked, begun
+from treadle.drivers.compact import compact
+from treadle.drivers.configuration import Configuration
+from treadle.drivers.drive import chosen
+from treadle.drivers.purse.reckoning import reckoned, worst_price
+from treadle.drivers.run import Run
+from treadle.kernel.decide import CallModel, Finish, PrepareStep
+from treadle.kernel.events import Reserve
+from treadle.kernel.stop import Stop
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What the first request of a run may take at most, as its limits reckon it.
+
+    Attributes:
+        model: the model that would be asked.
+        request_tokens: tokens of the request, estimated on the high side.
+        reply_tokens: the longest reply that would be allowed.
+        usd: dollars of both at most; None if the model's price is not known.
+        stop: why the run would end without asking the model: the limit that forbids it, most often; None if it would
+            be asked.
+    """
+
+    model: str
+    request_tokens: int
+    reply_tokens: int
+    usd: Decimal | None
+    stop: Stop | None = None
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the request and the longest reply."""
+        return self.request_tokens + self.reply_tokens
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the run would ask the model; else `stop` says why not."""
+        return self.stop is None
+
+
+async def estimated(config: Configuration, asked: Asked) -> Estimate:
+    """What the first request of a run that is begun with `asked` may take. The conversation stays as it is.
+
+    A summary that a context policy would have a model write first is not written: the history is reckoned whole.
+
+    Raises:
+        Misuse: a run cannot be begun so.
+    """
+    said = asked.conversation
+    if isinstance(said, Conversation):
+        asked = asked._replace(conversation=Conversation(said.messages, name=said.name))
+    run = await begun(config, asked)
+    command = await run.judged()
+    if isinstance(command, PrepareStep) and await compact(run, summaries=False):
+        command = await run.judged()
+    if not isinstance(command, PrepareStep):
+        return Estimate(run.model.name, 0, 0, Decimal(0), command.stop if isinstance(command, Finish) else None)
+    return await _reckoned(run, command)
+
+
+async def _reckoned(run: Run, command: PrepareStep) -> Estimate:
+    event = run.reckon(command, await chosen(run, command))
+    worst = event.reserve or reckoned(run.config, run.state, event, run.model, None).event.reserve or Reserve(0)
+    run.feed(event)
+    after, usd, request = run.next(), worst.usd, worst.tokens - worst.reply
+    if usd is None:
+        usd = worst_price(run.model, event.settings or run.state.settings, request, worst.reply)
+    stop = None if isinstance(after, CallModel) or not isinstance(after, Finish) else after.stop
+    stop = stop or next((why for purse in run.purses if (why := purse.refusal(request + worst.reply, worst.usd))), None)
+    return Estimate(run.model.name, request, worst.reply, usd, stop)

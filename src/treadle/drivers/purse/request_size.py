@@ -1,0 +1,50 @@
+"""Request size: how many tokens a request has at most, what is sent beside its messages included."""
+
+from collections.abc import Sequence
+
+from treadle.context.tokens import estimate_tokens, most, next_tokens
+from treadle.drivers.configuration import Configuration
+from treadle.kernel.events import StepPrepared
+from treadle.kernel.messages import Message, UserMessage
+from treadle.kernel.state import RunState
+from treadle.models.fixed import fixed_tokens, members
+from treadle.models.port import Model
+
+WORDS_OF_REMAINING = (
+    "(What is left of this task's limits: 1000 steps, this one included, 1000 tool calls, 100000 seconds, "
+    "100000.0000 dollars, 1000000000 tokens.)"
+)
+"""About what `tell_remaining` tells the model."""
+
+
+def request_tokens(
+    config: Configuration, state: RunState, event: StepPrepared, model: Model, counted: Model | None
+) -> int:
+    """What the request of the step that `event` prepares has at most, if it is asked of `model`.
+
+    What a provider has counted is taken as it said, as long as no model may answer but the one that `counted`: another
+    may make more tokens of the same text. Then all is estimated, and what is more of the two is taken.
+    """
+    told = [event.instructions or "", *([WORDS_OF_REMAINING] if config.tell_remaining else [])]
+    if event.messages is None:
+        asked = next_tokens(state)
+        if _another(config, state, model, counted):
+            asked = max(asked, _estimated(config, state, model, state.messages))
+    else:
+        asked = _estimated(config, state, model, event.messages)
+    return asked + sum(estimate_tokens(UserMessage(text)) for text in [event.note, *told] if text)
+
+
+def _another(config: Configuration, state: RunState, model: Model, counted: Model | None) -> bool:
+    """Whether a model may answer that is not the one that counted the history."""
+    if counted is None:
+        # What another process asked last is not known where a function chooses.
+        return len(members(model)) > 1 or model is not config.model or bool(state.steps and config.prepare_step)
+    return len(members(model)) > 1 or model is not counted
+
+
+def _estimated(config: Configuration, state: RunState, model: Model, messages: Sequence[Message]) -> int:
+    """The tokens of a request of `messages`, nothing of which is known, by what was learnt at the most."""
+    schema = None if config.output is None else config.output.schema
+    fixed = config.tool_tokens if model is config.model else fixed_tokens(model, config.specs, schema)
+    return round((fixed + sum(estimate_tokens(message) for message in messages)) * most(state))

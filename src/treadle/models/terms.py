@@ -1,0 +1,101 @@
+"""Terms: on what terms a request is billed, as far as its own settings say: the service, the cache, searches.
+
+Pure. A limit in dollars is kept by what a call can cost at most, and that depends on what the caller asks the provider
+for beside the reply, in `ModelSettings.extra`. Neighbours: `treadle.models.price`, which has the prices;
+`treadle.drivers.purse.reckoning`, which reckons with the dearest.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final, cast
+
+from msgspec import Struct
+
+from treadle.kernel.messages import Json, ModelSettings
+
+USUAL: Final = frozenset(["", "auto", "default", "standard", "standard_only", "on_demand"])
+"""What providers call the service that costs as usual."""
+
+ELSEWHERE: Final = frozenset(["advisor_message", "fallback_message"])
+"""The services in which another model had a part, at a price of its own, and of which usage does not tell all."""
+
+OWN_TOOLS: Final = (
+    "advisor",
+    "code_execution",
+    "code_interpreter",
+    "file_search",
+    "image_generation",
+    "mcp",
+    "web_fetch",
+    "web_search",
+    "x_search",
+)
+"""How the types begin of the tools that providers run themselves, and read the results of at the caller's cost."""
+
+
+class Terms(Struct, frozen=True):
+    """On what terms a request is billed.
+
+    Attributes:
+        services: the services that may give the reply, as in `Usage.service`; the usual one is always among them.
+        hour: whether what is sent may be written to a cache that is kept for an hour.
+        searches: the most searches of the web that the provider may make.
+        endless: what the provider may do at a cost that nothing bounds, such as "web_search"; empty if nothing.
+    """
+
+    services: tuple[str, ...] = ("",)
+    hour: bool = False
+    searches: int = 0
+    endless: str = ""
+
+
+def terms_of(model: object, settings: ModelSettings) -> Terms:
+    """On what terms `model` sends a request with `settings`: as it says by `terms(settings)`, if it has that."""
+    ask = getattr(model, "terms", None)
+    return asked_terms(settings, hour=True) if ask is None else cast("Terms", ask(settings))
+
+
+def asked_terms(settings: ModelSettings, hour: bool) -> Terms:
+    """The terms that `settings` ask for, in the words of the providers' APIs.
+
+    Sources: https://platform.openai.com/docs/api-reference/responses/create (service_tier, max_tool_calls) and
+    https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool (max_uses).
+
+    Args:
+        settings: all of the request's.
+        hour: whether a cache for an hour is asked for in another way.
+    """
+    extra = settings.extra
+    if not extra:
+        return Terms(hour=hour)
+    asked = (extra.get("service_tier"), extra.get("speed"))
+    services = [word for word in asked if isinstance(word, str) and word not in USUAL]
+    searches, endless = 0, ""
+    for tool in _own_tools(extra):
+        kind = str(tool.get("type"))
+        most = tool.get("max_uses", extra.get("max_tool_calls")) if kind.startswith("web_search") else None
+        if isinstance(most, int) and not isinstance(most, bool) and most >= 0:
+            searches += most
+        else:
+            endless = endless or kind
+    return Terms(("", *services), hour or _for_an_hour(extra), searches, endless)
+
+
+def _own_tools(extra: Json) -> Iterator[Json]:
+    """What the provider is asked to do itself; a field that switches it on counts as a tool of that type."""
+    tools = extra.get("tools")
+    for tool in tools if isinstance(tools, list) else ():
+        if isinstance(tool, dict) and str(tool.get("type")).startswith(OWN_TOOLS):
+            yield tool
+    for field in ("web_search_options", "search_parameters", "plugins", "mcp_servers", "fallbacks"):
+        # An empty object switches its feature on as well.
+        if extra.get(field) not in (None, False, []):
+            yield {"type": field}
+    if "compact" in str(extra.get("context_management")):
+        yield {"type": "compaction"}
+
+
+def _for_an_hour(value: Any) -> bool:
+    """Whether a breakpoint for an hour is anywhere in `value`."""
+    if isinstance(value, dict):
+        return value.get("ttl") == "1h" or any(_for_an_hour(one) for one in value.values())
+    return isinstance(value, list) and any(_for_an_hour(one) for one in value)
