@@ -313,8 +313,8 @@ class Agent(Generic[Deps, Output]):
     ) -> RunResult[Output]:
         """Goes on with a run that is paused, that a limit stopped, or whose process died.
 
-        A run that has finished goes on if `limits` or `message` is given; without, its result is returned as it is. One
-        that was answered takes a message only.
+        A run that has finished goes on if `limits`, `budget` or `message` is given; without, its result is returned as
+        it is. One that was answered takes a message only.
 
         Args:
             run: the run's id in the agent's journal, or the result of the run when it paused.
