@@ -348,6 +348,8 @@ def test_settings_are_sent_as_each_host_names_them(host: str, fields: dict[str, 
     if host != "api.mistral.ai":
         common["stream_options"] = {"include_usage": True}
     del body["messages"]
+    assert ("prompt_cache_key" in body) == (host == "api.openai.com")
+    body.pop("prompt_cache_key", None)
     assert body == common | fields
 
 

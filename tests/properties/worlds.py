@@ -248,6 +248,7 @@ class Setup:
     tool_choice: str = "auto"
     eager: bool = True
     alone: bool = False
+    tell_remaining: bool = False
     hooks: Hooks = field(default_factory=Hooks)
     rules: tuple[Rule, ...] = ()
     below: tuple[Below, ...] = ()
@@ -286,6 +287,7 @@ class Setup:
             output_mode=self.output_mode,
             eager=self.eager,
             approvals=approvals,
+            tell_remaining=self.tell_remaining,
             on_tool_result=None if hooks.reacts is None else hooks.reacts.function(world, f"{path} on_tool_result"),
             name=path,
             budget=None if self.budget is None else world.budget(path, self.budget),
@@ -345,6 +347,7 @@ def setups(names: tuple[str, ...] = NAMES, max_size: int = 6, depth: int = 2) ->
         tool_choice=st.sampled_from(["auto"] * 24 + ["none", "required", "look", "write"]),
         eager=st.sampled_from([True, True, False]),
         alone=st.sampled_from([False, False, True]),
+        tell_remaining=st.sampled_from([False, False, False, True]),
         hooks=hooks,
         rules=mostly(st.just(()), rules, times=2),
         below=none if not depth else belows(setups(names, 3, depth - 1)),

@@ -10,7 +10,8 @@
 - a learnt mean made half of the later reckonings low -> test_what_was_learnt_is_the_most_and_no_mean
 - what one model counted is more for another -> test_another_model_may_count_more,
   test_a_model_chosen_for_a_step_may_count_more
-- an estimate of a reply was longer than the reply may be -> test_a_reply_is_estimated_at_no_more_than_was_asked_for
+- an estimate of a reply was longer than the reply may be -> test_a_reply_is_estimated_at_no_more_than_was_asked_for,
+  test_thinking_is_no_part_of_the_length_that_was_asked_for_where_it_comes_on_top
 """
 
 import json
@@ -229,3 +230,13 @@ async def test_a_reply_is_estimated_at_no_more_than_was_asked_for():
     result = await within(agent.run("go"))
     assert result.usage.output_tokens == 400
     assert result.usage.estimated
+
+
+async def test_thinking_is_no_part_of_the_length_that_was_asked_for_where_it_comes_on_top():
+    class Thinking(ScriptedModel):
+        def longest_reply(self, settings):
+            return settings.max_tokens + settings.thinking
+
+    settings = ModelSettings(max_tokens=400, thinking=2000)
+    result = await within(Agent(Thinking(["1" * 1000]), settings=settings).run("go"))
+    assert result.usage.output_tokens >= 1000

@@ -12,7 +12,16 @@ from treadle.context.texts import estimate_text
 from treadle.kernel.messages import File, Image
 
 IMAGE_TOKENS = 1600
-"""An image; providers charge about 1,600 for the largest they do not scale down."""
+"""A small image, at the least: some providers charge as much for any."""
+
+PIXELS_PER_TOKEN = 416
+"""Pixels of an image in a token: 1,024 times the dearest factor of OpenAI's, 2.46; Claude has 750.
+
+Source: https://platform.openai.com/docs/guides/images-vision
+"""
+
+LARGEST_IMAGE = 5000
+"""The largest image that is not scaled down, 3.75 million pixels at Claude, and one whose size nobody has seen."""
 
 PAGE_TOKENS = 4600
 """A page of a PDF: an image of it, and 3,000 tokens of text.
@@ -31,20 +40,42 @@ MOST_UNPACKED = 1 << 24
 
 _PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")
 _COUNT = re.compile(rb"/Count\s+(\d{1,6})")
+_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+"""The parts of a JPEG that say how large it is."""
 _STREAM = re.compile(rb"stream\r?\n")
 
 
 def media_tokens(part: Image | File) -> int:
     """Tokens of an image or a file in a request."""
     if isinstance(part, Image):
-        return IMAGE_TOKENS
+        return _image(part.data)
     if part.data is None:
         return UNSEEN_PAGES * PAGE_TOKENS
     if part.media_type == "application/pdf" or part.data[:5] == b"%PDF-":
         return _pages(part.data) * PAGE_TOKENS
     if part.media_type.startswith("image/"):
-        return IMAGE_TOKENS
+        return _image(part.data)
     return max(IMAGE_TOKENS, _text(part.data))
+
+
+def _image(data: bytes | None) -> int:
+    """The tokens of an image by its size."""
+    pixels = None if data is None else _pixels(data)
+    return LARGEST_IMAGE if pixels is None else min(max(IMAGE_TOKENS, pixels // PIXELS_PER_TOKEN), LARGEST_IMAGE)
+
+
+def _pixels(data: bytes) -> int | None:
+    """How many pixels an image has, by its first bytes; None if they do not say."""
+    if data[:8] == b"\x89PNG\r\n\x1a\n" and len(data) >= 24:
+        return int.from_bytes(data[16:20], "big") * int.from_bytes(data[20:24], "big")
+    if data[:4] == b"GIF8" and len(data) >= 10:
+        return int.from_bytes(data[6:8], "little") * int.from_bytes(data[8:10], "little")
+    at = 2 if data[:3] == b"\xff\xd8\xff" else len(data)
+    while at + 9 <= len(data) and data[at] == 0xFF:
+        if data[at + 1] in _FRAMES:
+            return int.from_bytes(data[at + 5 : at + 7], "big") * int.from_bytes(data[at + 7 : at + 9], "big")
+        at += 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+    return None
 
 
 @lru_cache(maxsize=16)

@@ -167,11 +167,11 @@ class ShortenResult(Struct, frozen=True):
             short = shortened(message, self.max_tokens, facts.readable)
             if short is not message:
                 changed[i] = short
-                saved += round(LIKELY * (size - estimate_tokens(short)))
+                saved += size - estimate_tokens(short)
         if not changed or saved <= 0:
             return None
         out = [changed.get(i, message) for i, message in enumerate(messages)]
-        return Edit(out, tokens, max(0, tokens - saved))
+        return Edit(out, tokens, max(0, tokens - round(LIKELY * saved)))
 
 
 SUMMARY_INSTRUCTIONS = """\

@@ -40,7 +40,7 @@ def model_of(model: str | Model) -> Model:
 def check_limits(config: Configuration, limits: Limits) -> None:
     """Refuses limits that are none, or that cannot be kept with the models of an agent and of those below it."""
     kind("limits", limits, lambda it: isinstance(it, Limits), "Limits(steps=…, usd=…, …)")
-    require_price(config.model, limits, config.settings)
+    require_price(config.model, config.settings, limits)
     for below in _below(config):
         check_limits(below, limits)
 
@@ -59,7 +59,7 @@ def with_budgets(config: Configuration, given: Budgets) -> Configuration:
 
 
 def _check_prices(config: Configuration, budget: Budget) -> None:
-    require_price(config.model, budget, config.settings)
+    require_price(config.model, config.settings, budget)
     for below in _below(config):
         _check_prices(below, budget)
 

@@ -8,10 +8,12 @@ from treadle.drivers.beginning import Asked, begun
 from treadle.drivers.compact import compact
 from treadle.drivers.configuration import Configuration
 from treadle.drivers.drive import chosen
+from treadle.drivers.purse.claims import within
 from treadle.drivers.purse.reckoning import reckoned, worst_price
 from treadle.drivers.run import Run
-from treadle.kernel.decide import CallModel, Finish, PrepareStep
+from treadle.kernel.decide import Finish, PrepareStep, decide
 from treadle.kernel.events import Reserve
+from treadle.kernel.fold import fold
 from treadle.kernel.stop import Stop
 
 
@@ -66,12 +68,9 @@ async def estimated(config: Configuration, asked: Asked) -> Estimate:
 
 
 async def _reckoned(run: Run, command: PrepareStep) -> Estimate:
-    event = run.reckon(command, await chosen(run, command))
-    worst = event.reserve or reckoned(run.config, run.state, event, run.model, None).event.reserve or Reserve(0)
-    run.feed(event)
-    after, usd, request = run.next(), worst.usd, worst.tokens - worst.reply
+    event, state = run.reckoned(command, await chosen(run, command)), within(run).state
+    worst = event.reserve or reckoned(run.config, state, event, run.model, None).event.reserve or Reserve(0)
+    after, usd, request = decide(fold(state, event)), worst.usd, worst.tokens - worst.reply
     if usd is None:
-        usd = worst_price(run.model, event.settings or run.state.settings, request, worst.reply)
-    stop = None if isinstance(after, CallModel) or not isinstance(after, Finish) else after.stop
-    stop = stop or next((why for purse in run.purses if (why := purse.refusal(request + worst.reply, worst.usd))), None)
-    return Estimate(run.model.name, request, worst.reply, usd, stop)
+        usd = worst_price(run.model, event.settings or state.settings, request, worst.reply)
+    return Estimate(run.model.name, request, worst.reply, usd, after.stop if isinstance(after, Finish) else None)

@@ -4,7 +4,7 @@ Pure but for the clock: the choice is an event (`StepPrepared`), and the request
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from decimal import Decimal
 from typing import get_args
 
@@ -21,7 +21,7 @@ from treadle.kernel.messages import Message, ToolSpec, UserMessage
 from treadle.kernel.money import minus
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Stop, stopped
-from treadle.models.port import Model, ModelRequest
+from treadle.models.port import Model, ModelRequest, Usual
 
 
 def prepared(
@@ -32,9 +32,9 @@ def prepared(
     chosen: StepSettings | None,
     counted: Model | None = None,
 ) -> StepPrepared:
-    """The event that carries `command` out with what `prepare_step` chose; `counted` is the model that replied last.
+    """The event that carries `command` out with what `prepare_step` chose, `within` the limits and what budgets leave.
 
-    `within` is the run's state, its limits no wider than what budgets leave.
+    `counted` is the model that replied last.
 
     Raises:
         Misuse: a tool was chosen that the agent does not have.
@@ -56,7 +56,7 @@ def prepared(
         event = _without(config, event, command.withheld)
     limits = state.limits
     if limits.tokens is not None or limits.usd is not None:
-        require_price(model, limits, event.settings or state.settings)
+        require_price(model, event.settings or state.settings, limits)
         found = reckoned(config, state, event, model, counted)
         why = _used_up(within, found.short) if found.short and state.steps else None
         closing = None if why is None else landing(state, why)
@@ -128,8 +128,9 @@ def request_of(config: Configuration, state: RunState) -> ModelRequest:
     messages: Sequence[Message] = state.messages if step.messages is None else step.messages
     if step.messages is not None and step.note:
         messages = [*messages, UserMessage(step.note)]
-    if config.tell_remaining:
-        messages = [*messages, UserMessage(remaining(state))]
+    passing = remaining(state) if config.tell_remaining else ""
+    if passing:
+        messages = [*messages, UserMessage(passing)]
     if step.instructions is not None:
         messages = instructed(messages, step.instructions)
     tools = config.specs if step.tools is None else _offered(config, step.tools)
@@ -145,16 +146,29 @@ def request_of(config: Configuration, state: RunState) -> ModelRequest:
         None if config.output is None else config.output.schema,
         state.started.run_id,
         step.step,
+        int(bool(passing)),
+        _usual(config, state, step),
     )
 
 
-def _offered(config: Configuration, names: Sequence[str]) -> tuple[ToolSpec, ...]:
+def _usual(config: Configuration, state: RunState, step: StepPrepared) -> Usual | None:
+    """How the step would ask if the loop had taken nothing away; None if it has not.
+
+    What `prepare_step` leaves out is not in it: of that the model is told nothing.
+    """
+    if step.landing is None and not step.withheld:
+        return None
+    tools = config.specs if step.tools is None else _offered(config, {*step.tools, *step.withheld})
+    return Usual(tools, state.started.tool_choice)
+
+
+def _offered(config: Configuration, names: Collection[str]) -> tuple[ToolSpec, ...]:
     final = None if config.output is None else config.output.tool
     return tuple(spec for spec in config.specs if spec.name in names or spec is final)
 
 
 def remaining(state: RunState) -> str:
-    """What is left of a run's limits, in words for the model."""
+    """What is left of a run's limits, in words for the model; empty if it has none of those that it could heed."""
     limits, budget, parts = state.limits, state.limits.budget, []
     if limits.steps is not None:
         parts.append(f"{limits.steps - len(state.steps) - state.sub_steps} steps, this one included")
@@ -166,4 +180,4 @@ def remaining(state: RunState) -> str:
         parts.append(f"{max(Decimal(0), minus(budget, state.cost or Decimal(0))):.4f} dollars")
     if limits.tokens is not None:
         parts.append(f"{max(0, limits.tokens - state.usage.total_tokens)} tokens")
-    return f"(What is left of this task's limits: {', '.join(parts)}.)"
+    return f"(What is left of this task's limits: {', '.join(parts)}.)" if parts else ""

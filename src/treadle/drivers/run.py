@@ -39,8 +39,7 @@ from treadle.drivers.checks import model_of
 from treadle.drivers.configuration import AnswerType, Configuration, StepSettings
 from treadle.drivers.output import handed_in, typed_output
 from treadle.drivers.purse.arrived import Arrived
-from treadle.drivers.purse.claim import Claim
-from treadle.drivers.purse.claims import calls_allowed, claim, settle, used, within
+from treadle.drivers.purse.claims import Claim, calls_allowed, claim, settle, used, within
 from treadle.drivers.purse.drawing import Purse, Whose, purses_of
 from treadle.drivers.purse.reckoning import charge_of, require_price
 from treadle.drivers.purse.so_far import spent_so_far
@@ -68,7 +67,7 @@ from treadle.kernel.fold import fold
 from treadle.kernel.messages import Message
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Limits
-from treadle.models.port import Model, ModelReply, ModelRequest
+from treadle.models.port import Model, ModelReply, ModelRequest, longest_reply_of
 from treadle.models.sound import sound_reply
 from treadle.result import RunResult, result_of
 
@@ -347,21 +346,21 @@ class Run:
             Misuse: a tool was chosen that the agent does not have, or a model without a price under a limit in dollars.
             BudgetUnavailable: the file of a budget cannot be used.
         """
-        event = self.reckon(command, chosen)
+        event = self.reckoned(command, chosen)
         refused = claim(self, event.reserve)
         return event if refused is None else RunFinished(command.landing or refused, command.decision)
 
-    def reckon(self, command: PrepareStep, chosen: StepSettings | None = None) -> StepPrepared:
-        """Likewise, but nothing is set aside."""
+    def reckoned(self, command: PrepareStep, chosen: StepSettings | None = None) -> StepPrepared:
+        """The event that carries `command` out, before anything is set aside for it. Raises as `prepare`."""
         model = None if chosen is None else chosen.model
         if model is not None and not isinstance(model, str):
             model = model_of(model)
         if isinstance(model, str):
             model = self._models.get(model) or self._models.setdefault(model, self.config.model_named(model))
         self._step_model = model
-        settings = self.config.settings if chosen is None else chosen.settings or self.config.settings
+        settings = (None if chosen is None else chosen.settings) or self.state.settings
         for purse in self.purses:
-            require_price(self.model, purse.budget, settings)
+            require_price(self.model, settings, purse.budget)
         return prepared(self.config, within(self), self.model, command, chosen, self._counted)
 
     def request(self) -> ModelRequest:
@@ -420,7 +419,7 @@ class Run:
         prepared, state = self.state.prepared, self.state
         if prepared is not None and prepared.reserve is not None and prepared.reserve.reply:
             return prepared.reserve.reply
-        return ((None if prepared is None else prepared.settings) or state.settings).max_tokens
+        return longest_reply_of(self.model, (None if prepared is None else prepared.settings) or state.settings)
 
     def is_new(self, call_id: str) -> bool:
         """Whether no call of the run has had this id."""

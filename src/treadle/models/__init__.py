@@ -47,6 +47,7 @@ from treadle.models.port import (
     ToolCallDelta,
     ToolCallStarted,
     UsageReported,
+    Usual,
 )
 from treadle.models.price import Price
 from treadle.models.price_table import PriceTable
@@ -90,5 +91,5 @@ __all__ = [
     "OfflineModel", "Opaque", "OpenAIChatModel", "OpenAIResponsesModel", "Overloaded", "Price", "PriceTable",
     "ProtocolError", "RateLimited", "SystemMessage", "Text", "TextDelta", "TextTools", "Thinking", "ThinkingDelta",
     "Timeouts", "ToolCall", "ToolCallCompleted", "ToolCallDelta", "ToolCallStarted", "ToolMessage", "ToolSpec",
-    "ToolUseFailed", "Usage", "UsageReported", "UserMessage", "model_from_name",
+    "ToolUseFailed", "Usage", "UsageReported", "UserMessage", "Usual", "model_from_name",
 ]  # fmt: skip

@@ -33,8 +33,9 @@ from treadle.kernel.messages import (
     UserMessage,
 )
 from treadle.models.anthropic_stream import AnthropicDecoder
+from treadle.models.anthropic_thinking import budget_of, held_thinking, thinking_fields
 from treadle.models.checked import is_object
-from treadle.models.codec import body_bytes, json_history
+from treadle.models.codec import body_bytes, json_bytes, json_history
 from treadle.models.errors import BadRequest, ModelError, ProtocolError
 from treadle.models.extra import add_extra, longest
 from treadle.models.failures import codes_of, error_for, error_for_page, text_of_error
@@ -76,16 +77,13 @@ class ResultBlock(Struct, gc=False, omit_defaults=True, tag_field="type", tag="t
     is_error: bool = False
 
 
-# Tokens to think with, for the models that take a budget and no effort; an effort is told from a budget by the same.
-BUDGETS: Final[Mapping[str, int]] = {"low": 2_048, "medium": 8_192, "high": 16_384}
-SMALLEST_BUDGET: Final = 1_024
-ANSWER_TOKENS: Final = 1_024
-"""Tokens of a reply that are left to its answer where it may not be as long as its thinking."""
-CLAUDE: Final = re.compile(r"claude-(?:[a-z]+-)?(?:(\d{1,2})(?:[-.](\d{1,2}))?(?!\d))?")
 TEXTUAL: Final = re.compile(r"text/|application/(.*\+)?(json|xml|yaml|x-yaml|toml|javascript|sql|csv|x-ndjson|x-sh)\b")
 DATA_URL: Final = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
+# Bytes of messages, about 1,024 tokens: to have them read anew costs a third of a cent at $3 a million tokens.
+SHORT: Final = 4_096
 # How a user turn begins in the history, and how a turn ends after its last block's last field.
 USER_TURN: Final = b'{"role":"user"'
+TURN_BEGIN: Final = b'{"role":"user","content":['
 TURN_END: Final = b"}]},"
 
 
@@ -97,8 +95,10 @@ class AnthropicCodec:
         max_tokens: tokens that a reply may have where the request's settings do not say; the API demands a number. A
             budget for thinking comes on top of it.
         cache: how long the provider is to keep the prefix of a run, or None for no prompt caching. The breakpoints
-            stand at the end of the tools, of the system text and of the last two user turns: what one step wrote to
-            the cache, the next finds at exactly its second breakpoint.
+            stand at the end of the tools, of the system text and of the last two user turns, before messages that
+            pass: what one step wrote to the cache, the next finds at exactly its second breakpoint, however many
+            blocks there are between (the provider looks back 20 from each). A step that takes tools away leaves them
+            described and the choice as it was, since either would drop what is cached.
     """
 
     path: Final = "/v1/messages"
@@ -122,48 +122,40 @@ class AnthropicCodec:
 
     def longest(self, settings: ModelSettings, model: str) -> int:
         """The most tokens that a reply of `model` may have under `settings`, its thinking included."""
-        own = self.max_tokens if settings.thinking is None else self.max_tokens + (_budget(settings, model) or 0)
+        own = self.max_tokens if settings.thinking is None else self.max_tokens + (budget_of(settings, model) or 0)
         return longest(settings) or own
 
     def held(self, settings: ModelSettings, model: str, tokens: int) -> ModelSettings:
         """`settings` under which a reply has at most `tokens`, with room for an answer beside its thinking."""
-        settings = replace(settings, max_tokens=tokens)
-        budget = _budget(settings, model)
-        if budget is None:
-            return settings
-        room = tokens - ANSWER_TOKENS
-        thinking = "none" if room < SMALLEST_BUDGET else min(budget, room)
-        extra = settings.extra
-        if extra and isinstance(extra.get("thinking"), dict):
-            own = {"type": "disabled"} if thinking == "none" else extra["thinking"] | {"budget_tokens": thinking}
-            return replace(settings, extra=extra | {"thinking": own})
-        return replace(settings, thinking=thinking)
+        return held_thinking(replace(settings, max_tokens=tokens), model, tokens)
 
     def encode(self, request: ModelRequest, model: str, stream: bool) -> bytes:
         """The request body. Raises `BadRequest` for what this API has no place for."""
         settings = request.settings
-        body: Json = {"model": model, "max_tokens": settings.max_tokens or self.max_tokens, "stream": stream}
-        for name, value in (("temperature", settings.temperature), ("top_p", settings.top_p)):
-            if value is not None:
-                body[name] = value
-        if settings.stop:
-            body["stop_sequences"] = list(settings.stop)
-        forced = request.tool_choice not in ("auto", "none")
-        body |= _thinking(settings, model, body["max_tokens"], forced)
-        if request.output_schema is not None:
-            form = {"type": "json_schema", "schema": anthropic_schema(request.output_schema)}
-            body["output_config"] = body.get("output_config", {}) | {"format": form}
-        if request.tools:
-            body["tools"] = self._ended([_tool(spec) for spec in request.tools])
-            body["tool_choice"] = _choice(request.tool_choice, settings.parallel_tool_calls)
         extra = settings.extra or {}
         with self._history.follow((request.run_id, model), request.messages) as trail:
+            tools, choice = self._tools(request, trail)
+            body: Json = {"model": model, "max_tokens": settings.max_tokens or self.max_tokens, "stream": stream}
+            for name, value in (("temperature", settings.temperature), ("top_p", settings.top_p)):
+                if value is not None:
+                    body[name] = value
+            if settings.stop:
+                body["stop_sequences"] = list(settings.stop)
+            body |= thinking_fields(settings, model, body["max_tokens"], choice not in ("auto", "none"))
+            if request.output_schema is not None:
+                form = {"type": "json_schema", "schema": anthropic_schema(request.output_schema)}
+                body["output_config"] = body.get("output_config", {}) | {"format": form}
+            if tools:
+                body["tools"] = self._ended([_tool(spec) for spec in tools])
+                body["tool_choice"] = _choice(choice, settings.parallel_tool_calls)
             system: list[Block] = [{"type": "text", "text": content} for content in trail.system if content.strip()]
             if system:
                 body["system"] = self._ended(system)
             add_extra(body, extra)
-            # A top-level cache_control is a breakpoint that the provider moves by itself, and it counts as one of four.
-            marks = () if "cache_control" in extra else self._marks(trail)
+            # What is written with a choice that no other step has is never read. And a top-level cache_control is a
+            # breakpoint that the provider moves by itself; it counts as one of four.
+            alone = request.usual is not None and choice != request.usual.tool_choice
+            marks = () if alone or "cache_control" in extra else self._marks(trail, _passing(request))
             return body_bytes(body, "messages", trail.made, marks)
 
     def decoder(self) -> AnthropicDecoder:
@@ -241,17 +233,45 @@ class AnthropicCodec:
             blocks[-1]["cache_control"] = self._breakpoint
         return blocks
 
-    def _marks(self, trail: Trail[bytearray]) -> list[tuple[int, bytes]]:
-        """The breakpoints at the end of each of the last two user turns, and where in the history they go."""
+    def _tools(self, request: ModelRequest, trail: Trail[bytearray]) -> tuple[tuple[ToolSpec, ...], str]:
+        """The tools to describe and the choice among them, such that what is cached of the run stays valid.
+
+        Other tools drop all that is cached, another choice the messages. So what a step takes away is left where it
+        was, as the model is told in words; but not a choice that forces a call where none is allowed, nor with a
+        history so short that it costs next to nothing to have it read anew: "none" is certain, words are not.
+        """
+        usual = request.usual
+        if usual is None or self._mark is None:
+            return request.tools, request.tool_choice
+        kept = ("auto",) if request.tool_choice == "none" else ("auto", "required")
+        if usual.tool_choice not in kept or len(trail.made) < SHORT:
+            return usual.tools, request.tool_choice
+        return usual.tools, usual.tool_choice
+
+    def _marks(self, trail: Trail[bytearray], passing: int) -> list[tuple[int, bytes]]:
+        """The breakpoints at the end of each of the last two user turns, and where in the history they go.
+
+        The last `passing` bytes of blocks are not in the next request, so the breakpoint stands before them.
+        """
         if self._mark is None:
             return []
         marks: list[tuple[int, bytes]] = []
         for start, end in trail.backwards():
             if trail.made.startswith(USER_TURN, start, end):
-                marks.insert(0, (end - len(TURN_END), self._mark))
+                place = end - len(TURN_END) - passing
+                passing = 0
+                if place > start + len(TURN_BEGIN):
+                    marks.insert(0, (place, self._mark))
                 if len(marks) == 2:
                     break
         return marks
+
+
+def _passing(request: ModelRequest) -> int:
+    """How many bytes at the end of the last turn are of messages that pass, the commas before their blocks counted."""
+    count = request.passing
+    said = [one for one in request.messages[-count:] if isinstance(one, UserMessage)] if count else []
+    return sum(len(json_bytes(block)) + 1 for one in said for block in _blocks(one.content))
 
 
 def _same_turn(previous: Message, message: Message) -> bool:
@@ -351,50 +371,3 @@ def _choice(choice: str, parallel: bool | None) -> Block:
     if parallel is not None:
         chosen["disable_parallel_tool_use"] = not parallel
     return chosen
-
-
-def adaptive(model: str) -> bool:
-    """Whether a model thinks by effort (Claude 4.6 and later) and not by a budget of tokens."""
-    name = CLAUDE.search(model)
-    if name is None:
-        return False
-    return name[1] is None or (int(name[1]), int(name[2] or 0)) >= (4, 6)
-
-
-def _thinking(settings: ModelSettings, model: str, max_tokens: int, forced: bool) -> Json:
-    """The fields that say how hard to think, and `max_tokens` where the budget comes on top of it.
-
-    A model that thinks by a budget cannot be made to call a tool at the same time; the tool call is then what counts.
-    Source: https://platform.claude.com/docs/en/build-with-claude/extended-thinking
-    """
-    wish = settings.thinking
-    if wish is None:
-        return {}
-    if wish == "none":
-        return {"thinking": {"type": "disabled"}}
-    budget = _budget(settings, model)
-    if budget is None:
-        effort = wish if isinstance(wish, str) else next((e for e, size in BUDGETS.items() if wish <= size), "high")
-        return {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": effort}}
-    if forced:
-        return {}
-    if settings.max_tokens is None:
-        return {"max_tokens": max_tokens + budget, "thinking": {"type": "enabled", "budget_tokens": budget}}
-    if settings.max_tokens <= SMALLEST_BUDGET:
-        raise BadRequest(
-            f"{model} cannot think within max_tokens={settings.max_tokens}: it needs more than {SMALLEST_BUDGET}. "
-            'Raise max_tokens, leave it out, or set thinking="none"'
-        )
-    budget = max(SMALLEST_BUDGET, min(budget, settings.max_tokens - ANSWER_TOKENS))
-    return {"thinking": {"type": "enabled", "budget_tokens": budget}}
-
-
-def _budget(settings: ModelSettings, model: str) -> int | None:
-    """The tokens that `model` may think for; None if it does not think, or by effort."""
-    wish, extra = settings.thinking, (settings.extra or {}).get("thinking")
-    own = extra.get("budget_tokens") if isinstance(extra, dict) else None
-    if isinstance(own, int):
-        return max(own, SMALLEST_BUDGET)
-    if wish is None or wish == "none" or adaptive(model):
-        return None
-    return max(BUDGETS[wish] if isinstance(wish, str) else wish, SMALLEST_BUDGET)

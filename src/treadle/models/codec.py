@@ -81,10 +81,7 @@ def json_history(
 
     def put(group: Sequence[Message], made: bytearray) -> None:
         for item in encode_group(group):
-            try:
-                made += _ENCODER.encode(item)
-            except UnicodeEncodeError:
-                made += _ENCODER.encode(_sound(item))
+            made += json_bytes(item)
             made += b","
 
     return History(bytearray, put, joins, limit=limit)
@@ -104,7 +101,7 @@ def body_bytes(fields: Json, name: str, history: bytearray, marks: Iterable[tupl
     """
     if name in fields:
         raise Misuse(f"settings.extra has a field {name!r}, which holds the run's messages; add a message instead")
-    pieces: list[bytes | memoryview] = [_json(fields)[:-1], b',"', name.encode(), b'":[']
+    pieces: list[bytes | memoryview] = [json_bytes(fields)[:-1], b',"', name.encode(), b'":[']
     # Slices of a view copy nothing: the bytes are moved once, into the body.
     view, place = memoryview(history)[:-1], 0
     for index, mark in marks:
@@ -113,7 +110,8 @@ def body_bytes(fields: Json, name: str, history: bytearray, marks: Iterable[tupl
     return b"".join([*pieces, view[place:], b"]}"])
 
 
-def _json(value: object) -> bytes:
+def json_bytes(value: object) -> bytes:
+    """`value` as the JSON that stands in a body."""
     try:
         return _ENCODER.encode(value)
     except UnicodeEncodeError:

@@ -7,6 +7,7 @@ setting unheard, if it were asked as OpenAI is. Neighbour: `treadle.models.opena
 from typing import Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 
 class Host(Struct, frozen=True):
@@ -24,6 +25,11 @@ class Host(Struct, frozen=True):
         echo: whether the model's reasoning is sent back in the field that it came in.
         short_ids: whether the ids of tool calls must be nine letters or digits.
         file_urls: whether a file may be sent by its address.
+        taken_away: what becomes of tools that a step takes away from the model. "allowed_tools": they stay described,
+            and a list says which may be called. "words": they stay described, and the messages alone tell the model,
+            for what the host has cached, and charges less for, begins with the tools. "left_out": they are not
+            described; where nobody charges for tokens, the surer way is the better.
+        cache_key: whether it takes a key for its prompt cache; another server may refuse the whole request for it.
         tells_cost: whether it says with each reply what that cost.
         adds: tokens that are billed for each request beyond what it holds, at most: a preamble, or one about thinking.
         adds_for_tools: those that are billed as soon as there are tools, beyond their descriptions.
@@ -39,6 +45,8 @@ class Host(Struct, frozen=True):
     echo: bool = True
     short_ids: bool = False
     file_urls: bool = False
+    taken_away: Literal["allowed_tools", "words", "left_out"] = "left_out"
+    cache_key: bool = False
     tells_cost: bool = False
     # The most that any provider whose bills were looked at adds. Anthropic says 159 to 530 for tools, by model:
     # https://docs.anthropic.com/en/docs/tool-use-pricing-and-tokens
@@ -51,21 +59,26 @@ OPENAI: Final = Host(
     max_tokens="max_completion_tokens",
     echo=False,
     schema_with_tools=True,
+    taken_away="allowed_tools",
+    cache_key=True,
     adds_for_tools=160,
     adds_for_schema=64,
 )
+# It serves other makers' models too, and some of its versions refuse the fields that came later.
+AZURE: Final = replace(OPENAI, taken_away="words", cache_key=False)
 ANTHROPIC: Final = Host(schema_with_tools=True)
 MISTRAL: Final = Host(
     seed="random_seed", stream_usage=False, short_ids=True, file_urls=True, adds=16, adds_for_tools=64
 )
-DEEPSEEK: Final = Host(thinking="thinking", json_schema=False)
-OPENROUTER: Final = Host(thinking="reasoning", file_urls=True, tells_cost=True)
-GROQ: Final = Host(max_tokens="max_completion_tokens")
+DEEPSEEK: Final = Host(thinking="thinking", json_schema=False, taken_away="words")
+OPENROUTER: Final = Host(thinking="reasoning", file_urls=True, taken_away="words", tells_cost=True)
+CACHING: Final = Host(taken_away="words")
+GROQ: Final = Host(max_tokens="max_completion_tokens", taken_away="words")
 
 # By the end of the host's name.
 HOSTS: Final[tuple[tuple[str, Host], ...]] = (
     ("openai.com", OPENAI),
-    ("azure.com", OPENAI),
+    ("azure.com", AZURE),
     ("anthropic.com", ANTHROPIC),
     ("mistral.ai", MISTRAL),
     ("deepseek.com", DEEPSEEK),
@@ -73,7 +86,9 @@ HOSTS: Final[tuple[tuple[str, Host], ...]] = (
     ("groq.com", GROQ),
     ("cerebras.ai", GROQ),
     ("snowflakecomputing.com", Host(max_tokens="max_completion_tokens", thinking="reasoning")),
-    ("z.ai", Host(thinking="thinking", json_schema=False)),
+    ("z.ai", DEEPSEEK),
+    ("x.ai", CACHING),
+    ("googleapis.com", CACHING),
 )
 
 

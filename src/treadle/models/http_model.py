@@ -21,7 +21,8 @@ from treadle.models.errors import AuthenticationFailed, ConnectionFailed, ModelE
 from treadle.models.extra import held_to_length
 from treadle.models.failures import redact, request_id
 from treadle.models.fixed import billed
-from treadle.models.hosts import ANTHROPIC, OPENAI, host_of
+from treadle.models.hosts import ANTHROPIC, host_of
+from treadle.models.openai_cache import Keep
 from treadle.models.permission import require_permission
 from treadle.models.port import ModelEvent, ModelReply, ModelRequest, OutputMode, UsageReported
 from treadle.models.price import Price
@@ -256,17 +257,29 @@ class OpenAIChatModel(HttpModel):
     Args:
         model: the model's name, as the provider knows it.
         provider: one of "openai-chat", "ollama", "openrouter", "groq", "mistral", "deepseek" and "local".
+        cache_key: the key for the provider's prompt cache; by default one of the conversation's own, at OpenAI only.
+        cache: how long OpenAI is to keep the prefix of a run: "in_memory" or "24h" for models before gpt-5.6, "30m" or
+            "12h" since. None leaves it to the provider.
         options: see `HttpOptions`.
     """
 
-    def __init__(self, model: str, *, provider: str = "openai-chat", **options: Unpack[HttpOptions]) -> None:
+    def __init__(
+        self,
+        model: str,
+        *,
+        provider: str = "openai-chat",
+        cache_key: str | None = None,
+        cache: Keep | None = None,
+        **options: Unpack[HttpOptions],
+    ) -> None:
         from treadle.models.openai_chat import ChatCodec
 
         served_by = PROVIDERS.get(provider)
         if served_by is None or served_by.dialect != "chat":
             known = ", ".join(name for name, one in PROVIDERS.items() if one.dialect == "chat")
             raise Misuse(f"{provider!r} is no provider of Chat Completions; there are {known}")
-        super().__init__(model, served_by, ChatCodec(provider, host_of(hostname(served_by, options))), **options)
+        codec = ChatCodec(provider, host_of(hostname(served_by, options)), cache_key=cache_key, cache=cache)
+        super().__init__(model, served_by, codec, **options)
 
 
 class OpenAIResponsesModel(HttpModel):
@@ -274,15 +287,24 @@ class OpenAIResponsesModel(HttpModel):
 
     Args:
         model: the model's name, as the provider knows it.
+        cache_key: the key for the provider's prompt cache; by default one of the conversation's own, at OpenAI only.
+        cache: how long OpenAI is to keep the prefix of a run: "in_memory" or "24h" for models before gpt-5.6, "30m" or
+            "12h" since. None leaves it to the provider.
         options: see `HttpOptions`.
     """
 
-    def __init__(self, model: str, **options: Unpack[HttpOptions]) -> None:
+    def __init__(
+        self,
+        model: str,
+        *,
+        cache_key: str | None = None,
+        cache: Keep | None = None,
+        **options: Unpack[HttpOptions],
+    ) -> None:
         from treadle.models.openai_responses import ResponsesCodec
 
         provider = PROVIDERS["openai"]
-        host = host_of(hostname(provider, options))
-        codec = ResponsesCodec(readable=host is not OPENAI, tells_cost=host.tells_cost)
+        codec = ResponsesCodec(host=host_of(hostname(provider, options)), cache_key=cache_key, cache=cache)
         super().__init__(model, provider, codec, **options)
 
 

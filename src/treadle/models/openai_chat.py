@@ -38,6 +38,7 @@ from treadle.models.extra import add_extra, longest
 from treadle.models.failures import codes_of, error_for, error_for_page, redact, text_of_error
 from treadle.models.hosts import Host
 from treadle.models.identifiers import identifier
+from treadle.models.openai_cache import Keep, PromptCache
 from treadle.models.openai_chat_stream import ChatDecoder
 from treadle.models.output_schema import openai_strict
 from treadle.models.port import ModelEvent, ModelRequest
@@ -53,13 +54,23 @@ class ChatCodec:
     Args:
         provider: the provider's name, such as "openai-chat" or "groq".
         host: in what the provider's server differs from others.
+        cache_key: the key for the provider's prompt cache; see `PromptCache`.
+        cache: how long the provider is to keep the prefix of a run.
     """
 
     path = "/chat/completions"
 
-    def __init__(self, provider: str = "openai-chat", host: Host | None = None) -> None:
+    def __init__(
+        self,
+        provider: str = "openai-chat",
+        host: Host | None = None,
+        *,
+        cache_key: str | None = None,
+        cache: Keep | None = None,
+    ) -> None:
         self.provider = provider
         self.host = host or Host()
+        self._cache = PromptCache(self.host, cache_key, cache)
         self._history = json_history(self._group, joins=_same_step)
 
     def encode(self, request: ModelRequest, model: str, stream: bool) -> bytes:
@@ -68,17 +79,21 @@ class ChatCodec:
         if stream and self.host.stream_usage:
             body["stream_options"] = {"include_usage": True}
         body |= settings_fields(request.settings, self.host)
-        if request.tools:
-            body["tools"] = [tool_field(tool) for tool in request.tools]
-            if request.tool_choice != "auto":
+        if tools := self._cache.described(request):
+            body["tools"] = [tool_field(tool) for tool in tools]
+            allowed = self._cache.allowed(request)
+            if allowed is not None:
+                body["tool_choice"] = allowed_field(request.tool_choice, allowed)
+            elif request.tool_choice != "auto":
                 body["tool_choice"] = tool_choice_field(request.tool_choice)
             if request.settings.parallel_tool_calls is not None:
                 body["parallel_tool_calls"] = request.settings.parallel_tool_calls
         if request.output_schema is not None:
             body["response_format"] = output_field(request.output_schema, self.host)
-        add_extra(body, request.settings.extra)
         with self._history.follow((request.run_id, model), request.messages) as trail:
-            return body_bytes(body, "messages", trail.made)
+            body |= self._cache.fields(trail)
+            add_extra(body, request.settings.extra)
+            return body_bytes(body, "messages", trail.made, self._cache.marks(trail, request, model, "text"))
 
     def longest(self, settings: ModelSettings, model: str) -> int | None:
         """The most tokens that a reply may have under `settings`; None if only the provider knows."""
@@ -299,6 +314,12 @@ def tool_field(tool: ToolSpec) -> Json:
 def tool_choice_field(choice: str) -> str | Json:
     """The tool choice in the request body: "none" and "required" as they are, else the tool of that name."""
     return choice if choice in ("none", "required") else {"type": "function", "function": {"name": choice}}
+
+
+def allowed_field(choice: str, names: Sequence[str]) -> Json:
+    """The tool choice, "auto" or "required", among some of the tools that the request describes."""
+    tools = [{"type": "function", "function": {"name": name}} for name in names]
+    return {"type": "allowed_tools", "allowed_tools": {"mode": choice, "tools": tools}}
 
 
 def output_field(schema: Json, host: Host) -> Json:

@@ -36,7 +36,9 @@ from treadle.models.codec import body_bytes, json_history
 from treadle.models.errors import BadRequest, ModelError
 from treadle.models.extra import add_extra, longest
 from treadle.models.failures import codes_of, error_for, error_for_page, text_of_error
+from treadle.models.hosts import Host
 from treadle.models.identifiers import identifier
+from treadle.models.openai_cache import Keep, PromptCache
 from treadle.models.openai_responses_stream import READABLE, ResponsesDecoder, is_phase
 from treadle.models.output_schema import openai_strict
 from treadle.models.port import ModelEvent, ModelRequest
@@ -58,17 +60,25 @@ class ResponsesCodec:
 
     Args:
         provider: the provider's name, for errors and `Opaque` parts.
-        readable: whether the server takes reasoning back as text. Servers of open models (vLLM, llama.cpp, gpt-oss's)
-            give it so and need it in the turns that call tools; OpenAI's own refuses the whole request for it.
-        tells_cost: whether the server says what a reply cost.
+        host: in what the server differs from others. Servers of open models (vLLM, llama.cpp, gpt-oss's) give reasoning
+            as text and need it back in the turns that call tools; OpenAI's own refuses the whole request for it.
+        cache_key: the key for the provider's prompt cache; see `PromptCache`.
+        cache: how long the provider is to keep the prefix of a run.
     """
 
     path: Final = "/responses"
 
-    def __init__(self, provider: str = "openai", *, readable: bool = True, tells_cost: bool = False) -> None:
+    def __init__(
+        self,
+        provider: str = "openai",
+        host: Host | None = None,
+        *,
+        cache_key: str | None = None,
+        cache: Keep | None = None,
+    ) -> None:
         self.provider = provider
-        self.readable = readable
-        self.tells_cost = tells_cost
+        self.host = host or Host()
+        self._cache = PromptCache(self.host, cache_key, cache)
         self._history = json_history(self._items)
 
     def encode(self, request: ModelRequest, model: str, stream: bool) -> bytes:
@@ -93,16 +103,18 @@ class ResponsesCodec:
             body["reasoning"] = {"effort": effort}
         if request.output_schema is not None:
             body["text"] = {"format": _format(request.output_schema)}
-        if request.tools:
-            body["tools"] = [_tool(spec) for spec in request.tools]
-            body["tool_choice"] = _choice(request.tool_choice)
+        if tools := self._cache.described(request):
+            body["tools"] = [_tool(spec) for spec in tools]
+            allowed = self._cache.allowed(request)
+            body["tool_choice"] = _choice(request.tool_choice) if allowed is None else _among(request, allowed)
             if settings.parallel_tool_calls is not None:
                 body["parallel_tool_calls"] = settings.parallel_tool_calls
         with self._history.follow((request.run_id, model), request.messages) as trail:
             if instructions := "\n\n".join(content for content in trail.system if content):
                 body["instructions"] = instructions
+            body |= self._cache.fields(trail)
             add_extra(body, settings.extra)
-            return body_bytes(body, "input", trail.made)
+            return body_bytes(body, "input", trail.made, self._cache.marks(trail, request, model, "input_text"))
 
     def longest(self, settings: ModelSettings, model: str) -> int | None:
         """The most tokens that a reply may have under `settings`; None if only the provider knows."""
@@ -114,7 +126,7 @@ class ResponsesCodec:
 
     def decoder(self) -> ResponsesDecoder:
         """A decoder for one streamed reply."""
-        return ResponsesDecoder(self.provider, self._stream_error, tells_cost=self.tells_cost)
+        return ResponsesDecoder(self.provider, self._stream_error, tells_cost=self.host.tells_cost)
 
     def decode_body(self, body: Json) -> list[ModelEvent]:
         """The same events from a whole JSON body, the reply last. Raises `ModelError` if it holds an error."""
@@ -168,7 +180,7 @@ class ResponsesCodec:
                     # Without a store, reasoning is known by its encrypted form or its text; an id alone is refused.
                     if part.id is not None and part.data:
                         items.append(_reasoning(part.id, part.text, part.data))
-                    elif part.id is not None and part.signature == READABLE and self.readable:
+                    elif part.id is not None and part.signature == READABLE and self.host.echo:
                         # In one piece: llama.cpp reads the first alone, and vLLM refuses several for gpt-oss.
                         content = [{"type": READABLE, "text": part.text}]
                         items.append({"type": "reasoning", "id": part.id, "summary": [], "content": content})
@@ -249,6 +261,12 @@ def _tool(spec: ToolSpec) -> Json:
 
 def _choice(choice: str) -> str | Json:
     return choice if choice in ("auto", "none", "required") else {"type": "function", "name": choice}
+
+
+def _among(request: ModelRequest, names: Sequence[str]) -> Json:
+    """The choice among some of the tools that the request describes."""
+    tools = [{"type": "function", "name": name} for name in names]
+    return {"type": "allowed_tools", "mode": request.tool_choice, "tools": tools}
 
 
 def _effort(settings: ModelSettings) -> str | None:

@@ -38,18 +38,35 @@ OutputMode = Literal["native", "tool", "prompted"]
 """How a model is asked for an answer of a type: its provider holds it to a schema, a final tool, or in words alone."""
 
 
+class Usual(Struct, frozen=True, gc=False):
+    """How a run asks in its other steps, where a step takes something away and its messages tell the model so.
+
+    What a provider has cached of the run was written with these. A dialect may send them in place of the request's own,
+    so that the cached prefix stays valid: a call that the request does not allow is refused when it comes.
+
+    Attributes:
+        tools: the tools described in the other steps.
+        tool_choice: how the model chooses among them there.
+    """
+
+    tools: tuple[ToolSpec, ...]
+    tool_choice: str = "auto"
+
+
 class ModelRequest(Struct, frozen=True, gc=False):
     """One question to a model.
 
     Attributes:
         messages: the history, the system message (if there is one) first. Read-only; it may share its storage with
             the next step's, of which it is then a prefix.
-        tools: the tools offered, in a stable order.
+        tools: the tools that may be called, in a stable order.
         tool_choice: "auto", "none", "required", or the name of the one tool to call.
         settings: how to generate.
         output_schema: the JSON Schema that the final text must satisfy, if one was asked for.
         run_id: the run that asks, for logs and idempotency; empty outside a run.
         step: the number of the step, from 0.
+        passing: how many user messages, at the end, are in this request only; what is worth caching ends before them.
+        usual: how the run's other steps ask, where this one takes something away and its messages say so; else None.
     """
 
     messages: Sequence[Message]
@@ -59,6 +76,8 @@ class ModelRequest(Struct, frozen=True, gc=False):
     output_schema: Json | None = None
     run_id: str = ""
     step: int = 0
+    passing: int = 0
+    usual: Usual | None = None
 
 
 class TextDelta(Struct, frozen=True, gc=False):

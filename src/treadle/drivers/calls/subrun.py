@@ -112,7 +112,7 @@ async def _child(parent: Run, below: Below, record: CallRecord, arguments: dict[
         instructions = await parent.own(instructions, f"the instructions of {config.name}", context)
         if not isinstance(instructions, str):
             raise Misuse(f"the instructions of {config.name} are a text; it was given {instructions!r}")
-    require_price(config.model, limits, config.settings)
+    require_price(config.model, config.settings, limits)
     child = _run(parent, below, record, None)
     system = below.system(instructions, child.config.output)
     said = _so_far(parent, arguments.get("reason", "")) if below.final else [UserMessage(arguments["task"])]

@@ -26,8 +26,8 @@ MOST_TOKENS: Final = 2**53
 """More tokens than a budget is about; a number above it is a mistake."""
 
 
-class Taken(Struct, frozen=True):
-    """What was taken of one purse of a budget.
+class Balance(Struct, frozen=True):
+    """What was taken of one purse of a budget, and what is left.
 
     Attributes:
         key: whose purse it is: a user's name, the name of a conversation, a day such as "2026-11-22", a run's id; empty
@@ -68,7 +68,7 @@ class Budget:
             that are given it, in whatever threads they are.
         warn: shares, such as `(0.5, 0.9)`. When so much is used it is told once for each purse, whatever the number of
             processes: the logger `treadle` warns, and `on_warning` is called.
-        on_warning: a plain function that is called with the share and the `Taken`. What it raises is logged.
+        on_warning: a plain function that is called with the share and the `Balance`. What it raises is logged.
 
     Raises:
         Misuse: something does not fit; the message says what would.
@@ -83,7 +83,7 @@ class Budget:
         name: str = "",
         path: str | PathLike[str] | None = None,
         warn: Iterable[float] = (),
-        on_warning: Callable[[float, Taken], object] | None = None,
+        on_warning: Callable[[float, Balance], object] | None = None,
         **unknown: Never,
     ) -> None:
         for word in unknown:
@@ -100,7 +100,9 @@ class Budget:
         self.ledger = Ledger(self.path)
         self.marks = {mark: share for share in _shares(warn) for mark in self._marks(share)}
         if on_warning is not None and (not callable(on_warning) or inspect.iscoroutinefunction(on_warning)):
-            raise Misuse(f"on_warning takes a plain function of a share and a Taken; it was given {on_warning!r:.100}")
+            raise Misuse(
+                f"on_warning takes a plain function of a share and a Balance; it was given {on_warning!r:.100}"
+            )
         self._on_warning = on_warning
 
     @property
@@ -118,7 +120,7 @@ class Budget:
         """What its purses are called where those of several budgets are kept in one place."""
         return f"{self.per or 'all'} {self.name}".rstrip()
 
-    def spent(self, key: str | None = None) -> Taken:
+    def spent(self, key: str | None = None) -> Balance:
         """What was taken of one of its purses, by whatever process.
 
         Args:
@@ -135,7 +137,7 @@ class Budget:
             key = today()
         if self.per is not None and not isinstance(key, str):
             raise Misuse(f"spent takes whose purse is meant, a {self.per} (see purses()); it was given {key!r:.100}")
-        return self.spending(key or "", self.ledger.sums(self.series, key or ""))
+        return self.balance(key or "", self.ledger.sums(self.series, key or ""))
 
     def purses(self) -> list[str]:
         """Whose purses there are: the keys of all that anything was ever set aside in, sorted.
@@ -155,13 +157,13 @@ class Budget:
         shown = {name: value if name == "usd" else repr(value) for name, value in given.items() if value is not None}
         return f"Budget({', '.join(f'{name}={value}' for name, value in shown.items())})"
 
-    def spending(self, key: str, sums: Sums) -> Taken:
+    def balance(self, key: str, sums: Sums) -> Balance:
         """The `sums` of one of its purses, as a person asks for them."""
         used, held = sums.used, sums.claimed - sums.used
         tokens = None if self.tokens is None else max(0, self.tokens - sums.claimed.tokens)
         usd = None if self.usd is None else max(NOTHING, _plain(minus(self.usd, sums.claimed.usd)))
         held_usd = max(NOTHING, _plain(held.usd))
-        return Taken(key, used.tokens, _plain(used.usd), max(0, held.tokens), held_usd, tokens, usd)
+        return Balance(key, used.tokens, _plain(used.usd), max(0, held.tokens), held_usd, tokens, usd)
 
     def refusal(self, key: str, others: Claim, own: Claim, worst: Claim) -> Stop:
         """Why a call that would take `worst` is not made, where `others` have claimed that much, and the run `own`."""
@@ -194,7 +196,7 @@ class Budget:
         named = f" {self.name!r}" if self.name else ""
         return f"the budget{named} of {self.per} {key}" if self.per else f"the budget{named} that runs share"
 
-    def tell(self, mark: Mark, spent: Taken) -> None:
+    def tell(self, mark: Mark, spent: Balance) -> None:
         """Warns that so much is used."""
         share = self.marks[mark]
         of = f"{spent.usd} of {self.usd} dollars" if mark.tokens is None else f"{spent.tokens} of {self.tokens} tokens"

@@ -96,7 +96,7 @@ class Stake:
             return
         self._written = row.claimed, row.used
         for mark in told:
-            marks[mark].tell(mark, marks[mark].spending(self._key, sums))
+            marks[mark].tell(mark, marks[mark].balance(self._key, sums))
 
     @property
     def _place(self) -> Place:

@@ -6,16 +6,14 @@ told, unless the limit leaves a reply less than it may have.
 """
 
 from decimal import Decimal
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from treadle.context.tokens import next_tokens
-from treadle.drivers.configuration import Configuration
-from treadle.drivers.purse.budget import Budget
 from treadle.drivers.purse.dearest import read_again, unbounded, worst_cost
-from treadle.drivers.purse.request_size import request_tokens
+from treadle.drivers.purse.request_size import Asking, request_tokens
 from treadle.kernel.accounts import Spent
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Reserve, StepPrepared
@@ -60,9 +58,7 @@ class Reckoned(Struct, frozen=True, gc=False):
     short: Reached | None
 
 
-def reckoned(
-    config: Configuration, state: RunState, event: StepPrepared, model: Model, counted: Model | None
-) -> Reckoned:
+def reckoned(config: Asking, state: RunState, event: StepPrepared, model: Model, counted: Model | None) -> Reckoned:
     """`event` with its worst case, held to what the run's limits leave.
 
     `counted` is the model that replied last and so has counted the history; None if none has in this process.
@@ -210,18 +206,32 @@ def price_of(model: Model, usage: Usage, settings: ModelSettings = PLAIN) -> Dec
         return None
 
 
-def require_price(model: Model, bound: Limits | Budget, settings: ModelSettings) -> None:
-    """Raises `Misuse` if `bound` bounds money or tokens and nobody knows what a call with `settings` takes at most."""
-    if bound.usd is None and bound.tokens is None:
+class Bounds(Protocol):
+    """What bounds dollars or tokens: limits, or a budget."""
+
+    @property
+    def usd(self) -> Decimal | float | None:
+        """Dollars."""
+
+    @property
+    def tokens(self) -> int | None:
+        """Tokens."""
+
+
+def require_price(model: Model, settings: ModelSettings, bounds: Bounds) -> None:
+    """Raises `Misuse` if `bounds` has any and nobody knows what a call of `model` with `settings` takes at most."""
+    if bounds.usd is None and bounds.tokens is None:
         return
-    kept = f"Limits(usd={bound.usd})" if bound.usd is not None else f"Limits(tokens={bound.tokens})"
-    kept = str(bound) if isinstance(bound, Budget) else kept
+    if not isinstance(bounds, Limits):
+        kept = repr(bounds)
+    else:
+        kept = f"Limits(usd={bounds.usd})" if bounds.usd is not None else f"Limits(tokens={bounds.tokens})"
     if open_end := unbounded(model, settings):
         raise Misuse(
             f"{kept} cannot be kept: {open_end}. Bound web searches by max_uses= in the tool (Anthropic) or "
             "max_tool_calls= beside it (OpenAI), or leave the limit out"
         )
-    if bound.usd is None:
+    if bounds.usd is None:
         return
     why, terms = f"the price of {model.name} is not known", terms_of(model, settings)
     try:
@@ -233,6 +243,6 @@ def require_price(model: Model, bound: Limits | Budget, settings: ModelSettings)
     except ModelError as error:
         why = str(error)
     raise Misuse(
-        f"{kept} cannot be kept: {why}. Give the model a price (price=Price(input=…, output=…), in "
-        "dollars per million tokens), or limit tokens instead"
+        f"{kept} cannot be kept: {why}. Give the model a price (price=Price(input=…, output=…), in dollars per million "
+        "tokens), or limit tokens instead"
     )

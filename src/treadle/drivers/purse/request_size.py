@@ -1,11 +1,11 @@
 """Request size: how many tokens a request has at most, what is sent beside its messages included."""
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from treadle.context.tokens import estimate_tokens, most, next_tokens
-from treadle.drivers.configuration import Configuration
 from treadle.kernel.events import StepPrepared
-from treadle.kernel.messages import Message, UserMessage
+from treadle.kernel.messages import Json, Message, ToolSpec, UserMessage
 from treadle.kernel.state import RunState
 from treadle.models.fixed import fixed_tokens, members
 from treadle.models.port import Model
@@ -17,9 +17,43 @@ WORDS_OF_REMAINING = (
 """About what `tell_remaining` tells the model."""
 
 
-def request_tokens(
-    config: Configuration, state: RunState, event: StepPrepared, model: Model, counted: Model | None
-) -> int:
+class Answered(Protocol):
+    """The type that an answer must have, as far as requests hold it."""
+
+    @property
+    def schema(self) -> Json | None:
+        """Its JSON Schema, if it is sent as one."""
+
+
+class Asking(Protocol):
+    """An agent, as far as the size of its requests goes; see `treadle.drivers.configuration.Configuration`."""
+
+    @property
+    def model(self) -> Model:
+        """Its model."""
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """Its tools."""
+
+    @property
+    def output(self) -> Answered | None:
+        """The type of its answers."""
+
+    @property
+    def tool_tokens(self) -> int:
+        """What each request to its model holds besides the messages."""
+
+    @property
+    def tell_remaining(self) -> bool:
+        """Whether the model is told what is left of the limits."""
+
+    @property
+    def prepare_step(self) -> object:
+        """What chooses for each step."""
+
+
+def request_tokens(config: Asking, state: RunState, event: StepPrepared, model: Model, counted: Model | None) -> int:
     """What the request of the step that `event` prepares has at most, if it is asked of `model`.
 
     What a provider has counted is taken as it said, as long as no model may answer but the one that `counted`: another
@@ -35,7 +69,7 @@ def request_tokens(
     return asked + sum(estimate_tokens(UserMessage(text)) for text in [event.note, *told] if text)
 
 
-def _another(config: Configuration, state: RunState, model: Model, counted: Model | None) -> bool:
+def _another(config: Asking, state: RunState, model: Model, counted: Model | None) -> bool:
     """Whether a model may answer that is not the one that counted the history."""
     if counted is None:
         # What another process asked last is not known where a function chooses.
@@ -43,7 +77,7 @@ def _another(config: Configuration, state: RunState, model: Model, counted: Mode
     return len(members(model)) > 1 or model is not counted
 
 
-def _estimated(config: Configuration, state: RunState, model: Model, messages: Sequence[Message]) -> int:
+def _estimated(config: Asking, state: RunState, model: Model, messages: Sequence[Message]) -> int:
     """The tokens of a request of `messages`, nothing of which is known, by what was learnt at the most."""
     schema = None if config.output is None else config.output.schema
     fixed = config.tool_tokens if model is config.model else fixed_tokens(model, config.specs, schema)

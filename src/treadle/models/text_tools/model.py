@@ -199,6 +199,8 @@ class TextTools:
             settings=_settings(request.settings, self._form),
             # A model held to a schema could not call a tool; the answer is checked against it in any case.
             output_schema=request.output_schema if offer.choice == "none" else None,
+            passing=max(request.passing, int(offer.choice == "none")),
+            usual=None,
         )
 
 
@@ -227,8 +229,10 @@ def _has_calls(messages: Sequence[Message]) -> bool:
 
 def _offer(request: ModelRequest) -> Offer:
     properties = (request.output_schema or {}).get("properties")
+    # What a step takes away stays in the manual, which is what a provider has cached; the messages tell the model.
+    described = request.tools if request.usual is None else request.usual.tools
     return Offer(
-        {tool.name: tool for tool in request.tools},
+        {tool.name: tool for tool in described},
         request.tool_choice if request.tools else "none",
         request.settings.parallel_tool_calls is not False,
         frozenset(properties) if isinstance(properties, dict) else frozenset(),

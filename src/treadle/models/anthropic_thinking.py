@@ -1,0 +1,87 @@
+"""Anthropic's thinking: how hard a Claude model is asked to think, by an effort or by a budget of tokens.
+
+Pure. Neighbour: `treadle.models.anthropic`, which writes the rest of a request.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from treadle.kernel.messages import Json, ModelSettings
+from treadle.models.errors import BadRequest
+
+# Tokens to think with, for the models that take a budget and no effort; an effort is told from a budget by the same.
+BUDGETS: Final[Mapping[str, int]] = {"low": 2_048, "medium": 8_192, "high": 16_384}
+SMALLEST_BUDGET: Final = 1_024
+ANSWER_TOKENS: Final = 1_024
+"""Tokens of a reply that are left to its answer where it may not be as long as its thinking."""
+CLAUDE: Final = re.compile(r"claude-(?:[a-z]+-)?(?:(\d{1,2})(?:[-.](\d{1,2}))?(?!\d))?")
+
+
+def adaptive(model: str) -> bool:
+    """Whether a model thinks by effort (Claude 4.6 and later) and not by a budget of tokens."""
+    name = CLAUDE.search(model)
+    if name is None:
+        return False
+    return name[1] is None or (int(name[1]), int(name[2] or 0)) >= (4, 6)
+
+
+def thinking_fields(settings: ModelSettings, model: str, max_tokens: int, forced: bool) -> Json:
+    """The fields that say how hard to think, and `max_tokens` where the budget comes on top of it.
+
+    A model that thinks by a budget cannot be made to call a tool at the same time; the tool call is then what counts.
+    Source: https://platform.claude.com/docs/en/build-with-claude/extended-thinking
+    """
+    wish = settings.thinking
+    if wish is None:
+        return {}
+    if wish == "none":
+        return {"thinking": {"type": "disabled"}}
+    budget = budget_of(settings, model)
+    if budget is None:
+        effort = wish if isinstance(wish, str) else next((e for e, size in BUDGETS.items() if wish <= size), "high")
+        return {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": effort}}
+    if forced:
+        return {}
+    if settings.max_tokens is None:
+        return {"max_tokens": max_tokens + budget, "thinking": {"type": "enabled", "budget_tokens": budget}}
+    if settings.max_tokens <= SMALLEST_BUDGET:
+        raise BadRequest(
+            f"{model} cannot think within max_tokens={settings.max_tokens}: it needs more than {SMALLEST_BUDGET}. "
+            'Raise max_tokens, leave it out, or set thinking="none"'
+        )
+    budget = max(SMALLEST_BUDGET, min(budget, settings.max_tokens - ANSWER_TOKENS))
+    return {"thinking": {"type": "enabled", "budget_tokens": budget}}
+
+
+def budget_of(settings: ModelSettings, model: str) -> int | None:
+    """The tokens that `model` may think for; None if it does not think, or by effort."""
+    wish, extra = settings.thinking, (settings.extra or {}).get("thinking")
+    own = extra.get("budget_tokens") if isinstance(extra, dict) else None
+    if isinstance(own, int):
+        return max(own, SMALLEST_BUDGET)
+    if wish is None or wish == "none" or adaptive(model):
+        return None
+    return max(BUDGETS[wish] if isinstance(wish, str) else wish, SMALLEST_BUDGET)
+
+
+def held_thinking(settings: ModelSettings, model: str, tokens: int) -> ModelSettings:
+    """`settings` whose thinking leaves an answer room in `tokens`.
+
+    A budget is halved until it fits, and not taken down with what is left of a limit from step to step: another budget
+    drops the messages that are cached.
+    """
+    budget = budget_of(settings, model)
+    if budget is None:
+        return settings
+    room = tokens - ANSWER_TOKENS
+    while budget > room >= SMALLEST_BUDGET:
+        budget = max(budget // 2, SMALLEST_BUDGET)
+    thinking = "none" if room < SMALLEST_BUDGET else budget
+    extra = settings.extra
+    if extra and isinstance(extra.get("thinking"), dict):
+        own = {"type": "disabled"} if thinking == "none" else extra["thinking"] | {"budget_tokens": thinking}
+        return replace(settings, extra=extra | {"thinking": own})
+    return replace(settings, thinking=thinking)
