@@ -338,9 +338,7 @@ class Run:
                 self.claimed = used(self)
 
     def prepare(self, command: PrepareStep, chosen: StepSettings | None = None) -> StepPrepared | RunFinished:
-        """The event that carries `command` out with what `prepare_step` chose, its worst case set aside.
-
-        Where the runs above, or a budget, have too little left for that, it is the end of the run.
+        """The event that carries `command` out with what `prepare_step` chose; the end where there is no money for it.
 
         Raises:
             Misuse: a tool was chosen that the agent does not have, or a model without a price under a limit in dollars.

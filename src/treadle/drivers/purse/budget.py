@@ -11,11 +11,12 @@ from typing import Any, Final, Literal, Never, get_args
 
 from msgspec import Struct
 
-from treadle.drivers.purse.claim import Claim
+from treadle.drivers.purse.claims import Claim
 from treadle.drivers.purse.ledger import Ledger, Mark, Most, Sums
+from treadle.drivers.purse.reckoning import Reached
 from treadle.kernel.errors import Misuse
 from treadle.kernel.money import MOST, NOTHING, dollars, minus, over, times
-from treadle.kernel.stop import Stop, StopReason
+from treadle.kernel.stop import Stop
 from treadle.tools.errors import did_you_mean, nearest
 
 log = logging.getLogger("treadle")
@@ -172,7 +173,7 @@ class Budget:
             return self._stop("max_cost", key, taken, f"the next call may cost {_plain(worst.usd)}")
         return self._stop("max_tokens", key, taken, f"the next call may take {worst.tokens}")
 
-    def used_up(self, key: str, reason: StopReason, taken: Claim) -> Stop:
+    def used_up(self, key: str, reason: Reached, taken: Claim) -> Stop:
         """Why a run is to come to its end, where only a closing reply can still be paid."""
         return self._stop(reason, key, taken, "what is left is kept for a closing reply")
 
@@ -182,7 +183,7 @@ class Budget:
             "max_cost", f"{self._called(key)}: the price of the next call is not known.", "Give the model a price."
         )
 
-    def _stop(self, reason: StopReason, key: str, taken: Claim, why: str) -> Stop:
+    def _stop(self, reason: Reached, key: str, taken: Claim, why: str) -> Stop:
         if reason == "max_cost":
             what = f"{_plain(taken.usd)} of {self.usd} dollars"
             remedy = f"raise Budget(usd=…), now {self.usd}, or use a cheaper model."

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import NamedTuple, Protocol, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.drivers.purse.claim import Claim
 from treadle.drivers.purse.reckoning import Reached, closing_part
 from treadle.kernel.accounts import Spent
 from treadle.kernel.events import Reserve
@@ -22,6 +22,23 @@ from treadle.kernel.stop import Limits, Stop, stopped
 from treadle.models.port import Model
 
 T = TypeVar("T", int, float, Decimal)
+
+
+class Claim(Struct, frozen=True):
+    """Steps, tokens, dollars and tool calls."""
+
+    steps: int = 0
+    tokens: int = 0
+    usd: Decimal = NOTHING
+    calls: int = 0
+
+    def __add__(self, other: "Claim") -> "Claim":
+        usd = plus(self.usd, other.usd)
+        return Claim(self.steps + other.steps, self.tokens + other.tokens, usd, self.calls + other.calls)
+
+    def __sub__(self, other: "Claim") -> "Claim":
+        usd = minus(self.usd, other.usd)
+        return Claim(self.steps - other.steps, self.tokens - other.tokens, usd, self.calls - other.calls)
 
 
 class Shared(Protocol):
@@ -35,6 +52,9 @@ class Shared(Protocol):
 
     def used_up(self, reason: Reached) -> Stop:
         """Why a run is to come to its end, where only a closing reply can still be paid."""
+
+    def refusal(self, worst: Claim) -> Stop:
+        """Why a call that may take `worst` is not made."""
 
     def hold(self, run_id: str, worst: Claim) -> None:
         """A call is under way."""
@@ -135,6 +155,11 @@ class Within(NamedTuple):
         """Why the run is to come to its end, if it is a budget that says so."""
         purse = self.tokens if reason == "max_tokens" else self.usd
         return None if purse is None else purse.used_up(reason)
+
+    def worded(self, stop: Stop, worst: Reserve) -> Stop:
+        """`stop`, which refuses a call that may take `worst`, in the words of the budget that is behind it, if any."""
+        purse = {"max_tokens": self.tokens, "max_cost": self.usd}.get(stop.reason)
+        return stop if purse is None else purse.refusal(Claim(1, worst.tokens, worst.usd or NOTHING))
 
 
 def within(run: Borrower) -> Within:

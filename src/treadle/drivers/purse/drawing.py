@@ -11,8 +11,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from treadle.drivers.purse.budget import Budget, checked_name, log, today
-from treadle.drivers.purse.claim import Claim
-from treadle.drivers.purse.claims import Borrower
+from treadle.drivers.purse.claims import Borrower, Claim
 from treadle.drivers.purse.ledger import NOTHING, BudgetUnavailable, Place, Row
 from treadle.drivers.purse.reckoning import Reached
 from treadle.kernel.errors import Misuse
@@ -29,7 +28,7 @@ class Whose(NamedTuple):
     conversation: str | None = None
 
 
-class Stake:
+class Share:
     """What one run, with all that work for it, has taken of one purse.
 
     Attributes:
@@ -132,10 +131,10 @@ class Stake:
 
 
 class Purse:
-    """A budget that a run draws on, and its stake in it, which may be that of a run that it works for."""
+    """A budget that a run draws on, and its share in it, which may be that of a run that it works for."""
 
-    def __init__(self, budget: Budget, stake: Stake) -> None:
-        self.budget, self.stake = budget, stake
+    def __init__(self, budget: Budget, share: Share) -> None:
+        self.budget, self.share = budget, share
 
     def draw(self, worst: Claim, more: Claim, *, priced: bool) -> Stop | None:
         """Sets aside what a call may take; why not, if it does not fit.
@@ -149,12 +148,12 @@ class Purse:
             BudgetUnavailable: the file cannot be used.
         """
         if self.budget.usd is not None and not priced:
-            return self.budget.unpriced(self.stake.key)
-        self.stake.turn()
-        others = self.stake.draw(self.budget, more)
+            return self.budget.unpriced(self.share.key)
+        self.share.turn()
+        others = self.share.draw(self.budget, more)
         if others is None:
             return None
-        return self.budget.refusal(self.stake.key, others, self.stake.own() + more - worst, worst)
+        return self.budget.refusal(self.share.key, others, self.share.own() + more - worst, worst)
 
     def left(self) -> tuple[int | None, Decimal | None]:
         """The tokens and dollars that a call may take; None without such a limit.
@@ -162,39 +161,30 @@ class Purse:
         Raises:
             BudgetUnavailable: the file cannot be used.
         """
-        self.stake.turn()
-        taken, most = self.stake.others() + self.stake.own(), self.budget.most
+        self.share.turn()
+        taken, most = self.share.others() + self.share.own(), self.budget.most
         tokens = None if most.tokens is None else max(0, most.tokens - taken.tokens)
         return tokens, None if most.usd is None else max(Decimal(0), minus(most.usd, taken.usd))
 
-    def refusal(self, tokens: int, usd: Decimal | None) -> Stop | None:
-        """Why a call that may take so much would not be made now; None if it would. Nothing is set aside.
-
-        Raises:
-            BudgetUnavailable: the file cannot be used.
-        """
-        if self.budget.usd is not None and usd is None:
-            return self.budget.unpriced(self.stake.key)
-        self.stake.turn()
-        worst, others, own = Claim(tokens=tokens, usd=usd or Decimal(0)), self.stake.others(), self.stake.own()
-        fits = self.budget.most.allows(others + own + worst)
-        return None if fits else self.budget.refusal(self.stake.key, others, own, worst)
-
     def used_up(self, reason: Reached) -> Stop:
         """Why a run is to come to its end, where only a closing reply can still be paid."""
-        return self.budget.used_up(self.stake.key, reason, self.stake.others() + self.stake.own())
+        return self.budget.used_up(self.share.key, reason, self.share.others() + self.share.own())
+
+    def refusal(self, worst: Claim) -> Stop:
+        """Why a call that may take `worst` is not made."""
+        return self.budget.refusal(self.share.key, self.share.others(), self.share.own(), worst)
 
     def hold(self, run_id: str, worst: Claim) -> None:
         """A call of this run is under way."""
-        self.stake.flight[run_id] = worst
+        self.share.flight[run_id] = worst
 
     def let_go(self, run_id: str) -> None:
         """It is not."""
-        self.stake.flight.pop(run_id, None)
+        self.share.flight.pop(run_id, None)
 
     def write(self) -> None:
         """What was used stands in the journal: so it is written here."""
-        self.stake.write()
+        self.share.write()
 
 
 def budgets_in(given: Budgets) -> tuple[Budget, ...]:
@@ -227,14 +217,14 @@ def purses_of(
     found = list(above)
     for budget in budgets:
         key = _key(budget, whose, run_id)
-        stake = next((purse.stake for purse in found if purse.stake.is_of(budget, key)), None)
-        if stake is None:
-            stake = Stake(budget, key, run, run_id, taken_up)
-        elif any(purse.budget is budget and purse.stake is stake for purse in found):
+        share = next((purse.share for purse in found if purse.share.is_of(budget, key)), None)
+        if share is None:
+            share = Share(budget, key, run, run_id, taken_up)
+        elif any(purse.budget is budget and purse.share is share for purse in found):
             continue
-        elif budget not in stake.budgets:
-            stake.budgets.append(budget)
-        found.append(Purse(budget, stake))
+        elif budget not in share.budgets:
+            share.budgets.append(budget)
+        found.append(Purse(budget, share))
     return tuple(found)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
-from treadle.drivers.purse.claim import Claim
+from treadle.drivers.purse.claims import Claim
 from treadle.journal.sqlite_file import FileKind, identity, transaction
 from treadle.kernel.errors import PassesThrough
 
