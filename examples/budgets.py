@@ -25,7 +25,7 @@ question = "What is the answer? " * 150
 async def main():
     for user in ("anna", "anna", "ben", "anna", "anna"):
         result = await oracle.run(question, user=user)
-        print(f"{user}: {result.stop.reason}, {result.text or result.stop.detail}")
+        print(f"{user}: {result.stop.reason}, {result.text or result.stop.advice}")
     for user in allowance.purses():
         spent = allowance.spent(user)
         print(f"{user} has used {spent.usd} dollars; {spent.left_usd} are left")

@@ -313,8 +313,8 @@ class Agent(Generic[Deps, Output]):
     ) -> RunResult[Output]:
         """Goes on with a run that is paused, that a limit stopped, or whose process died.
 
-        A run that has finished goes on if `limits` or `message` is given; without, its result is returned as it is. One
-        that was answered takes a message only.
+        A run that has finished goes on if `limits`, `budget` or `message` is given; without, its result is returned as
+        it is. One that was answered takes a message only.
 
         Args:
             run: the run's id in the agent's journal, or the result of the run when it paused.
@@ -378,9 +378,11 @@ class Agent(Generic[Deps, Output]):
         conversation: Conversation | None = None,
         deps: Deps | None = None,
         limits: Limits | None = None,
+        budget: Budgets = None,
+        user: str | None = None,
         **unknown: Never,
     ) -> Estimate:
-        """What the first request of `run` with these arguments may take, and whether the limits allow it: a dry run.
+        """What the first request of `run` with these arguments may take, and whether they allow it: a dry run.
 
         No model is called, no tool runs, and nothing is kept; the conversation stays as it is. Functions of yours that
         shape the request are called as a run calls them: the instructions, `stop_when`, `prepare_step`, and context
@@ -390,7 +392,7 @@ class Agent(Generic[Deps, Output]):
             Misuse: the call cannot be right.
         """
         refuse_unknown(Agent.estimate, unknown, Agent)
-        return await estimated(self._config, Asked(input, conversation, deps, limits))
+        return await estimated(self._config, Asked(input, conversation, deps, limits, None, False, budget, user))
 
     async def spending(self, run: str | RunResult[Any]) -> Spending:
         """What a run has spent so far, by model, agent, tool and step, with all that worked below it.

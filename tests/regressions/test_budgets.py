@@ -622,6 +622,22 @@ async def test_a_run_lands_before_a_budget_is_used_up():
     assert "Budget(tokens=…)" in result.stop.advice
 
 
+async def test_an_estimate_looks_at_budgets_and_sets_nothing_aside():
+    budget = Budget(tokens=150, usd=10, per="user")
+    one = agent(budget=budget)
+    assert (await one.estimate("go", user="anna")).allowed
+    assert budget.purses() == []
+    await one.run("go", user="anna")
+    await one.run("go", user="anna")
+    estimate = await one.estimate("go", user="anna")
+    assert estimate.stop.reason == "max_tokens"
+    assert estimate.stop.detail.startswith("the budget of user anna: ")
+    assert (await one.estimate("go", user="ben")).allowed
+    assert budget.spent("anna").held_tokens == 0
+    refused = await agent().estimate("go", budget=Budget(usd=0.0001))
+    assert refused.stop.reason == "max_cost"
+
+
 async def test_by_hand_it_is_the_same():
     budget, model = Budget(tokens=250), Honest(looks(99))
     one = agent(model, budget=budget, tools=[Bank().look])

@@ -57,7 +57,7 @@ async def estimated(config: Configuration, asked: Asked) -> Estimate:
     """
     said = asked.conversation
     if isinstance(said, Conversation):
-        asked = asked._replace(conversation=Conversation(said.messages))
+        asked = asked._replace(conversation=Conversation(said.messages, name=said.name))
     run = await begun(config, asked)
     command = await run.judged()
     if isinstance(command, PrepareStep) and await compact(run, summaries=False):
@@ -68,9 +68,11 @@ async def estimated(config: Configuration, asked: Asked) -> Estimate:
 
 
 async def _reckoned(run: Run, command: PrepareStep) -> Estimate:
-    event, state = run.reckoned(command, await chosen(run, command)), within(run).state
+    event, left = run.reckoned(command, await chosen(run, command)), within(run)
+    state = left.state
     worst = event.reserve or reckoned(run.config, state, event, run.model, None).event.reserve or Reserve(0)
     after, usd, request = decide(fold(state, event)), worst.usd, worst.tokens - worst.reply
     if usd is None:
         usd = worst_price(run.model, event.settings or state.settings, request, worst.reply)
-    return Estimate(run.model.name, request, worst.reply, usd, after.stop if isinstance(after, Finish) else None)
+    stop = left.worded(after.stop, worst) if isinstance(after, Finish) else None
+    return Estimate(run.model.name, request, worst.reply, usd, stop)

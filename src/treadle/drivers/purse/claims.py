@@ -53,6 +53,9 @@ class Shared(Protocol):
     def used_up(self, reason: Reached) -> Stop:
         """Why a run is to come to its end, where only a closing reply can still be paid."""
 
+    def refusal(self, worst: Claim) -> Stop:
+        """Why a call that may take `worst` is not made."""
+
     def hold(self, run_id: str, worst: Claim) -> None:
         """A call is under way."""
 
@@ -152,6 +155,11 @@ class Within(NamedTuple):
         """Why the run is to come to its end, if it is a budget that says so."""
         purse = self.tokens if reason == "max_tokens" else self.usd
         return None if purse is None else purse.used_up(reason)
+
+    def worded(self, stop: Stop, worst: Reserve) -> Stop:
+        """`stop`, which refuses a call that may take `worst`, in the words of the budget that is behind it, if any."""
+        purse = {"max_tokens": self.tokens, "max_cost": self.usd}.get(stop.reason)
+        return stop if purse is None else purse.refusal(Claim(1, worst.tokens, worst.usd or NOTHING))
 
 
 def within(run: Borrower) -> Within:

@@ -170,6 +170,10 @@ class Purse:
         """Why a run is to come to its end, where only a closing reply can still be paid."""
         return self.budget.used_up(self.share.key, reason, self.share.others() + self.share.own())
 
+    def refusal(self, worst: Claim) -> Stop:
+        """Why a call that may take `worst` is not made."""
+        return self.budget.refusal(self.share.key, self.share.others(), self.share.own(), worst)
+
     def hold(self, run_id: str, worst: Claim) -> None:
         """A call of this run is under way."""
         self.share.flight[run_id] = worst
