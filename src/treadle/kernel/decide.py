@@ -251,7 +251,8 @@ def _after_reply(state: RunState) -> Command:
         return Finish(step.landing, step.decision)
     match step.finish:
         case "length" if step.held_by is not None:
-            return Finish(stopped(step.held_by, "the limit left the reply no more tokens, and it was cut off."))
+            why = "a limit or a budget left the reply no more tokens, and it was cut off."
+            return Finish(Stop(step.held_by, why, "Raise what left so little, or ask for a shorter answer."))
         case "length" | "content_filter" | "refusal":
             return Finish(stopped(step.finish, step.finish_detail))
         case "stop" | "tool_calls" | "pause" | "unknown":
