@@ -96,7 +96,9 @@ async def test_without_limits_the_whole_reply_is_reckoned():
     tokens = estimate.request_tokens
     assert tokens > 0
     assert estimate.usd == PRICE.of(Usage(tokens, 300, cache_write_tokens=tokens))
-    assert (await Agent(model()).estimate("go")).reply_tokens == 8192
+    estimate = await Agent(model()).estimate("go")
+    assert (estimate.reply_tokens, estimate.held) == (8192, False)
+    assert (await Agent(model()).estimate("go", limits=Limits(tokens=100_000))).held
 
 
 async def test_an_unknown_price_is_unknown():

@@ -15,6 +15,7 @@ from treadle.kernel.decide import Finish, PrepareStep, decide
 from treadle.kernel.events import Reserve
 from treadle.kernel.fold import fold
 from treadle.kernel.stop import Stop
+from treadle.models.port import longest_reply_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +25,12 @@ class Estimate:
     Attributes:
         model: the model that would be asked.
         request_tokens: tokens of the request, estimated on the high side.
-        reply_tokens: the longest reply that would be allowed.
+        reply_tokens: the longest reply that is reckoned with.
         usd: dollars of both at most; None if the model's price is not known.
         stop: why the run would end without asking the model: the limit that forbids it, most often; None if it would
             be asked.
+        held: whether the reply is held to `reply_tokens`, by a limit, by the settings, or by the model; else a longer
+            one may come, and cost more.
     """
 
     model: str
@@ -35,6 +38,7 @@ class Estimate:
     reply_tokens: int
     usd: Decimal | None
     stop: Stop | None = None
+    held: bool = True
 
     @property
     def tokens(self) -> int:
@@ -75,4 +79,5 @@ async def _reckoned(run: Run, command: PrepareStep) -> Estimate:
     if usd is None:
         usd = worst_price(run.model, event.settings or state.settings, request, worst.reply)
     stop = left.worded(after.stop, worst) if isinstance(after, Finish) else None
-    return Estimate(run.model.name, request, worst.reply, usd, stop)
+    known = longest_reply_of(run.model, event.settings or state.settings) is not None
+    return Estimate(run.model.name, request, worst.reply, usd, stop, held=known or event.reserve is not None)

@@ -75,7 +75,7 @@ def _dry(estimate: Estimate, output: Output) -> int:
     """Prints what the first request may take; the exit code says whether it would be made."""
     stop = estimate.stop
     if output.as_object:
-        names = ("model", "allowed", "request_tokens", "reply_tokens", "tokens", "usd")
+        names = ("model", "allowed", "request_tokens", "reply_tokens", "tokens", "usd", "held")
         why = None if stop is None else {"reason": stop.reason, "detail": stop.detail}
         print_json({name: getattr(estimate, name) for name in names} | {"stop": why})
     else:
@@ -85,11 +85,11 @@ def _dry(estimate: Estimate, output: Output) -> int:
 
 def _dry_words(estimate: Estimate) -> Iterator[str]:
     if estimate.tokens:
-        yield (
-            f"The first request to {estimate.model} takes about {estimate.request_tokens:,} tokens, and the reply "
-            f"{estimate.reply_tokens:,} at most."
-        )
-        price = "the price is not known" if estimate.usd is None else f"${estimate.usd:f} at most"
+        bound = " at most" if estimate.held else ", to which nothing holds it; a limit would"
+        request, reply = f"{estimate.request_tokens:,} tokens at most", f"{estimate.reply_tokens:,}{bound}"
+        yield f"The first request to {estimate.model} takes {request}, and the reply {reply}."
+        most = " at most" if estimate.held else ", with a reply of that length"
+        price = "the price is not known" if estimate.usd is None else f"${estimate.usd:f}{most}"
         yield f"What that costs: {price}."
     if estimate.stop is None:
         yield "The limits allow it. Nothing was asked, and no tool was run."
