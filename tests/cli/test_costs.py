@@ -99,8 +99,8 @@ def test_a_dry_run_says_what_the_first_request_may_take(bought: Any) -> None:
     assert done.code == 0
     first, cost, allowed = done.out.splitlines()
     assert re.fullmatch(
-        r"The first request to top takes [\d,]+ tokens at most, and the reply 8,192, to which nothing holds it; a limit "
-        r"would\.",
+        r"The first request to top takes [\d,]+ tokens at most, and the reply 8,192, to which nothing holds it; "
+        r"a limit would\.",
         first,
     )
     assert cost.startswith("What that costs: $0.12")
