@@ -52,6 +52,15 @@ REACTIONS = {
     "an alternative is a sub-agent that waits": Setup(
         (calls("look"), DONE), hooks=Hooks(Reacts("other", HELPER)), below=(Below(Setup((calls("guarded"), DONE))),)
     ),
+    "an alternative hands on while a hand-off waits": Setup(
+        (
+            Says("", (("a", HELPER, '{"task": "look"}'), ("b", PASS_ON, "{}")), "tool_calls"),
+            DONE,
+        ),
+        hooks=Hooks(Reacts("other", PASS_ON)),
+        below=(Below(WRITES, guarded=True), Below(Setup((calls("write", "ask"), DONE)), PASS_ON)),
+        decides=(Decides(("result",)),),
+    ),
     "an alternative hands on": Setup(
         (calls("look"), DONE), hooks=Hooks(Reacts("other", PASS_ON)), below=(Below(Setup((DONE,)), PASS_ON),)
     ),

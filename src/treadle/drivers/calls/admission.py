@@ -123,12 +123,16 @@ def _is_handoff(tool: Tool | None) -> bool:
 
 
 def _handed_on_before(run: Run, record: CallRecord) -> bool:
-    """Whether a call before this one of the same reply has handed the conversation on, or still may."""
+    """Whether another call of the same reply has handed the conversation on, or is about to: one that has begun goes
+    before one that has not, and of those the first.
+    """
+    first = True
     for one in _calls_so_far(run):
         if one.id == record.id:
-            return False
-        if (one.final or one.result is None) and _is_handoff(run.config.tools.get(one.doing.name)):
-            return True
+            first = False
+        elif (one.final or one.result is None) and _is_handoff(run.config.tools.get(one.doing.name)):
+            if one.final or (not record.executed and (first or one.executed)):
+                return True
     return False
 
 
