@@ -130,9 +130,10 @@ def _handed_on_before(run: Run, record: CallRecord) -> bool:
     for one in _calls_so_far(run):
         if one.id == record.id:
             first = False
-        elif (one.final or one.result is None) and _is_handoff(run.config.tools.get(one.doing.name)):
-            if one.final or (not record.executed and (first or one.executed)):
-                return True
+        elif _is_handoff(run.config.tools.get(one.doing.name)) and (
+            one.final or (one.result is None and not record.executed and (first or one.executed))
+        ):
+            return True
     return False
 
 
