@@ -5,7 +5,8 @@ What was found, and the test that holds it:
 - a limit changes what the model was told, and leaves one that thinks no room for its answer
   -> tests/models/test_bills.py
 - a reply that a limit cut is told as one that reached its length -> test_a_reply_that_the_limit_cut_says_so,
-  test_a_reply_cut_at_the_length_that_was_asked_for_says_so
+  test_a_reply_cut_at_the_length_that_was_asked_for_says_so,
+  test_a_reply_cut_where_nobody_says_how_long_it_may_be_says_so
 - a budget never lands -> test_a_run_lands_before_its_money_is_gone, test_a_run_lands_in_any_budget,
   test_runs_below_leave_the_closing_reply_of_the_run_above
 - after a crash the call that was lost may have been billed -> test_a_call_lost_in_a_crash_is_counted,
@@ -43,6 +44,18 @@ class Talking(ScriptedModel):
     def talk(self, request):
         length = request.settings.max_tokens or self.own or 100_000
         return ModelReply(AssistantMessage((Text("long"),)), Usage(5, length), "length")
+
+
+async def test_a_reply_cut_where_nobody_says_how_long_it_may_be_says_so():
+    """A limit that is far did not cut it, and to raise that would not help."""
+    for limits in (Limits(usd=5000), Limits(tokens=10**9)):
+        model = Talking(None, Price(10, 10))
+        result = await within(Agent(model, limits=limits).run("go"))
+        assert result.usage.output_tokens == 8192
+        assert (result.stop.reason, result.stop.finished) == ("length", False)
+        assert "settings.max_tokens" in result.stop.advice
+        more = Agent(Talking(None, Price(10, 10)), settings=ModelSettings(max_tokens=50_000), limits=limits)
+        assert (await within(more.run("go"))).usage.output_tokens == 50_000
 
 
 @pytest.mark.parametrize("own", [None, 5000])

@@ -74,7 +74,7 @@ def reckoned(config: Asking, state: RunState, event: StepPrepared, model: Model,
         # The first step may be the answer: it has all that there is.
         left = _Left(state, model, settings, asked, 0)
         reply = left.longest(most)
-    limit = None if own is not None and reply >= own else left.limit(reply + 1)
+    limit = None if reply >= most else left.limit(reply + 1)
     reply = max(reply, least)
     if reply != own:
         settings = held_to(model, settings, reply)
