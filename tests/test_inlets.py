@@ -51,7 +51,7 @@ async def ran(tmp_path, model, question: Any = "go", **options: Any):
         await journal.delete(result.run_id)
     state = fold_all(events)
     assert list(state.messages) == result.messages
-    assert (state.cost, state.usage, state.stop) == (result.cost, result.usage, result.stop)
+    assert (state.accounts.whole_cost, state.usage, state.stop) == (result.cost, result.usage, result.stop)
     return result
 
 

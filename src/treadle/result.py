@@ -93,7 +93,7 @@ class RunResult(Generic[Output]):
         tool_calls_made: every tool call within the limits, with arguments and result.
         messages: the whole history, the system message first; valid to continue from.
         usage: tokens of all model calls.
-        cost: dollars of all model calls; None if the price of any is not known.
+        cost: dollars of all model calls, 0 if there was none; None if the price of any is not known.
         pending: the calls that wait for someone, if the run is waiting.
         error: the typed error, if a model call failed for good.
         elapsed: seconds under way, pauses not counted.
@@ -217,7 +217,7 @@ def result_of(
         tool_calls_made=tuple([record for record in calls if record.status != "refused"]),
         messages=history(state, stop),
         usage=state.usage,
-        cost=None if state.accounts.unpriced else state.cost,
+        cost=state.accounts.whole_cost,
         pending=pending,
         error=_typed(error, state.failure),
         elapsed=state.elapsed,

@@ -257,7 +257,7 @@ def spending_comes_to_what_is_told(trial: Trial) -> Iterator[str]:
             continue
         kept: Any = _Kept(trial)
         spending = _at_once(spending_of(events, kept))
-        cost = None if state.accounts.unpriced else state.cost
+        cost = state.accounts.whole_cost
         total, path = spending.total, f"{trial.path(run)} ({_reason(state)})"
         if (total.usage, total.cost) != (state.usage, cost):
             yield f"{path}: spending comes to {total}, its result tells {state.usage}, {cost}"

@@ -134,6 +134,8 @@ class Story:
                 if run_id:
                     how = f"waits, as its own run {run_id} does"
                 self._say("act", f"{described(_record(after, step, call_id).doing)} {how} ({escaped(call_id)})")
+            case ContextEdited(reserve=reserve) if reserve is not None:
+                self._say("perceive", f"{event.policy} asks {event.model} for a summary")
             case ContextEdited(policy=policy, before=tokens, after=left, detail=detail):
                 more = f" ({detail})" if detail else ""
                 self._say("perceive", f"{policy} made room: about {tokens:,} tokens became {left:,}{more}")

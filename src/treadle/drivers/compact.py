@@ -5,8 +5,9 @@ What is done is fed as `ContextEdited`, so that a replay does not do it again. T
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -243,9 +244,10 @@ async def _summarised(run: Run, policy: Summarise, tokens: int, facts: Facts) ->
     why = bill.refused(run, model, request.settings, asked)
     if why:
         return Made(messages, without, f"no summary: {why}")
-    await run.commit()
+    aside = partial(_set_aside, run, type(policy).__name__, model, tokens, bill)
+    await aside()
     try:
-        reply = await _asked(run, model, request, bill)
+        reply = await _asked(run, model, request, bill, aside)
     except (Misuse, PassesThrough):
         raise
     except asyncio.CancelledError:
@@ -271,7 +273,17 @@ def _with_summary(policy: Summarise, dropped: Dropped, reply: ModelReply, facts:
     return policy.summarised(dropped, text, facts)
 
 
-async def _asked(run: Run, model: Model, request: ModelRequest, bill: Bill) -> ModelReply:
+async def _set_aside(run: Run, policy: str, model: Model, tokens: int, bill: Bill) -> None:
+    """Records what the next attempt may take, before it is made: after a crash nobody knows whether it was billed."""
+    if bill.reserve is not None:
+        end = len(_messages(run))
+        run.feed(ContextEdited(policy, end, end, (), tokens, tokens, model=model.name, reserve=bill.reserve))
+    await run.commit()
+
+
+async def _asked(
+    run: Run, model: Model, request: ModelRequest, bill: Bill, aside: Callable[[], Awaitable[None]]
+) -> ModelReply:
     """The model's reply, tried again as often as the agent's `retries` say and its limits allow.
 
     What the attempts that failed have taken is added to `bill`.
@@ -282,8 +294,9 @@ async def _asked(run: Run, model: Model, request: ModelRequest, bill: Bill) -> M
         try:
             reply: ModelReply | None = None
             async for given in model.stream(request):
+                # Also what is no event that a model may send has to be paid for.
+                arrived.hear(given)
                 event = sound_event(given)
-                arrived.hear(event)
                 if isinstance(event, ModelReply):
                     reply = event
                 elif isinstance(event, AttemptFailed):
@@ -305,6 +318,7 @@ async def _asked(run: Run, model: Model, request: ModelRequest, bill: Bill) -> M
             wait = run.config.retries.delay(error, attempt, seconds_left(run))
             if wait is None or bill.refused(run, model, request.settings, asked):
                 raise
+            await aside()
             await asyncio.sleep(wait)
             attempt += 1
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from treadle.drivers.configuration import Configuration, StepSettings, check_tool_choice
 from treadle.drivers.purse.claims import Within
-from treadle.drivers.purse.reckoning import Reached, reckoned, require_price
+from treadle.drivers.purse.reckoning import Reached, fits, reckoned, require_price
 from treadle.kernel.decide import PrepareStep, landing
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import StepPrepared
@@ -60,7 +60,9 @@ def prepared(
         found = reckoned(config, state, event, model, counted)
         why = _used_up(within, found.short) if found.short and state.steps else None
         closing = None if why is None else landing(state, why)
-        event = found.event if closing is None else prepared(config, within, model, closing, chosen, counted)
+        last = None if closing is None else prepared(config, within, model, closing, chosen, counted)
+        # Where not even a closing reply can be paid, the step is refused for what it may take.
+        event = found.event if last is None or not fits(state, last.reserve) else last
     return event
 
 

@@ -42,6 +42,7 @@ from treadle.drivers.purse.arrived import Arrived
 from treadle.drivers.purse.claims import Claim, calls_allowed, claim, settle, used, within
 from treadle.drivers.purse.drawing import Purse, Whose, purses_of
 from treadle.drivers.purse.reckoning import charge_of, require_price
+from treadle.drivers.purse.request_size import request_tokens
 from treadle.drivers.purse.so_far import spent_so_far
 from treadle.drivers.reading import reading
 from treadle.drivers.recorder import Recorder
@@ -376,12 +377,12 @@ class Run:
             ModelError: the model replied what no model may, or its `cost()` failed.
         """
         model, output, state = self.model, self.config.output, self.state
-        self._counted = model
         reply = sound_reply(reply)
         usage, prepared = reply.usage, state.prepared
         settings = (None if prepared is None else prepared.settings) or state.settings
         if usage is None:
             usage = self.arrived.completed(self.asked, estimate_tokens(reply.message), self.longest_reply)
+        self._counted = model
         message, finish = storable(reply.message), reply.finish
         handed = False
         if output is not None and output.tool is not None:
@@ -408,8 +409,13 @@ class Run:
     @property
     def asked(self) -> int:
         """The most tokens that the request under way may have."""
-        reserve = None if self.state.prepared is None else self.state.prepared.reserve
-        return next_tokens(self.state) if reserve is None else reserve.tokens - reserve.reply
+        state, prepared = self.state, self.state.prepared
+        if prepared is None:
+            return next_tokens(state)
+        if prepared.reserve is not None:
+            return prepared.reserve.tokens - prepared.reserve.reply
+        # The note of the step stands in the messages by now.
+        return request_tokens(self.config, state, replace(prepared, note=""), self.model, self._counted)
 
     @property
     def longest_reply(self) -> int | None:

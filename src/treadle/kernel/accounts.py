@@ -69,6 +69,11 @@ class Accounts(Struct, frozen=True, gc=False):
     unpriced: bool = False
     presumed: Decimal = NOTHING
 
+    @property
+    def whole_cost(self) -> Decimal | None:
+        """Dollars of all model calls, 0 if there was none; None if the price of any is not known."""
+        return None if self.unpriced else self.cost or NOTHING
+
     def charged(
         self, usage: Usage | None, cost: Decimal | None, reserved: Decimal | None = None, calls: int = 0
     ) -> "Accounts":

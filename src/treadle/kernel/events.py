@@ -253,7 +253,8 @@ class ContextEdited(Happened, frozen=True, gc=False, tag="context_edited"):
     """A context policy put `messages` in the place of those from index `start` up to, not including, `stop`.
 
     `before` and `after` are the tokens of the request, counted and estimated. `usage` and `cost` are those of a `model`
-    that was called for it, and `detail` says what else there is to say, such as why there is no summary.
+    that was called for it, and `detail` says what else there is to say, such as why there is no summary. With a
+    `reserve` nothing is edited yet: a model is about to be called for it, which may take so much.
     """
 
     policy: str
@@ -266,6 +267,7 @@ class ContextEdited(Happened, frozen=True, gc=False, tag="context_edited"):
     usage: Usage | None = None
     cost: Decimal | None = None
     model: str = ""
+    reserve: Reserve | None = None
 
 
 class NudgeGiven(Happened, frozen=True, gc=False, tag="nudge_given"):

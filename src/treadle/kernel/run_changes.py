@@ -47,7 +47,7 @@ def context_edited(state: RunState, event: ContextEdited) -> Changes:
     """Nobody has counted a request of the edited messages: what is known of its size is what was known at the start."""
     if event.start == event.stop and not event.messages:
         # Nothing is another: a model was paid that was of no use.
-        return {"accounts": state.accounts.charged(event.usage, event.cost)}
+        return {"accounts": state.accounts.charged(event.usage, event.cost), "asked": event.reserve}
     prepared = state.prepared
     chosen = None if prepared is None else prepared.messages
     note = 1 if prepared is not None and chosen is None and prepared.note else 0
@@ -58,6 +58,7 @@ def context_edited(state: RunState, event: ContextEdited) -> Changes:
     changes: Changes = {
         "failure": None,
         "accounts": state.accounts.charged(event.usage, event.cost),
+        "asked": event.reserve,
         "size": replace(state.size, reported=False),
     }
     if prepared is not None and chosen is not None:
@@ -110,6 +111,7 @@ def run_resumed(state: RunState, event: RunResumed) -> Changes:
         "limits": limits,
         "refused": state.refused and (event.limits is None or used_up),
         "failure": None,
+        "asked": None,
         "stop": None,
         "earlier": state.elapsed,
         "resumed_at": event.at,

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from treadle.kernel.accounts import Accounts, Progress, RequestSize
 from treadle.kernel.calls import EarlyCall
-from treadle.kernel.events import ErrorInfo, Parent, RunStarted, StepPrepared
+from treadle.kernel.events import ErrorInfo, Parent, Reserve, RunStarted, StepPrepared
 from treadle.kernel.log import Log
 from treadle.kernel.messages import Message, ModelSettings, Usage, UserMessage
 from treadle.kernel.step import Step
@@ -28,6 +28,7 @@ class RunState(Struct, frozen=True, gc=False):
         limits: what it may use at most, as it was last said.
         messages: the history as the next model call will see it, the system message first.
         steps: the steps that are complete; `step` is the one under way, `prepared` how its request was chosen.
+        asked: the worst case of a model call beside the steps that may be under way, such as one for a summary.
         early: calls that were started while the reply is still arriving.
         inbox: what was said to the run while a step was under way.
         open_calls: calls of the step under way that have no result yet.
@@ -55,6 +56,7 @@ class RunState(Struct, frozen=True, gc=False):
     steps: Log[Step] = Log()
     step: Step | None = None
     prepared: StepPrepared | None = None
+    asked: Reserve | None = None
     early: tuple[EarlyCall, ...] = ()
     inbox: tuple[UserMessage, ...] = ()
     open_calls: int = 0

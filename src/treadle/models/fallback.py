@@ -40,7 +40,7 @@ from treadle.models.port import (
     longest_reply_of,
     output_mode_of,
 )
-from treadle.models.sound import cost_of, is_sound_usage, sound_event
+from treadle.models.sound import cost_of, is_sound_usage, sound_event, tokens_of_reply
 from treadle.models.terms import Terms, terms_of
 
 ENDLESS: Final = 1 << 60
@@ -210,8 +210,9 @@ class FallbackModel:
                     raise
                 failed.append(self._note(place, error))
                 if begun:
-                    error.retry_after = self._wait()
-                    raise
+                    told = _passing(error) if len(self.models) > 1 else error
+                    told.retry_after = self._wait()
+                    raise told from error.__cause__ if told is error else error
                 if isinstance(error, ContextOverflow) and not isinstance(error, self.on):
                     window = _number(model, "context_window") or ENDLESS
                 last = AttemptFailed(model.name, error)
@@ -263,6 +264,8 @@ async def _whole(model: Model, request: ModelRequest) -> AsyncGenerator[ModelEve
             except ModelError:
                 if isinstance(usage, Usage) and is_sound_usage(usage):
                     yield UsageReported(usage)
+                elif isinstance(event, ModelReply):
+                    yield UsageReported(Usage(0, tokens_of_reply(event), estimated=True))
                 raise
             yield sound
             if isinstance(sound, ModelReply):
@@ -272,6 +275,15 @@ async def _whole(model: Model, request: ModelRequest) -> AsyncGenerator[ModelEve
         close = getattr(events, "aclose", None)
         if close is not None:
             await close()
+
+
+def _passing(error: ModelError) -> ModelError:
+    """`error` as one that may be tried again: the same model would fail likewise, but another is asked then."""
+    if error.retryable:
+        return error
+    passing = ProtocolError(str(error))
+    passing.model, passing.usage, passing.__cause__ = error.model, error.usage, error
+    return passing
 
 
 def _signed(reply: ModelReply, model: Model) -> ModelReply:

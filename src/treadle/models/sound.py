@@ -16,6 +16,7 @@ from typing import Any, Final, get_args
 import msgspec
 from msgspec.structs import replace
 
+from treadle.context.tokens import estimate_tokens
 from treadle.kernel.messages import (
     AssistantMessage,
     AssistantPart,
@@ -108,6 +109,14 @@ def sound_reply(reply: ModelReply) -> ModelReply:
         request_id=_text("ModelReply.request_id", reply.request_id),
         cost=_cost(reply.cost),
     )
+
+
+def tokens_of_reply(reply: ModelReply) -> int:
+    """Tokens of what a model sent as its whole reply, on the high side; 0 where that is nothing of the kind."""
+    try:
+        return estimate_tokens(sound_reply(replace(reply, finish="stop", usage=None, cost=None)).message)
+    except (ModelError, TypeError, AttributeError):
+        return 0
 
 
 def cost_of(model: Any, usage: Usage) -> Decimal | None:

@@ -8,7 +8,7 @@ from treadle.context.storable import storable_text
 from treadle.context.texts import estimate_text
 from treadle.kernel.messages import Usage
 from treadle.models.port import ModelReply, TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStarted, UsageReported
-from treadle.models.sound import is_sound_usage
+from treadle.models.sound import is_sound_usage, tokens_of_reply
 
 GIVEN_UP: Final = frozenset({"cancelled", "model_timeout"})
 """How a call ends on which we gave up: its provider had the request, and may have gone on with it."""
@@ -21,11 +21,12 @@ class Arrived:
         reported: what the provider has counted so far; None if it said nothing.
     """
 
-    __slots__ = ("_rest", "_text", "reported")
+    __slots__ = ("_rest", "_text", "_whole", "reported")
 
     def __init__(self) -> None:
         self._text: list[str] = []
         self._rest: list[str] = []
+        self._whole: ModelReply | None = None
         self.reported: Usage | None = None
 
     def hear(self, event: object) -> None:
@@ -42,6 +43,8 @@ class Arrived:
             case UsageReported(usage) | ModelReply(usage=usage):
                 if isinstance(usage, Usage) and is_sound_usage(usage):
                     self.reported = usage
+                elif isinstance(event, ModelReply):
+                    self._whole = event
             case _:
                 pass
 
@@ -63,11 +66,14 @@ class Arrived:
             ended: how the call ended, as the `kind` of its error.
         """
         sent = [*self._text, *self._rest]
-        if not sent and self.reported is None and ended in GIVEN_UP:
+        received = estimate_text("".join(sent))
+        if self._whole is not None:
+            received = max(received, tokens_of_reply(self._whole))
+        if not received and self.reported is None and ended in GIVEN_UP:
             return Usage(asked, 0, estimated=True)
-        if not sent and (self.reported is None or not self.reported.estimated):
+        if not received and (self.reported is None or not self.reported.estimated):
             return self.reported
-        return self.completed(asked, estimate_text("".join(sent)), most)
+        return self.completed(asked, received, most)
 
     def completed(self, asked: int, received: int, most: int | None) -> Usage:
         """What was reported, and the rest estimated: `asked` tokens in the request and `received` in the reply.

@@ -19,13 +19,15 @@ class Bill:
     Attributes:
         usage: their tokens; None if nothing was taken.
         cost: their dollars; None if nothing was taken, or the price of any of it is not known.
+        reserve: their worst case with the one that was allowed last, where a limit or a budget bounds it.
     """
 
-    __slots__ = ("cost", "usage")
+    __slots__ = ("cost", "reserve", "usage")
 
     def __init__(self) -> None:
         self.usage: Usage | None = None
         self.cost: Decimal | None = None
+        self.reserve: Reserve | None = None
 
     def add(
         self, model: Model, usage: Usage | None, cost: Decimal | None = None, settings: ModelSettings = PLAIN
@@ -40,7 +42,7 @@ class Bill:
         self.usage = usage if self.usage is None else self.usage + usage
 
     def refused(self, run: Borrower, model: Model, settings: ModelSettings, asked: int) -> str:
-        """Reserves one more attempt; why it may not be made, in words, or empty if it may.
+        """Reserves one more attempt, as `reserve`; why it may not be made, in words, or empty if it may.
 
         It leaves what a closing reply of the run takes.
 
@@ -64,6 +66,8 @@ class Bill:
                 return f"the price of {model.name} is not known, and the run's money is limited"
             if worst > money:
                 return f"it may cost {worst} dollars, and {money} are left of the run's limit"
-        reserve = Reserve(taken + asked + reply, None if worst is None else plus(paid, worst))
+        reserve = Reserve(taken + asked + reply, None if worst is None else plus(paid, worst), reply)
         stop = claim(run, reserve)
+        bounded = limits.tokens is not None or limits.budget is not None or bool(run.purses)
+        self.reserve = reserve if stop is None and bounded else None
         return "" if stop is None else stop.detail

@@ -15,6 +15,7 @@ from treadle.context.tokens import next_tokens
 from treadle.drivers.purse.dearest import read_again, unbounded, worst_cost
 from treadle.drivers.purse.request_size import Asking, request_tokens
 from treadle.kernel.accounts import Spent
+from treadle.kernel.decide import CallModel, decide
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Reserve, StepPrepared
 from treadle.kernel.messages import ModelSettings, Usage
@@ -129,6 +130,15 @@ class _Left:
         return None if step is None or after is None else plus(plus(self._state.cost or NOTHING, step), after)
 
 
+def fits(state: RunState, reserve: Reserve | None) -> bool:
+    """Whether the limits of a run leave what is to be set aside."""
+    limits = state.limits
+    if reserve is None:
+        return True
+    tokens, usd = state.usage.total_tokens + reserve.tokens, plus(state.cost or NOTHING, reserve.usd or NOTHING)
+    return (limits.tokens is None or tokens <= limits.tokens) and (limits.budget is None or usd <= limits.budget)
+
+
 def closing_tokens(state: RunState, most: int) -> int:
     """The length of the closing reply that a part of the run's limits is kept for; 0 if none would be made."""
     return min(most, CLOSING_REPLY_TOKENS) if state.on_limit == "answer" and state.tools else 0
@@ -161,14 +171,14 @@ def _default_reply(settings: ModelSettings) -> int:
 def lost_call(state: RunState, model: Model) -> Spent | None:
     """The worst case of a model call that was under way when a process died; None if none was, or no limit bounds it.
 
-    It may have been billed, and nobody can know.
+    It may have been billed, and nobody can know. A call that does not fit is never made.
     """
-    prepared = state.prepared
-    reserve = None if state.phase != "prepared" or prepared is None or state.failure is not None else prepared.reserve
-    if prepared is None or reserve is None:
+    prepared = state.prepared if isinstance(decide(state), CallModel) else None
+    reserve = state.asked or (None if prepared is None else prepared.reserve)
+    if reserve is None:
         return None
     usage, cost = Usage(reserve.tokens - reserve.reply, reserve.reply, estimated=True), reserve.usd
-    if cost is None and prepared.model in (None, model.name):
+    if cost is None and state.asked is None and prepared is not None and prepared.model in (None, model.name):
         cost = worst_price(model, prepared.settings or state.settings, usage.input_tokens, usage.output_tokens)
     return Spent(usage=usage, cost=cost)
 
@@ -193,7 +203,9 @@ def charge_of(model: Model, usage: Usage, settings: ModelSettings = PLAIN) -> De
     if not (usage.cache_read_tokens or usage.cache_write_tokens or usage.reasoning_tokens or usage.service):
         return worst_cost(lambda one: cost_of(model, one), terms, usage.input_tokens, usage.output_tokens)
     services = (usage.service,) if usage.service else terms.services
-    costs = [cost_of(model, replace(usage, service=word)) for word in services]
+    thought = {usage.reasoning_tokens, usage.output_tokens}
+    ways = [replace(usage, service=word, reasoning_tokens=most) for word in services for most in thought]
+    costs = [cost_of(model, way) for way in ways]
     known = [cost for cost in costs if cost is not None]
     return max(known) if len(known) == len(costs) else None
 

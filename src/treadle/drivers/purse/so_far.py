@@ -27,7 +27,7 @@ def spent_so_far(run: Spender) -> SpentSoFar:
     """What `run` has spent, and what is left of its limits."""
     accounts, limits = _accounts(run), run.state.limits
     usage, budget = accounts.usage, limits.budget
-    cost = None if accounts.unpriced else accounts.cost
+    cost = accounts.whole_cost
     usd: Decimal | None = None
     if budget is not None and not accounts.unpriced:
         usd = max(NOTHING, minus(budget, cost or NOTHING))

@@ -29,7 +29,6 @@ from treadle.kernel.events import (
     ToolStarted,
 )
 from treadle.kernel.messages import Usage
-from treadle.kernel.money import NOTHING
 
 Purpose = Literal["reply", "closing reply", "failed attempt", "lost call", "summary", "sub-run"]
 """What a charge was for: a "lost call" was under way when a process died, and may have been billed; a "sub-run" is all
@@ -188,11 +187,10 @@ def _amounts(of: Charge | Share) -> dict[str, Any]:
 
 
 def _share(name: str, charges: Iterable[Charge], calls: int = 0) -> Share:
-    accounts, empty = Accounts(), True
+    accounts = Accounts()
     for charge in charges:
-        accounts, empty = accounts.charged(charge.usage, charge.cost), False
-    cost = NOTHING if calls and empty else None if accounts.unpriced else accounts.cost
-    return Share(name, accounts.usage, cost, calls)
+        accounts = accounts.charged(charge.usage, charge.cost)
+    return Share(name, accounts.usage, accounts.whole_cost, calls)
 
 
 async def spending_of(events: Sequence[Event], journal: Journal | None) -> Spending:
