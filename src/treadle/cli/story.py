@@ -189,7 +189,7 @@ class Story:
             about = "about " if event.usage.estimated else ""
             facts.insert(0, f"{about}{event.usage.input_tokens:,} tokens in, {event.usage.output_tokens:,} out")
         if event.cost:
-            facts.append(f"${event.cost}")
+            facts.append(f"{'about ' if event.usage.estimated else ''}${event.cost:f}")
         self._say("think", f"{event.model} {' and '.join(parts) or 'replies'} ({'; '.join(facts)})")
         if self._texts:
             for line in event.message.text.splitlines():

@@ -73,7 +73,7 @@ def _ending(state: RunState) -> str:
     total = state.usage
     about = "about " if total.estimated else ""
     least = "at least " if state.accounts.unpriced else ""
-    cost = "" if not state.cost else f", {least}${state.cost}"
+    cost = "" if not state.cost else f", {least}{about}${state.cost:f}"
     tokens = f"{about}{total.input_tokens:,} tokens in, {total.output_tokens:,} out"
     made = len(state.steps) + (state.step is not None)
     steps, calls = count(made, "step"), count(state.tool_calls, "tool call")
