@@ -99,7 +99,7 @@ async def test_a_conflict_in_a_group_harms_none_of_its_neighbours(path: Path, st
 
 def test_a_job_that_fails_half_way_is_undone_alone(path: Path) -> None:
     def put(connection: sqlite3.Connection, run_id: str, then: int = 1) -> None:
-        connection.execute("INSERT INTO events VALUES (?, 0, 0, '')", (run_id,))
+        connection.execute("INSERT INTO events VALUES (?, 0, 0, x'', '')", (run_id,))
         assert 1 // then == 1
 
     writer = Worker(path, commit_together, "writer")
