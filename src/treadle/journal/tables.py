@@ -76,7 +76,8 @@ def find_line(connection: sqlite3.Connection, run_id: str) -> Line | None:
 
 def page(connection: sqlite3.Connection, limit: int, before: RunInfo | None) -> list[Line]:
     """The lines of the runs that started before `before`, newest first."""
-    bound = (inf, "") if before is None else (before.started_at, before.run_id)
+    # Bytes come after every number, also one that no clock gave.
+    bound = (b"", "") if before is None else (before.started_at, before.run_id)
     rows = connection.execute(_PAGE, (*bound, min(limit, maxsize)))
     return [_line(*row) for row in rows.fetchall()]
 
@@ -121,7 +122,7 @@ def decoded(body: bytes) -> Event:
 
 
 def _line(run_id: str, at: object, head: bytes, found: bytes, text: bytes) -> Line:
-    started_at = at if isinstance(at, float) else 0.0
+    started_at = at if isinstance(at, float) else inf
     try:
         info = _lines.decode(text)
     except (msgspec.MsgspecError, ValueError):

@@ -78,9 +78,13 @@ def events_of(connection: sqlite3.Connection, line: Line, start: int, where: str
     except ValueError as error:
         raise _damaged(run_id, number, str(error), where) from error
     stored = start + len(events)
-    if before != line.head and (line.sealed or stored != count):
+    if before == line.head or (stored == count and not line.sealed):
+        return events
+    if line.sealed:
         raise _damaged(run_id, min(stored, count), _at_the_end(stored, count), where)
-    return events
+    raise _damaged(
+        run_id, stored, "the run's line in the index was altered, and what came from here on is missing", where
+    )
 
 
 def _at_the_end(stored: int, count: int) -> str:
