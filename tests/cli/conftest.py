@@ -98,7 +98,7 @@ class Command:
             "TREADLE_FORBID_MODELS": "1",
             "PYTHONIOENCODING": "utf-8",
             # The library that the tests import, whichever is installed.
-            "PYTHONPATH": str(Path(library.__file__).parents[1]),
+            "PYTHONPATH": str(Path(library.__file__).resolve().parents[1]),
         }
 
     @property

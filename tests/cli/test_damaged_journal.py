@@ -56,7 +56,7 @@ def test_one_bad_run_blinds_no_command_to_the_others(treadle: Any, ids: list[str
     for command in (["show", bad], ["show", bad[:-2]], ["resume", bad, *TOOLS], ["costs", bad]):
         done = treadle(*command)
         assert (done.code, done.out) == (2, "")
-        assert f"of run '{bad}' in journal {treadle.journal} is damaged" in done.err
+        assert f"of run '{bad}' in journal {treadle.journal} cannot be read" in done.err
         assert "Other runs can be read" in done.err
     doctor = treadle("doctor", "--json")
     [journal] = [row for row in json.loads(doctor.out) if row["what"] == "journal"]

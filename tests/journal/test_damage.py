@@ -140,7 +140,7 @@ async def test_what_was_altered_is_named_and_the_other_runs_are_as_they_were(fil
     alter(file, *statements)
     async with SqliteJournal(file) as journal:
         with pytest.raises(
-            JournalDamaged, match=rf"event {event} of run 'bad' .*{file.name} is damaged: .*backup"
+            JournalDamaged, match=rf"event {event} of run 'bad' .*{file.name} cannot be read: .*backup"
         ) as seen:
             await journal.read("bad")
         assert [(one.run_id, one.event) for one in seen.value.damage] == [("bad", event)]

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -150,3 +151,32 @@ async def test_a_file_that_says_a_wrong_version_is_not_brought_up_again(
         with pytest.raises(JournalUnavailable, match="is damaged"):
             await journal.list()
     assert content(path) == before
+
+
+KILLED = """
+import os, signal
+from treadle.journal import upgrade
+
+write, done = upgrade.begin_line, []
+
+def begin_line(*row):
+    if len(done) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    done.append(row)
+    write(*row)
+
+upgrade.begin_line = begin_line
+asyncio.run(SqliteJournal(sys.argv[1]).list())
+"""
+
+
+async def test_a_kill_in_the_middle_leaves_it_as_it_was(
+    path: Path, runs: dict[str, list[Event]], program: Callable[..., list[str]]
+) -> None:
+    killed = await asyncio.create_subprocess_exec(*program(KILLED, path))
+    assert await killed.wait() == -9
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+    async with SqliteJournal(path) as journal:
+        assert [await journal.read(run_id) for run_id in runs] == [*runs.values()]
+        await journal.check()

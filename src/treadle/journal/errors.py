@@ -106,12 +106,12 @@ class JournalDamaged(JournalUnavailable):
     def __init__(self, damage: Sequence[Damage], *, where: str = "") -> None:
         self.damage = tuple(damage)
         shown = "; ".join(
-            f"event {one.event} of run {one.run_id!r} in journal {where} is damaged: {one.why}"
+            f"event {one.event} of run {one.run_id!r} in journal {where} cannot be read: {one.why}"
             for one in damage[:SHOWN]
         )
         more = f"; and {len(damage) - SHOWN} more runs" if len(damage) > SHOWN else ""
         super().__init__(
-            f"{shown}{more}. Other runs can be read. Take the file from a backup, or remove a damaged run with "
+            f"{shown}{more}. Other runs can be read. Take the file from a backup, or remove the run with "
             "`await journal.delete(run_id)`.",
             where=where,
         )

@@ -37,7 +37,7 @@ SCHEMA = (
 )
 
 # As what they should be, whatever an alteration has made of them.
-_FIND = """SELECT CAST(run_id AS TEXT), started_at, CAST(head AS BLOB), CAST(seal AS BLOB), CAST(line AS BLOB)
+_FIND = """SELECT started_at, CAST(head AS BLOB), CAST(seal AS BLOB), CAST(line AS BLOB)
     FROM runs WHERE run_id = ?"""
 _PAGE = """SELECT CAST(run_id AS TEXT), started_at, CAST(head AS BLOB), CAST(seal AS BLOB), CAST(line AS BLOB)
     FROM runs WHERE (started_at, run_id) < (?, ?) ORDER BY started_at DESC, run_id DESC LIMIT ?"""
@@ -71,7 +71,7 @@ def key(run_id: str) -> str | bytes:
 def find_line(connection: sqlite3.Connection, run_id: str) -> Line | None:
     """The run's line; None if it has none."""
     row = connection.execute(_FIND, (key(run_id),)).fetchone()
-    return None if row is None else _line(*row)
+    return None if row is None else _line(run_id, *row)
 
 
 def page(connection: sqlite3.Connection, limit: int, before: RunInfo | None) -> list[Line]:
