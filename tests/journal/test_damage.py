@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from treadle.journal import JournalDamaged, JournalError, RunInfo, SqliteJournal
+from treadle.journal import JournalDamaged, JournalError, JournalUnavailable, RunInfo, SqliteJournal
 from treadle.kernel.events import FORMAT, Event, ModelReplied, NudgeGiven, RunFinished, RunStarted
 from treadle.kernel.messages import AssistantMessage, Text, Usage, UserMessage
 from treadle.kernel.stop import stopped
@@ -34,7 +34,7 @@ def run(name: str, at: float) -> list[Event]:
         ModelReplied(at=at + 1, step=0, message=reply, usage=Usage(10, 2), cost=Decimal("0.0012")),
         NudgeGiven(at=at + 2, text="first " + name),
         NudgeGiven(at=at + 2, text="again " + name),
-        NudgeGiven(at=at + 2.5, text="x" * 6000),
+        NudgeGiven(at=at + 2.5, text=name[0] * 10_000),
         RunFinished(at=at + 3, stop=stopped("answered")),
     ]
 
@@ -197,6 +197,27 @@ async def test_what_comes_after_the_damage_is_not_held_back_from_a_watcher(file:
         assert await journal.read("bad", COUNT) == []
         with pytest.raises(JournalDamaged):
             await journal.read("bad", 2)
+
+
+def overwrite_pages_with(path: Path, what: bytes) -> None:
+    content = path.read_bytes()
+    for at in range(0, len(content), 4096):
+        if what in content[at : at + 4096]:
+            content = content[:at] + b"\xde" * 4096 + content[at + 4096 :]
+    path.write_bytes(content)
+
+
+async def test_pages_that_are_broken_harm_the_run_that_they_belong_to(file: Path) -> None:
+    overwrite_pages_with(file, b"b" * 3000)
+    async with SqliteJournal(file) as journal:
+        with pytest.raises(JournalDamaged, match=r"event 4 of run 'bad' .*the file is damaged there"):
+            await journal.read("bad")
+        assert [line.run_id for line in await journal.list()] == ["new", "bad", "old"]
+        for name in ("old", "new"):
+            assert await journal.read(name) == RUNS[name]
+            await journal.append(name, COUNT, [NudgeGiven(text="on")])
+        with pytest.raises(JournalUnavailable, match=r"(?s)is damaged .*\.recover"):
+            await journal.check()
 
 
 LINES = [

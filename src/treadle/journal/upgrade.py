@@ -6,8 +6,6 @@ told any more, unless it cannot be read.
 
 import sqlite3
 from collections.abc import Iterable
-from itertools import groupby
-from operator import itemgetter
 
 from msgspec.structs import replace
 
@@ -16,7 +14,7 @@ from treadle.journal.info import RunInfo, after, begun, unknown
 from treadle.journal.tables import SCHEMA, begin_line, decoded
 from treadle.kernel.events import Event, RunStarted
 
-_Row = tuple[bytes, int, float, bytes]
+_ROWS = "SELECT seq, at, CAST(body AS BLOB) FROM events_1 WHERE run_id = CAST(? AS TEXT) ORDER BY seq"
 
 
 def from_version_1(connection: sqlite3.Connection) -> None:
@@ -28,19 +26,20 @@ def from_version_1(connection: sqlite3.Connection) -> None:
     connection.execute("DROP INDEX runs_by_start")
     for statement in SCHEMA:
         connection.execute(statement)
-    rows = connection.execute(
-        "SELECT CAST(run_id AS BLOB), seq, at, CAST(body AS BLOB) FROM events_1 ORDER BY run_id, seq"
-    )
-    for name, group in groupby(rows, itemgetter(0)):
-        _take_over(connection, name.decode(errors="replace"), group)
+    # As bytes, since a name that was altered may be no text.
+    names = connection.execute("SELECT DISTINCT CAST(run_id AS BLOB) FROM events_1 ORDER BY run_id").fetchall()
+    for (name,) in names:
+        _take_over(connection, name.decode(errors="replace"), connection.execute(_ROWS, (name,)).fetchall())
+        # Its place in the file is taken by what comes next; else the file would be twice as large.
+        connection.execute("DELETE FROM events_1 WHERE run_id = CAST(? AS TEXT)", (name,))
     connection.execute("DROP TABLE events_1")
 
 
-def _take_over(connection: sqlite3.Connection, run_id: str, rows: Iterable[_Row]) -> None:
+def _take_over(connection: sqlite3.Connection, run_id: str, rows: Iterable[tuple[int, float, bytes]]) -> None:
     """Writes one run with its hashes and its line."""
     info: RunInfo | None = None
     head, why, number = beginning(run_id), "", 0
-    for _, seq, at, body in rows:
+    for seq, at, body in rows:
         head = link(head, at, body)
         connection.execute(
             "INSERT INTO events (run_id, seq, at, hash, body) VALUES (?, ?, ?, ?, CAST(? AS TEXT))",

@@ -4,6 +4,7 @@ An event is what was stored if the chain of hashes leads to it; a run is whole i
 """
 
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from struct import error as NotPacked
 
@@ -16,6 +17,8 @@ from treadle.kernel.events import Event, RunStarted
 
 _ENDS = """SELECT seq, at, hash, CASE WHEN seq IN (0, ?2) THEN CAST(body AS BLOB) END FROM events
     WHERE run_id = ?1 AND seq IN (0, ?2 - 1, ?2, ?2 + 1)"""
+
+_ONE = "SELECT hash, CAST(body AS BLOB) FROM events WHERE run_id = ? AND seq = ?"
 
 _ALTERED = "it was altered: its content and its hash do not agree"
 
@@ -74,7 +77,8 @@ def events_of(connection: sqlite3.Connection, line: Line, start: int, where: str
     except sqlite3.DatabaseError as error:
         if not is_corrupt(error):
             raise
-        raise _damaged(run_id, number, f"the file is damaged there ({error})", where) from error
+        broken = _broken(connection, run_id, range(start + len(events), count))
+        raise _damaged(run_id, broken, f"the file is damaged there ({error})", where) from error
     except ValueError as error:
         raise _damaged(run_id, number, str(error), where) from error
     stored = start + len(events)
@@ -127,7 +131,8 @@ def _check_ends(connection: sqlite3.Connection, line: Line, where: str) -> None:
     except sqlite3.DatabaseError as error:
         if not is_corrupt(error):
             raise
-        raise _damaged(run_id, number, f"the file is damaged there ({error})", where) from error
+        broken = _broken(connection, run_id, (0, last))
+        raise _damaged(run_id, broken, f"the file is damaged there ({error})", where) from error
     except ValueError as error:
         raise _damaged(run_id, number, str(error), where) from error
     if there[last][1] != line.head:
@@ -149,6 +154,16 @@ def _linked(before: bytes, at: float, found: bytes, body: bytes) -> bytes:
     if made != found:
         raise ValueError(_ALTERED)
     return made
+
+
+def _broken(connection: sqlite3.Connection, run_id: str, numbers: Sequence[int]) -> int:
+    """Which of the events `numbers` the file cannot give; the first, if each of them by itself can be had."""
+    for number in numbers:
+        try:
+            connection.execute(_ONE, (run_id, number)).fetchone()
+        except sqlite3.DatabaseError:
+            return number
+    return next(iter(numbers), 0)
 
 
 def _hash(connection: sqlite3.Connection, run_id: str, seq: int) -> bytes | None:
