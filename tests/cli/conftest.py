@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+import treadle as library
+
 SCRIPTED = '''
 import asyncio, time
 from treadle import tool, external_tool
@@ -95,6 +97,8 @@ class Command:
             "XDG_CACHE_HOME": str(cache),
             "TREADLE_FORBID_MODELS": "1",
             "PYTHONIOENCODING": "utf-8",
+            # The library that the tests import, whichever is installed.
+            "PYTHONPATH": str(Path(library.__file__).resolve().parents[1]),
         }
 
     @property

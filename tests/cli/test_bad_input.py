@@ -1,5 +1,6 @@
 """Bad input: a clear message that says what would be right, the right exit code, and nothing lost."""
 
+import os
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,7 @@ def test_a_fault_in_treadle_is_1_and_shows_its_traceback_only_on_request(treadle
     assert treadle("ask", "1 + 1", "--quiet").code == 0
     # A Python that has lost a part of itself is past what any check looks at.
     (treadle.folder / "sitecustomize.py").write_text("import time\ntime.localtime = None\n", encoding="utf-8")
-    broken = {"PYTHONPATH": str(treadle.folder)}
+    broken = {"PYTHONPATH": f"{treadle.folder}{os.pathsep}{treadle.environment['PYTHONPATH']}"}
     done = treadle("runs", **broken)
     assert done.code == 1
     assert "Internal error: TypeError" in done.err
@@ -133,7 +134,7 @@ def test_what_is_not_installed_is_named_with_its_remedy(treadle: Any) -> None:
     (treadle.folder / "sitecustomize.py").write_text(
         "import sys\nsys.modules['duckdb'] = sys.modules['httpx2'] = None\n", encoding="utf-8"
     )
-    without = {"PYTHONPATH": str(treadle.folder)}
+    without = {"PYTHONPATH": f"{treadle.folder}{os.pathsep}{treadle.environment['PYTHONPATH']}"}
     for arguments in (["sources"], ["compare", "a", "b"], ["ask", "?", "--skill", "analyst", *FINE]):
         done = treadle(*arguments, **without)
         assert (done.code, "pip install 'treadle[analyst]'" in done.err) == (2, True), done.err

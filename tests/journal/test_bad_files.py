@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from treadle.journal import JournalUnavailable, SqliteJournal
 from treadle.journal.database import APPLICATION_ID
@@ -47,7 +48,7 @@ def cut(path: Path) -> None:
 
 def later_version(path: Path) -> None:
     with closing(sqlite3.connect(path)) as other:
-        other.execute("PRAGMA user_version = 2")
+        other.execute("PRAGMA user_version = 99")
 
 
 def other_application(path: Path) -> None:
@@ -117,7 +118,7 @@ async def test_damage_inside_is_found_by_check_and_where_it_is_read(path: Path, 
         ('UPDATE events SET body = \'{"event":"dreamt"}\' WHERE seq = 1', "event 1 of run 'r'"),
         ("UPDATE events SET body = '{' WHERE seq = 1", "event 1 of run 'r'"),
         ("DELETE FROM events WHERE seq = 1", "event 1 of run 'r' .* it is missing"),
-        ("UPDATE events SET body = json_set(body, '$.format', 99) WHERE seq = 0", "form 99, this treadle knows 1"),
+        ("UPDATE events SET body = json_set(body, '$.format', 99) WHERE seq = 0", "event 0 of run 'r' .* altered"),
     ],
 )
 async def test_an_event_that_cannot_be_read_is_named_and_others_can(
@@ -134,6 +135,13 @@ async def test_an_event_that_cannot_be_read_is_named_and_others_can(
         assert await journal.read("s") == [started("s")]
         await journal.delete("r")
         assert [line.run_id for line in await journal.list()] == ["s"]
+
+
+async def test_an_event_of_a_later_form_is_refused_and_not_called_altered(path: Path, started: Started) -> None:
+    async with SqliteJournal(path) as journal:
+        await journal.append("r", 0, [replace(started(), format=99)])
+        with pytest.raises(JournalUnavailable, match="form 99, this treadle knows 1; update treadle"):
+            await journal.read("r")
 
 
 @pytest.mark.parametrize("call", ["append", "read"])

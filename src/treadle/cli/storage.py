@@ -4,11 +4,12 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from sys import maxsize
 from typing import Any
 
 import click
 
-from treadle.journal import Journal, RunInfo, SqliteJournal, UnknownRun
+from treadle.journal import Journal, JournalDamaged, RunInfo, SqliteJournal, UnknownRun
 
 _PAGE = 500
 
@@ -50,13 +51,13 @@ async def find_run(journal: Journal, given: str) -> str:
         UnknownRun: there is no such run.
         click.UsageError: several runs begin like that.
     """
+    if given != "last" and await _is_there(journal, given):
+        return given
     before: RunInfo | None = None
     found: list[str] = []
     while page := await journal.list(_PAGE, before):
         if given == "last" and (newest := next((run for run in page if run.parent is None), None)) is not None:
             return newest.run_id
-        if any(run.run_id == given for run in page):
-            return given
         found += [run.run_id for run in page if given and run.run_id.startswith(given)]
         before = page[-1]
     found = [run for run in found if not any(run.startswith(f"{other}.") for other in found)]
@@ -67,6 +68,17 @@ async def find_run(journal: Journal, given: str) -> str:
         # Its error has the nearest id, and says where it looked.
         await journal.read(given)
     return found[0]
+
+
+async def _is_there(journal: Journal, run_id: str) -> bool:
+    """Whether there is a run of that very id, damaged or not."""
+    try:
+        await journal.read(run_id, maxsize)
+    except UnknownRun:
+        return False
+    except JournalDamaged:
+        pass
+    return True
 
 
 def no_runs(named: str | None, given: str) -> UnknownRun:

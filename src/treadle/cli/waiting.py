@@ -14,7 +14,7 @@ import msgspec
 
 from treadle.cli.terminal import visible
 from treadle.drivers.below import Below
-from treadle.journal import Journal, UnknownRun
+from treadle.journal import Journal, JournalDamaged, UnknownRun
 from treadle.kernel.events import Event, RunStarted
 from treadle.kernel.fold import fold_all
 from treadle.kernel.state import RunState
@@ -221,7 +221,7 @@ async def _state(run_id: str, journal: Journal | None) -> RunState | None:
         return None
     try:
         return fold_all(await journal.read(run_id))
-    except UnknownRun:
+    except (UnknownRun, JournalDamaged):
         return None
 
 

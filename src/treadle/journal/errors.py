@@ -3,8 +3,10 @@
 Pure data and words; raised by every journal of this package.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+
+from msgspec import Struct
 
 from treadle.kernel.errors import PassesThrough
 
@@ -76,6 +78,47 @@ def _nearest(run_id: str, known: tuple[str, ...]) -> str | None:
 
 class JournalUnavailable(JournalError):
     """The journal cannot be used: it cannot be opened, read or written, is damaged, of a later version, or closed."""
+
+
+class Damage(Struct, frozen=True):
+    """What is wrong with a run.
+
+    Attributes:
+        run_id: the run.
+        event: the number of the first event, from 0, that cannot be relied on.
+        why: what was found there.
+    """
+
+    run_id: str
+    event: int
+    why: str
+
+
+class JournalDamaged(JournalUnavailable):
+    """A run's events are not what was stored: altered, missing, too many, or in a form that this version cannot read.
+
+    Nothing of such a run is handed out. Other runs of the journal can be read, listed and gone on with.
+
+    Attributes:
+        damage: what was found; of a whole journal the first damage of each damaged run.
+    """
+
+    def __init__(self, damage: Sequence[Damage], *, where: str = "") -> None:
+        self.damage = tuple(damage)
+        shown = "; ".join(
+            f"event {one.event} of run {one.run_id!r} in journal {where} cannot be read: {one.why}"
+            for one in damage[:SHOWN]
+        )
+        more = f"; and {len(damage) - SHOWN} more runs" if len(damage) > SHOWN else ""
+        super().__init__(
+            f"{shown}{more}. Other runs can be read. Take the file from a backup, or remove the run with "
+            "`await journal.delete(run_id)`.",
+            where=where,
+        )
+
+
+SHOWN = 5
+"""Damaged runs that a message names at most."""
 
 
 class EventNotStorable(JournalError):

@@ -1,14 +1,19 @@
-"""RunInfo: a run in one line, for lists of runs. Derived from a run's first and last event, and stored nowhere."""
+"""RunInfo: a run in one line, for lists of runs; what it says of the run's events, one after another."""
 
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from treadle.kernel.events import Event, Parent, RunFinished, RunPaused, RunStarted
+from treadle.kernel.events import Event, ModelReplied, Parent, RunFinished, RunPaused, RunStarted
 from treadle.kernel.messages import UserMessage
 from treadle.kernel.stop import Stop
 
-RunStatus = Literal["running", "waiting", "finished"]
+RunStatus = Literal["running", "waiting", "finished", "damaged"]
+
+QUESTION = 1000
+"""Characters of a question that a line has at most."""
 
 
 class RunInfo(Struct, frozen=True):
@@ -18,14 +23,19 @@ class RunInfo(Struct, frozen=True):
         run_id: the run.
         agent: the agent's name; empty if it has none.
         model: the model's name.
-        question: the text of the last user message that the run was started with; empty if there is none.
+        question: the text of the last user message that the run was started with, its first 1,000 characters; empty if
+            there is none.
         started_at: when the run began, in Unix seconds.
         updated_at: the time of its last event, in Unix seconds.
-        status: "finished"; "waiting" if its last event is a pause; else "running": under way in some process, or left
-            where its process died (the journal cannot tell the two apart).
+        status: "finished"; "waiting" if its last event is a pause; "damaged" if it is known that it cannot be read;
+            else "running": under way in some process, or left where its process died (the journal cannot tell the two
+            apart).
         stop: why it finished or waits; None while it is running.
         events: how many events are stored.
         parent: the run, step and call that it works for, if it is a sub-run.
+        steps: how many replies its model gave.
+        damage: why it cannot be read; empty if nothing is known of that. The rest of the line is then what is still
+            known: texts may be empty, `steps` may be too few.
     """
 
     run_id: str
@@ -38,26 +48,56 @@ class RunInfo(Struct, frozen=True):
     stop: Stop | None
     events: int
     parent: Parent | None = None
+    steps: int = 0
+    damage: str = ""
+
+    def damaged(self, why: str) -> "RunInfo":
+        """The line of the run that cannot be read, because of `why`."""
+        return replace(self, status="damaged", damage=why)
 
 
-def run_info(first: RunStarted, last: Event, events: int) -> RunInfo:
-    """The line for a run of `events` events that began with `first` and has come to `last`."""
+def begun(first: RunStarted) -> RunInfo:
+    """The line for a run that has nothing yet, and is about to begin with `first`."""
+    said = (message.text for message in reversed(first.messages) if isinstance(message, UserMessage))
+    return RunInfo(
+        run_id=first.run_id,
+        agent=first.agent,
+        model=first.model,
+        question=next(said, "")[:QUESTION],
+        started_at=first.at,
+        updated_at=first.at,
+        status="running",
+        stop=None,
+        events=0,
+        parent=first.parent,
+    )
+
+
+def unknown(run_id: str, at: float) -> RunInfo:
+    """The line for a run of which the id is known, and that it began at `at`."""
+    return RunInfo(run_id, "", "", "", at, at, "running", None, 0)
+
+
+def after(line: RunInfo, events: Sequence[Event]) -> RunInfo:
+    """The line when `events` have come to it; one that is damaged stays so."""
+    if not events:
+        return line
+    last = events[-1]
     status: RunStatus = "running"
     stop: Stop | None = None
     if isinstance(last, RunPaused):
         status, stop = "waiting", last.stop
     elif isinstance(last, RunFinished):
         status, stop = "finished", last.stop
-    said = (message.text for message in reversed(first.messages) if isinstance(message, UserMessage))
-    return RunInfo(
-        run_id=first.run_id,
-        agent=first.agent,
-        model=first.model,
-        question=next(said, ""),
-        started_at=first.at,
+    return replace(
+        line,
         updated_at=last.at,
-        status=status,
+        status="damaged" if line.damage else status,
         stop=stop,
-        events=events,
-        parent=first.parent,
+        events=line.events + len(events),
+        steps=line.steps + _replies(events),
     )
+
+
+def _replies(events: Iterable[Event]) -> int:
+    return sum(isinstance(event, ModelReplied) for event in events)

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from treadle.journal.errors import JournalConflict, JournalUnavailable, UnknownRun
-from treadle.journal.info import RunInfo, run_info
+from treadle.journal.info import RunInfo, after, begun
 from treadle.journal.port import check_count, check_first
 from treadle.journal.watch import Bell, follow
 from treadle.kernel.events import Event, RunStarted
@@ -97,11 +97,12 @@ class MemoryJournal:
         check_count("limit", limit)
         with self._lock:
             self._check_open()
-            runs = [(events[0], events[-1], len(events)) for events in self._runs.values()]
-        lines = [run_info(first, last, count) for first, last, count in runs if isinstance(first, RunStarted)]
-        if before is not None:
-            lines = [line for line in lines if _age(line) < _age(before)]
-        return sorted(lines, key=_age, reverse=True)[:limit]
+            runs = [(events[0], events) for events in self._runs.values()]
+            lines = [(begun(first), events) for first, events in runs if isinstance(first, RunStarted)]
+            if before is not None:
+                lines = [(line, events) for line, events in lines if _age(line) < _age(before)]
+            lines.sort(key=lambda one: _age(one[0]), reverse=True)
+            return [after(line, events) for line, events in lines[:limit]]
 
 
 def _closed() -> JournalUnavailable:

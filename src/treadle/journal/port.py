@@ -42,6 +42,7 @@ class Journal(Protocol):
 
         Raises:
             UnknownRun: there is no such run; the error names the nearest.
+            JournalDamaged: an event from `start` on is not what was stored.
             JournalUnavailable: the journal cannot be read.
         """
 
@@ -65,7 +66,7 @@ class Journal(Protocol):
         """
 
     async def list(self, limit: int = 50, before: RunInfo | None = None) -> builtins.list[RunInfo]:
-        """Runs, those that started last first.
+        """Runs, those that started last first. One that cannot be read is among them, and hinders no other.
 
         Args:
             limit: how many at most.

@@ -80,14 +80,14 @@ class SqliteJournal:
         check_count("seq", seq)
         if seq == 0:
             check_first(run_id, events)
-        rows = database.rows_of(run_id, seq, events, self._where)
+        batch = database.batch_of(run_id, seq, events, self._where)
         try:
-            await settled(self._write(partial(database.append, run_id=run_id, seq=seq, rows=rows, where=self._where)))
+            await settled(self._write(partial(database.append, run_id=run_id, seq=seq, batch=batch, where=self._where)))
         finally:
             self._bell.ring(run_id)
 
     async def read(self, run_id: str, start: int = 0) -> list[Event]:
-        """See `Journal.read`."""
+        """See `Journal.read`; every event is held against its hash, and the run's end against the index."""
         check_count("start", start)
         return await settled(self._read(partial(database.read, run_id=run_id, start=start, where=self._where)))
 
@@ -104,11 +104,12 @@ class SqliteJournal:
         return follow(self.read, self._bell, run_id, start, poll=POLL)
 
     async def check(self) -> None:
-        """Open the journal, look through the whole file, and see that it can be written.
+        """Open the journal, look through the whole file and every event in it, and see that it can be written.
 
         Writes wait until it is done, which takes the longer the larger the file is.
 
         Raises:
+            JournalDamaged: events are not what was stored; `damage` says which, the first of each damaged run.
             JournalUnavailable: it cannot be used; says why and what to do.
         """
         await settled(self._write(partial(database.find_damage, path=self._path)))
@@ -157,7 +158,11 @@ class SqliteJournal:
         return self._workers
 
     async def list(self, limit: int = 50, before: RunInfo | None = None) -> list[RunInfo]:
-        """See `Journal.list`."""
+        """See `Journal.list`. Read from an index, and from the first and last event of each run that is listed.
+
+        A run of which one of these is not what was stored is "damaged"; what is wrong between them `read` and `check`
+        find.
+        """
         check_count("limit", limit)
         look = partial(database.list_runs, limit=limit, before=before, where=self._where)
         return await settled(self._read(look))

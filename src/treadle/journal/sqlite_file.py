@@ -40,6 +40,7 @@ class FileKind(Struct, frozen=True):
         version: of its tables; a file of a higher one is refused and not touched.
         schema: the statements that make its tables.
         error: what is raised where it cannot be used, of the message and the path.
+        upgrade: brings a file of an earlier version up to this one, in a transaction; given that version.
     """
 
     what: str
@@ -47,6 +48,7 @@ class FileKind(Struct, frozen=True):
     version: int
     schema: tuple[str, ...]
     error: Callable[[str, str], PassesThrough]
+    upgrade: Callable[[sqlite3.Connection, Path, int], None] | None = None
 
     def open(self, path: Path, *, any_thread: bool = False) -> sqlite3.Connection:
         """A connection to the file at `path`, which is made if it is not there; its folder likewise.
@@ -123,6 +125,8 @@ class FileKind(Struct, frozen=True):
                     f"was written by a later treadle (file version {version}; this one knows {self.version})",
                     "Update treadle, or use another path.",
                 )
+            if version < 1 or (version < self.version and self.upgrade is None):
+                raise self.unavailable(path, f"is damaged (there is no file version {version})", RESCUE)
             return False
         anything = "SELECT 1 FROM sqlite_master LIMIT 1"
         if application == 0 and version == 0 and not connection.execute(anything).fetchone():
@@ -141,6 +145,11 @@ class FileKind(Struct, frozen=True):
                 # Another process may have been quicker.
                 if self._is_fresh(connection, path):
                     self.fill(connection)
+        elif self.upgrade is not None and _pragma(connection, "user_version") < self.version:
+            with transaction(connection):
+                if (version := _pragma(connection, "user_version")) < self.version:
+                    self.upgrade(connection, path, version)
+                    connection.execute(f"PRAGMA user_version = {self.version}")
 
     def fill(self, connection: sqlite3.Connection) -> None:
         """Makes the tables, and marks the file."""
@@ -175,6 +184,17 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
+    """Whatever is read in it is read as it was at one moment, also while others write."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
 def identity(path: Path) -> tuple[int, int] | None:
     """Which file is at `path`, whatever its name; None if there is none."""
     try:
@@ -196,6 +216,11 @@ def _connect(path: Path, mode: str, any_thread: bool = False) -> sqlite3.Connect
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
     return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def is_corrupt(error: sqlite3.Error) -> bool:
+    """Whether a page of the file is not what SQLite wrote."""
+    return _code(error) == sqlite3.SQLITE_CORRUPT
 
 
 def _code(error: sqlite3.Error) -> int:

@@ -18,7 +18,7 @@ import anyio
 
 from treadle.journal.database import JOURNAL_FILE
 from treadle.journal.errors import JournalUnavailable
-from treadle.journal.sqlite_file import identity, transaction
+from treadle.journal.sqlite_file import identity, snapshot, transaction
 
 T = TypeVar("T")
 
@@ -92,6 +92,8 @@ def _work(path: Path, perform: Perform, queue: "SimpleQueue[Job | None]", ended:
                     connection = None
                 if connection is None:
                     connection = JOURNAL_FILE.open(path)
+                    # A text that was altered may be none; it is seen by its hash, and must not stop what reads others.
+                    connection.text_factory = lambda data: data.decode(errors="replace")
                     opened = identity(path)
                 perform(connection, jobs, path)
         except Exception as error:
@@ -141,10 +143,10 @@ def commit_together(connection: sqlite3.Connection, jobs: list[Job], path: Path)
 
 
 def answer_each(connection: sqlite3.Connection, jobs: list[Job], path: Path) -> None:
-    """Do the jobs one by one."""
+    """Do the jobs one by one, each as the file was at one moment."""
     for job in jobs:
         try:
-            with JOURNAL_FILE.explained(path):
+            with JOURNAL_FILE.explained(path), snapshot(connection):
                 job.value = job.action(connection)
         except Exception as error:
             job.error = error

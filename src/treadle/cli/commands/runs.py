@@ -8,8 +8,8 @@ import click
 
 from treadle.cli.storage import journal_option, journal_path, opened
 from treadle.cli.terminal import console, note, print_json, print_table, shorten
-from treadle.journal import RunInfo
-from treadle.kernel.events import Event, ModelReplied
+from treadle.journal import Journal, JournalDamaged, RunInfo
+from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.fold import fold_all
 
 
@@ -20,11 +20,12 @@ from treadle.kernel.fold import fold_all
 def runs(journal: str | None, limit: int, as_list: bool) -> int:
     """List the runs in the journal, newest first.
 
-    The status is "running" for a run that is under way, or whose process died; else why it ended or what it waits for.
+    The status is "running" for a run that is under way, or whose process died; "damaged" for one that cannot be read,
+    which is told below the list with what is wrong; else why it ended or what it waits for.
     """
     found = asyncio.run(_found(journal, limit))
     if as_list:
-        print_json([_as_json(info, events) for info, events in found])
+        print_json([_as_json(info, calls) for info, calls in found])
         return 0
     if not found:
         note(f"no runs yet in {journal_path(journal)}")
@@ -33,9 +34,9 @@ def runs(journal: str | None, limit: int, as_list: bool) -> int:
     # A run a line: the question gets what a terminal has left.
     room = max(12, out.width - 70) if out.is_terminal else 60
     rows = [
-        (info.run_id, _when(info.started_at), status(info), _steps(events), _calls(events), info.model,
+        (info.run_id, _when(info.started_at), status(info), info.steps, "" if calls is None else calls, info.model,
          shorten(info.question, room))
-        for info, events in found
+        for info, calls in found
     ]  # fmt: skip
     print_table(
         ["run", "started", "status", "steps", "calls", "model", "question"],
@@ -43,34 +44,44 @@ def runs(journal: str | None, limit: int, as_list: bool) -> int:
         right=["steps", "calls"],
         whole=["started", "status", "model", "question"],
     )
+    for info, _ in found:
+        if info.damage:
+            note(f"run {info.run_id} is damaged and cannot be read: {info.damage}")
     return 0
 
 
-async def _found(journal: str | None, limit: int) -> list[tuple[RunInfo, list[Event]]]:
+async def _found(journal: str | None, limit: int) -> list[tuple[RunInfo, int | None]]:
+    """The runs, and how many tool calls each has made; None if it cannot be read."""
     async with opened(journal) as kept:
         if kept is None:
             return []
-        return [(info, await kept.read(info.run_id)) for info in await kept.list(limit)]
+        return [await _read(info, kept) for info in await kept.list(limit)]
+
+
+async def _read(info: RunInfo, journal: Journal) -> tuple[RunInfo, int | None]:
+    try:
+        return info, fold_all(await journal.read(info.run_id)).tool_calls
+    except JournalDamaged as error:
+        (one,) = error.damage
+        return info.damaged(f"event {one.event}: {one.why}"), None
+    except IllegalEvent as error:
+        return info.damaged(str(error)), None
 
 
 def status(info: RunInfo) -> str:
-    """How a run stands, in a word: why it ended, or that it waits or runs."""
-    return info.stop.reason if info.stop is not None else info.status
-
-
-def _steps(events: list[Event]) -> int:
-    return sum(isinstance(event, ModelReplied) for event in events)
-
-
-def _calls(events: list[Event]) -> int:
-    return fold_all(events).tool_calls
+    """How a run stands, in a word: why it ended, or that it waits, runs or is damaged."""
+    return info.stop.reason if info.stop is not None and not info.damage else info.status
 
 
 def _when(at: float) -> str:
-    return time.strftime("%m-%d %H:%M", time.localtime(at))
+    try:
+        return time.strftime("%m-%d %H:%M", time.localtime(at))
+    except (OverflowError, ValueError, OSError):
+        # No clock gave that: it is what damage has left.
+        return "unknown"
 
 
-def _as_json(info: RunInfo, events: list[Event]) -> dict[str, Any]:
+def _as_json(info: RunInfo, calls: int | None) -> dict[str, Any]:
     return {
         "run_id": info.run_id,
         "agent": info.agent,
@@ -80,7 +91,8 @@ def _as_json(info: RunInfo, events: list[Event]) -> dict[str, Any]:
         "stop": info.stop,
         "started_at": info.started_at,
         "updated_at": info.updated_at,
-        "steps": _steps(events),
-        "tool_calls": _calls(events),
+        "steps": info.steps,
+        "tool_calls": calls,
         "events": info.events,
+        "damage": info.damage,
     }
