@@ -41,13 +41,7 @@ async def act(run: Run, records: Sequence[CallRecord]) -> None:
         Exception: a function of the application's raised it; all that was under way is recorded.
     """
     run.begun = run.begun or await begun_below(run, records)
-    await _through(Batch(run), run, records)
-    for child in run.begun.values():
-        give_back(child)
-    run.begun = {}
-
-
-async def _through(batch: "Batch", run: Run, records: Sequence[CallRecord]) -> None:
+    batch = Batch(run)
     for wave in _waves(run, records) if len(records) > 1 else (records,):
         if len(wave) == 1:
             await batch.one(wave[0])
@@ -56,6 +50,9 @@ async def _through(batch: "Batch", run: Run, records: Sequence[CallRecord]) -> N
         if batch.failure is not None:
             await run.commit()
             raise batch.failure
+    for child in run.begun.values():
+        give_back(child)
+    run.begun = {}
 
 
 class Batch:
@@ -75,10 +72,15 @@ class Batch:
         self.failure: Exception | None = None
 
     async def one(self, record: CallRecord) -> None:
-        """A call with nothing beside it."""
+        """A call with nothing beside it; what it shares with others it waits for before it starts."""
         admitted = await self._admit(record)
         if admitted is not None:
-            await self._carry(admitted)
+            resource = admitted.tool.resource
+            if resource is None:
+                await self._carry(admitted)
+            else:
+                async with lock_of(resource):
+                    await self._carry(admitted)
         await self._react(record.id)
 
     async def together(self, records: Sequence[CallRecord]) -> None:
@@ -148,15 +150,7 @@ class Batch:
         return None
 
     async def _carry(self, admitted: Admitted) -> None:
-        """Starts, runs and records one call; what it shares with others it waits for before it starts."""
-        resource = admitted.tool.resource
-        if resource is None:
-            await self._start(admitted)
-        else:
-            async with lock_of(resource):
-                await self._start(admitted)
-
-    async def _start(self, admitted: Admitted) -> None:
+        """Starts, runs and records one call."""
         self._begin(admitted)
         await self._run.commit()
         await self._record(admitted)
@@ -188,7 +182,8 @@ class Batch:
 
         A call that it wants in its place is admitted when all that is under way is back: it may have to run alone.
         """
-        run, function, record = self._run, self._run.config.on_tool_result, _returned(self._run, call_id)
+        run, function = self._run, self._run.config.on_tool_result
+        record = None if function is None else _returned(run, call_id)
         if function is None or record is None or self.failure is not None:
             return
         await run.commit()
@@ -211,9 +206,8 @@ class Batch:
 def _returned(run: Run, call_id: str) -> CallRecord | None:
     """The record of a call of the step under way, if it is back and the application is to be asked about its result."""
     step = run.state.step
-    place = None if step is None else step.calls.place(call_id)
-    record = None if step is None or place is None else step.calls[place]
-    return record if record is not None and record.status == "returned" else None
+    found = None if step is None else step.calls.find(call_id)
+    return found[1] if found is not None and found[1].status == "returned" else None
 
 
 def _output_of(record: CallRecord) -> ToolOutput:
