@@ -23,7 +23,7 @@ from treadle.drivers.run import Driver, Run, cancelled_itself
 from treadle.drivers.think import seconds_left, think
 from treadle.journal import JournalError
 from treadle.kernel.calls import cut_off
-from treadle.kernel.decide import CallModel, Finish, Nudge, Pause, PrepareStep, RunTools
+from treadle.kernel.decide import CallModel, Finish, Nudge, Pause, PrepareStep, RunTools, decide
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, NudgeGiven, RunFinished, RunPaused, ToolFinished
 from treadle.kernel.messages import AssistantMessage, Text
@@ -122,7 +122,7 @@ async def _steps(run: Run) -> None:
 
 async def _loop(run: Run, early: Early | None) -> None:
     while True:
-        match run.next() if run.state.phase != "ready" else await run.judged():
+        match await run.judged() if run.state.phase == "ready" else decide(run.state):
             case PrepareStep() as command:
                 if run.pause_wanted:
                     run.feed(RunPaused(Stop("waiting", "paused by the caller", "Resume the run.")))
@@ -161,7 +161,8 @@ async def perceive(run: Run, command: PrepareStep) -> None:
         if not isinstance(again, PrepareStep):
             return
         command = again
-    run.feed(run.prepare(command, await chosen(run, command)))
+    settings = None if run.config.prepare_step is None else await chosen(run, command)
+    run.feed(run.prepare(command, settings))
 
 
 async def chosen(run: Run, command: PrepareStep) -> StepSettings | None:

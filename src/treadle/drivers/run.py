@@ -66,7 +66,7 @@ from treadle.kernel.events import (
 from treadle.kernel.fold import fold
 from treadle.kernel.messages import Message
 from treadle.kernel.state import RunState
-from treadle.kernel.stop import Limits
+from treadle.kernel.stop import Judgement, Limits
 from treadle.models.port import Model, ModelReply, ModelRequest, longest_reply_of
 from treadle.models.sound import sound_reply
 from treadle.result import RunResult, result_of
@@ -182,7 +182,7 @@ class Run:
         if self.state.phase != "ready":
             return decide(self.state)
         judgement = judge(self.state, self.config.stop_when, self._recent)
-        if inspect.isawaitable(judgement):
+        if not isinstance(judgement, Judgement):
             if inspect.iscoroutine(judgement):
                 judgement.close()
             raise Misuse("stop_when is asynchronous: ask what is next with await run.judged()")
@@ -193,8 +193,9 @@ class Run:
         if self.state.phase != "ready":
             return decide(self.state)
         found = judge(self.state, self.config.stop_when, self._recent)
-        if inspect.isawaitable(found):
-            found = await self.own(lambda: found, "stop_when")
+        if not isinstance(found, Judgement):
+            later = found
+            found = await self.own(lambda: later, "stop_when")
         return decide(self.state, found)
 
     def feed(self, event: Event | ModelReply) -> None:
@@ -211,15 +212,17 @@ class Run:
             event = storable_event(event)
             if not event.at:
                 event = replace(event, at=time.time())
-        before, self.state = self.state, fold(self.state, event)
+        before = self.state.accounts
+        state = self.state = fold(self.state, event)
         self._events.append(event)
         if type(event) in _SETTLES:
             settle(self)
         if log.isEnabledFor(logging.INFO):
-            log_event(self.state, event)
+            log_event(state, event)
         if self._on_event is not None:
             self.show(event)
-        if self.state.usage is not before.usage or self.state.cost is not before.cost:
+        after = state.accounts
+        if after is not before and (after.usage is not before.usage or after.cost is not before.cost):
             self._tell_spent()
         if self._over is not None and self.state.phase in ("finished", "paused"):
             self.release()
@@ -389,10 +392,10 @@ class Run:
             message, finish = handed_in(message, finish, output.tool.name)
             handed = told is not message
         in_full = prepared is not None and not (prepared.tools or prepared.messages or prepared.instructions)
-        calls = message.calls
+        message = self._call_ids.given(state, message)
         return ModelReplied(
             len(state.steps),
-            self._call_ids.given(self.state, message) if calls else message,
+            message,
             usage,
             finish,
             reply.finish_detail,
@@ -400,7 +403,7 @@ class Run:
             reply.request_id,
             charge_of(model, usage, settings) if reply.cost is None else reply.cost,
             uncounted(state) if state.size.reported or not in_full else 0,
-            None if self.parent is None or not calls else calls_allowed(self),
+            calls_allowed(self) if self.parent is not None and message.calls else None,
             handed,
             at=time.time(),
         )

@@ -113,14 +113,14 @@ async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt
             pieces += 1
             if not pieces % TURN:
                 await asyncio.sleep(0)
+            if not heard and type(given) in _PIECES:
+                arrived.hear(given)
+                continue
             if isinstance(given, ModelReply):
                 # `Run.replied` looks at it. It is the last event; what comes after it cannot take it back.
                 reply = given
                 arrived.hear(given)
                 break
-            if not heard and type(given) in _PIECES:
-                arrived.hear(given)
-                continue
             event = sound_event(given)
             arrived.hear(event)
             if isinstance(event, AttemptFailed):

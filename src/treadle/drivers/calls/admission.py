@@ -35,22 +35,22 @@ async def admit(run: Run, record: CallRecord, made: MadeCalls) -> Admitted | Eve
     checked = check(run, record)
     if not isinstance(checked, Admitted):
         return checked
-    step, tool = len(run.state.steps), checked.tool
+    tool = checked.tool
     if ruled(run, tool):
         verdict = await _ruling(run, checked, made)
         if verdict.action == "deny":
             why = f": {verdict.reason}" if verdict.reason else ""
             return refused(run, record, ToolError(f"This call is not allowed{why}.", executed=False))
         if verdict.action == "ask" and record.status == "asked":
-            return ApprovalRequested(step, record.id, reason=verdict.reason)
+            return ApprovalRequested(len(run.state.steps), record.id, reason=verdict.reason)
     if tool.external:
-        return ResultAwaited(step, record.id, tool.wait)
+        return ResultAwaited(len(run.state.steps), record.id, tool.wait)
     return checked
 
 
 def check(run: Run, record: CallRecord) -> Admitted | Event:
     """Admission as far as it needs none of the application's functions."""
-    call, step = record.doing, len(run.state.steps)
+    call = record.doing
     tool = run.config.tools.get(call.name)
     fault = _not_offered(run, call, tool)
     if fault is not None or tool is None:
@@ -58,8 +58,8 @@ def check(run: Run, record: CallRecord) -> Admitted | Event:
     if record.status == "interrupted" and tool.effect == "write":
         if run.config.on_interrupted == "tell":
             return refused(run, record, ToolError("nobody is asked about it"))
-        return ApprovalRequested(step, record.id, "interrupted")
-    if _is_handoff(tool) and _handed_on_before(run, record):
+        return ApprovalRequested(len(run.state.steps), record.id, "interrupted")
+    if tool.agent is not None and _is_handoff(tool) and _handed_on_before(run, record):
         return refused(run, record, ToolError("The conversation is handed on already.", executed=False))
     try:
         return Admitted(record, tool, tool.validate(call.arguments))
