@@ -23,7 +23,7 @@ from treadle.drivers.run import Driver, Run, cancelled_itself
 from treadle.drivers.think import seconds_left, think
 from treadle.journal import JournalError
 from treadle.kernel.calls import cut_off
-from treadle.kernel.decide import CallModel, Finish, Nudge, Pause, PrepareStep, RunTools, decide
+from treadle.kernel.decide import CallModel, Finish, Nudge, Pause, PrepareStep, RunTools
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, NudgeGiven, RunFinished, RunPaused, ToolFinished
 from treadle.kernel.messages import AssistantMessage, Text
@@ -122,7 +122,7 @@ async def _steps(run: Run) -> None:
 
 async def _loop(run: Run, early: Early | None) -> None:
     while True:
-        match await run.judged() if run.state.phase == "ready" else decide(run.state):
+        match run.next() if run.config.stop_when is None else await run.judged():
             case PrepareStep() as command:
                 if run.pause_wanted:
                     run.feed(RunPaused(Stop("waiting", "paused by the caller", "Resume the run.")))

@@ -125,6 +125,8 @@ class Run:
         self.below: dict[str, Run] = {}
         self._on_event = on_event
         self._told: SpentSoFar | None = None
+        # Asked once a run, and not for each event.
+        self._logged = log.isEnabledFor(logging.INFO)
         self._over = over
         self.parent = parent
         self.lent, self.claimed, self.paid = Claim(), Claim(), Claim()
@@ -217,12 +219,16 @@ class Run:
         self._events.append(event)
         if type(event) in _SETTLES:
             settle(self)
-        if log.isEnabledFor(logging.INFO):
+        if self._logged:
             log_event(state, event)
         if self._on_event is not None:
             self.show(event)
         after = state.accounts
-        if after is not before and (after.usage is not before.usage or after.cost is not before.cost):
+        if (
+            after is not before
+            and (self._on_event is not None or self.parent is not None)
+            and (after.usage is not before.usage or after.cost is not before.cost)
+        ):
             self._tell_spent()
         if self._over is not None and self.state.phase in ("finished", "paused"):
             self.release()
@@ -439,7 +445,8 @@ class Run:
         """What has come of the run so far, with the `earlier` events that this process has not added."""
         kept = None if self._journal is self.config.journal else self._journal
         found = result_of(self.state, self.error, [*earlier, *self._events], kept)
-        return dataclasses.replace(found, output=typed_output(self.config, self.state, self._handed_to()))
+        output = typed_output(self.config, self.state, self._handed_to())
+        return found if output is found.output else dataclasses.replace(found, output=output)
 
     def _handed_to(self) -> AnswerType | None:
         """The type of the answer of the agent that the conversation was handed on to, if it has one."""

@@ -6,7 +6,7 @@ withdrawn.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from treadle.context.storable import storable_text
@@ -134,20 +134,20 @@ async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt
             if show is not None and not isinstance(event, UsageReported):
                 show(event)
     finally:
-        await _closed(stream)
+        close = getattr(stream, "aclose", None)
+        if close is not None:
+            await _closed(close)
     if reply is None:
         raise ProtocolError(f"{run.model.name} ended its stream without a ModelReply, which must be the last event")
     return reply
 
 
-async def _closed(stream: Any) -> None:
+async def _closed(close: Callable[[], Awaitable[Any]]) -> None:
     """Closes a model's stream; that it fails to close changes nothing of what it gave."""
-    close = getattr(stream, "aclose", None)
-    if close is not None:
-        try:
-            await close()
-        except Exception:
-            log.warning("a model's stream failed as it was closed", exc_info=True)
+    try:
+        await close()
+    except Exception:
+        log.warning("a model's stream failed as it was closed", exc_info=True)
 
 
 def _failed(run: Run, error: ErrorInfo, attempt: int, wait: float | None, failed: Model | None = None) -> ModelFailed:

@@ -186,7 +186,7 @@ def _limit_reached(state: RunState) -> tuple[StopReason, str, bool] | None:
         return "max_tool_calls", f"the limit of {limits.tool_calls} tool calls is reached.", True
     if limits.consecutive_errors is not None and taken.errors >= limits.consecutive_errors:
         return "consecutive_errors", f"everything went wrong in {taken.errors} steps in a row.", True
-    if limits.steps is not None and made >= limits.steps - _kept_for_landing(state, made):
+    if limits.steps is not None and made >= limits.steps - 1 and made >= limits.steps - _kept_for_landing(state, made):
         return "max_steps", f"the limit of {limits.steps} steps is reached.", True
     return None
 

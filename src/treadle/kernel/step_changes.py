@@ -128,7 +128,8 @@ def closed(state: RunState, step: Step, calls: Calls, at: float, changes: Change
     """`changes` with the step complete: the results of its `calls` in their order, then what was said meanwhile."""
     accounts = changes.get("accounts", state.accounts)
     results: list[Message] = []
-    if calls:
+    called = len(calls) > 0
+    if called:
         counts, failed = accounts.call_counts.copy(), True
         for record in calls:
             result = record.result
@@ -141,7 +142,7 @@ def closed(state: RunState, step: Step, calls: Calls, at: float, changes: Change
         changes["accounts"] = replace(accounts, call_counts=counts, errors=accounts.errors + 1 if failed else 0)
     elif step.failed and not _goes_on_by_itself(step):
         changes["accounts"] = replace(accounts, errors=accounts.errors + 1)
-    said = bool(calls) or step.finish == "pause" or bool(state.inbox)
+    said = called or step.finish == "pause" or bool(state.inbox)
     goes_on = said and step.landing is None and step.finish not in UNEXECUTED_FINISH
     if state.started.polling or state.progress.polled is not None:
         changes["progress"] = _polling(state, step, calls)

@@ -15,7 +15,7 @@ from treadle.drivers.calls.made import MadeCalls
 from treadle.drivers.purse.claims import calls_left
 from treadle.drivers.run import Run
 from treadle.kernel.calls import CallRecord, cut_off
-from treadle.kernel.events import ApprovalRequested, Event, ResultAwaited, ToolFinished, ToolReacted
+from treadle.kernel.events import ApprovalRequested, Event, ToolFinished, ToolReacted
 from treadle.kernel.messages import Json, ToolCall
 from treadle.tools import Tool, ToolError
 from treadle.tools.errors import did_you_mean, nearest
@@ -30,21 +30,14 @@ class Admitted(Struct, frozen=True):
     arguments: dict[str, Any]
 
 
-async def admit(run: Run, record: CallRecord, made: MadeCalls) -> Admitted | Event:
-    """`record` ready to be run, or the event that says why it is not: an error, an approval or a result to wait for."""
-    checked = check(run, record)
-    if not isinstance(checked, Admitted):
-        return checked
-    tool = checked.tool
-    if ruled(run, tool):
-        verdict = await _ruling(run, checked, made)
-        if verdict.action == "deny":
-            why = f": {verdict.reason}" if verdict.reason else ""
-            return refused(run, record, ToolError(f"This call is not allowed{why}.", executed=False))
-        if verdict.action == "ask" and record.status == "asked":
-            return ApprovalRequested(len(run.state.steps), record.id, reason=verdict.reason)
-    if tool.external:
-        return ResultAwaited(len(run.state.steps), record.id, tool.wait)
+async def allowed(run: Run, checked: Admitted, made: MadeCalls) -> Admitted | Event:
+    """`checked` ready to be run, or the event that says why it is not: an error, or an approval to wait for."""
+    verdict, record = await _ruling(run, checked, made), checked.record
+    if verdict.action == "deny":
+        why = f": {verdict.reason}" if verdict.reason else ""
+        return refused(run, record, ToolError(f"This call is not allowed{why}.", executed=False))
+    if verdict.action == "ask" and record.status == "asked":
+        return ApprovalRequested(len(run.state.steps), record.id, reason=verdict.reason)
     return checked
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from treadle.drivers.below import Below
-from treadle.drivers.calls.admission import Admitted, admit, beyond_limit, is_to_begin, may_begin
+from treadle.drivers.calls.admission import Admitted, allowed, beyond_limit, check, is_to_begin, may_begin, ruled
 from treadle.drivers.calls.execution import executed, lock_of
 from treadle.drivers.calls.made import MadeCalls
 from treadle.drivers.calls.reaction import Retry, reacted, reaction_of
@@ -40,7 +40,8 @@ async def act(run: Run, records: Sequence[CallRecord]) -> None:
         JournalError: the journal failed; whatever was under way was cancelled.
         Exception: a function of the application's raised it; all that was under way is recorded.
     """
-    run.begun = run.begun or await begun_below(run, records)
+    if not run.begun and any([record.status != "asked" for record in records]):
+        run.begun = await begun_below(run, records)
     batch = Batch(run)
     for wave in _waves(run, records) if len(records) > 1 else (records,):
         if len(wave) == 1:
@@ -81,7 +82,8 @@ class Batch:
             else:
                 async with lock_of(resource):
                     await self._carry(admitted)
-        await self._react(record.id)
+        if self._run.config.on_tool_result is not None:
+            await self._react(record.id)
 
     async def together(self, records: Sequence[CallRecord]) -> None:
         """Calls that run at the same time, and those among them that wait for their turn."""
@@ -139,14 +141,18 @@ class Batch:
                 self._run.feed(beyond_limit(self._run, record))
                 return None
             self._free -= 1
-        found = await admit(self._run, record, self._made)
+        run, found = self._run, check(self._run, record)
+        if isinstance(found, Admitted) and ruled(run, found.tool):
+            found = await allowed(run, found, self._made)
         if isinstance(found, Admitted):
-            return found
-        if isinstance(found, ToolFinished):
-            found = replace(found, spent=await left_below(self._run, record))
-        self._run.feed(found)
-        if isinstance(found, ResultAwaited):
+            if not found.tool.external:
+                return found
+            run.feed(ResultAwaited(len(run.state.steps), record.id, found.tool.wait))
             self._made.begun(record)
+            return None
+        if isinstance(found, ToolFinished):
+            found = replace(found, spent=await left_below(run, record))
+        run.feed(found)
         return None
 
     async def _carry(self, admitted: Admitted) -> None:
@@ -156,13 +162,13 @@ class Batch:
         await self._record(admitted)
 
     def _begin(self, admitted: Admitted) -> None:
-        self._run.feed(ToolStarted(len(self._run.state.steps), admitted.record.id, at=time()))
+        self._run.feed(ToolStarted(len(self._run.state.steps), admitted.record.call.id, at=time()))
         self._made.begun(admitted.record)
 
     async def _record(self, admitted: Admitted) -> None:
         run = self._run
         try:
-            event, output = await executed(run, admitted, run.begun.pop(admitted.record.id, None))
+            event, output = await executed(run, admitted, run.begun.pop(admitted.record.call.id, None))
         except PassesThrough:
             raise
         except Exception as error:
@@ -171,9 +177,9 @@ class Batch:
             return
         if isinstance(event, ToolFinished) and run.config.on_tool_result is not None:
             event = replace(event, provisional=True)
-            self._seen[admitted.record.id] = output
+            self._seen[admitted.record.call.id] = output
         run.feed(event)
-        run.below.pop(admitted.record.id, None)
+        run.below.pop(admitted.record.call.id, None)
         settle(run)
         await run.commit()
 

@@ -29,11 +29,11 @@ async def executed(
         asyncio.CancelledError: this run was cancelled.
     """
     record, tool, step = admitted.record, admitted.tool, len(run.state.steps)
-    if isinstance(tool.agent, Below):
+    if tool.agent is not None and isinstance(tool.agent, Below):
         return await carried(run, tool.agent, record, tool, admitted.arguments, below)
     context = context_of(run, record) if tool.injected else None
     output = await tool.call(admitted.arguments, context, cancelled=run.is_cancelled, errors=run.config.errors)
-    event = ToolFinished(step, record.id, output.content, output.is_error, output.app, raised=output.raised)
+    event = ToolFinished(step, record.call.id, output.content, output.is_error, output.app, raised=output.raised)
     return event, output
 
 
