@@ -32,6 +32,9 @@ class CallIds:
             same = {(call.id, call.name, call.arguments) for call in calls}
             begun = [one.call for one in state.early]
             used |= {call.id for call in begun if (call.id, call.name, call.arguments) not in same}
+        if len(calls) == 1 and calls[0].id and calls[0].id not in used:
+            used.add(calls[0].id)
+            return message
         ids = [call.id for call in calls]
         if not have_distinct_ids(calls) or not used.isdisjoint(ids):
             message = distinct_ids(message, used)

@@ -129,7 +129,7 @@ def _next_step(state: RunState, judgement: Judgement) -> Command:
             return Finish(stopped(verdict.reason, verdict.detail), decision)
         checks = verdict.checks
     made = len(state.steps)
-    limit = _limit_reached(state)
+    limit = _limit_reached(state, made)
     if limit is not None:
         reason, detail, may_land = limit
         return _stop_or_land(state, stopped(reason, f"{detail} {judgement.loop}".strip()), may_land, checks)
@@ -169,10 +169,13 @@ def _decision(state: RunState, verdict: Literal["go", "land", "stop"], why: str,
     return Decision(verdict, why, made, taken.tool_calls, state.elapsed, taken.cost, tokens, taken.errors, checks)
 
 
-def _limit_reached(state: RunState) -> tuple[StopReason, str, bool] | None:
-    """The first limit that forbids another step: its reason, in words, and whether a closing reply may be made."""
+def _limit_reached(state: RunState, steps: int) -> tuple[StopReason, str, bool] | None:
+    """The first limit that forbids another step: its reason, in words, and whether a closing reply may be made.
+
+    `steps` is how many steps of its own the run has made.
+    """
     limits, taken = state.limits, state.accounts
-    made = len(state.steps) + taken.sub_steps
+    made = steps + taken.sub_steps
     if limits.seconds is not None and state.elapsed >= limits.seconds:
         return "deadline", f"the time limit of {limits.seconds:g} s is reached.", False
     budget = limits.budget
