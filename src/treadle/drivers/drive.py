@@ -132,7 +132,8 @@ async def _loop(run: Run, early: Early | None) -> None:
                     run.feed(RunFinished(_ONE_STEP if limit is None or limit.reason == "max_steps" else limit))
                     return
                 await perceive(run, command)
-                await run.commit()
+                if run.writes:
+                    await run.commit()
             case CallModel():
                 hear = None if early is None else early.hear
                 await think(run, hear)

@@ -258,6 +258,11 @@ class Run:
             top._told = spent
             top.show(spent)
 
+    @property
+    def writes(self) -> bool:
+        """Whether anything is written while it is under way; if not, there is nothing to commit before its end."""
+        return self._journal is not None or len(self.purses) > 0
+
     async def commit(self) -> None:
         """Writes what has been fed to the journal, if there is one. Called before every effect.
 

@@ -6,7 +6,7 @@ withdrawn.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 from treadle.context.storable import storable_text
@@ -136,18 +136,14 @@ async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt
     finally:
         close = getattr(stream, "aclose", None)
         if close is not None:
-            await _closed(close)
+            try:
+                await close()
+            except Exception:
+                # That it fails to close changes nothing of what it gave.
+                log.warning("a model's stream failed as it was closed", exc_info=True)
     if reply is None:
         raise ProtocolError(f"{run.model.name} ended its stream without a ModelReply, which must be the last event")
     return reply
-
-
-async def _closed(close: Callable[[], Awaitable[Any]]) -> None:
-    """Closes a model's stream; that it fails to close changes nothing of what it gave."""
-    try:
-        await close()
-    except Exception:
-        log.warning("a model's stream failed as it was closed", exc_info=True)
 
 
 def _failed(run: Run, error: ErrorInfo, attempt: int, wait: float | None, failed: Model | None = None) -> ModelFailed:

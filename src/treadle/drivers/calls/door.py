@@ -129,7 +129,7 @@ class Batch:
 
     async def _back(self, call_id: str, started: Admitted | None = None) -> None:
         if started is not None:
-            await self._record(started)
+            await self._carry(started, begun=True)
         await self._react(call_id)
 
     async def _admit(self, record: CallRecord) -> Admitted | None:
@@ -155,18 +155,17 @@ class Batch:
         run.feed(found)
         return None
 
-    async def _carry(self, admitted: Admitted) -> None:
-        """Starts, runs and records one call."""
-        self._begin(admitted)
-        await self._run.commit()
-        await self._record(admitted)
-
     def _begin(self, admitted: Admitted) -> None:
         self._run.feed(ToolStarted(len(self._run.state.steps), admitted.record.call.id, at=time()))
         self._made.begun(admitted.record)
 
-    async def _record(self, admitted: Admitted) -> None:
+    async def _carry(self, admitted: Admitted, *, begun: bool = False) -> None:
+        """Starts one call, unless it has `begun`, runs it, and records how it came back."""
         run = self._run
+        if not begun:
+            self._begin(admitted)
+            if run.writes:
+                await run.commit()
         try:
             event, output = await executed(run, admitted, run.begun.pop(admitted.record.call.id, None))
         except PassesThrough:
@@ -181,7 +180,8 @@ class Batch:
         run.feed(event)
         run.below.pop(admitted.record.call.id, None)
         settle(run)
-        await run.commit()
+        if run.writes:
+            await run.commit()
 
     async def _react(self, call_id: str) -> None:
         """Asks the application about a result that is recorded.
