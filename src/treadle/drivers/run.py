@@ -125,7 +125,7 @@ class Run:
         self.below: dict[str, Run] = {}
         self._on_event = on_event
         self._told: SpentSoFar | None = None
-        # Asked once a run, and not for each event.
+        # Asked once a step, and not for each event.
         self._logged = log.isEnabledFor(logging.INFO)
         self._over = over
         self.parent = parent
@@ -358,6 +358,7 @@ class Run:
             Misuse: a tool was chosen that the agent does not have, or a model without a price under a limit in dollars.
             BudgetUnavailable: the file of a budget cannot be used.
         """
+        self._logged = log.isEnabledFor(logging.INFO)
         event = self.reckoned(command, chosen)
         refused = claim(self, event.reserve)
         return event if refused is None else RunFinished(command.landing or refused, command.decision)
