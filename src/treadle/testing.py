@@ -91,7 +91,7 @@ class ScriptedModel:
                 turn = await turn
         if isinstance(turn, BaseException):
             raise turn
-        if hasattr(turn, "__aiter__"):
+        if not isinstance(turn, (str, list, tuple, ModelReply)) and hasattr(turn, "__aiter__"):
             async for event in turn:
                 yield event
             return

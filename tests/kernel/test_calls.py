@@ -34,8 +34,8 @@ def test_it_is_the_sequence_that_it_was_made_of(size):
 @pytest.mark.parametrize("size", SIZES)
 def test_a_call_is_found_by_its_id(size):
     calls = Calls(records(size))
-    assert [calls.place(f"c{i}") for i in range(size)] == list(range(size))
-    assert calls.place("zz") is None
+    assert [calls.find(f"c{i}") for i in range(size)] == list(enumerate(calls))
+    assert calls.find("zz") is None
 
 
 @pytest.mark.parametrize("size", SIZES[1:])
@@ -47,7 +47,7 @@ def test_a_change_is_in_the_new_calls_and_not_in_the_old(size):
         assert after != before
         assert list(after) == [*before[:at], changed, *before[at + 1 :]]
         assert before == records(size)
-        assert after.place(f"c{at}") == at
+        assert after.find(f"c{at}") == (at, after[at])
         assert after.put(at, before[at]) == before
 
 

@@ -14,15 +14,17 @@ from msgspec.structs import replace
 
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import (
-    ApprovalDecided,
-    ContextEdited,
+    ApprovalRequested,
     Event,
-    MessageAdded,
-    ResultAwaited,
-    RunStarted,
+    ModelFailed,
+    ModelReplied,
+    NudgeGiven,
+    RunFinished,
+    RunPaused,
+    RunResumed,
     StepPrepared,
     ToolFinished,
-    ToolReacted,
+    ToolStarted,
     decode_event,
     encode_event,
 )
@@ -30,6 +32,11 @@ from treadle.kernel.events import (
 E = TypeVar("E", bound=Struct)
 
 _ENCODER: Final = msgspec.json.Encoder()
+
+_OUR_OWN: Final = frozenset(
+    {ModelReplied, ModelFailed, ToolStarted, ApprovalRequested, NudgeGiven, RunPaused, RunResumed, RunFinished}
+)
+"""The events in which every value was made, or looked at, by us."""
 
 
 def storable_text(text: str) -> str:
@@ -47,8 +54,11 @@ def storable_event(event: Event) -> Event:
         Misuse: a value in it is of another type than it must be.
     """
     # To encode it takes less time than to look into it: 0.2 microseconds, and as much for each 1,000 characters.
-    event = event if _has_json(event) else _kept(event)
-    if _came_from_outside(event):
+    try:
+        _ENCODER.encode(event)
+    except Exception:
+        event = _kept(event)
+    if type(event) not in _OUR_OWN and _came_from_outside(event):
         try:
             decode_event(encode_event(event))
         except msgspec.ValidationError as error:
@@ -58,16 +68,12 @@ def storable_event(event: Event) -> Event:
 
 def _came_from_outside(event: Event) -> bool:
     """Whether there are values in `event` that the application gave as they are, so that their types are in doubt."""
-    match event:
-        case ToolFinished():
-            return type(event.content) is not str
-        case StepPrepared():
-            chosen = (event.settings, event.messages, event.instructions, event.tool_choice, event.tools)
-            return any([one is not None for one in chosen])
-        case RunStarted() | ToolReacted() | ApprovalDecided() | ResultAwaited() | MessageAdded() | ContextEdited():
-            return True
-        case _:
-            return False
+    if isinstance(event, ToolFinished):
+        return type(event.content) is not str
+    if isinstance(event, StepPrepared):
+        named = event.settings is not None or event.instructions is not None or event.tool_choice is not None
+        return named or event.messages is not None or event.tools is not None
+    return True
 
 
 def storable(message: E) -> E:

@@ -1,5 +1,7 @@
 """How many tokens a message takes, estimated on the high side, and how many the next request of a run will."""
 
+from functools import lru_cache
+
 from treadle.context.media import media_tokens
 from treadle.context.texts import UNIT, estimate_text, text_weight
 from treadle.kernel.accounts import LIKELY
@@ -24,7 +26,7 @@ def estimate_tokens(message: Message) -> int:
     content = message.content
     total = MESSAGE_TOKENS
     if isinstance(message, ToolMessage):
-        total = RESULT_TOKENS + text_weight(message.name) // UNIT
+        total = RESULT_TOKENS + _name_tokens(message.name)
     if isinstance(content, str):
         return total + estimate_text(content)
     for part in content:
@@ -42,6 +44,12 @@ def estimate_tokens(message: Message) -> int:
     return total
 
 
+@lru_cache(256)
+def _name_tokens(name: str) -> int:
+    """Tokens of a tool's name; a run has few, and says each of them often."""
+    return text_weight(name) // UNIT
+
+
 def next_tokens(state: RunState) -> int:
     """What the next request will hold at most: as reported as far as that goes, then estimated on the high side."""
     return _with_rest(state, most(state))
@@ -54,7 +62,8 @@ def context_tokens(state: RunState) -> int:
 
 def most(state: RunState) -> float:
     """What estimates are multiplied by to be high for all models of the run: the most that was learnt of any, or 1."""
-    return max([1.0, *[ratio.most for ratio in state.size.ratios.values()]])
+    ratios = state.size.ratios
+    return max([1.0, *[ratio.most for ratio in ratios.values()]]) if ratios else 1.0
 
 
 def likely(state: RunState) -> float:

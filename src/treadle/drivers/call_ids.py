@@ -23,14 +23,21 @@ class CallIds:
 
     def given(self, state: RunState, message: AssistantMessage) -> AssistantMessage:
         """`message` with call ids that the run has not had yet: some servers begin to count anew in each reply."""
-        used, calls = self.used(state), message.calls
+        calls = message.calls
+        if not calls:
+            return message
+        used = self.used(state)
         if state.early:
             # A reply that was withdrawn may have begun another call under an id of this one.
             same = {(call.id, call.name, call.arguments) for call in calls}
             begun = [one.call for one in state.early]
             used |= {call.id for call in begun if (call.id, call.name, call.arguments) not in same}
-        if not have_distinct_ids(calls) or any([call.id in used for call in calls]):
+        if len(calls) == 1 and calls[0].id and calls[0].id not in used:
+            used.add(calls[0].id)
+            return message
+        ids = [call.id for call in calls]
+        if not have_distinct_ids(calls) or not used.isdisjoint(ids):
             message = distinct_ids(message, used)
-            calls = message.calls
-        used.update([call.id for call in calls])
+            ids = [call.id for call in message.calls]
+        used.update(ids)
         return message

@@ -122,7 +122,7 @@ async def _steps(run: Run) -> None:
 
 async def _loop(run: Run, early: Early | None) -> None:
     while True:
-        match run.next() if run.state.phase != "ready" else await run.judged():
+        match run.next() if run.config.stop_when is None else await run.judged():
             case PrepareStep() as command:
                 if run.pause_wanted:
                     run.feed(RunPaused(Stop("waiting", "paused by the caller", "Resume the run.")))
@@ -132,7 +132,8 @@ async def _loop(run: Run, early: Early | None) -> None:
                     run.feed(RunFinished(_ONE_STEP if limit is None or limit.reason == "max_steps" else limit))
                     return
                 await perceive(run, command)
-                await run.commit()
+                if run.writes:
+                    await run.commit()
             case CallModel():
                 hear = None if early is None else early.hear
                 await think(run, hear)
@@ -161,7 +162,8 @@ async def perceive(run: Run, command: PrepareStep) -> None:
         if not isinstance(again, PrepareStep):
             return
         command = again
-    run.feed(run.prepare(command, await chosen(run, command)))
+    settings = None if run.config.prepare_step is None else await chosen(run, command)
+    run.feed(run.prepare(command, settings))
 
 
 async def chosen(run: Run, command: PrepareStep) -> StepSettings | None:

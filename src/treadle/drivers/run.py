@@ -67,7 +67,7 @@ from treadle.kernel.events import (
 from treadle.kernel.fold import fold
 from treadle.kernel.messages import Message
 from treadle.kernel.state import RunState
-from treadle.kernel.stop import Limits
+from treadle.kernel.stop import Judgement, Limits
 from treadle.models.port import Model, ModelReply, ModelRequest, longest_reply_of
 from treadle.models.sound import sound_reply
 from treadle.result import RunResult, result_of
@@ -126,6 +126,8 @@ class Run:
         self.below: dict[str, Run] = {}
         self._on_event = on_event
         self._told: SpentSoFar | None = None
+        # Asked once a step, and not for each event.
+        self._logged = log.isEnabledFor(logging.INFO)
         self._over = over
         self.parent = parent
         self.lent, self.claimed, self.paid = Claim(), Claim(), Claim()
@@ -183,7 +185,7 @@ class Run:
         if self.state.phase != "ready":
             return decide(self.state)
         judgement = judge(self.state, self.config.stop_when, self._recent)
-        if inspect.isawaitable(judgement):
+        if not isinstance(judgement, Judgement):
             if inspect.iscoroutine(judgement):
                 judgement.close()
             raise Misuse("stop_when is asynchronous: ask what is next with await run.judged()")
@@ -194,8 +196,9 @@ class Run:
         if self.state.phase != "ready":
             return decide(self.state)
         found = judge(self.state, self.config.stop_when, self._recent)
-        if inspect.isawaitable(found):
-            found = await self.own(lambda: found, "stop_when")
+        if not isinstance(found, Judgement):
+            later = found
+            found = await self.own(lambda: later, "stop_when")
         return decide(self.state, found)
 
     def feed(self, event: Event | ModelReply) -> None:
@@ -212,15 +215,21 @@ class Run:
             event = storable_event(event)
             if not event.at:
                 event = replace(event, at=time.time())
-        before, self.state = self.state, fold(self.state, event)
+        before = self.state.accounts
+        state = self.state = fold(self.state, event)
         self._events.append(event)
         if type(event) in _SETTLES:
             settle(self)
-        if log.isEnabledFor(logging.INFO):
-            log_event(self.state, event)
+        if self._logged:
+            log_event(state, event)
         if self._on_event is not None:
             self.show(event)
-        if self.state.usage is not before.usage or self.state.cost is not before.cost:
+        after = state.accounts
+        if (
+            after is not before
+            and (self._on_event is not None or self.parent is not None)
+            and (after.usage is not before.usage or after.cost is not before.cost)
+        ):
             self._tell_spent()
         if self._over is not None and self.state.phase in ("finished", "paused"):
             self.release()
@@ -249,6 +258,11 @@ class Run:
         if spent is not None and spent != top._told:
             top._told = spent
             top.show(spent)
+
+    @property
+    def writes(self) -> bool:
+        """Whether anything is written while it is under way; if not, there is nothing to commit before its end."""
+        return self._journal is not None or len(self.purses) > 0
 
     async def commit(self) -> None:
         """Writes what has been fed to the journal, if there is one. Called before every effect.
@@ -345,6 +359,7 @@ class Run:
             Misuse: a tool was chosen that the agent does not have, or a model without a price under a limit in dollars.
             BudgetUnavailable: the file of a budget cannot be used.
         """
+        self._logged = log.isEnabledFor(logging.INFO)
         event = self.reckoned(command, chosen)
         refused = claim(self, event.reserve)
         return event if refused is None else RunFinished(command.landing or refused, command.decision)
@@ -390,10 +405,10 @@ class Run:
             message, finish = handed_in(message, finish, output.tool.name)
             handed = told is not message
         in_full = prepared is not None and not (prepared.tools or prepared.messages or prepared.instructions)
-        calls = message.calls
+        message = self._call_ids.given(state, message)
         return ModelReplied(
             len(state.steps),
-            self._call_ids.given(self.state, message) if calls else message,
+            message,
             usage,
             finish,
             reply.finish_detail,
@@ -401,7 +416,7 @@ class Run:
             reply.request_id,
             charge_of(model, usage, settings) if reply.cost is None else reply.cost,
             uncounted(state) if state.size.reported or not in_full else 0,
-            None if self.parent is None or not calls else calls_allowed(self),
+            calls_allowed(self) if self.parent is not None and message.calls else None,
             handed,
             at=time.time(),
         )
@@ -442,7 +457,8 @@ class Run:
         """What has come of the run so far, with the `earlier` events that this process has not added."""
         kept = None if self._journal is self.config.journal else self._journal
         found = result_of(self.state, self.error, [*earlier, *self._events], kept)
-        return dataclasses.replace(found, output=typed_output(self.config, self.state, self._handed_to()))
+        output = typed_output(self.config, self.state, self._handed_to())
+        return found if output is found.output else dataclasses.replace(found, output=output)
 
     def _handed_to(self) -> AnswerType | None:
         """The type of the answer of the agent that the conversation was handed on to, if it has one."""

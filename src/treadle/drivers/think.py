@@ -113,14 +113,14 @@ async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt
             pieces += 1
             if not pieces % TURN:
                 await asyncio.sleep(0)
+            if not heard and type(given) in _PIECES:
+                arrived.hear(given)
+                continue
             if isinstance(given, ModelReply):
                 # `Run.replied` looks at it. It is the last event; what comes after it cannot take it back.
                 reply = given
                 arrived.hear(given)
                 break
-            if not heard and type(given) in _PIECES:
-                arrived.hear(given)
-                continue
             event = sound_event(given)
             arrived.hear(event)
             if isinstance(event, AttemptFailed):
@@ -134,20 +134,16 @@ async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt
             if show is not None and not isinstance(event, UsageReported):
                 show(event)
     finally:
-        await _closed(stream)
+        close = getattr(stream, "aclose", None)
+        if close is not None:
+            try:
+                await close()
+            except Exception:
+                # That it fails to close changes nothing of what it gave.
+                log.warning("a model's stream failed as it was closed", exc_info=True)
     if reply is None:
         raise ProtocolError(f"{run.model.name} ended its stream without a ModelReply, which must be the last event")
     return reply
-
-
-async def _closed(stream: Any) -> None:
-    """Closes a model's stream; that it fails to close changes nothing of what it gave."""
-    close = getattr(stream, "aclose", None)
-    if close is not None:
-        try:
-            await close()
-        except Exception:
-            log.warning("a model's stream failed as it was closed", exc_info=True)
 
 
 def _failed(run: Run, error: ErrorInfo, attempt: int, wait: float | None, failed: Model | None = None) -> ModelFailed:

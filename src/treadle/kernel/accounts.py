@@ -84,7 +84,7 @@ class Accounts(Struct, frozen=True, gc=False):
         return replace(
             self,
             usage=self.usage if usage is None else self.usage + usage,
-            cost=total(self.cost, cost),
+            cost=self.cost if cost is None else total(self.cost, cost),
             tool_calls=self.tool_calls + calls,
             unpriced=self.unpriced or unpriced,
             presumed=plus(self.presumed, reserved) if unpriced and reserved is not None else self.presumed,

@@ -130,14 +130,12 @@ CallEvent = ToolStarted | ToolFinished | ToolReacted | ApprovalRequested | Appro
 def _on_call(state: RunState, event: CallEvent, *statuses: CallStatus) -> tuple[Step, int, CallRecord]:
     """The step under way, the place in it of the open call that `event` names, and its record."""
     step = open_step(state, event.step, type(event).__name__)
-    calls = step.calls
-    place = calls.place(event.call_id)
-    if place is None or calls[place].result is not None:
+    place, record = step.calls.find(event.call_id) or (0, None)
+    if record is None or record.result is not None:
         raise IllegalEvent(
             f"{type(event).__name__} names call {event.call_id!r}, but it is not open in step {step.number} "
             f"(run {state.run_id})"
         )
-    record = calls[place]
     if statuses and record.status not in statuses:
         raise IllegalEvent(
             f"call {record.id!r} is {record.status!r} and cannot take {type(event).__name__}; "

@@ -229,7 +229,7 @@ BLOCK = 64
 
 
 class Calls(Sequence[CallRecord]):
-    """An immutable sequence of records, with `place` to find one by its call's id and `put` to change one."""
+    """An immutable sequence of records, with `find` to find one by its call's id and `put` to change one."""
 
     __slots__ = ("_blocks", "_length", "_places")
 
@@ -239,30 +239,35 @@ class Calls(Sequence[CallRecord]):
         self._blocks = (items,) if len(items) <= BLOCK else _blocks(items)
         self._places: dict[str, int] | None = None
 
-    def place(self, call_id: str) -> int | None:
-        """Where the record of call `call_id` is; None if there is none."""
+    def find(self, call_id: str) -> tuple[int, CallRecord] | None:
+        """Where the record of call `call_id` is, and the record; None if there is none."""
         if self._length == 1:
-            return 0 if self._blocks[0][0].call.id == call_id else None
+            record = self._blocks[0][0]
+            return (0, record) if record.call.id == call_id else None
         if self._places is None:
             self._places = {record.call.id: i for i, record in enumerate(self)}
-        return self._places.get(call_id)
+        place = self._places.get(call_id)
+        return None if place is None else (place, self[place])
 
     def put(self, index: int, record: CallRecord) -> "Calls":
         """The same records with `record`, of the same call, at `index`."""
-        number, at = divmod(index, BLOCK)
-        block = self._blocks[number]
-        changed = (record,) if len(block) == 1 else (*block[:at], record, *block[at + 1 :])
         calls = Calls.__new__(Calls)
         calls._length, calls._places = self._length, self._places
+        if self._length == 1:
+            calls._blocks = ((record,),)
+            return calls
         blocks = self._blocks
-        calls._blocks = (changed,) if len(blocks) == 1 else (*blocks[:number], changed, *blocks[number + 1 :])
+        number, at = divmod(index, BLOCK)
+        block = blocks[number]
+        changed = (*block[:at], record, *block[at + 1 :])
+        calls._blocks = (*blocks[:number], changed, *blocks[number + 1 :])
         return calls
 
     def __len__(self) -> int:
         return self._length
 
     def __iter__(self) -> Iterator[CallRecord]:
-        return iter(self._blocks[0]) if len(self._blocks) == 1 else chain.from_iterable(self._blocks)
+        return iter(self._blocks[0]) if self._length <= BLOCK else chain.from_iterable(self._blocks)
 
     @overload
     def __getitem__(self, index: int) -> CallRecord: ...

@@ -129,7 +129,7 @@ def _next_step(state: RunState, judgement: Judgement) -> Command:
             return Finish(stopped(verdict.reason, verdict.detail), decision)
         checks = verdict.checks
     made = len(state.steps)
-    limit = _limit_reached(state)
+    limit = _limit_reached(state, made)
     if limit is not None:
         reason, detail, may_land = limit
         return _stop_or_land(state, stopped(reason, f"{detail} {judgement.loop}".strip()), may_land, checks)
@@ -164,36 +164,32 @@ def _stop_or_land(state: RunState, stop: Stop, may_land: bool, checks: tuple[Che
 
 
 def _decision(state: RunState, verdict: Literal["go", "land", "stop"], why: str, checks: tuple[Check, ...]) -> Decision:
-    return Decision(
-        verdict,
-        why,
-        len(state.steps),
-        state.tool_calls,
-        state.elapsed,
-        state.cost,
-        state.usage.total_tokens,
-        state.errors,
-        checks,
-    )
+    taken, made = state.accounts, len(state.steps)
+    tokens = taken.usage.total_tokens
+    return Decision(verdict, why, made, taken.tool_calls, state.elapsed, taken.cost, tokens, taken.errors, checks)
 
 
-def _limit_reached(state: RunState) -> tuple[StopReason, str, bool] | None:
-    """The first limit that forbids another step: its reason, in words, and whether a closing reply may be made."""
-    limits, made = state.limits, len(state.steps) + state.sub_steps
+def _limit_reached(state: RunState, steps: int) -> tuple[StopReason, str, bool] | None:
+    """The first limit that forbids another step: its reason, in words, and whether a closing reply may be made.
+
+    `steps` is how many steps of its own the run has made.
+    """
+    limits, taken = state.limits, state.accounts
+    made = steps + taken.sub_steps
     if limits.seconds is not None and state.elapsed >= limits.seconds:
         return "deadline", f"the time limit of {limits.seconds:g} s is reached.", False
     budget = limits.budget
-    if budget is not None and state.cost is not None and (state.cost >= budget):
-        return "max_cost", f"{state.cost} of at most {budget} dollars are spent.", False
-    if budget is not None and state.accounts.unpriced:
+    if budget is not None and taken.cost is not None and (taken.cost >= budget):
+        return "max_cost", f"{taken.cost} of at most {budget} dollars are spent.", False
+    if budget is not None and taken.unpriced:
         return "max_cost", f"what a reply cost is not known, so that {budget} dollars cannot be kept to.", False
-    if limits.tokens is not None and state.usage.total_tokens >= limits.tokens:
-        return "max_tokens", f"{state.usage.total_tokens} of at most {limits.tokens} tokens are used.", False
+    if limits.tokens is not None and taken.usage.total_tokens >= limits.tokens:
+        return "max_tokens", f"{taken.usage.total_tokens} of at most {limits.tokens} tokens are used.", False
     if state.refused:
         return "max_tool_calls", f"the limit of {limits.tool_calls} tool calls is reached.", True
-    if limits.consecutive_errors is not None and state.errors >= limits.consecutive_errors:
-        return "consecutive_errors", f"everything went wrong in {state.errors} steps in a row.", True
-    if limits.steps is not None and made >= limits.steps - _kept_for_landing(state, made):
+    if limits.consecutive_errors is not None and taken.errors >= limits.consecutive_errors:
+        return "consecutive_errors", f"everything went wrong in {taken.errors} steps in a row.", True
+    if limits.steps is not None and made >= limits.steps - 1 and made >= limits.steps - _kept_for_landing(state, made):
         return "max_steps", f"the limit of {limits.steps} steps is reached.", True
     return None
 

@@ -32,25 +32,23 @@ class Log(Sequence[T]):
 
     def append(self, item: T) -> "Log[T]":
         """The same items and `item` after them."""
-        items, lineage = self._newest()
+        items, lineage = self._items, self.lineage
+        if len(items) != self._length:
+            items, lineage = items[: self._length], object()
         items.append(item)
         return _log(items, lineage)
 
     def extend(self, items: Iterable[T]) -> "Log[T]":
         """The same items and `items` after them."""
-        mine, lineage = self._newest()
+        mine, lineage = self._items, self.lineage
+        if len(mine) != self._length:
+            mine, lineage = mine[: self._length], object()
         mine.extend(items)
         return _log(mine, lineage)
 
     def since(self, start: int) -> Iterator[T]:
         """The items from index `start` on, without looking at those before it."""
         return iter(self._items[start : self._length])
-
-    def _newest(self) -> tuple[list[T], object]:
-        """A list of these items that ends with them, to be appended to, and its lineage."""
-        if len(self._items) == self._length:
-            return self._items, self.lineage
-        return self._items[: self._length], object()
 
     def __len__(self) -> int:
         return self._length
@@ -66,8 +64,9 @@ class Log(Sequence[T]):
         if isinstance(index, slice):
             start, stop, step = index.indices(self._length)
             return self._items[start:stop:step] if step > 0 else [self._items[i] for i in range(start, stop, step)]
-        if -self._length <= index < self._length:
-            return self._items[index if index >= 0 else self._length + index]
+        at = index if index >= 0 else self._length + index
+        if 0 <= at < self._length:
+            return self._items[at]
         raise IndexError(f"index {index} is outside a log of {self._length} items")
 
     def __eq__(self, other: Any) -> bool:

@@ -138,8 +138,10 @@ class AssistantMessage(Struct, frozen=True, gc=False, tag_field="role", tag="ass
     @property
     def text(self) -> str:
         """The text parts joined; empty if there are none."""
-        texts = [part.text for part in self.content if type(part) is Text]
-        return "".join(texts) if texts else ""
+        content = self.content
+        if len(content) == 1:
+            return content[0].text if type(content[0]) is Text else ""
+        return "".join([part.text for part in content if type(part) is Text])
 
     @property
     def says_something(self) -> bool:
@@ -149,7 +151,10 @@ class AssistantMessage(Struct, frozen=True, gc=False, tag_field="role", tag="ass
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The tool calls, in order."""
-        return tuple([part for part in self.content if type(part) is ToolCall])
+        content = self.content
+        if len(content) == 1:
+            return (content[0],) if type(content[0]) is ToolCall else ()
+        return tuple([part for part in content if type(part) is ToolCall])
 
 
 @final

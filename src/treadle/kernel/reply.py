@@ -39,10 +39,10 @@ def recorded(state: RunState, step: Step, event: ModelReplied, calls: Sequence[T
         return Recorded(counted=begun)
     early = _matched(state.early, calls) if begun else {}
     limit = state.limits.tool_calls
-    left = None if limit is None else max(0, limit - state.tool_calls - begun)
+    left = None if limit is None else max(0, limit - state.accounts.tool_calls - begun)
     if event.allowed is not None:
         left = event.allowed if left is None else min(left, event.allowed)
-    why, limited = f"The run's limit of {limit} tool calls is reached.", True
+    why, limited = "", True
     if step.landing is not None:
         left, why, limited = 0, "Tools are off: the run is at its limit and this was its closing reply.", False
     elif event.finish in UNEXECUTED_FINISH:
@@ -50,6 +50,7 @@ def recorded(state: RunState, step: Step, event: ModelReplied, calls: Sequence[T
     new = len(calls) - len(early)
     if not early and (left is None or left >= new):
         return Recorded(Calls([CallRecord(call) for call in calls]), new, begun + new)
+    why = why or f"The run's limit of {limit} tool calls is reached."
     free = new if left is None else min(left, new)
     counted, records, refusal = begun + free, [], unexecuted(f"This call was not executed. {why}")
     for i, call in enumerate(calls):

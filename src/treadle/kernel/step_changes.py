@@ -128,9 +128,9 @@ def closed(state: RunState, step: Step, calls: Calls, at: float, changes: Change
     """`changes` with the step complete: the results of its `calls` in their order, then what was said meanwhile."""
     accounts = changes.get("accounts", state.accounts)
     results: list[Message] = []
-    counts, failed = accounts.call_counts, True
-    if calls:
-        counts = counts.copy()
+    called = len(calls) > 0
+    if called:
+        counts, failed = accounts.call_counts.copy(), True
         for record in calls:
             result = record.result
             if result is not None:
@@ -139,12 +139,10 @@ def closed(state: RunState, step: Step, calls: Calls, at: float, changes: Change
             if record.status != "refused":
                 name = record.call.name
                 counts[name] = counts.get(name, 0) + 1
-    else:
-        failed = step.failed and not _goes_on_by_itself(step)
-    errors = accounts.errors + 1 if failed else 0 if calls else accounts.errors
-    if calls or errors != accounts.errors:
-        changes["accounts"] = replace(accounts, call_counts=counts, errors=errors)
-    said = bool(calls) or step.finish == "pause" or bool(state.inbox)
+        changes["accounts"] = replace(accounts, call_counts=counts, errors=accounts.errors + 1 if failed else 0)
+    elif step.failed and not _goes_on_by_itself(step):
+        changes["accounts"] = replace(accounts, errors=accounts.errors + 1)
+    said = called or step.finish == "pause" or bool(state.inbox)
     goes_on = said and step.landing is None and step.finish not in UNEXECUTED_FINISH
     if state.started.polling or state.progress.polled is not None:
         changes["progress"] = _polling(state, step, calls)

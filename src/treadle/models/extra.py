@@ -15,7 +15,10 @@ LENGTHS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 def longest(settings: ModelSettings) -> int | None:
     """The most tokens that `settings` let a reply have, in whichever of its fields; None if none says."""
-    given = [settings.max_tokens, *((settings.extra or {}).get(name) for name in LENGTHS)]
+    extra = settings.extra
+    if settings.max_tokens is None and not extra:
+        return None
+    given = [settings.max_tokens, *((extra or {}).get(name) for name in LENGTHS)]
     return min((most for most in given if isinstance(most, int) and not isinstance(most, bool)), default=None)
 
 

@@ -128,14 +128,13 @@ def cost_of(model: Any, usage: Usage) -> Decimal | None:
     cost = getattr(model, "cost", None)
     if cost is None:
         return None
-    name = _name_of(model)
     try:
         found = cost(usage)
     except ModelError:
         raise
     except Exception as error:
         raise ModelError(
-            f"the price of {name} cannot be told: its cost(usage) raised {type(error).__name__}: {error}"
+            f"the price of {_name_of(model)} cannot be told: its cost(usage) raised {type(error).__name__}: {error}"
         ) from error
     if found is None:
         return None
@@ -144,8 +143,8 @@ def cost_of(model: Any, usage: Usage) -> Decimal | None:
         if iscoroutine(found):
             found.close()
         raise ModelError(
-            f"the price of {name} cannot be told: its cost(usage) returned {_shown(found)}, and must return dollars as "
-            f"a Decimal from 0 to {MOST:,}, or None where they are unknown; it may not be async"
+            f"the price of {_name_of(model)} cannot be told: its cost(usage) returned {_shown(found)}, and must return "
+            f"dollars as a Decimal from 0 to {MOST:,}, or None where they are unknown; it may not be async"
         )
     return amount
 

@@ -15,7 +15,7 @@ from treadle.drivers.calls.made import MadeCalls
 from treadle.drivers.purse.claims import calls_left
 from treadle.drivers.run import Run
 from treadle.kernel.calls import CallRecord, cut_off
-from treadle.kernel.events import ApprovalRequested, Event, ResultAwaited, ToolFinished, ToolReacted
+from treadle.kernel.events import ApprovalRequested, Event, ToolFinished, ToolReacted
 from treadle.kernel.messages import Json, ToolCall
 from treadle.tools import Tool, ToolError
 from treadle.tools.errors import did_you_mean, nearest
@@ -30,27 +30,20 @@ class Admitted(Struct, frozen=True):
     arguments: dict[str, Any]
 
 
-async def admit(run: Run, record: CallRecord, made: MadeCalls) -> Admitted | Event:
-    """`record` ready to be run, or the event that says why it is not: an error, an approval or a result to wait for."""
-    checked = check(run, record)
-    if not isinstance(checked, Admitted):
-        return checked
-    step, tool = len(run.state.steps), checked.tool
-    if ruled(run, tool):
-        verdict = await _ruling(run, checked, made)
-        if verdict.action == "deny":
-            why = f": {verdict.reason}" if verdict.reason else ""
-            return refused(run, record, ToolError(f"This call is not allowed{why}.", executed=False))
-        if verdict.action == "ask" and record.status == "asked":
-            return ApprovalRequested(step, record.id, reason=verdict.reason)
-    if tool.external:
-        return ResultAwaited(step, record.id, tool.wait)
+async def allowed(run: Run, checked: Admitted, made: MadeCalls) -> Admitted | Event:
+    """`checked` ready to be run, or the event that says why it is not: an error, or an approval to wait for."""
+    verdict, record = await _ruling(run, checked, made), checked.record
+    if verdict.action == "deny":
+        why = f": {verdict.reason}" if verdict.reason else ""
+        return refused(run, record, ToolError(f"This call is not allowed{why}.", executed=False))
+    if verdict.action == "ask" and record.status == "asked":
+        return ApprovalRequested(len(run.state.steps), record.id, reason=verdict.reason)
     return checked
 
 
 def check(run: Run, record: CallRecord) -> Admitted | Event:
     """Admission as far as it needs none of the application's functions."""
-    call, step = record.doing, len(run.state.steps)
+    call = record.doing
     tool = run.config.tools.get(call.name)
     fault = _not_offered(run, call, tool)
     if fault is not None or tool is None:
@@ -58,8 +51,8 @@ def check(run: Run, record: CallRecord) -> Admitted | Event:
     if record.status == "interrupted" and tool.effect == "write":
         if run.config.on_interrupted == "tell":
             return refused(run, record, ToolError("nobody is asked about it"))
-        return ApprovalRequested(step, record.id, "interrupted")
-    if _is_handoff(tool) and _handed_on_before(run, record):
+        return ApprovalRequested(len(run.state.steps), record.id, "interrupted")
+    if tool.agent is not None and _is_handoff(tool) and _handed_on_before(run, record):
         return refused(run, record, ToolError("The conversation is handed on already.", executed=False))
     try:
         return Admitted(record, tool, tool.validate(call.arguments))

@@ -20,7 +20,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from treadle.drivers.below import Below
-from treadle.drivers.calls.admission import Admitted, admit, beyond_limit, is_to_begin, may_begin
+from treadle.drivers.calls.admission import Admitted, allowed, beyond_limit, check, is_to_begin, may_begin, ruled
 from treadle.drivers.calls.execution import executed, lock_of
 from treadle.drivers.calls.made import MadeCalls
 from treadle.drivers.calls.reaction import Retry, reacted, reaction_of
@@ -40,14 +40,9 @@ async def act(run: Run, records: Sequence[CallRecord]) -> None:
         JournalError: the journal failed; whatever was under way was cancelled.
         Exception: a function of the application's raised it; all that was under way is recorded.
     """
-    run.begun = run.begun or await begun_below(run, records)
-    await _through(Batch(run), run, records)
-    for child in run.begun.values():
-        give_back(child)
-    run.begun = {}
-
-
-async def _through(batch: "Batch", run: Run, records: Sequence[CallRecord]) -> None:
+    if not run.begun and any([record.status != "asked" for record in records]):
+        run.begun = await begun_below(run, records)
+    batch = Batch(run)
     for wave in _waves(run, records) if len(records) > 1 else (records,):
         if len(wave) == 1:
             await batch.one(wave[0])
@@ -56,6 +51,9 @@ async def _through(batch: "Batch", run: Run, records: Sequence[CallRecord]) -> N
         if batch.failure is not None:
             await run.commit()
             raise batch.failure
+    for child in run.begun.values():
+        give_back(child)
+    run.begun = {}
 
 
 class Batch:
@@ -75,11 +73,17 @@ class Batch:
         self.failure: Exception | None = None
 
     async def one(self, record: CallRecord) -> None:
-        """A call with nothing beside it."""
+        """A call with nothing beside it; what it shares with others it waits for before it starts."""
         admitted = await self._admit(record)
         if admitted is not None:
-            await self._carry(admitted)
-        await self._react(record.id)
+            resource = admitted.tool.resource
+            if resource is None:
+                await self._carry(admitted)
+            else:
+                async with lock_of(resource):
+                    await self._carry(admitted)
+        if self._run.config.on_tool_result is not None:
+            await self._react(record.id)
 
     async def together(self, records: Sequence[CallRecord]) -> None:
         """Calls that run at the same time, and those among them that wait for their turn."""
@@ -125,7 +129,7 @@ class Batch:
 
     async def _back(self, call_id: str, started: Admitted | None = None) -> None:
         if started is not None:
-            await self._record(started)
+            await self._carry(started, begun=True)
         await self._react(call_id)
 
     async def _admit(self, record: CallRecord) -> Admitted | None:
@@ -137,38 +141,33 @@ class Batch:
                 self._run.feed(beyond_limit(self._run, record))
                 return None
             self._free -= 1
-        found = await admit(self._run, record, self._made)
+        run, found = self._run, check(self._run, record)
+        if isinstance(found, Admitted) and ruled(run, found.tool):
+            found = await allowed(run, found, self._made)
         if isinstance(found, Admitted):
-            return found
-        if isinstance(found, ToolFinished):
-            found = replace(found, spent=await left_below(self._run, record))
-        self._run.feed(found)
-        if isinstance(found, ResultAwaited):
+            if not found.tool.external:
+                return found
+            run.feed(ResultAwaited(len(run.state.steps), record.id, found.tool.wait))
             self._made.begun(record)
+            return None
+        if isinstance(found, ToolFinished):
+            found = replace(found, spent=await left_below(run, record))
+        run.feed(found)
         return None
 
-    async def _carry(self, admitted: Admitted) -> None:
-        """Starts, runs and records one call; what it shares with others it waits for before it starts."""
-        resource = admitted.tool.resource
-        if resource is None:
-            await self._start(admitted)
-        else:
-            async with lock_of(resource):
-                await self._start(admitted)
-
-    async def _start(self, admitted: Admitted) -> None:
-        self._begin(admitted)
-        await self._run.commit()
-        await self._record(admitted)
-
     def _begin(self, admitted: Admitted) -> None:
-        self._run.feed(ToolStarted(len(self._run.state.steps), admitted.record.id, at=time()))
+        self._run.feed(ToolStarted(len(self._run.state.steps), admitted.record.call.id, at=time()))
         self._made.begun(admitted.record)
 
-    async def _record(self, admitted: Admitted) -> None:
+    async def _carry(self, admitted: Admitted, *, begun: bool = False) -> None:
+        """Starts one call, unless it has `begun`, runs it, and records how it came back."""
         run = self._run
+        if not begun:
+            self._begin(admitted)
+            if run.writes:
+                await run.commit()
         try:
-            event, output = await executed(run, admitted, run.begun.pop(admitted.record.id, None))
+            event, output = await executed(run, admitted, run.begun.pop(admitted.record.call.id, None))
         except PassesThrough:
             raise
         except Exception as error:
@@ -177,18 +176,20 @@ class Batch:
             return
         if isinstance(event, ToolFinished) and run.config.on_tool_result is not None:
             event = replace(event, provisional=True)
-            self._seen[admitted.record.id] = output
+            self._seen[admitted.record.call.id] = output
         run.feed(event)
-        run.below.pop(admitted.record.id, None)
+        run.below.pop(admitted.record.call.id, None)
         settle(run)
-        await run.commit()
+        if run.writes:
+            await run.commit()
 
     async def _react(self, call_id: str) -> None:
         """Asks the application about a result that is recorded.
 
         A call that it wants in its place is admitted when all that is under way is back: it may have to run alone.
         """
-        run, function, record = self._run, self._run.config.on_tool_result, _returned(self._run, call_id)
+        run, function = self._run, self._run.config.on_tool_result
+        record = None if function is None else _returned(run, call_id)
         if function is None or record is None or self.failure is not None:
             return
         await run.commit()
@@ -211,9 +212,8 @@ class Batch:
 def _returned(run: Run, call_id: str) -> CallRecord | None:
     """The record of a call of the step under way, if it is back and the application is to be asked about its result."""
     step = run.state.step
-    place = None if step is None else step.calls.place(call_id)
-    record = None if step is None or place is None else step.calls[place]
-    return record if record is not None and record.status == "returned" else None
+    found = None if step is None else step.calls.find(call_id)
+    return found[1] if found is not None and found[1].status == "returned" else None
 
 
 def _output_of(record: CallRecord) -> ToolOutput:

@@ -4,6 +4,7 @@ called, or a run below this one is driven.
 
 import asyncio
 from collections import defaultdict
+from time import time
 from weakref import WeakKeyDictionary
 
 from treadle.drivers.below import Below
@@ -29,12 +30,12 @@ async def executed(
         asyncio.CancelledError: this run was cancelled.
     """
     record, tool, step = admitted.record, admitted.tool, len(run.state.steps)
-    if isinstance(tool.agent, Below):
+    if tool.agent is not None and isinstance(tool.agent, Below):
         return await carried(run, tool.agent, record, tool, admitted.arguments, below)
     context = context_of(run, record) if tool.injected else None
     output = await tool.call(admitted.arguments, context, cancelled=run.is_cancelled, errors=run.config.errors)
-    event = ToolFinished(step, record.id, output.content, output.is_error, output.app, raised=output.raised)
-    return event, output
+    content, failed, app, raised = output.content, output.is_error, output.app, output.raised
+    return ToolFinished(step, record.call.id, content, failed, app, raised=raised, at=time()), output
 
 
 def context_of(run: Run, record: CallRecord) -> ToolContext:

@@ -74,8 +74,10 @@ async def begun_below(parent: Run, records: Sequence[CallRecord]) -> dict[str, R
     """
     found: dict[str, Run] = {}
     for record in records:
+        if record.status not in ("interrupted", "approved"):
+            continue
         tool = parent.config.tools.get(record.doing.name)
-        if record.status in ("interrupted", "approved") and tool is not None and isinstance(tool.agent, Below):
+        if tool is not None and isinstance(tool.agent, Below):
             child = await _taken_up_again(parent, tool.agent, record)
             if child is not None:
                 found[record.id] = child

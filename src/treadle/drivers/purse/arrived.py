@@ -15,43 +15,46 @@ GIVEN_UP: Final = frozenset({"cancelled", "model_timeout"})
 
 
 class Arrived:
-    """The pieces of a reply, and what its provider has counted.
+    """The events of a reply, kept as they come: what is in them is looked at only where somebody needs to know."""
 
-    Attributes:
-        reported: what the provider has counted so far; None if it said nothing.
-    """
-
-    __slots__ = ("_rest", "_text", "_whole", "reported")
+    __slots__ = ("_events", "hear")
 
     def __init__(self) -> None:
-        self._text: list[str] = []
-        self._rest: list[str] = []
-        self._whole: ModelReply | None = None
-        self.reported: Usage | None = None
+        self._events: list[object] = []
+        self.hear: Final = self._events.append
+        """Takes note of an event of the reply, also of one that nobody has looked at."""
 
-    def hear(self, event: object) -> None:
-        """Takes note of an event of the reply, also of one that nobody has looked at: what is no text is no piece.
+    @property
+    def reported(self) -> Usage | None:
+        """What the provider has counted so far; None if it said nothing.
 
         What a whole reply reports is known also where nothing else of it can be used.
         """
-        match event:
-            case TextDelta(text):
-                self._text.append(text)
-            case ThinkingDelta(text) | ToolCallDelta(_, text) | ToolCallStarted(_, text):
-                if isinstance(text, str):
-                    self._rest.append(text)
-            case UsageReported(usage) | ModelReply(usage=usage):
+        for event in reversed(self._events):
+            if isinstance(event, (ModelReply, UsageReported)):
+                usage = event.usage
                 if isinstance(usage, Usage) and is_sound_usage(usage):
-                    self.reported = usage
-                elif isinstance(event, ModelReply):
-                    self._whole = event
-            case _:
-                pass
+                    return usage
+        return None
 
     @property
     def text(self) -> str:
         """The text of it, as a journal can keep it."""
-        return storable_text("".join(self._text))
+        return storable_text("".join([event.text for event in self._events if isinstance(event, TextDelta)]))
+
+    def _received(self) -> int:
+        """Tokens of all that it is made of, on the high side: text, thinking, and calls; in pieces, or whole."""
+        pieces: list[object] = []
+        whole = 0
+        for event in self._events:
+            match event:
+                case TextDelta(text) | ThinkingDelta(text) | ToolCallDelta(_, text) | ToolCallStarted(_, text):
+                    pieces.append(text)
+                case ModelReply(usage=usage) if not (isinstance(usage, Usage) and is_sound_usage(usage)):
+                    whole = tokens_of_reply(event)
+                case _:
+                    pass
+        return max(whole, estimate_text("".join([piece for piece in pieces if isinstance(piece, str)])))
 
     def usage(self, asked: int, most: int | None, ended: str) -> Usage | None:
         """What is paid for if nothing more comes; None if nothing is.
@@ -65,14 +68,11 @@ class Arrived:
             most: tokens of the longest reply that was asked for; None if that was not said.
             ended: how the call ended, as the `kind` of its error.
         """
-        sent = [*self._text, *self._rest]
-        received = estimate_text("".join(sent))
-        if self._whole is not None:
-            received = max(received, tokens_of_reply(self._whole))
-        if not received and self.reported is None and ended in GIVEN_UP:
+        received, reported = self._received(), self.reported
+        if not received and reported is None and ended in GIVEN_UP:
             return Usage(asked, 0, estimated=True)
-        if not received and (self.reported is None or not self.reported.estimated):
-            return self.reported
+        if not received and (reported is None or not reported.estimated):
+            return reported
         return self.completed(asked, received, most)
 
     def completed(self, asked: int, received: int, most: int | None) -> Usage:

@@ -169,6 +169,8 @@ def within(run: Borrower) -> Within:
         PassesThrough: a budget cannot be asked.
     """
     found, limits = Within(run.state), run.state.limits
+    if not run.purses:
+        return found
     for purse in run.purses:
         more, money = purse.left()
         tokens = None if more is None else run.state.usage.total_tokens + more
@@ -188,9 +190,10 @@ def calls_left(run: Borrower) -> int | None:
     left: int | None = None
     one: Borrower | None = run
     while one is not None:
-        limit = one.state.limits.tool_calls
+        state = one.state
+        limit = state.limits.tool_calls
         if limit is not None:
-            left = _least(left, limit - used(one).calls - one.lent.calls)
+            left = _least(left, limit - state.tool_calls - len(state.early) - one.lent.calls)
         one = one.parent
     return left
 

@@ -5,7 +5,7 @@ many tokens is to send all of them as the dearest kind; likewise for what comes 
 be given or not: the dearer counts. Neighbour: `treadle.models.terms`, what a request asks for.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 
 from msgspec.structs import replace
@@ -27,19 +27,15 @@ def worst_cost(cost: Cost, terms: Terms, asked: int, reply: int) -> Decimal | No
     """
     if terms.endless:
         return None
-    ways = [Usage(asked), Usage(asked, cache_read_tokens=asked), Usage(asked, cache_write_tokens=asked)]
-    if terms.hour:
-        ways.append(Usage(asked, cache_write_tokens=asked, cache_write_hour_tokens=asked))
     requests, replies = [NOTHING], [NOTHING]
     for service in terms.services:
-        sent = [replace(one, web_searches=terms.searches, service=service) for one in ways]
-        dearest = _dearest(cost, sent)
+        dearest = _dearest(cost, _ways(asked, terms, service))
         if dearest is None:
             return None
         request, spent = dearest
         requests.append(spent)
         if reply:
-            came = [replace(request, output_tokens=reply, reasoning_tokens=thought) for thought in (0, reply)]
+            came = (replace(request, output_tokens=reply, reasoning_tokens=thought) for thought in (0, reply))
             whole = _dearest(cost, came)
             if whole is None:
                 return None
@@ -47,7 +43,17 @@ def worst_cost(cost: Cost, terms: Terms, asked: int, reply: int) -> Decimal | No
     return plus(max(requests), max(replies))
 
 
-def _dearest(cost: Cost, usages: list[Usage]) -> tuple[Usage, Decimal] | None:
+def _ways(asked: int, terms: Terms, service: str) -> Iterator[Usage]:
+    """All that a request of `asked` tokens may be charged as, if `service` gives the reply."""
+    plain = Usage(asked, web_searches=terms.searches, service=service)
+    yield plain
+    yield replace(plain, cache_read_tokens=asked)
+    yield replace(plain, cache_write_tokens=asked)
+    if terms.hour:
+        yield replace(plain, cache_write_tokens=asked, cache_write_hour_tokens=asked)
+
+
+def _dearest(cost: Cost, usages: Iterable[Usage]) -> tuple[Usage, Decimal] | None:
     """The dearest of `usages` and what it costs; None if one of them has no price, or there are none."""
     found: tuple[Usage, Decimal] | None = None
     for usage in usages:

@@ -6,6 +6,7 @@ told, unless the limit leaves a reply less than it may have.
 """
 
 from decimal import Decimal
+from functools import partial
 from typing import Final, Literal, Protocol
 
 from msgspec import Struct
@@ -201,7 +202,7 @@ def charge_of(model: Model, usage: Usage, settings: ModelSettings = PLAIN) -> De
         return cost_of(model, usage)
     terms = terms_of(model, settings)
     if not (usage.cache_read_tokens or usage.cache_write_tokens or usage.reasoning_tokens or usage.service):
-        return worst_cost(lambda one: cost_of(model, one), terms, usage.input_tokens, usage.output_tokens)
+        return worst_cost(partial(cost_of, model), terms, usage.input_tokens, usage.output_tokens)
     services = (usage.service,) if usage.service else terms.services
     thought = {usage.reasoning_tokens, usage.output_tokens}
     ways = [replace(usage, service=word, reasoning_tokens=most) for word in services for most in thought]
@@ -249,7 +250,7 @@ def require_price(model: Model, settings: ModelSettings, bounds: Bounds) -> None
     try:
         if cost_of(model, Usage(1, 1)) is not None:
             special = [f"{word!r} service" for word in terms.services if word] + ["web searches"] * bool(terms.searches)
-            if not special or worst_cost(lambda usage: cost_of(model, usage), terms, 1, 1) is not None:
+            if not special or worst_cost(partial(cost_of, model), terms, 1, 1) is not None:
                 return
             why += f" for {' and '.join(special)}"
     except ModelError as error:
