@@ -1,12 +1,15 @@
 """Arrived: what has come of a reply while it is arriving, and what is paid for where it breaks off."""
 
+from decimal import Decimal
 from typing import Final
 
 from msgspec.structs import replace
 
 from treadle.context.storable import storable_text
 from treadle.context.texts import estimate_text
+from treadle.context.tokens import estimate_tokens
 from treadle.kernel.messages import Usage
+from treadle.kernel.money import dollars
 from treadle.models.port import ModelReply, TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStarted, UsageReported
 from treadle.models.sound import is_sound_usage
 
@@ -19,14 +22,16 @@ class Arrived:
 
     Attributes:
         reported: what the provider has counted so far; None if it said nothing.
+        cost: dollars that the provider says that this cost; None if it said nothing.
     """
 
-    __slots__ = ("_rest", "_text", "reported")
+    __slots__ = ("_rest", "_text", "cost", "reported")
 
     def __init__(self) -> None:
         self._text: list[str] = []
         self._rest: list[str] = []
         self.reported: Usage | None = None
+        self.cost: Decimal | None = None
 
     def hear(self, event: object) -> None:
         """Takes note of an event of the reply, also of one that nobody has looked at: what is no text is no piece.
@@ -39,9 +44,10 @@ class Arrived:
             case ThinkingDelta(text) | ToolCallDelta(_, text) | ToolCallStarted(_, text):
                 if isinstance(text, str):
                     self._rest.append(text)
-            case UsageReported(usage) | ModelReply(usage=usage):
+            case UsageReported(usage, cost) | ModelReply(usage=usage, cost=cost):
                 if isinstance(usage, Usage) and is_sound_usage(usage):
                     self.reported = usage
+                    self.cost = None if cost is None else dollars(cost)
             case _:
                 pass
 
@@ -69,10 +75,20 @@ class Arrived:
             return self.reported
         return self.completed(asked, estimate_text("".join(sent)), most)
 
+    def paid(self, reply: ModelReply, asked: int, most: int | None) -> Usage:
+        """What a whole reply has taken: as it says, and what it does not say estimated; see `completed`."""
+        told = reply.usage
+        if told is not None and not (told.estimated and 0 in (told.input_tokens, told.output_tokens)):
+            return told
+        self.reported = told or self.reported
+        received = told.output_tokens if told is not None else 0
+        return self.completed(asked, received or estimate_tokens(reply.message), most)
+
     def completed(self, asked: int, received: int, most: int | None) -> Usage:
         """What was reported, and the rest estimated: `asked` tokens in the request and `received` in the reply.
 
-        An estimate is high; no reply has more than the `most` that was asked for.
+        An estimate is high; no reply has more than the `most` that was asked for. Of what is reported as an estimate,
+        a request of 0 tokens is one that nobody told.
         """
         known = self.reported
         if most is not None:
@@ -85,7 +101,7 @@ class Arrived:
             return known
         return replace(
             known,
-            input_tokens=max(known.input_tokens, asked) if known.estimated else known.input_tokens,
+            input_tokens=known.input_tokens or asked if known.estimated else known.input_tokens,
             output_tokens=max(known.output_tokens, received),
             estimated=True,
         )
