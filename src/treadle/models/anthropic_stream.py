@@ -222,7 +222,8 @@ class AnthropicDecoder:
     def _counts(self, so_far: bool = False) -> Usage | None:
         usage = _usage(self._usages.values(), self._hour, so_far)
         searches = _searches([block.fields for block in self._blocks if block not in self._open.values()])
-        if searches <= (0 if usage is None else usage.web_searches):
+        told = not so_far and any("server_tool_use" in counts for counts in self._usages.values())
+        if told or searches <= (0 if usage is None else usage.web_searches):
             return usage
         return replace(usage or Usage(), web_searches=searches, estimated=True)
 
