@@ -6,7 +6,7 @@ What was found, and the test that holds it:
 - an error in a stream goes before the usage beside and after it -> test_usage_beside_and_after_an_error_is_heard
 - a body that is dropped, cut off or timed out costs nothing -> test_a_body_that_breaks_off_was_made_all_the_same
 - an HTTP error with usage, a text without -> test_an_http_error_with_usage_is_counted,
-  test_text_of_a_failed_body_is_estimated
+  test_text_of_a_failed_body_is_estimated, test_text_in_the_chunk_of_an_error_is_estimated
 - what a failed attempt cost at OpenRouter is dropped -> test_what_a_failed_attempt_cost_counts_as_told,
   test_a_price_of_ones_own_goes_before_what_a_failed_attempt_cost
 - usage in part is taken as exact -> test_a_count_that_is_missing_is_estimated, test_the_beginning_counts_no_reply,
@@ -197,6 +197,12 @@ async def test_text_of_a_failed_body_is_estimated(serve, make, body):
     usage = (await failed(make(serve(whole(body)), streaming=False))).usage
     assert usage.estimated
     assert usage.input_tokens > 0
+    assert usage.output_tokens >= 400
+
+
+async def test_text_in_the_chunk_of_an_error_is_estimated(serve):
+    usage = (await failed(chat(serve(streamed(piece(LONG, "error")))))).usage
+    assert usage.estimated
     assert usage.output_tokens >= 400
 
 

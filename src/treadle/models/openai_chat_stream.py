@@ -148,18 +148,18 @@ class ChatDecoder:
                 # Only one choice is ever asked for; a server that numbers it otherwise sends null.
                 if not choice.get("index"):
                     self._choice(choice, events)
+        except ModelError as error:
+            # The words beside an error are paid for, though nobody is told of them.
+            if text := "".join([*self._thinking, *self._text]):
+                error.usage = Usage(output_tokens=estimate_text(text), estimated=True)
+            raise
         except SHAPE_ERRORS as problem:
             raise ProtocolError(f"{self._provider} sent what is not one of Chat Completions: {problem}") from problem
         return events
 
     def whole(self, body: Json) -> list[ModelEvent]:
         """The events of a whole completion, the reply last. Raises `ModelError` if it holds an error, or is none."""
-        try:
-            events = self.feed(body)
-        except ModelError as error:
-            if text := "".join([*self._thinking, *self._text]):
-                error.usage = Usage(output_tokens=estimate_text(text), estimated=True)
-            raise
+        events = self.feed(body)
         if not body.get("choices"):
             raise ProtocolError(f"{self._provider} answered with JSON that is no chat completion: {str(body)[:200]}")
         self.feed(DONE)
