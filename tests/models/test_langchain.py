@@ -347,8 +347,9 @@ async def test_usage_is_added_up_over_the_chunks_with_its_details() -> None:
     ("reported", "usage"),
     [
         ({"input_tokens": 100.0, "output_tokens": "9"}, Usage(100, 9)),
-        ({"input_tokens": 100, "output_tokens": None}, Usage(100, 0)),
-        ({"input_tokens": 100}, Usage(100, 0)),
+        ({"input_tokens": 100, "output_tokens": None}, Usage(100, 0, estimated=True)),
+        ({"input_tokens": 100}, Usage(100, 0, estimated=True)),
+        ({"output_tokens": 9}, Usage(0, 9, estimated=True)),
         ({"input_tokens": 100, "output_tokens": 9, "input_token_details": {"cache_read": None}}, Usage(100, 9)),
         ({"input_tokens": 100, "output_tokens": 9, "input_token_details": 3}, Usage(100, 9)),
         ({"input_tokens": None, "output_tokens": None}, None),

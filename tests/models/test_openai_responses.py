@@ -440,7 +440,6 @@ def test_a_call_that_was_cut_off_is_never_completed():
         (closing("incomplete", incomplete_details={"reason": "content_filter"}), "content_filter", "content_filter"),
         (closing("incomplete", incomplete_details={"reason": "max_messages"}), "unknown", "max_messages"),
         (closing("incomplete"), "unknown", "incomplete"),
-        (closing("cancelled"), "unknown", "cancelled"),
     ],
 )
 def test_finish_reasons(response, finish, detail):

@@ -257,7 +257,7 @@ async def _summarised(run: Run, policy: Summarise, tokens: int, facts: Facts) ->
         raise
     except Exception as error:
         return Made(messages, without, f"no summary: {_words(error)}", bill.usage, bill.cost, model.name)
-    usage = reply.usage or Usage(asked, estimate_tokens(reply.message), estimated=True)
+    usage = Arrived().paid(reply, asked, request.settings.max_tokens)
     bill.add(model, usage, reply.cost, request.settings)
     cut = "the summary was cut off at its length limit" if reply.finish == "length" else ""
     edit, detail = _with_summary(policy, dropped, reply, facts), cut
@@ -303,7 +303,8 @@ async def _asked(
                     bill.add(
                         event.error.model or model,
                         arrived.usage(asked, request.settings.max_tokens, event.error.kind),
-                        settings=request.settings,
+                        arrived.cost,
+                        request.settings,
                     )
                     arrived = Arrived()
             if reply is None:
@@ -312,7 +313,8 @@ async def _asked(
         except BaseException as error:
             failed = error.model if isinstance(error, ModelError) else None
             most = request.settings.max_tokens
-            bill.add(failed or model, arrived.usage(asked, most, _kind(error)), settings=request.settings)
+            usage = arrived.usage(asked, most, _kind(error))
+            bill.add(failed or model, usage, arrived.cost, request.settings)
             if not isinstance(error, ModelError):
                 raise
             wait = run.config.retries.delay(error, attempt, seconds_left(run))

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from treadle.context.storable import storable, storable_event
-from treadle.context.tokens import estimate_tokens, next_tokens, uncounted
+from treadle.context.tokens import next_tokens, uncounted
 from treadle.drivers.below import Below
 from treadle.drivers.call_ids import CallIds
 from treadle.drivers.checks import model_of
@@ -394,9 +394,9 @@ class Run:
         model, output, state = self.model, self.config.output, self.state
         reply = sound_reply(reply)
         usage, prepared = reply.usage, state.prepared
+        if usage is None or usage.estimated:
+            usage = self.arrived.paid(reply, self.asked, self.longest_reply)
         settings = (None if prepared is None else prepared.settings) or state.settings
-        if usage is None:
-            usage = self.arrived.completed(self.asked, estimate_tokens(reply.message), self.longest_reply)
         self._counted = model
         message, finish = storable(reply.message), reply.finish
         handed = False

@@ -7,6 +7,7 @@ withdrawn.
 
 import asyncio
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 from treadle.context.storable import storable_text
@@ -19,7 +20,7 @@ from treadle.drivers.watching import log
 from treadle.kernel.decide import CallModel
 from treadle.kernel.errors import Misuse, PassesThrough
 from treadle.kernel.events import ErrorInfo, ModelFailed, RunFinished
-from treadle.kernel.messages import ModelSettings
+from treadle.kernel.messages import ModelSettings, Usage
 from treadle.models.errors import ModelError, ProtocolError
 from treadle.models.port import (
     AttemptFailed,
@@ -149,8 +150,15 @@ async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt
 def _failed(run: Run, error: ErrorInfo, attempt: int, wait: float | None, failed: Model | None = None) -> ModelFailed:
     """The record of a failed attempt. A provider charges for a reply that broke off, so what came of it is counted."""
     usage, model = run.arrived.usage(run.asked, run.longest_reply, error.kind), failed or run.model
-    cost = None if usage is None else price_of(model, usage, _settings(run))
+    cost = _cost(run, model, usage)
     return ModelFailed(len(run.state.steps), error, attempt, run.arrived.text, wait, usage, cost, run.model.name)
+
+
+def _cost(run: Run, model: Model, usage: Usage | None) -> Decimal | None:
+    """What a failed attempt at `model` cost: what its provider said, else its price."""
+    if usage is None or run.arrived.cost is not None:
+        return run.arrived.cost
+    return price_of(model, usage, _settings(run))
 
 
 def _settings(run: Run) -> ModelSettings:
@@ -162,7 +170,7 @@ def _settings(run: Run) -> ModelSettings:
 def _passed_over(run: Run, event: AttemptFailed, attempt: int) -> ModelFailed:
     """The record of a model among several that could not answer, and for which another is asked at once."""
     usage = run.arrived.usage(run.asked, run.longest_reply, event.error.kind)
-    cost = None if usage is None else price_of(event.error.model or run.model, usage, _settings(run))
+    cost = _cost(run, event.error.model or run.model, usage)
     info = error_info(event.error)
     return ModelFailed(len(run.state.steps), info, attempt, retry_in=0.0, usage=usage, cost=cost, model=event.model)
 

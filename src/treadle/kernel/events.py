@@ -147,8 +147,8 @@ class ModelReplied(Happened, frozen=True, gc=False, tag="model_replied"):
 class ModelFailed(Happened, frozen=True, gc=False, tag="model_failed"):
     """A model call failed: that of `model`. `text` is what had arrived and is withdrawn.
 
-    `retry_in` is the seconds until the call is tried again; None if it is not. `usage` and `cost` estimate what a reply
-    that broke off has taken all the same; None if nothing had arrived.
+    `retry_in` is the seconds until the call is tried again; None if it is not. `usage` and `cost` are what the call has
+    taken all the same, as its provider says, and estimated where it does not; None if nothing had arrived.
     """
 
     step: int

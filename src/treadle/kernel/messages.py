@@ -191,7 +191,7 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
 
     `input_tokens` counts everything that was sent; `cache_read_tokens` and `cache_write_tokens` are the shares of it
     that were read from and written to the provider's cache. `output_tokens` counts everything that came back;
-    `reasoning_tokens` is the share of it that was thinking. `estimated` is true where a provider reported nothing.
+    `reasoning_tokens` is the share of it that was thinking. `estimated` is true where a provider did not report all.
     `cache_write_hour_tokens` is the share of `cache_write_tokens` that is kept for an hour. `web_searches` counts the
     searches that the provider made itself and charges for. `service` is its word for how it served the call, where that
     changes the price ("flex", "priority", "batch"); empty for the usual way, and for several calls that differ in it.

@@ -36,7 +36,7 @@ from treadle.models.anthropic_stream import AnthropicDecoder
 from treadle.models.anthropic_thinking import budget_of, held_thinking, thinking_fields
 from treadle.models.checked import is_object
 from treadle.models.codec import body_bytes, json_bytes, json_history
-from treadle.models.errors import BadRequest, ModelError, ProtocolError
+from treadle.models.errors import BadRequest, ModelError
 from treadle.models.extra import add_extra, longest
 from treadle.models.failures import codes_of, error_for, error_for_page, text_of_error
 from treadle.models.history import Trail
@@ -164,14 +164,7 @@ class AnthropicCodec:
 
     def decode_body(self, body: Json) -> list[ModelEvent]:
         """The same events from a whole JSON body, the reply last. Raises `ModelError` if it holds an error."""
-        if not isinstance(body.get("content"), list):
-            if "error" in body:
-                raise self._stream_error(body["error"])
-            raise ProtocolError(f"{self.provider} answered with JSON that is no message: it has no content")
-        decoder = self.decoder()
-        events = decoder.feed({"type": "message_start", "message": body})
-        events += decoder.feed({"type": "message_stop"})
-        return [*events, decoder.close()]
+        return self.decoder().whole(body)
 
     def error(self, status: int, headers: Mapping[str, str], body: Json | str) -> ModelError:
         """The typed error that an HTTP error response means; `headers` have lower-case names."""

@@ -24,6 +24,7 @@ from treadle.kernel.messages import (
     Usage,
 )
 from treadle.models.checked import checked, is_object
+from treadle.models.counts import count_in, fields_in, part_in, told_usage
 from treadle.models.errors import ModelError, ProtocolError
 from treadle.models.port import (
     ModelEvent,
@@ -33,6 +34,7 @@ from treadle.models.port import (
     ToolCallCompleted,
     ToolCallDelta,
     ToolCallStarted,
+    UsageReported,
 )
 from treadle.models.terms import ELSEWHERE, USUAL
 
@@ -46,6 +48,9 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
     "compaction": "pause",
     "refusal": "refusal",
 }
+BEGUN: Final = "begun_output_tokens"
+"""Under what name the output is kept that the beginning of a message counts: it is no count of what comes after it."""
+SHAPE_ERRORS: Final = (KeyError, TypeError, AttributeError, ValueError)
 
 
 class _Block:
@@ -115,12 +120,16 @@ class AnthropicDecoder:
         self._ended = False
 
     @property
-    def reported(self) -> Usage | None:
-        """What the provider has counted of it so far; None if nothing yet."""
+    def reported(self) -> UsageReported | None:
+        """What the provider has counted of it so far; None if nothing yet.
+
+        The searches that were seen count also where the stream breaks off before it says how many there were.
+        """
         try:
-            return _usage(self._usages.values(), self._hour)
-        except (TypeError, AttributeError, ValueError):
+            usage = self._counts(so_far=True)
+        except SHAPE_ERRORS:
             return None
+        return None if usage is None else UsageReported(usage)
 
     def feed(self, data: Json) -> list[ModelEvent]:
         """The events in one stream event's data. Raises `ModelError` for an error inside the stream."""
@@ -130,8 +139,17 @@ class AnthropicDecoder:
                 delta: Json = data["delta"]
                 return self._delta(self._open.get(index) or self._implied(index, delta), delta)
             return self._event(data)
-        except (KeyError, TypeError, AttributeError, ValueError) as fault:
+        except SHAPE_ERRORS as fault:
             raise ProtocolError(f"the stream holds an event that is not as the protocol has it ({fault!r})") from fault
+
+    def whole(self, body: Json) -> list[ModelEvent]:
+        """The same events from a whole message, the reply last. Raises `ModelError` if it holds an error."""
+        if not isinstance(body.get("content"), list):
+            if "error" in body:
+                return self.feed({**body, "type": "error"})
+            raise ProtocolError(f"{self._provider} answered with JSON that is no message: it has no content")
+        events = self.feed({"type": "message_start", "message": body})
+        return [*events, *self.feed({"type": "message_stop"}), self.close()]
 
     def close(self) -> ModelReply:
         """The whole reply, once the stream has ended. Raises `ProtocolError` if it ended too early to be trusted."""
@@ -140,14 +158,14 @@ class AnthropicDecoder:
             raise ProtocolError(f"the stream ended {what}")
         try:
             return checked(self._reply())
-        except (KeyError, TypeError, AttributeError, ValueError) as fault:
+        except SHAPE_ERRORS as fault:
             raise ProtocolError(f"the reply is not as the protocol has it ({fault!r})") from fault
 
     def _reply(self) -> ModelReply:
         parts = [block.part(self._provider) for block in self._blocks]
         return ModelReply(
             AssistantMessage(tuple(part for part in parts if not isinstance(part, Text) or part.text)),
-            usage=_usage(self._usages.values(), self._hour),
+            usage=self._counts(),
             finish=FINISHES.get(self._stop or "", "unknown"),
             finish_detail=self._stop or "",
             model=self._model,
@@ -186,14 +204,28 @@ class AnthropicDecoder:
             case "message_delta":
                 self._stop = data["delta"].get("stop_reason") or self._stop
                 self._ended = self._stop is not None
-                self._usage.update(_known(data.get("usage")))
+                self._hear(data)
             case "message_stop":
                 self._ended = True
                 return self._finish_open()
             case "error" | None:
                 # Proxies put their own errors into a stream without saying what they are.
+                self._hear(data)
                 raise self._error(data["error"])
         return []
+
+    def _hear(self, data: Json) -> None:
+        if counts := _known(data):
+            self._usage.update(counts)
+            self._usages.setdefault(self._id, self._usage)
+
+    def _counts(self, so_far: bool = False) -> Usage | None:
+        usage = _usage(self._usages.values(), self._hour, so_far)
+        searches = _searches([block.fields for block in self._blocks if block not in self._open.values()])
+        told = not so_far and any("server_tool_use" in counts for counts in self._usages.values())
+        if told or searches <= (0 if usage is None else usage.web_searches):
+            return usage
+        return replace(usage or Usage(), web_searches=searches, estimated=True)
 
     def _message(self, message: Json) -> list[ModelEvent]:
         events = self._finish_open()
@@ -202,7 +234,10 @@ class AnthropicDecoder:
         self._model = message.get("model") or self._model
         self._stop = message.get("stop_reason")
         self._usage = self._usages.setdefault(self._id, {})
-        self._usage.update(_known(message.get("usage")))
+        counts = _known(message)
+        if not (self._stop or message.get("content")) and "output_tokens" in counts:
+            counts[BEGUN] = counts.pop("output_tokens")
+        self._usage.update(counts)
         for index, fields in enumerate(message.get("content") or ()):
             events += self._start(index, fields)
         return events + self._finish_open()
@@ -247,21 +282,36 @@ class AnthropicDecoder:
         return events
 
 
-def _known(usage: Json | None) -> Json:
+def _known(data: Json) -> Json:
     """The counts that were given; a later event's overwrite an earlier one's, which a null must not."""
-    return {key: value for key, value in (usage or {}).items() if value is not None}
+    return {key: value for key, value in fields_in(data, "usage").items() if value is not None}
 
 
-def _usage(usages: Iterable[Json], hour: bool) -> Usage | None:
+def _searches(blocks: Iterable[Json]) -> int:
+    """The searches of the web among `blocks`, without those that failed, which are not charged for."""
+    made = 0
+    for fields in blocks:
+        if fields["type"] == "server_tool_use":
+            made += fields.get("name") == "web_search"
+        elif fields["type"] == "web_search_tool_result":
+            made -= isinstance(fields.get("content"), dict)
+    return made
+
+
+def _usage(usages: Iterable[Json], hour: bool, so_far: bool) -> Usage | None:
     """Tokens added up over the messages of a reply; None if the provider counted nothing.
+
+    What the beginning of a message counts as its output is taken only for what has come `so_far`.
 
     What was sampled to compact the history is charged too, and stands in `iterations` alone.
     Source: https://platform.claude.com/docs/en/build-with-claude/compaction
     """
     total: Usage | None = None
     for counts in usages:
-        if "input_tokens" not in counts and "output_tokens" not in counts:
+        if not {"input_tokens", "output_tokens", BEGUN} & counts.keys():
             continue
+        if so_far and BEGUN in counts:
+            counts = {"output_tokens": counts[BEGUN], **counts}
         iterations: list[Json] = counts.get("iterations") or []
         beside = [_counted(one, hour) for one in iterations if one.get("type") == "compaction"]
         for usage in [replace(_counted(counts, hour), service=_service(counts, iterations)), *beside]:
@@ -271,18 +321,19 @@ def _usage(usages: Iterable[Json], hour: bool) -> Usage | None:
 
 def _counted(counts: Json, hour: bool) -> Usage:
     """The tokens of one count. Its `input_tokens` are those that the cache had no part in; the whole is the sum."""
-    read, written = int(counts.get("cache_read_input_tokens") or 0), int(counts.get("cache_creation_input_tokens") or 0)
-    kept: Json | None = counts.get("cache_creation")
-    for_an_hour = (written if hour else 0) if kept is None else int(kept.get("ephemeral_1h_input_tokens") or 0)
-    return Usage(
-        input_tokens=int(counts.get("input_tokens") or 0) + read + written,
-        output_tokens=int(counts.get("output_tokens") or 0),
+    read, written = part_in(counts, "cache_read_input_tokens"), part_in(counts, "cache_creation_input_tokens")
+    for_an_hour = written if hour else 0
+    if counts.get("cache_creation") is not None:
+        for_an_hour = part_in(fields_in(counts, "cache_creation"), "ephemeral_1h_input_tokens")
+    parts = Usage(
         cache_read_tokens=read,
         cache_write_tokens=written,
-        reasoning_tokens=int((counts.get("output_tokens_details") or {}).get("thinking_tokens") or 0),
+        reasoning_tokens=part_in(fields_in(counts, "output_tokens_details"), "thinking_tokens"),
         cache_write_hour_tokens=min(for_an_hour, written),
-        web_searches=int((counts.get("server_tool_use") or {}).get("web_search_requests") or 0),
+        web_searches=part_in(fields_in(counts, "server_tool_use"), "web_search_requests"),
     )
+    new = count_in(counts, "input_tokens")
+    return told_usage(parts, None if new is None else new + read + written, count_in(counts, "output_tokens"))
 
 
 def _service(counts: Json, iterations: Iterable[Json]) -> str:

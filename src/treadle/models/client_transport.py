@@ -26,7 +26,7 @@ from treadle.models.errors import (
     ModelTimeout,
 )
 from treadle.models.failures import error_for_redirect
-from treadle.models.transport import ErrorOf, HttpReply, Reply, Whole, event_json, translated
+from treadle.models.transport import ErrorOf, HttpReply, Reply, Whole, translated
 
 if TYPE_CHECKING:
     import httpx2
@@ -125,7 +125,7 @@ class _AwsReply(HttpReply):
             self._ended = True
             self._parser.close()
             return None
-        return [event_json(data) for data in self._parser.feed(chunk)]
+        return self._heard_in(self._parser.feed(chunk))
 
 
 def _error_body(body: Any, message: str) -> Json | str:

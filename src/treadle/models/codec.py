@@ -13,10 +13,10 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import Json, Message, ModelSettings, Usage
+from treadle.kernel.messages import Json, Message, ModelSettings
 from treadle.models.errors import ModelError
 from treadle.models.history import History
-from treadle.models.port import ModelEvent, ModelReply, ModelRequest
+from treadle.models.port import ModelEvent, ModelReply, ModelRequest, UsageReported
 
 # What a decoder is fed for a `[DONE]` line, the server's word that the stream is whole; other dialects look past it.
 DONE: Final[Json] = {"type": "[DONE]"}
@@ -26,11 +26,17 @@ class Decoder(Protocol):
     """Reads one streamed reply."""
 
     @property
-    def reported(self) -> Usage | None:
+    def reported(self) -> UsageReported | None:
         """What the provider has counted of it so far; None if nothing yet."""
 
     def feed(self, data: Json) -> list[ModelEvent]:
-        """The events in one stream event's data. Raises `ModelError` for an error inside the stream."""
+        """The events in one stream event's data. Raises `ModelError` for an error inside the stream.
+
+        What is fed after an error is heard for what it says of the usage.
+        """
+
+    def whole(self, body: Json) -> list[ModelEvent]:
+        """The same events from a whole JSON body, the `ModelReply` last. Raises `ModelError` if it holds an error."""
 
     def close(self) -> ModelReply:
         """The whole reply, once the stream has ended. Raises `ProtocolError` if it ended too early to be trusted."""
@@ -60,7 +66,7 @@ class Codec(Protocol):
         """A decoder for one streamed reply."""
 
     def decode_body(self, body: Json) -> list[ModelEvent]:
-        """The same events from a whole JSON body, the `ModelReply` last. Raises `ModelError` if it holds an error."""
+        """The events of a whole JSON body; see `Decoder.whole`."""
 
     def error(self, status: int, headers: Mapping[str, str], body: Json | str) -> ModelError:
         """The typed error that an HTTP error response means; `headers` have lower-case names."""

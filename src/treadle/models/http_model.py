@@ -8,12 +8,13 @@ port), `treadle.models.transport`, `treadle.models.providers`.
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
-from typing import Any, Final, Literal, TypedDict, Unpack
+from typing import Any, Final, Literal, TypedDict, TypeVar, Unpack
 from urllib.parse import urlsplit
 
 import anyio
 from msgspec import structs
 
+from treadle.context.texts import estimate_text
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Json, ModelSettings, ToolSpec, Usage
 from treadle.models.codec import DONE, Codec, Decoder
@@ -34,6 +35,9 @@ from treadle.models.timeouts import Timeouts, Watch
 from treadle.models.transport import HttpTransport, Reply, Transport, Whole, checked_url
 
 DRAIN_SECONDS: Final = 0.2
+HEAR_SECONDS: Final = 1.0
+
+Said = TypeVar("Said", ModelReply, UsageReported)
 
 
 class HttpOptions(TypedDict, total=False):
@@ -156,24 +160,24 @@ class HttpModel:
         watch = Watch(self.name, self.timeouts, self.streaming)
         reply: Reply | None = None
         decoder: Decoder | None = None
-        counted: Usage | None = None
+        counted: UsageReported | None = None
         try:
-            reply = await watch.wait(self._transport.post(self.codec.path, body, self.streaming, self.codec.error))
+            reply = await watch.wait(self._transport.post(self.codec.path, body, self.streaming, self._refusal))
             decoder, events = self.codec.decoder(), list[ModelEvent]()
             while not (events and isinstance(events[-1], ModelReply)):
                 events = await self._events(reply, decoder, watch)
                 for event in events:
-                    # A price of one's own goes before what the provider says.
-                    told = self.price is not None and isinstance(event, ModelReply) and event.cost is not None
-                    yield structs.replace(event, cost=None) if told else event
+                    yield self._priced(event) if isinstance(event, ModelReply) else event
                 now = decoder.reported
                 if now is not None and now != counted and not (events and isinstance(events[-1], ModelReply)):
                     counted = now
-                    yield UsageReported(now)
+                    yield self._priced(now)
         except ModelError as error:
-            last = error.usage or (None if decoder is None else decoder.reported)
+            last = None if decoder is None else decoder.reported
+            if last is None and error.usage is not None:
+                last = UsageReported(error.usage)
             if last is not None and last != counted:
-                yield UsageReported(last)
+                yield self._priced(last)
             raise self._told(error) from error.__cause__
         finally:
             if reply is not None:
@@ -189,15 +193,24 @@ class HttpModel:
                 # Some servers leave the connection open, or drop it, after a reply that is whole.
                 return [named(decoder.close(), reply)]
             except ProtocolError:
-                raise failure from failure.__cause__
+                raise _broken_off(failure, reply) from failure.__cause__
+        except ProtocolError as failure:
+            raise _broken_off(failure, reply) from failure.__cause__
         if received is None:
-            return [named(decoder.close(), reply)]
+            try:
+                return [named(decoder.close(), reply)]
+            except ProtocolError as failure:
+                raise _broken_off(failure, reply) from failure.__cause__
         if isinstance(received, Whole):
-            *events, last = self.codec.decode_body(received.body)
+            *events, last = decoder.whole(received.body)
             return [*events, named(last, reply)]
         events = []
-        for data in received:
-            found = decoder.feed(data)
+        for place, data in enumerate(received, 1):
+            try:
+                found = decoder.feed(data)
+            except ModelError:
+                await _heard_out(reply, decoder, received[place:])
+                raise
             if found or (watch.begun and data.get("type") != "ping"):
                 watch.token()
             events += found
@@ -234,6 +247,20 @@ class HttpModel:
         if not (self._key.isascii() and self._key.isprintable()):
             raise Misuse(f"the key {self._key_source} holds characters that no key has; was it copied whole?")
         return HttpTransport(address, {**sent, **self.provider.auth_headers(self._key), **(headers or {})})
+
+    def _priced(self, event: Said) -> Said:
+        """`event` without what the provider says that it cost, where there is a price of one's own."""
+        return event if self.price is None or event.cost is None else structs.replace(event, cost=None)
+
+    def _refusal(self, status: int, headers: Mapping[str, str], body: Json | str) -> ModelError:
+        """The error that an HTTP error response means, with what the provider says that the call took all the same."""
+        error = self.codec.error(status, headers, body)
+        if isinstance(body, dict) and body.get("usage"):
+            decoder = self.codec.decoder()
+            with suppress(ModelError):
+                decoder.whole(body)
+            error.usage = None if decoder.reported is None else decoder.reported.usage
+        return error
 
     def _told(self, error: ModelError) -> ModelError:
         """The error without the key, and, where the key was refused, with where it came from."""
@@ -342,6 +369,24 @@ def named(event: ModelEvent, reply: Reply) -> ModelEvent:
     """A whole reply under the name that the server's headers give the exchange, if they do."""
     name = request_id(reply.headers)
     return structs.replace(event, request_id=name) if name and isinstance(event, ModelReply) else event
+
+
+def _broken_off(error: ModelError, reply: Reply) -> ModelError:
+    """`error`, for a reply that had begun: its provider has read the request, and has made at least what came of it."""
+    if error.usage is None and reply.begun is not None:
+        error.usage = Usage(output_tokens=estimate_text(reply.begun) if reply.begun else 0, estimated=True)
+    return error
+
+
+async def _heard_out(reply: Reply, decoder: Decoder, rest: Sequence[Json]) -> None:
+    """Lets the decoder hear what comes after an error, for a moment only: the usage may be told last."""
+    with anyio.move_on_after(HEAR_SECONDS), suppress(ModelError):
+        received: Sequence[Json] | Whole | None = rest
+        while received is not None and not isinstance(received, Whole):
+            for data in received:
+                with suppress(ModelError):
+                    decoder.feed(data)
+            received = await reply.read()
 
 
 async def _drained(reply: Reply) -> None:

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from treadle.kernel.messages import FinishReason, ToolCall, Usage
+from treadle.models.counts import told_usage
 from treadle.models.errors import UnsoundReply
 from treadle.models.langchain_messages import assistant_message, calls_of, said
 from treadle.models.port import (
@@ -54,6 +55,7 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
 """What the integrations call the end of a reply, in lower case."""
 
 
+COUNTED: Final = ("input_tokens", "output_tokens")
 SERVICES: Final = ("priority", "flex")
 """The services that integrations count the tokens of apart."""
 
@@ -66,6 +68,7 @@ class Reading:
         self._extra: dict[str, Any] = {}
         self._metadata: dict[str, Any] = {}
         self._usage: Usage | None = None
+        self._counted: set[str] = set()
         self._id = ""
         self._calls: list[_Call] = []
         self._whole: list[ToolCall] = []
@@ -93,6 +96,8 @@ class Reading:
         usage = None if message.usage_metadata is None else _usage(message.usage_metadata)
         if usage is not None:
             self._usage = usage if self._usage is None else self._usage + usage
+            counts = _mapping(message.usage_metadata)
+            self._counted |= {name for name in COUNTED if counts.get(name) is not None}
         return events
 
     def close(self) -> tuple[list[ModelEvent], ModelReply]:
@@ -112,7 +117,12 @@ class Reading:
         if calls and finish == "stop":
             finish = "tool_calls"
         model = self._metadata.get("model_name") or self._metadata.get("model") or ""
-        return events, ModelReply(message, self._usage, finish, word, str(model), self._id)
+        usage = self._usage
+        if usage is not None:
+            totals = (usage.input_tokens, usage.output_tokens)
+            told = [total if name in self._counted else None for name, total in zip(COUNTED, totals, strict=True)]
+            usage = told_usage(usage, *told)
+        return events, ModelReply(message, usage, finish, word, str(model), self._id)
 
     def _piece(self, piece: Mapping[str, Any]) -> list[ModelEvent]:
         """Adds a piece of a call to the call it belongs to: by its index, its id, or else the last."""

@@ -32,8 +32,8 @@ from treadle.kernel.messages import (
     UserMessage,
 )
 from treadle.models.checked import is_object
-from treadle.models.codec import DONE, body_bytes, json_history
-from treadle.models.errors import BadRequest, ModelError, ProtocolError, ToolUseFailed
+from treadle.models.codec import body_bytes, json_history
+from treadle.models.errors import BadRequest, ModelError, ToolUseFailed
 from treadle.models.extra import add_extra, longest
 from treadle.models.failures import codes_of, error_for, error_for_page, redact, text_of_error
 from treadle.models.hosts import Host
@@ -110,14 +110,7 @@ class ChatCodec:
 
     def decode_body(self, body: Json) -> list[ModelEvent]:
         """The events of a whole completion, the reply last."""
-        decoder = self.decoder()
-        events = decoder.feed(body)
-        if not body.get("choices"):
-            error = ProtocolError(f"{self.provider} answered with JSON that is no chat completion: {str(body)[:200]}")
-            error.usage = decoder.reported
-            raise error
-        decoder.feed(DONE)
-        return [*events, decoder.close()]
+        return self.decoder().whole(body)
 
     def error(self, status: int, headers: Mapping[str, str], body: Json | str) -> ModelError:
         """The typed error that an HTTP error response means."""

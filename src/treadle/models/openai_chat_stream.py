@@ -13,6 +13,7 @@ from uuid import uuid4
 import msgspec
 from msgspec.structs import replace
 
+from treadle.context.texts import estimate_text
 from treadle.kernel.messages import (
     AssistantMessage,
     AssistantPart,
@@ -26,6 +27,7 @@ from treadle.kernel.messages import (
 )
 from treadle.models.checked import is_object
 from treadle.models.codec import DONE
+from treadle.models.counts import count_in, fields_in, part_in, told_usage, with_total
 from treadle.models.errors import ModelError, Overloaded, ProtocolError
 from treadle.models.port import (
     ModelEvent,
@@ -35,6 +37,7 @@ from treadle.models.port import (
     ToolCallCompleted,
     ToolCallDelta,
     ToolCallStarted,
+    UsageReported,
 )
 from treadle.models.terms import USUAL
 from treadle.models.told_cost import cost_in
@@ -121,8 +124,13 @@ class ChatDecoder:
         self._model = ""
 
     @property
-    def reported(self) -> Usage | None:
+    def reported(self) -> UsageReported | None:
         """What the provider has counted of it so far; None if nothing yet."""
+        usage = self._usage
+        return None if usage is None else UsageReported(usage, self._cost)
+
+    @property
+    def _usage(self) -> Usage | None:
         counts = self._counts
         return counts if counts is None or not self._service else replace(counts, service=self._service)
 
@@ -130,19 +138,32 @@ class ChatDecoder:
         """The events in one chunk. Raises the typed error of an error chunk, `ProtocolError` for another shape."""
         events: list[ModelEvent] = []
         try:
-            if data.get("error") or data.get("object") == "error" or data.get("type") == "error":
-                raise self._error(data)
             if data == DONE:
                 self._whole = True
                 return events
             self._about(data)
+            if data.get("error") or data.get("object") == "error" or data.get("type") == "error":
+                raise self._error(data)
             for choice in data.get("choices") or ():
                 # Only one choice is ever asked for; a server that numbers it otherwise sends null.
                 if not choice.get("index"):
                     self._choice(choice, events)
+        except ModelError as error:
+            # The words beside an error are paid for, though nobody is told of them.
+            if text := "".join([*self._thinking, *self._text]):
+                error.usage = Usage(output_tokens=estimate_text(text), estimated=True)
+            raise
         except SHAPE_ERRORS as problem:
             raise ProtocolError(f"{self._provider} sent what is not one of Chat Completions: {problem}") from problem
         return events
+
+    def whole(self, body: Json) -> list[ModelEvent]:
+        """The events of a whole completion, the reply last. Raises `ModelError` if it holds an error, or is none."""
+        events = self.feed(body)
+        if not body.get("choices"):
+            raise ProtocolError(f"{self._provider} answered with JSON that is no chat completion: {str(body)[:200]}")
+        self.feed(DONE)
+        return [*events, self.close()]
 
     def close(self) -> ModelReply:
         """The whole reply. Raises `ProtocolError` if neither a finish reason nor an end of the stream was seen."""
@@ -166,7 +187,7 @@ class ChatDecoder:
             finish = "refusal"
         return ModelReply(
             AssistantMessage(tuple(self._parts())),
-            usage=self.reported,
+            usage=self._usage,
             finish=finish,
             finish_detail=self._finish,
             model=self._model,
@@ -179,7 +200,7 @@ class ChatDecoder:
         self._model = self._model or data.get("model") or ""
         if (tier := data.get("service_tier")) and tier not in USUAL:
             self._service = tier
-        usage = data.get("usage") or (data.get("x_groq") or {}).get("usage")
+        usage = fields_in(data, "usage") or fields_in(fields_in(data, "x_groq"), "usage")
         if usage:
             self._counts = usage_of(usage)
             self._cost = cost_in(usage) if self._tells_cost else None
@@ -187,8 +208,6 @@ class ChatDecoder:
             self._whole = self._whole or not data.get("choices")
 
     def _choice(self, choice: Json, events: list[ModelEvent]) -> None:
-        if choice.get("error"):
-            raise self._error(choice)
         delta = choice.get("delta") or choice.get("message")
         if delta:
             self._think(delta, events)
@@ -203,6 +222,8 @@ class ChatDecoder:
             for name in KEPT:
                 if name in delta:
                     self._kept[name] = delta[name]
+        if choice.get("error"):
+            raise self._error(choice)
         if finish := choice.get("finish_reason"):
             if finish in BROKEN:
                 raise Overloaded(f"{self._provider} broke the reply off: {finish}")
@@ -324,20 +345,17 @@ class ChatDecoder:
 
 def usage_of(usage: Json) -> Usage:
     """The tokens that a `usage` object reports, under the names that different servers give them."""
-    sent = usage.get("prompt_tokens_details") or {}
-    made = usage.get("completion_tokens_details") or {}
-    served = usage.get("server_tool_use_details") or usage.get("server_tool_use") or {}
-    cached = (sent.get("cached_tokens"), *(usage.get(name) for name in CACHED))
-    asked, received = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
-    return Usage(
-        input_tokens=asked,
-        # Some servers count thinking beside the completion, and only in the total.
-        output_tokens=max(received, (usage.get("total_tokens") or 0) - asked),
+    sent, made = fields_in(usage, "prompt_tokens_details"), fields_in(usage, "completion_tokens_details")
+    served = fields_in(usage, "server_tool_use_details") or fields_in(usage, "server_tool_use")
+    cached = (part_in(sent, "cached_tokens"), *(part_in(usage, name) for name in CACHED))
+    parts = Usage(
         cache_read_tokens=next((count for count in cached if count), 0),
-        cache_write_tokens=sent.get("cache_write_tokens") or 0,
-        reasoning_tokens=made.get("reasoning_tokens") or usage.get("reasoning_tokens") or 0,
-        web_searches=served.get("web_search_requests") or 0,
+        cache_write_tokens=part_in(sent, "cache_write_tokens"),
+        reasoning_tokens=part_in(made, "reasoning_tokens") or part_in(usage, "reasoning_tokens"),
+        web_searches=part_in(served, "web_search_requests"),
     )
+    asked, received = count_in(usage, "prompt_tokens"), count_in(usage, "completion_tokens")
+    return told_usage(parts, *with_total(asked, received, count_in(usage, "total_tokens")))
 
 
 CACHED: Final = ("prompt_cache_hit_tokens", "num_cached_tokens", "cached_tokens")

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from treadle.context.texts import estimate_text
 from treadle.kernel.messages import (
     AssistantMessage,
     AssistantPart,
@@ -24,7 +25,8 @@ from treadle.kernel.messages import (
     Usage,
 )
 from treadle.models.checked import checked, is_object
-from treadle.models.errors import ModelError, ProtocolError
+from treadle.models.counts import count_in, fields_in, part_in, told_usage, with_total
+from treadle.models.errors import ModelError, Overloaded, ProtocolError
 from treadle.models.port import (
     ModelEvent,
     ModelReply,
@@ -33,6 +35,7 @@ from treadle.models.port import (
     ToolCallCompleted,
     ToolCallDelta,
     ToolCallStarted,
+    UsageReported,
 )
 from treadle.models.terms import USUAL
 from treadle.models.told_cost import cost_in
@@ -40,6 +43,8 @@ from treadle.models.told_cost import cost_in
 CLOSING: Final = frozenset(
     {"response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done"}
 )
+WHOLE: Final = frozenset({"completed", "complete", "incomplete"})
+"""The words for a response that nothing more comes of; one that was cut off for a reason is `incomplete`."""
 READABLE: Final = "reasoning_text"
 """What the provider calls reasoning that is readable; such a `Thinking` part has it as its signature."""
 INCOMPLETE: Final[dict[str, FinishReason]] = {"max_output_tokens": "length", "content_filter": "content_filter"}
@@ -93,11 +98,16 @@ class ResponsesDecoder:
         self._by_id: dict[str, _Item] = {}
         self._response: Json | None = None
         self._output: list[Json] = []
-        self._reported: Usage | None = None
+        self._reported: UsageReported | None = None
 
     @property
-    def reported(self) -> Usage | None:
-        """What the provider has counted of it so far; None if nothing yet."""
+    def reported(self) -> UsageReported | None:
+        """What the provider has counted of it so far; None if nothing yet.
+
+        The searches that were seen to end count also where the stream breaks off before its end.
+        """
+        if self._reported is None and (searches := sum(_is_search(item.fields) for item in self._items)):
+            return UsageReported(Usage(web_searches=searches, estimated=True))
         return self._reported
 
     def feed(self, data: Json) -> list[ModelEvent]:
@@ -119,14 +129,15 @@ class ResponsesDecoder:
         try:
             output = self._output or [item.whole() for item in self._items]
             reply = checked(_reply(self._response, output, self._provider))
-            told = cost_in(self._response.get("usage") or {}) if self._tells_cost else None
-            return reply if told is None else replace(reply, cost=told)
+            told = self._reported
+            return reply if told is None or told.cost is None else replace(reply, cost=told.cost)
         except (KeyError, TypeError, AttributeError, ValueError) as fault:
             raise ProtocolError(f"the response is not as the protocol has it ({fault!r})") from fault
 
     def whole(self, response: Json) -> list[ModelEvent]:
         """The events of a response that came as one JSON body, the reply last."""
         if not isinstance(response.get("output"), list) and not response.get("error"):
+            self._hear(response)
             raise ProtocolError(f"{self._provider} answered with JSON that is no response: it has no output")
         try:
             events = self._close(response)
@@ -157,14 +168,23 @@ class ResponsesDecoder:
             case "response.output_item.done":
                 return self._done(data)
             case "error" | "response.error":
+                self._hear(data)
                 raise self._error(data.get("error") or data)
             case None:
                 # Proxies put their own errors into a stream without saying what they are.
+                self._hear(data)
                 raise self._error(data["error"])
         if kind not in CLOSING:
             return []
-        self._reported = _usage(data["response"])
         return self._close(data["response"])
+
+    def _hear(self, response: Json) -> None:
+        output = response.get("output")
+        if not (output and isinstance(output, list)):
+            output = [item.fields for item in self._items]
+        if (usage := _usage(response, output)) is not None:
+            told = cost_in(fields_in(response, "usage")) if self._tells_cost else None
+            self._reported = UsageReported(usage, told)
 
     def _between(self, item: _Item, index: int | None) -> list[ModelEvent]:
         """The blank line between two parts of a summary."""
@@ -238,10 +258,16 @@ class ResponsesDecoder:
         return []
 
     def _close(self, response: Json) -> list[ModelEvent]:
-        if response.get("status") == "failed" or response.get("error"):
-            raise self._error(response.get("error") or {"message": "the response failed without a reason"})
-        self._response = response
+        self._hear(response)
         output: list[Json] = response.get("output") or []
+        if (status := response.get("status") or "completed") not in WHOLE or response.get("error"):
+            failed = status == "failed" or response.get("error")
+            fault = response.get("error") or {"message": "the response failed without a reason"}
+            error = self._error(fault) if failed else _not_whole(self._provider, response, status)
+            if output or not failed:
+                error.usage = Usage(output_tokens=_made(output), estimated=True)
+            raise error
+        self._response = response
         events: list[ModelEvent] = []
         if not self._items:
             for index, fields in enumerate(output):
@@ -289,8 +315,6 @@ def _finish_of(response: Json, called: bool, refused: bool) -> tuple[FinishReaso
     if status == "incomplete":
         reason = (response.get("incomplete_details") or {}).get("reason") or status
         return INCOMPLETE.get(reason, "unknown"), reason
-    if status not in ("completed", "complete"):
-        return "unknown", status
     if called:
         return "tool_calls", status
     return ("refusal" if refused else "stop"), status
@@ -329,28 +353,40 @@ def _thinking(item: Json) -> Thinking:
 
 
 def _usage(response: Json, output: Iterable[Json] = ()) -> Usage | None:
-    """What a response with the items of `output` has taken; None if the provider counted nothing."""
-    usage: Json | None = response.get("usage")
+    """What a response with the items of `output` has taken; None if nothing of it is known."""
+    usage, searches = fields_in(response, "usage"), sum(map(_is_search, output))
     if not usage:
-        return None
-    sent, came = usage.get("input_tokens_details") or {}, usage.get("output_tokens_details") or {}
-    asked, received = int(usage.get("input_tokens") or 0), int(usage.get("output_tokens") or 0)
+        return Usage(web_searches=searches, estimated=True) if searches else None
+    sent, came = fields_in(usage, "input_tokens_details"), fields_in(usage, "output_tokens_details")
     tier = response.get("service_tier") or ""
-    return Usage(
-        input_tokens=asked,
-        # Some servers count thinking beside the reply, and only in the total.
-        output_tokens=max(received, int(usage.get("total_tokens") or 0) - asked),
-        cache_read_tokens=int(sent.get("cached_tokens") or 0),
-        cache_write_tokens=int(sent.get("cache_write_tokens") or 0),
-        reasoning_tokens=int(came.get("reasoning_tokens") or 0),
-        web_searches=sum(map(_is_search, output or response.get("output") or ())),
+    parts = Usage(
+        cache_read_tokens=part_in(sent, "cached_tokens"),
+        cache_write_tokens=part_in(sent, "cache_write_tokens"),
+        reasoning_tokens=part_in(came, "reasoning_tokens"),
+        web_searches=searches,
         service="" if tier in USUAL else tier,
     )
+    asked, received = count_in(usage, "input_tokens"), count_in(usage, "output_tokens")
+    return told_usage(parts, *with_total(asked, received, count_in(usage, "total_tokens")))
+
+
+def _not_whole(provider: str, response: Json, status: object) -> ModelError:
+    """The error for a response that is none yet, or never will be one; another request may be answered."""
+    words = f"{provider} gave a response that is not whole: its status is {status!r}"
+    if status in ("queued", "in_progress"):
+        words += "; one that is made in the background is not waited for"
+    name = response.get("id")
+    return Overloaded(words, request_id=name if isinstance(name, str) else "")
+
+
+def _made(output: Iterable[Json]) -> int:
+    """The tokens of the messages among the items of `output`, at most."""
+    texts = [part.text for item in output if item.get("type") == "message" for part in _texts(item)]
+    return estimate_text("".join(texts)) if texts else 0
 
 
 def _is_search(item: Json) -> bool:
     """Whether an item is a search of the web that is charged for; pages are opened, and looked through, for nothing."""
-    if item.get("type") != "web_search_call" or item.get("status") == "failed":
+    if item.get("type") != "web_search_call" or (item.get("status") or "completed") != "completed":
         return False
-    action: Json = item.get("action") or {}
-    return bool(action.get("type", "search") == "search")
+    return bool(fields_in(item, "action").get("type", "search") == "search")

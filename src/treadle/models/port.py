@@ -127,9 +127,14 @@ class UsageReported(Struct, frozen=True, gc=False):
 
     The usage of the whole reply takes its place. Where the reply breaks off, or the call is cancelled, it is what is
     known to have been paid for.
+
+    Attributes:
+        usage: tokens; where it is `estimated`, a count of 0 is one that the provider has not told.
+        cost: dollars, where the provider says what that cost; else None.
     """
 
     usage: Usage
+    cost: Decimal | None = None
 
 
 class ModelReply(Struct, frozen=True, gc=False):
@@ -137,7 +142,8 @@ class ModelReply(Struct, frozen=True, gc=False):
 
     Attributes:
         message: everything that the model said.
-        usage: tokens as the provider reported them; None if it did not.
+        usage: tokens as the provider reported them; None if it did not. Where it is `estimated`, a request or a reply
+            of 0 tokens is one that was not reported, and is estimated.
         finish: why the reply ended.
         finish_detail: the provider's own word for it.
         model: the model that answered, as the provider names it; empty if it did not say.

@@ -70,10 +70,10 @@ def sound_event(event: object) -> ModelEvent:
             fits = type(id) is type(text) is str
         case ToolCallCompleted(id):
             fits = type(id) is str
-        case UsageReported(usage):
+        case UsageReported(usage, cost):
             if not (isinstance(usage, Usage) and is_sound_usage(usage)):
                 raise _wrong("UsageReported.usage", "a Usage of whole numbers", usage)
-            return event
+            return event if cost is None else replace(event, cost=_cost("UsageReported", cost))
         case AttemptFailed(model, error):
             fits = type(model) is str and isinstance(error, ModelError)
         case _:
@@ -107,7 +107,7 @@ def sound_reply(reply: ModelReply) -> ModelReply:
         finish_detail=_text("ModelReply.finish_detail", reply.finish_detail),
         model=_text("ModelReply.model", reply.model),
         request_id=_text("ModelReply.request_id", reply.request_id),
-        cost=_cost(reply.cost),
+        cost=_cost("ModelReply", reply.cost),
     )
 
 
@@ -278,10 +278,10 @@ def _tokens(name: str, value: Any) -> int:
     return count
 
 
-def _cost(value: Any) -> Decimal | None:
+def _cost(where: str, value: Any) -> Decimal | None:
     amount = None if value is None else dollars(value)
     if value is not None and amount is None:
-        raise _wrong("ModelReply.cost", f"dollars as a Decimal from 0 to {MOST:,}, or None where unknown", value)
+        raise _wrong(f"{where}.cost", f"dollars as a Decimal from 0 to {MOST:,}, or None where unknown", value)
     return amount
 
 

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from treadle.kernel.messages import Json
 from treadle.kernel.money import dollars, plus
+from treadle.models.counts import fields_in
 
 
 def cost_in(usage: Json) -> Decimal | None:
@@ -18,5 +19,5 @@ def cost_in(usage: Json) -> Decimal | None:
     told = dollars(usage.get("cost"))
     if told is None or not usage.get("is_byok"):
         return told
-    upstream = dollars((usage.get("cost_details") or {}).get("upstream_inference_cost"))
+    upstream = dollars(fields_in(usage, "cost_details").get("upstream_inference_cost"))
     return None if upstream is None else plus(told, upstream)

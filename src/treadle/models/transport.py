@@ -7,7 +7,7 @@ apart; `treadle.models.client_transport`, the same over an official client; `tre
 """
 
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -50,6 +50,10 @@ class Reply(Protocol):
     @property
     def headers(self) -> Mapping[str, str]:
         """The response's headers, names in lower case."""
+
+    @property
+    def begun(self) -> str | None:
+        """What has come of a body that is read as a whole, empty for a stream; None if it is no answer of a model."""
 
     async def read(self) -> "list[Json] | Whole | None":
         """The next stream events (none, if only a keep-alive came), the whole body, or None at the end."""
@@ -114,12 +118,21 @@ class HttpReply:
         self._events: EventParser | None = None
         self._body: list[bytes] = []
         self._size = 0
+        self._heard = False
         self._ended = False
 
     @property
     def headers(self) -> Mapping[str, str]:
         """The response's headers, names in lower case."""
         return self._response.headers
+
+    @property
+    def begun(self) -> str | None:
+        """What has come of a body that is read as a whole, empty for a stream; None if it is no answer of a model."""
+        nothing = self._ended and not (self._heard or self._body)
+        if nothing or (self._body and self._body[0].startswith(b"<")):
+            return None
+        return b"".join(self._body).decode("utf-8", "replace")
 
     async def read(self) -> list[Json] | Whole | None:
         """The next stream events (none, if only a keep-alive came), the whole body, or None at the end."""
@@ -134,7 +147,7 @@ class HttpReply:
             if chunk and chunk[0] not in b"{[<":
                 self._events = EventParser(LARGEST_BODY)
         if self._events is not None:
-            return [event_json(data) for data in self._events.feed(chunk) if data]
+            return self._heard_in(self._events.feed(chunk))
         if chunk:
             self._body.append(chunk)
             self._size += len(chunk)
@@ -142,10 +155,15 @@ class HttpReply:
                 raise ProtocolError(f"{self._base_url} answered with more than {LARGEST_BODY:,} bytes")
         return []
 
+    def _heard_in(self, events: Iterable[bytes]) -> list[Json]:
+        found = [event_json(data) for data in events if data]
+        self._heard = self._heard or bool(found)
+        return found
+
     def _end(self) -> list[Json] | Whole | None:
         self._ended = True
         if self._events is not None:
-            return [event_json(data) for data in self._events.close() if data]
+            return self._heard_in(self._events.close())
         text = b"".join(self._body)
         if not text:
             return None

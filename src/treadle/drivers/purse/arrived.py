@@ -1,12 +1,15 @@
 """Arrived: what has come of a reply while it is arriving, and what is paid for where it breaks off."""
 
+from decimal import Decimal
 from typing import Final
 
 from msgspec.structs import replace
 
 from treadle.context.storable import storable_text
 from treadle.context.texts import estimate_text
+from treadle.context.tokens import estimate_tokens
 from treadle.kernel.messages import Usage
+from treadle.kernel.money import dollars
 from treadle.models.port import ModelReply, TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStarted, UsageReported
 from treadle.models.sound import is_sound_usage, tokens_of_reply
 
@@ -30,11 +33,21 @@ class Arrived:
 
         What a whole reply reports is known also where nothing else of it can be used.
         """
+        told = self._told()
+        return None if told is None else told[0]
+
+    @property
+    def cost(self) -> Decimal | None:
+        """Dollars that the provider says that this cost; None if it said nothing."""
+        told = self._told()
+        return None if told is None or told[1] is None else dollars(told[1])
+
+    def _told(self) -> tuple[Usage, object] | None:
         for event in reversed(self._events):
             if isinstance(event, (ModelReply, UsageReported)):
                 usage = event.usage
                 if isinstance(usage, Usage) and is_sound_usage(usage):
-                    return usage
+                    return usage, event.cost
         return None
 
     @property
@@ -73,25 +86,34 @@ class Arrived:
             return Usage(asked, 0, estimated=True)
         if not received and (reported is None or not reported.estimated):
             return reported
-        return self.completed(asked, received, most)
+        return _completed(reported, asked, received, most)
 
-    def completed(self, asked: int, received: int, most: int | None) -> Usage:
-        """What was reported, and the rest estimated: `asked` tokens in the request and `received` in the reply.
+    def paid(self, reply: ModelReply, asked: int, most: int | None) -> Usage:
+        """What a whole reply has taken: as it says, and what it does not say estimated; see `completed`."""
+        told = reply.usage
+        if told is not None and not (told.estimated and 0 in (told.input_tokens, told.output_tokens)):
+            return told
+        received = told.output_tokens if told is not None else 0
+        return _completed(told or self.reported, asked, received or estimate_tokens(reply.message), most)
 
-        An estimate is high; no reply has more than the `most` that was asked for.
-        """
-        known = self.reported
-        if most is not None:
-            received = min(received, most)
-            if known is not None and known.estimated and known.output_tokens > most:
-                known = replace(known, output_tokens=most)
-        if known is None:
-            return Usage(asked, received, estimated=True)
-        if not known.estimated and known.output_tokens >= received:
-            return known
-        return replace(
-            known,
-            input_tokens=max(known.input_tokens, asked) if known.estimated else known.input_tokens,
-            output_tokens=max(known.output_tokens, received),
-            estimated=True,
-        )
+
+def _completed(known: Usage | None, asked: int, received: int, most: int | None) -> Usage:
+    """What is `known`, and the rest estimated: `asked` tokens in the request and `received` in the reply.
+
+    An estimate is high; no reply has more than the `most` that was asked for. Of what is reported as an estimate, a
+    request of 0 tokens is one that nobody told.
+    """
+    if most is not None:
+        received = min(received, most)
+        if known is not None and known.estimated and known.output_tokens > most:
+            known = replace(known, output_tokens=most)
+    if known is None:
+        return Usage(asked, received, estimated=True)
+    if not known.estimated and known.output_tokens >= received:
+        return known
+    return replace(
+        known,
+        input_tokens=known.input_tokens or asked if known.estimated else known.input_tokens,
+        output_tokens=max(known.output_tokens, received),
+        estimated=True,
+    )

@@ -202,6 +202,8 @@ def charge_of(model: Model, usage: Usage, settings: ModelSettings = PLAIN) -> De
         return cost_of(model, usage)
     terms = terms_of(model, settings)
     if not (usage.cache_read_tokens or usage.cache_write_tokens or usage.reasoning_tokens or usage.service):
+        if usage.web_searches > terms.searches:
+            terms = replace(terms, searches=usage.web_searches)
         return worst_cost(partial(cost_of, model), terms, usage.input_tokens, usage.output_tokens)
     services = (usage.service,) if usage.service else terms.services
     thought = {usage.reasoning_tokens, usage.output_tokens}

@@ -1,0 +1,60 @@
+"""Counts: the numbers in what a provider reports as usage, read as far as they are numbers.
+
+Pure. A count that is missing, null or no number is unknown, and unknown is not zero: the usage is then `estimated` and
+has 0 for what nobody told, which whoever sent the request and has the reply can estimate. Neighbours: the dialects'
+decoders, which know the names of the counts.
+"""
+
+from msgspec.structs import replace
+
+from treadle.kernel.messages import Json, Usage
+from treadle.models.sound import MOST_TOKENS
+
+
+def count_in(fields: Json, name: str) -> int | None:
+    """The whole number in field `name`, also where it is written as text or as a float; None if there is none."""
+    value = fields.get(name)
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        count = int(value)
+    except (ValueError, OverflowError):
+        return None
+    exact = isinstance(value, str) or count == value
+    return count if exact and 0 <= count <= MOST_TOKENS else None
+
+
+def part_in(fields: Json, name: str) -> int:
+    """The count of what is only a part of another, or most often nothing: 0 where it is not told."""
+    return count_in(fields, name) or 0
+
+
+def fields_in(fields: Json, name: str) -> Json:
+    """The object in field `name`; empty if there is none."""
+    value = fields.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def told_usage(usage: Usage, asked: int | None, received: int | None) -> Usage:
+    """`usage` with `asked` tokens in the request and `received` in the reply; either is None where it is not known.
+
+    The cache can have no part in a request that is larger than the request: where it has, the request was that large.
+    Of a request of unknown size, no part is known either.
+    """
+    if asked is None:
+        usage = replace(usage, cache_read_tokens=0, cache_write_tokens=0, cache_write_hour_tokens=0)
+    return replace(
+        usage,
+        input_tokens=max(asked or 0, usage.cache_read_tokens + usage.cache_write_tokens),
+        output_tokens=received or 0,
+        estimated=usage.estimated or asked is None or received is None,
+    )
+
+
+def with_total(asked: int | None, received: int | None, total: int | None) -> tuple[int | None, int | None]:
+    """`asked` and `received`, told by `total` where one of them is not; thinking may be counted in the total alone."""
+    if total is None:
+        return asked, received
+    if asked is None and received is not None:
+        return max(0, total - received), received
+    return asked, max(received or 0, total - (asked or 0))

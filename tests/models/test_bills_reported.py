@@ -1,0 +1,363 @@
+"""What a provider says of usage and cost in a reply that fails, is cut off or says it in part; over loopback.
+
+What was found, and the test that holds it:
+
+- a body that failed counts as nothing, whatever usage it has -> test_what_a_failed_body_reports_is_counted
+- an error in a stream goes before the usage beside and after it -> test_usage_beside_and_after_an_error_is_heard
+- a body that is dropped, cut off or timed out costs nothing -> test_a_body_that_breaks_off_was_made_all_the_same
+- an HTTP error with usage, a text without -> test_an_http_error_with_usage_is_counted,
+  test_text_of_a_failed_body_is_estimated, test_text_in_the_chunk_of_an_error_is_estimated
+- what a failed attempt cost at OpenRouter is dropped -> test_what_a_failed_attempt_cost_counts_as_told,
+  test_a_price_of_ones_own_goes_before_what_a_failed_attempt_cost
+- usage in part is taken as exact -> test_a_count_that_is_missing_is_estimated, test_the_beginning_counts_no_reply,
+  test_a_summary_with_usage_in_part_is_estimated
+- more tokens from the cache than tokens -> test_no_request_is_smaller_than_its_part_in_the_cache
+- searches before a break are free -> test_searches_before_a_break_are_paid_for
+- half a response is an answer -> test_a_response_that_is_not_whole_is_no_answer
+- counts as text end the run -> test_counts_are_numbers_also_as_text, test_counts_that_are_no_numbers_are_unknown
+"""
+
+import json
+from decimal import Decimal
+
+import pytest
+
+from treadle import Agent, Conversation, Limits, Price, Retries, Summarise, Usage
+from treadle.kernel.events import ContextEdited, ModelFailed
+from treadle.models import AnthropicModel, FallbackModel, OpenAIChatModel, OpenAIResponsesModel, Timeouts
+
+pytestmark = pytest.mark.anyio
+
+PRICE = Price(1, 1, web_search=Decimal("0.01"))
+JSON = {"content-type": "application/json"}
+LONG = "word " * 400
+TOLD = {"prompt_tokens": 1000, "completion_tokens": 1900}
+SAID = {"input_tokens": 1000, "output_tokens": 1900}
+FAULT = {"code": 502, "message": "upstream"}
+
+
+def chat(server, **options):
+    return OpenAIChatModel("m", base_url=server.url, api_key="k", **({"price": PRICE} | options))
+
+
+def responses(server, **options):
+    return OpenAIResponsesModel("m", base_url=server.url, api_key="k", price=PRICE, **options)
+
+
+def claude(server, **options):
+    address = server.url.removesuffix("/v1")
+    return AnthropicModel("claude-sonnet-4-5", base_url=address, api_key="k", price=PRICE, **options)
+
+
+def whole(body, status="200 OK"):
+    return lambda peer: peer.answer(status, JSON, json.dumps(body).encode())
+
+
+def streamed(*events, drop=False):
+    def answer(peer):
+        peer.begin()
+        for event in events:
+            peer.chunk(f"data: {event if isinstance(event, str) else json.dumps(event)}\n\n".encode())
+        if drop:
+            peer.reset()
+        else:
+            peer.end()
+
+    return answer
+
+
+def completion(usage=None, text="Hello.", finish="stop", **more):
+    message = {"role": "assistant", "content": text}
+    body = {"id": "c", "choices": [{"index": 0, "message": message, "finish_reason": finish, **more}]}
+    return body if usage is None else {**body, "usage": usage}
+
+
+def piece(text=None, finish=None, **more):
+    delta = {} if text is None else {"content": text}
+    return {"id": "c", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}], **more}
+
+
+def response(usage=None, text="Half of", status="completed", **more):
+    item = {"type": "message", "id": "m", "content": [{"type": "output_text", "text": text}]}
+    return {"id": "r", "status": status, "output": [item], "usage": usage, **more}
+
+
+def begun(usage):
+    return {"type": "message_start", "message": {"id": "m", "content": [], "stop_reason": None, "usage": usage}}
+
+
+def blocks(text):
+    yield {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    yield {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
+    yield {"type": "content_block_stop", "index": 0}
+
+
+def ended(usage):
+    delta = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
+    return delta if usage is None else {**delta, "usage": usage}
+
+
+async def failed(model, **options):
+    result = await Agent(model, **({"retries": 0} | options)).run("go")
+    assert result.stop.reason == "model_error"
+    return result
+
+
+@pytest.mark.parametrize(
+    ("make", "body"),
+    [
+        (responses, response(SAID, status="failed", error={"code": "server_error", "message": "boo"})),
+        (responses, response(SAID, status="failed")),
+        (chat, {"error": FAULT, "usage": TOLD}),
+        (chat, completion(TOLD, finish="error")),
+        (chat, completion(TOLD, finish="error", error=FAULT)),
+        (claude, {"type": "error", "error": {"type": "api_error", "message": "boo"}, "usage": SAID}),
+    ],
+    ids=["responses", "responses-no-reason", "chat", "chat-finish", "chat-choice", "anthropic"],
+)
+async def test_what_a_failed_body_reports_is_counted(serve, make, body):
+    server = serve(whole(body))
+    result = await failed(make(server, streaming=False))
+    assert result.usage == Usage(1000, 1900)
+    assert result.cost == Decimal(2900) / 1_000_000
+    result = await Agent(make(server, streaming=False), limits=Limits(tokens=3000), retries=Retries(attempts=3)).run(
+        "go"
+    )
+    assert result.stop.reason == "max_tokens"
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [piece("", "error", error=FAULT, usage=TOLD)],
+        [piece("Hello."), piece(finish="error"), {"id": "c", "choices": [], "usage": TOLD}, "[DONE]"],
+        [piece("Hello."), {"error": FAULT, "choices": [], "usage": TOLD}],
+        [piece("Hello."), {"error": FAULT}, {"id": "c", "choices": [], "usage": TOLD}],
+    ],
+    ids=["first", "after-finish", "in-error", "after-error"],
+)
+async def test_usage_beside_and_after_an_error_is_heard(serve, events):
+    result = await failed(chat(serve(streamed(*events))))
+    assert result.usage == Usage(1000, 1900)
+    assert result.cost == Decimal(2900) / 1_000_000
+
+
+@pytest.mark.parametrize("make", [chat, responses, claude])
+@pytest.mark.parametrize("how", ["dropped", "cut", "hangs"])
+async def test_a_body_that_breaks_off_was_made_all_the_same(serve, make, how):
+    content = [{"type": "text", "text": LONG}]
+    sent = json.dumps(completion(TOLD, LONG) | response(SAID, LONG) | {"content": content}).encode()[:-20]
+
+    def answer(peer):
+        peer.begin(**{"content_type": "application/json"})
+        peer.chunk(sent)
+        if how == "dropped":
+            peer.reset()
+        elif how == "cut":
+            peer.end()
+        else:
+            peer.gone()
+
+    limit = Timeouts(total=0.3) if how == "hangs" else Timeouts()
+    result = await failed(make(serve(answer), streaming=False, timeouts=limit))
+    assert result.usage.estimated
+    assert result.usage.input_tokens > 0
+    assert result.usage.output_tokens >= 400
+
+
+async def test_a_connection_lost_before_the_reply_counts_its_request(serve):
+    result = await failed(claude(serve(streamed(drop=True))))
+    assert (result.usage.output_tokens, result.usage.estimated) == (0, True)
+    assert result.usage.input_tokens > 0
+
+
+async def test_a_page_in_place_of_a_reply_costs_nothing(serve):
+    for page in (b"<html><title>Welcome</title></html>", b"", b"It works"):
+        server = serve(lambda peer, page=page: peer.answer("200 OK", {}, page))
+        assert (await failed(chat(server))).usage == Usage()
+
+
+async def test_an_http_error_with_usage_is_counted(serve):
+    result = await failed(chat(serve(whole({"error": FAULT, "usage": TOLD}, "502 Bad Gateway"))))
+    assert result.usage == Usage(1000, 1900)
+    assert (await failed(chat(serve(whole({"error": FAULT}, "502 Bad Gateway"))))).usage == Usage()
+
+
+@pytest.mark.parametrize(
+    ("make", "body"),
+    [
+        (chat, completion(text=LONG, finish="error")),
+        (responses, response(text=LONG, status="failed")),
+        (responses, response(text=LONG, status="cancelled")),
+    ],
+    ids=["chat", "failed", "cancelled"],
+)
+async def test_text_of_a_failed_body_is_estimated(serve, make, body):
+    usage = (await failed(make(serve(whole(body)), streaming=False))).usage
+    assert usage.estimated
+    assert usage.input_tokens > 0
+    assert usage.output_tokens >= 400
+
+
+async def test_text_in_the_chunk_of_an_error_is_estimated(serve):
+    usage = (await failed(chat(serve(streamed(piece(LONG, "error")))))).usage
+    assert usage.estimated
+    assert usage.output_tokens >= 400
+
+
+def dear(server, **options):
+    return chat(server, **({"provider": "openrouter", "price": None} | options))
+
+
+PAID = TOLD | {"cost": 0.5}
+BREAKS = streamed(piece("Hello."), {"id": "c", "choices": [], "usage": PAID}, {"error": FAULT})
+
+
+async def test_what_a_failed_attempt_cost_counts_as_told(serve):
+    assert (await failed(dear(serve(BREAKS)))).cost == Decimal("0.5")
+    assert (await failed(dear(serve(whole({"error": FAULT, "usage": PAID}))))).cost == Decimal("0.5")
+    assert (await failed(FallbackModel([dear(serve(BREAKS))]))).cost == Decimal("0.5")
+    good = streamed(piece("ok", "stop"), {"id": "c", "choices": [], "usage": PAID}, "[DONE]")
+    server = serve(lambda peer: (good if peer.number else BREAKS)(peer))
+    result = await Agent(dear(server), retries=Retries(attempts=2, base=0.001)).run("go")
+    assert (result.text, result.cost) == ("ok", Decimal("1.0"))
+
+
+async def test_a_price_of_ones_own_goes_before_what_a_failed_attempt_cost(serve):
+    assert (await failed(dear(serve(BREAKS), price=PRICE))).cost == Decimal(2900) / 1_000_000
+
+
+PARTS = {
+    "prompt": {"prompt_tokens": 60},
+    "completion": {"completion_tokens": 5},
+    "nulls": {"prompt_tokens": None, "completion_tokens": None},
+}
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "body"])
+@pytest.mark.parametrize("part", PARTS)
+async def test_a_count_that_is_missing_is_estimated(serve, part, stream):
+    counts = PARTS[part]
+    events = streamed(piece(LONG), piece(finish="stop"), {"id": "c", "choices": [], "usage": counts}, "[DONE]")
+    chats = chat(serve(events if stream else whole(completion(counts, LONG))), streaming=stream)
+    as_responses = {name.replace("prompt", "input").replace("completion", "output"): n for name, n in counts.items()}
+    done = response(as_responses, LONG)
+    events = streamed({"type": "response.completed", "response": done})
+    others = responses(serve(events if stream else whole(done)), streaming=stream)
+    for model in (chats, others):
+        result = await Agent(model).run("go")
+        assert result.stop.reason == "answered"
+        assert result.usage.estimated
+        assert result.usage.input_tokens == 60 if part == "prompt" else result.usage.input_tokens > 0
+        assert result.usage.output_tokens == 5 if part == "completion" else result.usage.output_tokens >= 400
+
+
+async def test_a_total_tells_the_count_that_is_missing(serve):
+    for counts in ({"prompt_tokens": 60, "total_tokens": 100}, {"completion_tokens": 40, "total_tokens": 100}):
+        assert (await Agent(chat(serve(whole(completion(counts))))).run("go")).usage == Usage(60, 40)
+
+
+@pytest.mark.parametrize("last", [None, {"output_tokens": None}])
+async def test_the_beginning_counts_no_reply(serve, last):
+    for first in ({"input_tokens": 700, "output_tokens": 1}, {"input_tokens": 0, "output_tokens": 0}, {}):
+        server = serve(streamed(begun(first), *blocks(LONG), ended(last), {"type": "message_stop"}))
+        usage = (await Agent(claude(server)).run("go")).usage
+        assert usage.estimated
+        assert usage.input_tokens == 700 if first.get("input_tokens") else usage.input_tokens > 0
+        assert usage.output_tokens >= 400
+    told = serve(streamed(begun({"input_tokens": 700, "output_tokens": 1}), *blocks(LONG), ended({"output_tokens": 2})))
+    assert (await Agent(claude(told)).run("go")).usage == Usage(700, 2)
+
+
+async def test_a_summary_with_usage_in_part_is_estimated(serve):
+    summaries = chat(serve(whole(completion({"prompt_tokens": 60}, "What was said, in short."))))
+    policy = Summarise(summaries, 1500, 500, max_tokens=100)
+    agent, conversation = Agent(chat(serve(whole(completion(TOLD, LONG)))), context=policy), Conversation()
+    for _ in range(4):
+        result = await agent.run(LONG, conversation=conversation)
+    edits = [event for event in result.events if isinstance(event, ContextEdited)]
+    assert edits
+    assert edits[0].usage.estimated
+    assert edits[0].usage.input_tokens == 60
+    assert edits[0].usage.output_tokens > 0
+
+
+async def test_no_request_is_smaller_than_its_part_in_the_cache(serve):
+    cached = {"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 40}}
+    assert (await Agent(chat(serve(whole(completion(cached))))).run("go")).usage == Usage(40, 5, 40)
+    counts = {"input_tokens": 10, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 40}}
+    assert (await Agent(responses(serve(whole(response(counts))))).run("go")).usage == Usage(40, 5, 40)
+
+
+async def test_searches_before_a_break_are_paid_for(serve):
+    events = []
+    for index in range(5):
+        item = {"type": "web_search_call", "id": f"ws_{index}", "action": {"type": "search", "query": "x"}}
+        events.append(
+            {"type": "response.output_item.added", "output_index": index, "item": {**item, "status": "searching"}}
+        )
+        if index < 3:
+            done = {**item, "status": "completed"}
+            events.append({"type": "response.output_item.done", "output_index": index, "item": done})
+    result = await failed(responses(serve(streamed(*events))))
+    assert result.usage.web_searches == 3
+    assert result.usage.estimated
+    assert result.cost >= Decimal("0.03")
+    search = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "x"}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "s", "content": []}
+    nothing = {
+        "type": "web_search_tool_result",
+        "tool_use_id": "s",
+        "content": {"type": "web_search_tool_result_error"},
+    }
+    events = [begun({"input_tokens": 700, "output_tokens": 1})]
+    for index, block in enumerate((search, found, search, nothing)):
+        events.append({"type": "content_block_start", "index": index, "content_block": block})
+        events.append({"type": "content_block_stop", "index": index})
+    events.append({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}})
+    result = await failed(claude(serve(streamed(*events))))
+    assert result.usage == Usage(700, 1, web_searches=1, estimated=True)
+    assert result.cost >= Decimal("0.01")
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "body"])
+@pytest.mark.parametrize("status", ["cancelled", "in_progress", "queued", "weird"])
+async def test_a_response_that_is_not_whole_is_no_answer(serve, status, stream):
+    body = response({"input_tokens": 10, "output_tokens": 5}, status=status)
+    server = serve(streamed({"type": "response.done", "response": body}) if stream else whole(body))
+    result = await failed(responses(server, streaming=stream))
+    assert repr(status) in str(result.error)
+    assert result.usage == Usage(10, 5)
+    failure = next(event for event in result.events if isinstance(event, ModelFailed))
+    assert (failure.error.kind, failure.error.retryable, failure.error.request_id) == ("overloaded", True, "r")
+    unsaid = await failed(responses(serve(whole({"id": "r", "status": status, "output": []})), streaming=False))
+    assert unsaid.usage.estimated
+    assert unsaid.usage.input_tokens > 0
+
+
+def counts_of(make, server_of, asked, received):
+    if make is chat:
+        body = completion({"prompt_tokens": asked, "completion_tokens": received})
+    elif make is responses:
+        body = response({"input_tokens": asked, "output_tokens": received})
+    else:
+        counts = {"input_tokens": asked, "output_tokens": received}
+        body = {"type": "message", "id": "m", "content": [{"type": "text", "text": "hi"}], "usage": counts}
+    return make(server_of(whole(body)), streaming=False)
+
+
+@pytest.mark.parametrize("make", [chat, responses, claude])
+@pytest.mark.parametrize("given", ["10", 10.0, " 10 "])
+async def test_counts_are_numbers_also_as_text(serve, make, given):
+    assert (await Agent(counts_of(make, serve, given, "5")).run("go")).usage == Usage(10, 5)
+
+
+@pytest.mark.parametrize("make", [chat, responses, claude])
+@pytest.mark.parametrize("given", ["abc", -1, 10**25, [10], True, 1.5, ""])
+async def test_counts_that_are_no_numbers_are_unknown(serve, make, given):
+    result = await Agent(counts_of(make, serve, given, 5)).run("go")
+    assert result.stop.reason == "answered"
+    assert result.usage.estimated
+    assert result.usage.output_tokens == 5
+    assert result.usage.input_tokens > 0
