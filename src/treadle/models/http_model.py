@@ -5,6 +5,7 @@ its time limits; the public classes differ in their dialect alone. Neighbours: `
 port), `treadle.models.transport`, `treadle.models.providers`.
 """
 
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
@@ -29,7 +30,7 @@ from treadle.models.price import Price
 from treadle.models.price_table import PriceTable, own_price
 from treadle.models.prices import known_context, known_cost
 from treadle.models.providers import PROVIDERS, Provider
-from treadle.models.terms import Terms, asked_terms
+from treadle.models.terms import Terms, asked_terms, asks_others, elsewhere
 from treadle.models.timeouts import Timeouts, Watch
 from treadle.models.transport import HttpTransport, Reply, Transport, Whole, checked_url
 
@@ -163,17 +164,15 @@ class HttpModel:
             while not (events and isinstance(events[-1], ModelReply)):
                 events = await self._events(reply, decoder, watch)
                 for event in events:
-                    # A price of one's own goes before what the provider says.
-                    told = self.price is not None and isinstance(event, ModelReply) and event.cost is not None
-                    yield structs.replace(event, cost=None) if told else event
+                    yield self._billed(event, settings) if isinstance(event, ModelReply) else event
                 now = decoder.reported
                 if now is not None and now != counted and not (events and isinstance(events[-1], ModelReply)):
                     counted = now
-                    yield UsageReported(now)
+                    yield UsageReported(elsewhere(now) if asks_others(settings) else now)
         except ModelError as error:
             last = error.usage or (None if decoder is None else decoder.reported)
             if last is not None and last != counted:
-                yield UsageReported(last)
+                yield UsageReported(elsewhere(last) if asks_others(settings) else last)
             raise self._told(error) from error.__cause__
         finally:
             if reply is not None:
@@ -205,6 +204,19 @@ class HttpModel:
                 await _drained(reply)
                 return [*events, named(decoder.close(), reply)]
         return events
+
+    def _billed(self, reply: ModelReply, settings: ModelSettings) -> ModelReply:
+        """`reply` with what it cost, where `cost(usage)` does not say it: another model may have given it."""
+        if not asks_others(settings) or is_dated(reply.model, self.model):
+            # A price of one's own goes before what the provider says.
+            own = self.price is not None and reply.cost is not None
+            return structs.replace(reply, cost=None) if own else reply
+        if reply.cost is not None or reply.usage is None:
+            return reply
+        cost = known_cost(self._address, reply.model, reply.usage)
+        return (
+            structs.replace(reply, usage=elsewhere(reply.usage)) if cost is None else structs.replace(reply, cost=cost)
+        )
 
     def _connected(self, options: HttpOptions) -> Transport:
         base_url, key, headers = options.get("base_url"), options.get("api_key"), options.get("headers")
@@ -342,6 +354,11 @@ def named(event: ModelEvent, reply: Reply) -> ModelEvent:
     """A whole reply under the name that the server's headers give the exchange, if they do."""
     name = request_id(reply.headers)
     return structs.replace(event, request_id=name) if name and isinstance(event, ModelReply) else event
+
+
+def is_dated(name: str, model: str) -> bool:
+    """Whether `name` is `model`, as it is or with a date after it."""
+    return re.fullmatch(re.escape(model) + r"([-@]\d{4}-?\d{2}-?\d{2})?", name) is not None
 
 
 async def _drained(reply: Reply) -> None:

@@ -1,0 +1,148 @@
+"""What requests ask for: more than one reply, another model, more than can be reckoned with, what is refused.
+
+What was found, and the test that holds it:
+
+- `extra={"n": 5}` is billed five times -> test_several_replies_are_refused, test_a_chat_models_own_replies_are_refused
+- `extra={"model": …}` is billed at the other's price -> test_another_model_is_not_named_in_extra
+- OpenRouter's `models` -> test_a_reply_of_another_model_has_its_price_or_none,
+  test_other_models_are_refused_under_a_limit
+- `previous_response_id` and its like -> test_what_the_provider_adds_is_refused_under_a_limit
+- `background` starts a job that nobody reads -> test_no_job_is_started_in_the_background
+- a length in `extra` that is no number -> test_a_length_in_extra_is_a_number
+"""
+
+import json
+from decimal import Decimal
+
+import pytest
+
+from treadle import Agent, Limits, Misuse, ModelSettings, Price
+from treadle.models import AnthropicModel, OpenAIChatModel, OpenAIResponsesModel
+
+pytestmark = pytest.mark.anyio
+
+PLAIN = {"prompt_tokens": 10, "completion_tokens": 5}
+MESSAGE = {"type": "message", "id": "m", "content": [{"type": "text", "text": "hi"}], "stop_reason": "end_turn"}
+RESPONSE = {
+    "id": "r",
+    "status": "completed",
+    "output": [{"type": "message", "content": [{"type": "output_text", "text": "hi"}]}],
+    "usage": {"input_tokens": 10, "output_tokens": 5},
+}
+
+
+def completion(**fields):
+    message = {"role": "assistant", "content": "done"}
+    return {"id": "c", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": PLAIN} | fields
+
+
+def answering(serve, body):
+    return serve(lambda peer: peer.answer("200 OK", {"content-type": "application/json"}, json.dumps(body).encode()))
+
+
+def sent(server):
+    return json.loads(server.requests[-1].body)
+
+
+def chat(server, **options):
+    return OpenAIChatModel(options.pop("name", "m"), base_url=server.url, api_key="k", price=Price(1, 1), **options)
+
+
+def responses(server, **options):
+    return OpenAIResponsesModel("gpt-5", base_url=server.url, api_key="k", price=Price(1, 1), **options)
+
+
+def claude(server, name="claude-sonnet-4-5", **options):
+    return AnthropicModel(name, base_url=server.url.removesuffix("/v1"), api_key="k", **options)
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [{"n": 5}, {"best_of": 3}, {"candidate_count": 2}, {"n": True}, {"generation_config": {"candidateCount": 4}}],
+    ids=str,
+)
+@pytest.mark.parametrize("limits", [Limits(), Limits(usd=1)], ids=["free", "limited"])
+async def test_several_replies_are_refused(serve, extra, limits):
+    server = answering(serve, completion())
+    with pytest.raises(Misuse, match="leave it out"):
+        await Agent(chat(server), settings=ModelSettings(extra=extra), limits=limits).run("go")
+    assert not server.requests
+
+
+async def test_one_reply_may_be_asked_for(serve):
+    server = answering(serve, completion())
+    await Agent(chat(server), settings=ModelSettings(extra={"n": 1})).run("go")
+    assert sent(server)["n"] == 1
+
+
+async def test_a_chat_models_own_replies_are_refused():
+    from langchain_core.language_models import GenericFakeChatModel
+    from langchain_core.messages import AIMessage
+
+    from treadle.models import LangChainModel
+
+    class Several(GenericFakeChatModel):
+        n: int = 3
+
+    model = LangChainModel(Several(messages=iter([AIMessage("hi")])))
+    with pytest.raises(Misuse, match="n=3"):
+        await Agent(model).run("go")
+
+
+@pytest.mark.parametrize("make", [chat, responses, claude])
+async def test_another_model_is_not_named_in_extra(serve, make):
+    server = answering(serve, completion())
+    with pytest.raises(Misuse, match="name the model where it is made"):
+        await Agent(make(server), settings=ModelSettings(extra={"model": "gpt-5-pro"})).run("go")
+    assert not server.requests
+
+
+OTHERS = ModelSettings(extra={"models": ["openai/gpt-5", "anthropic/claude-opus-4.1"]})
+
+
+@pytest.mark.parametrize("limits", [Limits(usd=1), Limits(tokens=100_000)], ids=["usd", "tokens"])
+async def test_other_models_are_refused_under_a_limit(serve, limits):
+    server = answering(serve, completion())
+    with pytest.raises(Misuse, match="which of its `models` answers is left to the provider"):
+        await Agent(chat(server), settings=OTHERS, limits=limits).run("go")
+
+
+async def test_a_reply_of_another_model_has_its_price_or_none(serve):
+    usual, known, unknown = Decimal(15) / 1_000_000, Decimal("0.000525"), None
+    for answered, price in (("m", usual), ("m-2026-01-02", usual), ("elsewhere/n", unknown), ("", unknown)):
+        server = answering(serve, completion(model=answered))
+        assert (await Agent(chat(server), settings=OTHERS).run("go")).cost == price
+    # What the server itself says goes before a price that is another model's.
+    server = answering(serve, completion(model="elsewhere/n", usage=PLAIN | {"cost": 0.000525}))
+    assert (await Agent(chat(server, provider="openrouter"), settings=OTHERS).run("go")).cost == known
+
+
+ADDED = ["previous_response_id", "conversation", "prompt"]
+
+
+@pytest.mark.parametrize("field", ADDED)
+@pytest.mark.parametrize("limits", [Limits(usd=6), Limits(tokens=100_000)], ids=["usd", "tokens"])
+async def test_what_the_provider_adds_is_refused_under_a_limit(serve, field, limits):
+    server = answering(serve, RESPONSE)
+    settings = ModelSettings(extra={field: "resp_9"})
+    with pytest.raises(Misuse, match=f"what `{field}` adds to the request is left to the provider"):
+        await Agent(responses(server), settings=settings, limits=limits).run("go")
+    assert not server.requests
+    await Agent(responses(server), settings=settings).run("go")
+    assert sent(server)[field] == "resp_9"
+
+
+async def test_no_job_is_started_in_the_background(serve):
+    server = answering(serve, RESPONSE)
+    with pytest.raises(Misuse, match="background=True"):
+        await Agent(responses(server), settings=ModelSettings(extra={"background": True})).run("go")
+    assert not server.requests
+    await Agent(responses(server), settings=ModelSettings(extra={"background": False, "store": True})).run("go")
+    assert sent(server)["store"] is True
+
+
+@pytest.mark.parametrize("most", ["77", None, 0, True, 7.5])
+async def test_a_length_in_extra_is_a_number(serve, most):
+    server = answering(serve, MESSAGE)
+    with pytest.raises(Misuse, match="max_tokens as a whole number from 1"):
+        await Agent(claude(server), settings=ModelSettings(extra={"max_tokens": most})).run("go")
