@@ -8,6 +8,8 @@ What was found, and the test that holds it:
   test_other_models_are_refused_under_a_limit
 - `previous_response_id` and its like -> test_what_the_provider_adds_is_refused_under_a_limit
 - `background` starts a job that nobody reads -> test_no_job_is_started_in_the_background
+- treadle's own `max_tokens` above what the model takes -> test_no_more_is_asked_for_than_the_model_takes
+- `thinking=0` switches thinking on -> test_no_budget_is_no_thinking
 - a length in `extra` that is no number -> test_a_length_in_extra_is_a_number
 """
 
@@ -146,3 +148,54 @@ async def test_a_length_in_extra_is_a_number(serve, most):
     server = answering(serve, MESSAGE)
     with pytest.raises(Misuse, match="max_tokens as a whole number from 1"):
         await Agent(claude(server), settings=ModelSettings(extra={"max_tokens": most})).run("go")
+
+
+@pytest.mark.parametrize(
+    ("name", "thinking", "most", "budget"),
+    [
+        ("claude-opus-4-1", "high", 32_000, 16_384),
+        ("claude-opus-4-1-20250805", 20_000, 32_000, 20_000),
+        ("claude-opus-4-20250514", "high", 32_000, 16_384),
+        ("claude-opus-4-0", None, 16_000, None),
+        ("claude-sonnet-4-5", 50_000, 64_000, 50_000),
+        ("claude-sonnet-4-5", 100_000, 64_000, 62_976),
+        ("claude-opus-4-5", "high", 32_384, 16_384),
+        ("claude-3-7-sonnet-latest", 60_000, 64_000, 60_000),
+        ("claude-3-5-haiku-latest", None, 8_192, None),
+        ("claude-3-5-sonnet-20241022", None, 8_192, None),
+        ("claude-3-haiku-20240307", None, 4_096, None),
+        ("anthropic.claude-3-opus-20240229-v1:0", None, 4_096, None),
+        ("claude-opus-4-6", None, 16_000, None),
+        ("my-own", 60_000, 76_000, 60_000),
+    ],
+)
+async def test_no_more_is_asked_for_than_the_model_takes(serve, name, thinking, most, budget):
+    server = answering(serve, MESSAGE)
+    settings = ModelSettings(thinking=thinking)
+    model = claude(server, name, price=Price(1, 1))
+    for limits in (Limits(), Limits(usd=100)):
+        await Agent(model, settings=settings, limits=limits).run("go")
+        body = sent(server)
+        assert body["max_tokens"] == most == model.longest_reply(settings)
+        assert body.get("thinking", {}).get("budget_tokens") == budget
+    # What a limit leaves is shared alike, and the budget stays below it.
+    await Agent(model, settings=settings, limits=Limits(tokens=3_000)).run("go")
+    body = sent(server)
+    assert body["max_tokens"] < 3_000
+    assert body.get("thinking", {}).get("budget_tokens", 0) <= body["max_tokens"] - 1_024
+
+
+async def test_no_budget_is_no_thinking(serve):
+    none = ModelSettings(thinking=0)
+    server = answering(serve, MESSAGE)
+    for name in ("claude-sonnet-4-5", "claude-opus-4-6"):
+        assert claude(server, name).longest_reply(none) == 16_000
+        await Agent(claude(server, name), settings=none).run("go")
+        assert sent(server)["thinking"] == {"type": "disabled"}
+        assert sent(server)["max_tokens"] == 16_000
+    server = answering(serve, RESPONSE)
+    await Agent(responses(server), settings=none).run("go")
+    assert sent(server)["reasoning"] == {"effort": "none"}
+    server = answering(serve, completion())
+    await Agent(chat(server), settings=none).run("go")
+    assert sent(server)["reasoning_effort"] == "none"
