@@ -10,6 +10,7 @@ What was found, and the test that holds it:
 - `background` starts a job that nobody reads -> test_no_job_is_started_in_the_background
 - treadle's own `max_tokens` above what the model takes -> test_no_more_is_asked_for_than_the_model_takes
 - `thinking=0` switches thinking on -> test_no_budget_is_no_thinking
+- tools that are withheld break the prefix at a server with a price -> test_a_server_with_a_price_keeps_its_prefix
 - a length in `extra` that is no number -> test_a_length_in_extra_is_a_number
 """
 
@@ -17,9 +18,18 @@ import json
 from decimal import Decimal
 
 import pytest
+from openai import AsyncOpenAI
 
 from treadle import Agent, Limits, Misuse, ModelSettings, Price
-from treadle.models import AnthropicModel, OpenAIChatModel, OpenAIResponsesModel
+from treadle.models import (
+    AnthropicModel,
+    ModelRequest,
+    OpenAIChatModel,
+    OpenAIResponsesModel,
+    ToolSpec,
+    UserMessage,
+    Usual,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -199,3 +209,39 @@ async def test_no_budget_is_no_thinking(serve):
     server = answering(serve, completion())
     await Agent(chat(server), settings=none).run("go")
     assert sent(server)["reasoning_effort"] == "none"
+
+
+TOOLS = tuple(ToolSpec(name, "Looks.", {"type": "object"}) for name in ("look", "count"))
+NARROWED = ModelRequest((UserMessage("go"),), tools=TOOLS[:1], usual=Usual(TOOLS))
+
+
+@pytest.mark.parametrize(
+    ("price", "described"),
+    [(Price(1, 1), 2), (Price(0, 0, cache_read=0.1), 2), (Price(0, 0), 1), (Price(0, 0, request=0.01), 1), (None, 1)],
+    ids=str,
+)
+@pytest.mark.parametrize("speaks", ["chat", "responses"])
+async def test_a_server_with_a_price_keeps_its_prefix(serve, price, described, speaks):
+    server = answering(serve, completion() if speaks == "chat" else RESPONSE)
+    make = OpenAIChatModel if speaks == "chat" else OpenAIResponsesModel
+    model = make("m", base_url=server.url, api_key="k", price=price)
+    _ = [event async for event in model.stream(NARROWED)]
+    assert len(sent(server)["tools"]) == described
+    assert sent(server).get("tool_choice") in (None, "auto")
+
+
+@pytest.mark.parametrize("address", ["https://api.mistral.ai/v1", "https://api.together.xyz/v1"])
+async def test_hosts_that_charge_are_told_in_words(address):
+    httpx = pytest.importorskip("httpx")
+    bodies = []
+
+    def answer(request):
+        bodies.append(json.loads(request.content))
+        return httpx.Response(200, json=completion())
+
+    client = AsyncOpenAI(
+        api_key="k", base_url=address, http_client=httpx.AsyncClient(transport=httpx.MockTransport(answer))
+    )
+    name = "mistral-large-latest" if "mistral" in address else "meta-llama/Llama-3.3-70B-Instruct-Turbo"
+    _ = [event async for event in OpenAIChatModel(name, client=client).stream(NARROWED)]
+    assert len(bodies[-1]["tools"]) == 2

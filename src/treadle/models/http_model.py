@@ -26,9 +26,9 @@ from treadle.models.hosts import ANTHROPIC, host_of
 from treadle.models.openai_cache import Keep
 from treadle.models.permission import require_permission
 from treadle.models.port import ModelEvent, ModelReply, ModelRequest, OutputMode, UsageReported
-from treadle.models.price import Price
+from treadle.models.price import KINDS, Price
 from treadle.models.price_table import PriceTable, own_price
-from treadle.models.prices import known_context, known_cost
+from treadle.models.prices import known_context, known_cost, known_price
 from treadle.models.providers import PROVIDERS, Provider
 from treadle.models.terms import Terms, asked_terms, asks_others, elsewhere
 from treadle.models.timeouts import Timeouts, Watch
@@ -153,6 +153,8 @@ class HttpModel:
         settings = held_to_length(merged(self.settings, request.settings))
         if settings is not request.settings:
             request = structs.replace(request, settings=settings)
+        if request.usual is not None and self._keeps_tools():
+            request = structs.replace(request, tools=request.usual.tools)
         body = self.codec.encode(request, self.model, self.streaming)
         watch = Watch(self.name, self.timeouts, self.streaming)
         reply: Reply | None = None
@@ -204,6 +206,13 @@ class HttpModel:
                 await _drained(reply)
                 return [*events, named(decoder.close(), reply)]
         return events
+
+    def _keeps_tools(self) -> bool:
+        """Whether tools stay described that a step takes away, where the host alone does not tell: it is paid for."""
+        if self.provider.dialect == "anthropic" or host_of(host_in(self._address)).taken_away != "left_out":
+            return False
+        price = known_price(self._address, self.model) if self.price is None else self.price
+        return price is not None and any(getattr(price, kind) for kind in KINDS)
 
     def _billed(self, reply: ModelReply, settings: ModelSettings) -> ModelReply:
         """`reply` with what it cost, where `cost(usage)` does not say it: another model may have given it."""
