@@ -11,25 +11,36 @@ What was found, and the test that holds it:
 - treadle's own `max_tokens` above what the model takes -> test_no_more_is_asked_for_than_the_model_takes
 - `thinking=0` switches thinking on -> test_no_budget_is_no_thinking
 - tools that are withheld break the prefix at a server with a price -> test_a_server_with_a_price_keeps_its_prefix
+- settings that fail inside, or are sent as something else (`stop="END"`, `max_tokens="5"`, `thinking="xhigh"`)
+  -> test_settings_are_refused_where_they_are_given, test_settings_that_fit_are_taken
+- options that fail inside (`timeouts=5`, `headers=[1]`, `cache="1d"`) -> test_options_are_refused_where_they_are_given,
+  test_a_wrong_key_is_not_repeated
+- `Price(1)`, `Price(above={0: …})`, `Timeouts(total="5")` -> test_prices_and_timeouts_say_what_they_take
+- a price table with a byte order mark -> test_a_price_table_may_begin_with_a_byte_order_mark
 - a length in `extra` that is no number -> test_a_length_in_extra_is_a_number
 """
 
+import copy
 import json
+import pickle
 from decimal import Decimal
 
 import pytest
 from openai import AsyncOpenAI
 
-from treadle import Agent, Limits, Misuse, ModelSettings, Price
+from treadle import Agent, Limits, Misuse, ModelSettings, Price, StepSettings
 from treadle.models import (
     AnthropicModel,
     ModelRequest,
     OpenAIChatModel,
     OpenAIResponsesModel,
+    PriceTable,
+    Timeouts,
     ToolSpec,
     UserMessage,
     Usual,
 )
+from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -245,3 +256,102 @@ async def test_hosts_that_charge_are_told_in_words(address):
     name = "mistral-large-latest" if "mistral" in address else "meta-llama/Llama-3.3-70B-Instruct-Turbo"
     _ = [event async for event in OpenAIChatModel(name, client=client).stream(NARROWED)]
     assert len(bodies[-1]["tools"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *[("thinking", value) for value in ("minimal", "xhigh", "High", True, False, -1, 1.5, [])],
+        *[("max_tokens", value) for value in ("5", 5.5, -1, 0, True, 2**80)],
+        *[("stop", value) for value in ("END", ("",), (5,), {"END"})],
+        *[("temperature", value) for value in ("hot", float("nan"), float("inf"), -1, True)],
+        *[("top_p", value) for value in (1.5, "all")],
+        *[("seed", value) for value in ("x", 1.5)],
+        *[("extra", value) for value in ([1], {1: 2}, "n")],
+        ("parallel_tool_calls", "yes"),
+    ],
+    ids=str,
+)
+async def test_settings_are_refused_where_they_are_given(name, value):
+    settings = ModelSettings(**{name: value})
+    with pytest.raises(Misuse, match=f"ModelSettings takes {name} as "):
+        Agent(ScriptedModel(["ok"]), settings=settings)
+    with pytest.raises(Misuse, match=f"ModelSettings takes {name} as "):
+        AnthropicModel("claude-sonnet-4-5", api_key="k", settings=settings)
+    agent = Agent(ScriptedModel(["ok"]), prepare_step=lambda context: StepSettings(settings=settings))
+    with pytest.raises(Misuse, match=f"ModelSettings takes {name} as "):
+        await agent.run("go")
+
+
+def test_settings_that_fit_are_taken():
+    settings = ModelSettings(1, 0, 1.0, ["END"], -3, 0, False, {"top_k": 5})
+    Agent(ScriptedModel(["ok"]), settings=settings)
+    AnthropicModel("claude-sonnet-4-5", api_key="k", settings=settings)
+    for extra in ({"model": "m"}, {"n": 2}, {"background": True}):
+        with pytest.raises(Misuse):
+            Agent(ScriptedModel(["ok"]), settings=ModelSettings(extra=extra))
+
+
+MAKERS = {"anthropic": AnthropicModel, "chat": OpenAIChatModel, "responses": OpenAIResponsesModel}
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ({"settings": {"max_tokens": 5}}, r"settings takes ModelSettings\(…\)"),
+        ({"settings": 0}, r"settings takes ModelSettings\(…\)"),
+        ({"timeouts": 5}, r"timeouts as Timeouts\(total=…"),
+        ({"timeouts": 0}, r"timeouts as Timeouts\(total=…"),
+        ({"headers": [1]}, "headers as texts by their names"),
+        ({"headers": {"x-number": 5}}, "headers as texts by their names"),
+        ({"base_url": 5}, "base_url as an address"),
+        ({"api_key": 5}, "api_key as a text"),
+        ({"streaming": "no"}, "streaming as True or False"),
+        *[({"cache": value}, "cache as one of") for value in ("1d", True, 1, [])],
+        *[({"model": value}, "its name as a text") for value in (None, "", 5)],
+    ],
+    ids=str,
+)
+def test_options_are_refused_where_they_are_given(make, option, words):
+    with pytest.raises(Misuse, match=words):
+        make(**{"model": "m", "api_key": "k"} | option)
+    if "cache" in option and make is not AnthropicModel:
+        with pytest.raises(Misuse, match="cache_key as a text"):
+            make("m", api_key="k", cache_key=5)
+
+
+def test_a_wrong_key_is_not_repeated():
+    with pytest.raises(Misuse) as caught:
+        AnthropicModel("claude-sonnet-4-5", api_key=b"sk-very-secret")
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Price(), "missing a required argument: 'input'"),
+        (lambda: Price(1), "missing a required argument: 'output'"),
+        (lambda: Price(1, 2, cach_read=1), "'cach_read'; it takes input, output, cache_read"),
+        (lambda: Price(1, 2, above={0: Price(2, 3)}), "0 is no number of tokens from 1"),
+        (lambda: Timeouts(total="5"), "total is a number of seconds above 0"),
+        (lambda: Timeouts(first_token=True), "first_token is a number of seconds above 0"),
+        (lambda: PriceTable.read(None), "the path of a TOML file"),
+    ],
+    ids=range(7),
+)
+def test_prices_and_timeouts_say_what_they_take(make, words):
+    with pytest.raises(Misuse, match=words):
+        make()
+
+
+def test_a_price_can_still_be_copied_and_pickled():
+    price = copy.deepcopy(pickle.loads(pickle.dumps(Price(1, 2, above={9: Price(3, 4)}))))
+    assert repr(price) == repr(Price(1, 2, above={9: Price(3, 4)}))
+
+
+def test_a_price_table_may_begin_with_a_byte_order_mark(tmp_path, monkeypatch):
+    path = tmp_path / "prices.toml"
+    path.write_text('["anthropic:m"]\ninput = 1\noutput = 2\n', "utf-8-sig")
+    monkeypatch.setenv("TREADLE_PRICES", str(path))
+    assert AnthropicModel("m", api_key="k").price.output == 2

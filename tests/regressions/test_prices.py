@@ -192,7 +192,7 @@ def prices(draw, nested=True):
     more = {kind: getattr(usual, kind) + draw(rates) for kind in ("input", "output", *KINDS)}
     services = {word: draw(prices(nested=False)) for word in draw(st.sets(st.sampled_from(["flex", "priority"])))}
     own = {kind: getattr(usual, kind) for kind in ("input", "output", *KINDS, "request", "web_search")}
-    return Price(**own, above={draw(st.integers(0, 3000)): Price(**more)}, services=services)
+    return Price(**own, above={draw(st.integers(1, 3000)): Price(**more)}, services=services)
 
 
 @st.composite

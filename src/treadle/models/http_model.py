@@ -22,8 +22,9 @@ from treadle.models.errors import AuthenticationFailed, ConnectionFailed, ModelE
 from treadle.models.extra import held_to_length
 from treadle.models.failures import redact, request_id
 from treadle.models.fixed import billed
+from treadle.models.given import check_cache, check_options
 from treadle.models.hosts import ANTHROPIC, host_of
-from treadle.models.openai_cache import Keep
+from treadle.models.openai_cache import KEEPS, Keep
 from treadle.models.permission import require_permission
 from treadle.models.port import ModelEvent, ModelReply, ModelRequest, OutputMode, UsageReported
 from treadle.models.price import KINDS, Price
@@ -75,13 +76,14 @@ class HttpModel:
 
     Raises:
         MissingKey: the provider needs a key, and there is none.
-        Misuse: the address or the key cannot be right, or the options exclude one another.
+        Misuse: the name, a setting or an option cannot be right, or the options exclude one another.
     """
 
     def __init__(self, model: str, provider: Provider, codec: Codec, **options: Unpack[HttpOptions]) -> None:
         if unknown := options.keys() - HttpOptions.__annotations__.keys():
             known = ", ".join(HttpOptions.__annotations__)
             raise Misuse(f"a model has no option {', '.join(sorted(unknown))}; there are {known}")
+        check_options(model, options)
         self.model = model
         self.provider = provider
         self.codec = codec
@@ -299,6 +301,7 @@ class OpenAIChatModel(HttpModel):
         if served_by is None or served_by.dialect != "chat":
             known = ", ".join(name for name, one in PROVIDERS.items() if one.dialect == "chat")
             raise Misuse(f"{provider!r} is no provider of Chat Completions; there are {known}")
+        check_cache(cache, KEEPS, cache_key)
         codec = ChatCodec(provider, host_of(hostname(served_by, options)), cache_key=cache_key, cache=cache)
         super().__init__(model, served_by, codec, **options)
 
@@ -325,6 +328,7 @@ class OpenAIResponsesModel(HttpModel):
         from treadle.models.openai_responses import ResponsesCodec
 
         provider = PROVIDERS["openai"]
+        check_cache(cache, KEEPS, cache_key)
         codec = ResponsesCodec(host=host_of(hostname(provider, options)), cache_key=cache_key, cache=cache)
         super().__init__(model, provider, codec, **options)
 
@@ -341,6 +345,7 @@ class AnthropicModel(HttpModel):
     def __init__(self, model: str, *, cache: Literal["5m", "1h"] | None = "5m", **options: Unpack[HttpOptions]) -> None:
         from treadle.models.anthropic import AnthropicCodec
 
+        check_cache(cache, ("5m", "1h"))
         super().__init__(model, PROVIDERS["anthropic"], AnthropicCodec(cache=cache), **options)
 
 
@@ -348,7 +353,8 @@ def hostname(provider: Provider, options: HttpOptions) -> str:
     """The name of the server that a model of `provider` with `options` talks to."""
     client = options.get("client")
     own = provider.address() if client is None else str(getattr(client, "base_url", ""))
-    return host_in(options.get("base_url") or own)
+    given = options.get("base_url")
+    return host_in(given if given and isinstance(given, str) else own)
 
 
 def host_in(address: str) -> str:
