@@ -8,7 +8,8 @@ What was found, and the test that holds it:
   test_other_models_are_refused_under_a_limit
 - `previous_response_id` and its like -> test_what_the_provider_adds_is_refused_under_a_limit
 - `background` starts a job that nobody reads -> test_no_job_is_started_in_the_background
-- treadle's own `max_tokens` above what the model takes -> test_no_more_is_asked_for_than_the_model_takes
+- treadle's own `max_tokens` above what the model takes -> test_no_more_is_asked_for_than_the_model_takes,
+  test_a_budget_in_extra_leaves_room_for_the_answer
 - `thinking=0` switches thinking on -> test_no_budget_is_no_thinking
 - tools that are withheld break the prefix at a server with a price -> test_a_server_with_a_price_keeps_its_prefix
 - settings that fail inside, or are sent as something else (`stop="END"`, `max_tokens="5"`, `thinking="xhigh"`)
@@ -204,6 +205,14 @@ async def test_no_more_is_asked_for_than_the_model_takes(serve, name, thinking, 
     body = sent(server)
     assert body["max_tokens"] < 3_000
     assert body.get("thinking", {}).get("budget_tokens", 0) <= body["max_tokens"] - 1_024
+
+
+async def test_a_budget_in_extra_leaves_room_for_the_answer(serve):
+    server = answering(serve, MESSAGE)
+    settings = ModelSettings(extra={"thinking": {"type": "enabled", "budget_tokens": 20_000}})
+    await Agent(claude(server), settings=settings).run("go")
+    assert sent(server)["max_tokens"] == 36_000 == claude(server).longest_reply(settings)
+    assert sent(server)["thinking"]["budget_tokens"] == 20_000
 
 
 async def test_no_budget_is_no_thinking(serve):

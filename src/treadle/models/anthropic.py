@@ -33,7 +33,7 @@ from treadle.kernel.messages import (
     UserMessage,
 )
 from treadle.models.anthropic_stream import AnthropicDecoder
-from treadle.models.anthropic_thinking import held_thinking, longest_thinking, most_tokens, thinking_fields
+from treadle.models.anthropic_thinking import held_thinking, longest_thinking, thinking_fields
 from treadle.models.checked import is_object
 from treadle.models.codec import body_bytes, json_bytes, json_history
 from treadle.models.errors import BadRequest, ModelError, ProtocolError
@@ -134,14 +134,14 @@ class AnthropicCodec:
         extra = settings.extra or {}
         with self._history.follow((request.run_id, model), request.messages) as trail:
             tools, choice = self._tools(request, trail)
-            usual = min(self.max_tokens, most_tokens(model) or self.max_tokens)
-            body: Json = {"model": model, "max_tokens": settings.max_tokens or usual, "stream": stream}
+            most = settings.max_tokens or longest_thinking(settings, model, self.max_tokens)
+            body: Json = {"model": model, "max_tokens": most, "stream": stream}
             for name, value in (("temperature", settings.temperature), ("top_p", settings.top_p)):
                 if value is not None:
                     body[name] = value
             if settings.stop:
                 body["stop_sequences"] = list(settings.stop)
-            body |= thinking_fields(settings, model, self.max_tokens, choice not in ("auto", "none"))
+            body |= thinking_fields(settings, model, most, choice not in ("auto", "none"))
             if request.output_schema is not None:
                 form = {"type": "json_schema", "schema": anthropic_schema(request.output_schema)}
                 body["output_config"] = body.get("output_config", {}) | {"format": form}

@@ -51,16 +51,15 @@ def longest_thinking(settings: ModelSettings, model: str, max_tokens: int) -> in
     """The most tokens that a reply of `model` may have, its thinking included.
 
     Args:
-        settings: those of the request, which leave `max_tokens` to the dialect.
+        settings: those of the request, which leave `max_tokens` to the dialect. Their `extra` may have a budget too.
         model: the model's name.
         max_tokens: how long the answer may be. What is thought comes on top, as far as the model goes.
     """
-    budget = None if settings.thinking is None else budget_of(settings, model)
-    return min(max_tokens + (budget or 0), most_tokens(model) or sys.maxsize)
+    return min(max_tokens + (budget_of(settings, model) or 0), most_tokens(model) or sys.maxsize)
 
 
 def thinking_fields(settings: ModelSettings, model: str, max_tokens: int, forced: bool) -> Json:
-    """The fields that say how hard to think, and `max_tokens` where the budget comes on top of it.
+    """The fields that say how hard to think, in a reply of at most `max_tokens`.
 
     A model that thinks by a budget cannot be made to call a tool at the same time; the tool call is then what counts.
     Source: https://platform.claude.com/docs/en/build-with-claude/extended-thinking
@@ -77,9 +76,7 @@ def thinking_fields(settings: ModelSettings, model: str, max_tokens: int, forced
     if forced:
         return {}
     if settings.max_tokens is None:
-        whole = longest_thinking(settings, model, max_tokens)
-        budget = min(budget, whole - ANSWER_TOKENS)
-        return {"max_tokens": whole, "thinking": {"type": "enabled", "budget_tokens": budget}}
+        return {"thinking": {"type": "enabled", "budget_tokens": min(budget, max_tokens - ANSWER_TOKENS)}}
     if settings.max_tokens <= SMALLEST_BUDGET:
         raise BadRequest(
             f"{model} cannot think within max_tokens={settings.max_tokens}: it needs more than {SMALLEST_BUDGET}. "
