@@ -192,7 +192,7 @@ def prices(draw, nested=True):
     more = {kind: getattr(usual, kind) + draw(rates) for kind in ("input", "output", *KINDS)}
     services = {word: draw(prices(nested=False)) for word in draw(st.sets(st.sampled_from(["flex", "priority"])))}
     own = {kind: getattr(usual, kind) for kind in ("input", "output", *KINDS, "request", "web_search")}
-    return Price(**own, above={draw(st.integers(0, 3000)): Price(**more)}, services=services)
+    return Price(**own, above={draw(st.integers(1, 3000)): Price(**more)}, services=services)
 
 
 @st.composite
@@ -301,11 +301,11 @@ def searching(**fields):
 @pytest.mark.parametrize(
     ("extra", "words"),
     [
-        (searching().extra, "web_search_20250305 is run by the provider, and nothing bounds"),
-        ({"tools": [{"type": "code_interpreter", "container": {"type": "auto"}}]}, "code_interpreter is run by"),
-        ({"web_search_options": {}}, "web_search_options is run by"),
-        ({"plugins": [{"id": "web"}]}, "plugins is run by"),
-        ({"context_management": [{"type": "compaction"}]}, "compaction is run by"),
+        (searching().extra, "web_search_20250305 is left to the provider, and nothing bounds"),
+        ({"tools": [{"type": "code_interpreter", "container": {"type": "auto"}}]}, "code_interpreter is left to"),
+        ({"web_search_options": {}}, "web_search_options is left to"),
+        ({"plugins": [{"id": "web"}]}, "plugins is left to"),
+        ({"context_management": [{"type": "compaction"}]}, "compaction is left to"),
     ],
 )
 def test_what_nothing_bounds_is_refused_under_a_limit(extra, words, limits):

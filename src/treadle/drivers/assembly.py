@@ -22,8 +22,8 @@ from treadle.drivers.configuration import AnswerType, Configuration, Retries, ch
 from treadle.drivers.output import answer_type
 from treadle.journal import Journal
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import ModelSettings
 from treadle.models.fixed import fixed_tokens
+from treadle.models.given import check_settings
 from treadle.models.port import Model, OutputMode, output_mode_of
 from treadle.tools import Skill, SkillRegistry, Tool, tool
 from treadle.tools.read_result import read_result
@@ -103,7 +103,7 @@ def _check_kinds(given: Configuration) -> None:
     kind("name", given.name, lambda it: isinstance(it, str), "a text")
     kind("retries", given.retries, lambda it: isinstance(it, Retries), "Retries(…), such as Retries(attempts=3)")
     kind("retries", given.retries, lambda it: it.attempts >= 1, "Retries(attempts=…) from 1, or a number from 0")
-    kind("settings", given.settings, lambda it: isinstance(it, ModelSettings), "ModelSettings(…)")
+    check_settings(given.settings)
     kind("journal", given.journal, lambda it: isinstance(it, Journal), "a journal such as SqliteJournal(path)")
     kind("deps_type", given.deps_type, lambda it: isinstance(it, type), "the class of the dependencies")
 

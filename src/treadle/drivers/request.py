@@ -21,6 +21,7 @@ from treadle.kernel.messages import Message, ToolSpec, UserMessage
 from treadle.kernel.money import minus
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Stop, stopped
+from treadle.models.given import check_settings
 from treadle.models.port import Model, ModelRequest, Usual
 
 
@@ -89,6 +90,8 @@ def _with_choice(
             f"StepSettings takes tool_choice as 'auto', 'none', 'required' or a tool's name; it was given "
             f"{chosen.tool_choice!r:.100}"
         )
+    if chosen.settings is not None:
+        check_settings(chosen.settings)
     tools = None if chosen.tools is None else tuple(chosen.tools)
     choice = event.tool_choice or chosen.tool_choice
     for name in tools or ():

@@ -269,7 +269,7 @@ class ModelSettings(Struct, frozen=True, gc=False, omit_defaults=True):
         top_p: nucleus sampling share, 0 to 1.
         stop: texts at which the reply ends.
         seed: for repeatable sampling, where the provider has it.
-        thinking: how hard to think before replying: an effort by name, or a budget in tokens.
+        thinking: how hard to think before replying: an effort by name, or a budget in tokens, 0 for none.
         parallel_tool_calls: whether one reply may hold several tool calls.
         extra: further fields for the provider's request body, sent as they are.
     """

@@ -33,7 +33,7 @@ from treadle.kernel.messages import (
     UserMessage,
 )
 from treadle.models.anthropic_stream import AnthropicDecoder
-from treadle.models.anthropic_thinking import budget_of, held_thinking, thinking_fields
+from treadle.models.anthropic_thinking import held_thinking, longest_thinking, thinking_fields
 from treadle.models.checked import is_object
 from treadle.models.codec import body_bytes, json_bytes, json_history
 from treadle.models.errors import BadRequest, ModelError
@@ -93,7 +93,7 @@ class AnthropicCodec:
     Args:
         provider: the provider's name, for errors and `Opaque` parts.
         max_tokens: tokens that a reply may have where the request's settings do not say; the API demands a number. A
-            budget for thinking comes on top of it.
+            budget for thinking comes on top of it. The whole is as much as the model takes at most, if its name tells.
         cache: how long the provider is to keep the prefix of a run, or None for no prompt caching. The breakpoints
             stand at the end of the tools, of the system text and of the last two user turns, before messages that
             pass: what one step wrote to the cache, the next finds at exactly its second breakpoint, however many
@@ -122,8 +122,7 @@ class AnthropicCodec:
 
     def longest(self, settings: ModelSettings, model: str) -> int:
         """The most tokens that a reply of `model` may have under `settings`, its thinking included."""
-        own = self.max_tokens if settings.thinking is None else self.max_tokens + (budget_of(settings, model) or 0)
-        return longest(settings) or own
+        return longest(settings) or longest_thinking(settings, model, self.max_tokens)
 
     def held(self, settings: ModelSettings, model: str, tokens: int) -> ModelSettings:
         """`settings` under which a reply has at most `tokens`, with room for an answer beside its thinking."""
@@ -135,13 +134,14 @@ class AnthropicCodec:
         extra = settings.extra or {}
         with self._history.follow((request.run_id, model), request.messages) as trail:
             tools, choice = self._tools(request, trail)
-            body: Json = {"model": model, "max_tokens": settings.max_tokens or self.max_tokens, "stream": stream}
+            most = settings.max_tokens or longest_thinking(settings, model, self.max_tokens)
+            body: Json = {"model": model, "max_tokens": most, "stream": stream}
             for name, value in (("temperature", settings.temperature), ("top_p", settings.top_p)):
                 if value is not None:
                     body[name] = value
             if settings.stop:
                 body["stop_sequences"] = list(settings.stop)
-            body |= thinking_fields(settings, model, body["max_tokens"], choice not in ("auto", "none"))
+            body |= thinking_fields(settings, model, most, choice not in ("auto", "none"))
             if request.output_schema is not None:
                 form = {"type": "json_schema", "schema": anthropic_schema(request.output_schema)}
                 body["output_config"] = body.get("output_config", {}) | {"format": form}

@@ -4,6 +4,7 @@ Pure. Neighbour: `treadle.models.anthropic`, which writes the rest of a request.
 """
 
 import re
+import sys
 from collections.abc import Mapping
 from typing import Final
 
@@ -28,8 +29,37 @@ def adaptive(model: str) -> bool:
     return name[1] is None or (int(name[1]), int(name[2] or 0)) >= (4, 6)
 
 
+def most_tokens(model: str) -> int | None:
+    """The most tokens that `model` takes as `max_tokens`, by its name; None for a name that does not tell.
+
+    Source: https://platform.claude.com/docs/en/about-claude/models/overview
+    """
+    name = CLAUDE.search(model)
+    if name is None or name[1] is None:
+        return None
+    version = int(name[1]), int(name[2] or 0)
+    if version < (3, 5):
+        return 4_096
+    if version < (3, 7):
+        return 8_192
+    if version < (4, 5) and "opus" in model:
+        return 32_000
+    return 64_000 if version < (4, 6) else 128_000
+
+
+def longest_thinking(settings: ModelSettings, model: str, max_tokens: int) -> int:
+    """The most tokens that a reply of `model` may have, its thinking included.
+
+    Args:
+        settings: those of the request, which leave `max_tokens` to the dialect. Their `extra` may have a budget too.
+        model: the model's name.
+        max_tokens: how long the answer may be. What is thought comes on top, as far as the model goes.
+    """
+    return min(max_tokens + (budget_of(settings, model) or 0), most_tokens(model) or sys.maxsize)
+
+
 def thinking_fields(settings: ModelSettings, model: str, max_tokens: int, forced: bool) -> Json:
-    """The fields that say how hard to think, and `max_tokens` where the budget comes on top of it.
+    """The fields that say how hard to think, in a reply of at most `max_tokens`.
 
     A model that thinks by a budget cannot be made to call a tool at the same time; the tool call is then what counts.
     Source: https://platform.claude.com/docs/en/build-with-claude/extended-thinking
@@ -37,7 +67,7 @@ def thinking_fields(settings: ModelSettings, model: str, max_tokens: int, forced
     wish = settings.thinking
     if wish is None:
         return {}
-    if wish == "none":
+    if wish in ("none", 0):
         return {"thinking": {"type": "disabled"}}
     budget = budget_of(settings, model)
     if budget is None:
@@ -46,7 +76,7 @@ def thinking_fields(settings: ModelSettings, model: str, max_tokens: int, forced
     if forced:
         return {}
     if settings.max_tokens is None:
-        return {"max_tokens": max_tokens + budget, "thinking": {"type": "enabled", "budget_tokens": budget}}
+        return {"thinking": {"type": "enabled", "budget_tokens": min(budget, max_tokens - ANSWER_TOKENS)}}
     if settings.max_tokens <= SMALLEST_BUDGET:
         raise BadRequest(
             f"{model} cannot think within max_tokens={settings.max_tokens}: it needs more than {SMALLEST_BUDGET}. "
@@ -62,7 +92,7 @@ def budget_of(settings: ModelSettings, model: str) -> int | None:
     own = extra.get("budget_tokens") if isinstance(extra, dict) else None
     if isinstance(own, int):
         return max(own, SMALLEST_BUDGET)
-    if wish is None or wish == "none" or adaptive(model):
+    if wish in (None, "none", 0) or adaptive(model):
         return None
     return max(BUDGETS[wish] if isinstance(wish, str) else wish, SMALLEST_BUDGET)
 

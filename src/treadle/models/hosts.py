@@ -28,7 +28,7 @@ class Host(Struct, frozen=True):
         taken_away: what becomes of tools that a step takes away from the model. "allowed_tools": they stay described,
             and a list says which may be called. "words": they stay described, and the messages alone tell the model,
             for what the host has cached, and charges less for, begins with the tools. "left_out": they are not
-            described; where nobody charges for tokens, the surer way is the better.
+            described; where nobody charges for tokens, the surer way is the better. It becomes words by a price.
         cache_key: whether it takes a key for its prompt cache; another server may refuse the whole request for it.
         tells_cost: whether it says with each reply what that cost.
         adds: tokens that are billed for each request beyond what it holds, at most: a preamble, or one about thinking.
@@ -68,7 +68,13 @@ OPENAI: Final = Host(
 AZURE: Final = replace(OPENAI, taken_away="words", cache_key=False)
 ANTHROPIC: Final = Host(schema_with_tools=True)
 MISTRAL: Final = Host(
-    seed="random_seed", stream_usage=False, short_ids=True, file_urls=True, adds=16, adds_for_tools=64
+    seed="random_seed",
+    stream_usage=False,
+    short_ids=True,
+    file_urls=True,
+    taken_away="words",
+    adds=16,
+    adds_for_tools=64,
 )
 DEEPSEEK: Final = Host(thinking="thinking", json_schema=False, taken_away="words")
 OPENROUTER: Final = Host(thinking="reasoning", file_urls=True, taken_away="words", tells_cost=True)

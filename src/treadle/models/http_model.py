@@ -5,10 +5,11 @@ its time limits; the public classes differ in their dialect alone. Neighbours: `
 port), `treadle.models.transport`, `treadle.models.providers`.
 """
 
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
-from typing import Any, Final, Literal, TypedDict, TypeVar, Unpack
+from typing import Any, Final, Literal, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 import anyio
@@ -22,22 +23,21 @@ from treadle.models.errors import AuthenticationFailed, ConnectionFailed, ModelE
 from treadle.models.extra import held_to_length
 from treadle.models.failures import redact, request_id
 from treadle.models.fixed import billed
+from treadle.models.given import check_cache, check_options
 from treadle.models.hosts import ANTHROPIC, host_of
-from treadle.models.openai_cache import Keep
+from treadle.models.openai_cache import KEEPS, Keep
 from treadle.models.permission import require_permission
 from treadle.models.port import ModelEvent, ModelReply, ModelRequest, OutputMode, UsageReported
-from treadle.models.price import Price
+from treadle.models.price import KINDS, Price
 from treadle.models.price_table import PriceTable, own_price
-from treadle.models.prices import known_context, known_cost
+from treadle.models.prices import known_context, known_cost, known_price
 from treadle.models.providers import PROVIDERS, Provider
-from treadle.models.terms import Terms, asked_terms
+from treadle.models.terms import Terms, asked_terms, asks_others, elsewhere
 from treadle.models.timeouts import Timeouts, Watch
 from treadle.models.transport import HttpTransport, Reply, Transport, Whole, checked_url
 
 DRAIN_SECONDS: Final = 0.2
 HEAR_SECONDS: Final = 1.0
-
-Said = TypeVar("Said", ModelReply, UsageReported)
 
 
 class HttpOptions(TypedDict, total=False):
@@ -78,13 +78,14 @@ class HttpModel:
 
     Raises:
         MissingKey: the provider needs a key, and there is none.
-        Misuse: the address or the key cannot be right, or the options exclude one another.
+        Misuse: the name, a setting or an option cannot be right, or the options exclude one another.
     """
 
     def __init__(self, model: str, provider: Provider, codec: Codec, **options: Unpack[HttpOptions]) -> None:
         if unknown := options.keys() - HttpOptions.__annotations__.keys():
             known = ", ".join(HttpOptions.__annotations__)
             raise Misuse(f"a model has no option {', '.join(sorted(unknown))}; there are {known}")
+        check_options(model, options)
         self.model = model
         self.provider = provider
         self.codec = codec
@@ -156,6 +157,8 @@ class HttpModel:
         settings = held_to_length(merged(self.settings, request.settings))
         if settings is not request.settings:
             request = structs.replace(request, settings=settings)
+        if request.usual is not None and self._keeps_tools():
+            request = structs.replace(request, tools=request.usual.tools)
         body = self.codec.encode(request, self.model, self.streaming)
         watch = Watch(self.name, self.timeouts, self.streaming)
         reply: Reply | None = None
@@ -167,17 +170,17 @@ class HttpModel:
             while not (events and isinstance(events[-1], ModelReply)):
                 events = await self._events(reply, decoder, watch)
                 for event in events:
-                    yield self._priced(event) if isinstance(event, ModelReply) else event
+                    yield self._billed(event, settings) if isinstance(event, ModelReply) else event
                 now = decoder.reported
                 if now is not None and now != counted and not (events and isinstance(events[-1], ModelReply)):
                     counted = now
-                    yield self._priced(now)
+                    yield self._counted(now, settings)
         except ModelError as error:
             last = None if decoder is None else decoder.reported
             if last is None and error.usage is not None:
                 last = UsageReported(error.usage)
             if last is not None and last != counted:
-                yield self._priced(last)
+                yield self._counted(last, settings)
             raise self._told(error) from error.__cause__
         finally:
             if reply is not None:
@@ -219,6 +222,26 @@ class HttpModel:
                 return [*events, named(decoder.close(), reply)]
         return events
 
+    def _keeps_tools(self) -> bool:
+        """Whether tools stay described that a step takes away, where the host alone does not tell: it is paid for."""
+        if self.provider.dialect == "anthropic" or host_of(host_in(self._address)).taken_away != "left_out":
+            return False
+        price = known_price(self._address, self.model) if self.price is None else self.price
+        return price is not None and any(getattr(price, kind) for kind in KINDS)
+
+    def _billed(self, reply: ModelReply, settings: ModelSettings) -> ModelReply:
+        """`reply` with what it cost, where `cost(usage)` does not say it: another model may have given it."""
+        if not asks_others(settings) or is_dated(reply.model, self.model):
+            # A price of one's own goes before what the provider says.
+            own = self.price is not None and reply.cost is not None
+            return structs.replace(reply, cost=None) if own else reply
+        if reply.cost is not None or reply.usage is None:
+            return reply
+        cost = known_cost(self._address, reply.model, reply.usage)
+        return (
+            structs.replace(reply, usage=elsewhere(reply.usage)) if cost is None else structs.replace(reply, cost=cost)
+        )
+
     def _connected(self, options: HttpOptions) -> Transport:
         base_url, key, headers = options.get("base_url"), options.get("api_key"), options.get("headers")
         if (client := options.get("client")) is not None:
@@ -248,9 +271,11 @@ class HttpModel:
             raise Misuse(f"the key {self._key_source} holds characters that no key has; was it copied whole?")
         return HttpTransport(address, {**sent, **self.provider.auth_headers(self._key), **(headers or {})})
 
-    def _priced(self, event: Said) -> Said:
-        """`event` without what the provider says that it cost, where there is a price of one's own."""
-        return event if self.price is None or event.cost is None else structs.replace(event, cost=None)
+    def _counted(self, event: UsageReported, settings: ModelSettings) -> UsageReported:
+        """`event` without what the provider says that it cost, where there is a price of one's own for it."""
+        if not asks_others(settings):
+            return event if self.price is None or event.cost is None else structs.replace(event, cost=None)
+        return event if event.cost is not None else structs.replace(event, usage=elsewhere(event.usage))
 
     def _refusal(self, status: int, headers: Mapping[str, str], body: Json | str) -> ModelError:
         """The error that an HTTP error response means, with what the provider says that the call took all the same."""
@@ -305,6 +330,7 @@ class OpenAIChatModel(HttpModel):
         if served_by is None or served_by.dialect != "chat":
             known = ", ".join(name for name, one in PROVIDERS.items() if one.dialect == "chat")
             raise Misuse(f"{provider!r} is no provider of Chat Completions; there are {known}")
+        check_cache(cache, KEEPS, cache_key)
         codec = ChatCodec(provider, host_of(hostname(served_by, options)), cache_key=cache_key, cache=cache)
         super().__init__(model, served_by, codec, **options)
 
@@ -331,6 +357,7 @@ class OpenAIResponsesModel(HttpModel):
         from treadle.models.openai_responses import ResponsesCodec
 
         provider = PROVIDERS["openai"]
+        check_cache(cache, KEEPS, cache_key)
         codec = ResponsesCodec(host=host_of(hostname(provider, options)), cache_key=cache_key, cache=cache)
         super().__init__(model, provider, codec, **options)
 
@@ -347,6 +374,7 @@ class AnthropicModel(HttpModel):
     def __init__(self, model: str, *, cache: Literal["5m", "1h"] | None = "5m", **options: Unpack[HttpOptions]) -> None:
         from treadle.models.anthropic import AnthropicCodec
 
+        check_cache(cache, ("5m", "1h"))
         super().__init__(model, PROVIDERS["anthropic"], AnthropicCodec(cache=cache), **options)
 
 
@@ -354,7 +382,8 @@ def hostname(provider: Provider, options: HttpOptions) -> str:
     """The name of the server that a model of `provider` with `options` talks to."""
     client = options.get("client")
     own = provider.address() if client is None else str(getattr(client, "base_url", ""))
-    return host_in(options.get("base_url") or own)
+    given = options.get("base_url")
+    return host_in(given if given and isinstance(given, str) else own)
 
 
 def host_in(address: str) -> str:
@@ -387,6 +416,11 @@ async def _heard_out(reply: Reply, decoder: Decoder, rest: Sequence[Json]) -> No
                 with suppress(ModelError):
                     decoder.feed(data)
             received = await reply.read()
+
+
+def is_dated(name: str, model: str) -> bool:
+    """Whether `name` is `model`, as it is or with a date after it."""
+    return re.fullmatch(re.escape(model) + r"([-@]\d{4}-?\d{2}-?\d{2})?", name) is not None
 
 
 async def _drained(reply: Reply) -> None:

@@ -22,6 +22,7 @@ from treadle.models.errors import (
     Overloaded,
     RateLimited,
 )
+from treadle.models.extra import REPLIES, check_extra
 from treadle.models.failures import error_for, redact
 from treadle.models.fixed import billed
 from treadle.models.hosts import Host
@@ -212,6 +213,9 @@ class LangChainModel:
                 options[self._names.get(name, name)] = value
         if settings.stop is not None:
             options["stop"] = list(settings.stop)
+        own = {name: getattr(self.chat_model, name, None) for name in REPLIES}
+        check_extra({**own, **(getattr(self.chat_model, "model_kwargs", None) or {})})
+        check_extra(settings.extra)
         return options | (settings.extra or {})
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from hashlib import sha256
 from itertools import islice
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from msgspec import Struct
 
@@ -20,6 +20,8 @@ from treadle.models.port import ModelRequest
 
 Keep = Literal["in_memory", "24h", "30m", "12h"]
 """How long a prefix is kept: "in_memory" or up to "24h" (models before gpt-5.6); at least "30m" or "12h" (since)."""
+
+KEEPS: Final = get_args(Keep)
 
 LOOKED_AT: Final = 65_536
 """How many bytes of a conversation's first message tell it from others."""

@@ -280,7 +280,7 @@ def thinking_field(thinking: str | int, host: Host) -> Json:
     """How `host` is asked to think that hard; a budget in tokens becomes the nearest effort where it has only those."""
     match host.thinking:
         case "reasoning":
-            if thinking == "none":
+            if thinking in ("none", 0):
                 return {"reasoning": {"enabled": False}}
             return {"reasoning": {"max_tokens": thinking} if isinstance(thinking, int) else {"effort": thinking}}
         case "thinking":

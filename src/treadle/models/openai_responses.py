@@ -273,7 +273,7 @@ def _effort(settings: ModelSettings) -> str | None:
     wish = settings.thinking
     if wish is None or isinstance(wish, str):
         return wish
-    return next((effort for size, effort in EFFORTS if wish <= size), "high")
+    return "none" if wish == 0 else next((effort for size, effort in EFFORTS if wish <= size), "high")
 
 
 def _format(schema: Json) -> Json:

@@ -7,7 +7,8 @@ Pure. Neighbours: `treadle.models.prices`, which makes prices of the table of kn
 import reprlib
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Final, Self
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Usage
@@ -23,7 +24,25 @@ KINDS: Final = ("input", "output", "cache_read", "cache_write", "cache_write_hou
 """The kinds of token that may have prices of their own."""
 
 
-class Price:
+class _Named(type):
+    """Says which arguments there are by a `Misuse`, as all else about a price is said."""
+
+    # Type checkers know the arguments from `__init__`, which a `__call__` would hide from them.
+    if not TYPE_CHECKING:
+
+        def __call__(cls, *given: Any, **named: Any) -> Any:
+            known = signature(cls.__init__)
+            try:
+                known.bind(None, *given, **named)
+            except TypeError as error:
+                names = ", ".join([*known.parameters][1:])
+                raise Misuse(
+                    f"Price(input=…, output=…), in dollars per million tokens: {error}; it takes {names}"
+                ) from None
+            return super().__call__(*given, **named)
+
+
+class Price(metaclass=_Named):
     """Dollars per million tokens, and what is paid beside them: `Price(input=3, output=15)`, `Price(0, 0)` if free.
 
     Args:
@@ -195,8 +214,8 @@ def _by_length(above: object) -> dict[int, Price]:
     )
     found: dict[int, Price] = {}
     for start, one in _checked(above, wanted):
-        if isinstance(start, bool) or not isinstance(start, int) or start < 0:
-            raise Misuse(f"{wanted}; {reprlib.repr(start)} is no number of tokens")
+        if isinstance(start, bool) or not isinstance(start, int) or start < 1:
+            raise Misuse(f"{wanted}; {reprlib.repr(start)} is no number of tokens from 1")
         if one.above:
             raise Misuse(f"{wanted}; the price above {start} has an above of its own: put all of them into one")
         found[start] = one

@@ -73,8 +73,10 @@ class PriceTable:
         """
         import tomllib
 
+        if not isinstance(path, (str, os.PathLike)):
+            raise Misuse(f"PriceTable.read takes the path of a TOML file; it was given {reprlib.repr(path)}")
         try:
-            prices = tomllib.loads(Path(path).read_text("utf-8"), parse_float=Decimal)
+            prices = tomllib.loads(Path(path).read_text("utf-8-sig"), parse_float=Decimal)
         except OSError as error:
             raise Misuse(f"the price table {path} cannot be read: {error.strerror or error}") from error
         except ValueError as error:

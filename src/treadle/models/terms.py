@@ -5,17 +5,19 @@ for beside the reply, in `ModelSettings.extra`. Neighbours: `treadle.models.pric
 `treadle.drivers.purse.reckoning`, which reckons with the dearest.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from treadle.kernel.messages import Json, ModelSettings
+from treadle.kernel.messages import Json, ModelSettings, Usage
 
 USUAL: Final = frozenset(["", "auto", "default", "standard", "standard_only", "on_demand"])
 """What providers call the service that costs as usual."""
 
-ELSEWHERE: Final = frozenset(["advisor_message", "fallback_message"])
+FALLBACK: Final = "fallback_message"
+ELSEWHERE: Final = frozenset(["advisor_message", FALLBACK])
 """The services in which another model had a part, at a price of its own, and of which usage does not tell all."""
 
 OWN_TOOLS: Final = (
@@ -31,6 +33,18 @@ OWN_TOOLS: Final = (
 )
 """How the types begin of the tools that providers run themselves, and read the results of at the caller's cost."""
 
+LEFT: Final[Mapping[str, str]] = {
+    "models": "which of its `models` answers",
+    "route": "which model answers (`route`)",
+    "previous_response_id": "what `previous_response_id` adds to the request",
+    "conversation": "what `conversation` adds to the request",
+    "prompt": "what `prompt` adds to the request",
+}
+"""What a field leaves to the provider that nobody else can reckon with."""
+
+OTHER_MODELS: Final = ("models", "route", "fallbacks")
+"""The fields by which another model than the one that is named may answer."""
+
 
 class Terms(Struct, frozen=True):
     """On what terms a request is billed.
@@ -39,7 +53,7 @@ class Terms(Struct, frozen=True):
         services: the services that may give the reply, as in `Usage.service`; the usual one is always among them.
         hour: whether what is sent may be written to a cache that is kept for an hour.
         searches: the most searches of the web that the provider may make.
-        endless: what the provider may do at a cost that nothing bounds, such as "web_search"; empty if nothing.
+        endless: what is left to the provider at a cost that nothing bounds, such as "web_search"; empty if nothing.
     """
 
     services: tuple[str, ...] = ("",)
@@ -69,7 +83,8 @@ def asked_terms(settings: ModelSettings, hour: bool) -> Terms:
         return Terms(hour=hour)
     asked = (extra.get("service_tier"), extra.get("speed"))
     services = [word for word in asked if isinstance(word, str) and word not in USUAL]
-    searches, endless = 0, ""
+    left = [what for field, what in LEFT.items() if extra.get(field) not in (None, False, [], "")]
+    searches, endless = 0, left[0] if left else ""
     for tool in _own_tools(extra):
         kind = str(tool.get("type"))
         most = tool.get("max_uses", extra.get("max_tool_calls")) if kind.startswith("web_search") else None
@@ -78,6 +93,17 @@ def asked_terms(settings: ModelSettings, hour: bool) -> Terms:
         else:
             endless = endless or kind
     return Terms(("", *services), hour or _for_an_hour(extra), searches, endless)
+
+
+def asks_others(settings: ModelSettings) -> bool:
+    """Whether another model than the one that is named may answer a request with `settings`, at a price of its own."""
+    extra = settings.extra or {}
+    return any(extra.get(field) not in (None, False, [], "") for field in OTHER_MODELS)
+
+
+def elsewhere(usage: Usage) -> Usage:
+    """`usage` of a model that may not be the one that was named, and has no price here."""
+    return replace(usage, service=usage.service if usage.service in ELSEWHERE else FALLBACK)
 
 
 def _own_tools(extra: Json) -> Iterator[Json]:

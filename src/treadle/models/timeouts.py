@@ -31,7 +31,8 @@ class Timeouts(Struct, frozen=True):
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             seconds = getattr(self, name)
-            if seconds is not None and not seconds > 0:
+            number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+            if seconds is not None and not (number and seconds > 0):
                 raise Misuse(f"{name} is a number of seconds above 0, or None for no limit; it was given {seconds!r}")
 
 

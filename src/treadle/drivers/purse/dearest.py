@@ -78,7 +78,7 @@ def unbounded(model: Model, settings: ModelSettings) -> str:
     """What a request may make the provider do of which nobody can say what it takes at most; empty if nothing."""
     terms = terms_of(model, settings)
     if terms.endless:
-        return f"{terms.endless} is run by the provider, and nothing bounds what it takes"
+        return f"{terms.endless} is left to the provider, and nothing bounds what it takes"
     if terms.searches and count_of(model, "context_window") is None:
         return f"the web is searched, and how much {model.name} reads then is not known: it has no context_window"
     return ""

@@ -243,8 +243,8 @@ def require_price(model: Model, settings: ModelSettings, bounds: Bounds) -> None
         kept = f"Limits(usd={bounds.usd})" if bounds.usd is not None else f"Limits(tokens={bounds.tokens})"
     if open_end := unbounded(model, settings):
         raise Misuse(
-            f"{kept} cannot be kept: {open_end}. Bound web searches by max_uses= in the tool (Anthropic) or "
-            "max_tool_calls= beside it (OpenAI), or leave the limit out"
+            f"{kept} cannot be kept: {open_end}. Leave it out, or the limit; or bound web searches by max_uses= in the "
+            "tool (Anthropic) or max_tool_calls= beside it (OpenAI)"
         )
     if bounds.usd is None:
         return
