@@ -9,16 +9,16 @@ import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
-from typing import Any, Final, Literal, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 import anyio
 from msgspec import structs
 
-from treadle.context.texts import estimate_text
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Json, ModelSettings, ToolSpec, Usage
 from treadle.models.codec import DONE, Codec, Decoder
+from treadle.models.ending import broken_off, drained, heard_out
 from treadle.models.errors import AuthenticationFailed, ConnectionFailed, ModelError, ModelTimeout, ProtocolError
 from treadle.models.extra import held_to_length
 from treadle.models.failures import redact, request_id
@@ -35,9 +35,6 @@ from treadle.models.providers import PROVIDERS, Provider
 from treadle.models.terms import Terms, asked_terms, asks_others, elsewhere
 from treadle.models.timeouts import Timeouts, Watch
 from treadle.models.transport import HttpTransport, Reply, Transport, Whole, checked_url
-
-DRAIN_SECONDS: Final = 0.2
-HEAR_SECONDS: Final = 1.0
 
 
 class HttpOptions(TypedDict, total=False):
@@ -196,14 +193,14 @@ class HttpModel:
                 # Some servers leave the connection open, or drop it, after a reply that is whole.
                 return [named(decoder.close(), reply)]
             except ProtocolError:
-                raise _broken_off(failure, reply) from failure.__cause__
+                raise broken_off(failure, reply) from failure.__cause__
         except ProtocolError as failure:
-            raise _broken_off(failure, reply) from failure.__cause__
+            raise broken_off(failure, reply) from failure.__cause__
         if received is None:
             try:
                 return [named(decoder.close(), reply)]
             except ProtocolError as failure:
-                raise _broken_off(failure, reply) from failure.__cause__
+                raise broken_off(failure, reply) from failure.__cause__
         if isinstance(received, Whole):
             *events, last = decoder.whole(received.body)
             return [*events, named(last, reply)]
@@ -212,13 +209,13 @@ class HttpModel:
             try:
                 found = decoder.feed(data)
             except ModelError:
-                await _heard_out(reply, decoder, received[place:])
+                await heard_out(reply, decoder, received[place:])
                 raise
             if found or (watch.begun and data.get("type") != "ping"):
                 watch.token()
             events += found
             if data == DONE:
-                await _drained(reply)
+                await drained(reply)
                 return [*events, named(decoder.close(), reply)]
         return events
 
@@ -400,34 +397,9 @@ def named(event: ModelEvent, reply: Reply) -> ModelEvent:
     return structs.replace(event, request_id=name) if name and isinstance(event, ModelReply) else event
 
 
-def _broken_off(error: ModelError, reply: Reply) -> ModelError:
-    """`error`, for a reply that had begun: its provider has read the request, and has made at least what came of it."""
-    if error.usage is None and reply.begun is not None:
-        error.usage = Usage(output_tokens=estimate_text(reply.begun) if reply.begun else 0, estimated=True)
-    return error
-
-
-async def _heard_out(reply: Reply, decoder: Decoder, rest: Sequence[Json]) -> None:
-    """Lets the decoder hear what comes after an error, for a moment only: the usage may be told last."""
-    with anyio.move_on_after(HEAR_SECONDS), suppress(ModelError):
-        received: Sequence[Json] | Whole | None = rest
-        while received is not None and not isinstance(received, Whole):
-            for data in received:
-                with suppress(ModelError):
-                    decoder.feed(data)
-            received = await reply.read()
-
-
 def is_dated(name: str, model: str) -> bool:
     """Whether `name` is `model`, as it is or with a date after it."""
     return re.fullmatch(re.escape(model) + r"([-@]\d{4}-?\d{2}-?\d{2})?", name) is not None
-
-
-async def _drained(reply: Reply) -> None:
-    """Reads a body whose reply is whole to its end, for a moment only, so that its connection can be used again."""
-    with anyio.move_on_after(DRAIN_SECONDS), suppress(ModelError):
-        while await reply.read() is not None:
-            pass
 
 
 def merged(defaults: ModelSettings, given: ModelSettings) -> ModelSettings:
