@@ -20,6 +20,7 @@ from treadle.drivers.checks import (
 )
 from treadle.drivers.configuration import Configuration
 from treadle.drivers.drive import DRIVER
+from treadle.drivers.ended import settle_ended
 from treadle.drivers.purse.drawing import Budgets, whose_again, whose_run
 from treadle.drivers.run import Run
 from treadle.journal import Journal
@@ -59,13 +60,14 @@ async def taken_up(
     config = with_budgets(config, going_on.budget)
     if limits is not None:
         check_limits(config, limits)
-    events, _ = await recorded(config, "resume", run)
+    events, journal = await recorded(config, "resume", run)
     state = fold_all(events)
     if answers and state.phase != "paused":
         now = "has finished" if state.phase == "finished" else "is not paused"
         raise Misuse(f"run {state.run_id} {now}: no call of it waits to be decided ({', '.join(answers.calls)})")
     kept = run.sub_runs if isinstance(run, RunResult) else None
     if _over(state, going_on):
+        await settle_ended(config, state, events, kept or journal)
         return Run(config, DRIVER, state=state, journal=kept), events, False
     above = state.started.parent
     if above is not None:
@@ -86,6 +88,7 @@ async def taken_up(
     driven = Run(config, DRIVER, deps=going_on.deps, on_event=watcher, state=state, over=over, journal=kept)
     driven.draw_on(state.run_id, whose)
     try:
+        await settle_ended(config, state, events, kept or journal)
         check_limits(config, limits or state.limits)
         await answer(driven, answers, limits)
         _told(driven, state, going_on.message)

@@ -93,7 +93,11 @@ class Borrower(Protocol):
 
 def used(run: Borrower) -> Claim:
     """What the run itself has used, the step under way and settled sub-runs included."""
-    state = run.state
+    return used_in(run.state)
+
+
+def used_in(state: RunState) -> Claim:
+    """Likewise, of the run in `state`."""
     under_way = state.step is not None and state.step.message is not None
     return Claim(
         len(state.steps) + under_way + state.sub_steps,

@@ -145,9 +145,16 @@ class Ledger:
             _set(connection, place, row)
             return None
 
-    def settle(self, place: Place, row: Row, marks: Sequence[Mark]) -> tuple[Sums, list[Mark]]:
-        """Sets the row, whatever it comes to: the purse's sums then, and those of `marks` that are to be told now."""
+    def settle(
+        self, place: Place, row: Row, marks: Sequence[Mark], before: Row | None = None
+    ) -> tuple[Sums, list[Mark]]:
+        """Sets the row, whatever it comes to: the purse's sums then, and those of `marks` that are to be told now.
+
+        Where `before` is given and the row is another by now, it stays as it is.
+        """
         with self._transaction() as connection:
+            if before is not None and _row(connection, place) != before:
+                return _sums(connection, place), []
             sums = _set(connection, place, row)
             return sums, [mark for mark in marks if mark.reached(sums.used) and _is_news(connection, place, mark)]
 
@@ -160,6 +167,11 @@ class Ledger:
         """The base of the row; None if there is none."""
         found = self._found("SELECT base FROM runs WHERE purse = ? AND key = ? AND run_id = ?", *place)
         return _read(found[0][0]) if found else None
+
+    def rows(self, purse: str, run_id: str) -> list[tuple[str, Row]]:
+        """The rows of a run in the purse, in the order of their keys."""
+        rows = "SELECT key, base, claimed, used FROM runs WHERE purse = ? AND run_id = ? ORDER BY key"
+        return [(key, Row(*map(_read, amounts))) for key, *amounts in self._found(rows, purse, run_id)]
 
     def key_of(self, purse: str, run_id: str) -> str | None:
         """The key under which a run, or one that works for it, has claimed of the purse; None if none has."""

@@ -1,0 +1,130 @@
+"""Budgets as somebody met them who tried to break them: locked files, journals that fail, processes that die.
+
+- what a run that has ended left set aside -> test_a_run_that_ended_as_its_process_died_gives_back_what_it_left,
+  test_so_does_a_run_below_that_ended_as_its_process_died,
+  test_so_does_a_run_below_one_that_ended_where_the_budget_could_not_be_written,
+  test_a_run_that_somebody_goes_on_with_keeps_its_claim
+"""
+
+import asyncio
+
+import pytest
+
+from treadle import Agent, Budget, BudgetUnavailable, MemoryJournal, Price, Usage
+from treadle.drivers.ended import settle_ended
+from treadle.journal.errors import JournalUnavailable
+from treadle.kernel.events import RunFinished
+from treadle.kernel.fold import fold_all
+from treadle.models import ModelReply
+from treadle.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+
+class Honest(ScriptedModel):
+    """Bills 2 tokens of request and 98 of reply, as far as it may reply that long, at a dollar for a thousand."""
+
+    max_output_tokens = 98
+
+    def __init__(self, turns=lambda request: "done", **more):
+        super().__init__(turns, price=Price(1000, 1000), **more)
+        self.billed = 0
+
+    async def stream(self, request):
+        usage = Usage(2, min(98, request.settings.max_tokens or 98))
+        async for event in super().stream(request):
+            if isinstance(event, ModelReply):
+                self.billed += usage.total_tokens
+                event = ModelReply(event.message, usage, event.finish)
+            yield event
+
+
+class Dies(MemoryJournal):
+    """Nothing comes after a run of such an id has ended, as if the process had died then."""
+
+    def __init__(self, of=""):
+        super().__init__()
+        self.of = of
+
+    async def append(self, run_id, seq, events):
+        await super().append(run_id, seq, events)
+        if self.of is not None and self.of in run_id and any(type(event) is RunFinished for event in events):
+            raise JournalUnavailable("the process has died", where="here")
+
+
+# --- what a run that has ended left set aside
+
+
+@pytest.mark.parametrize("per", [None, "user", "run", "day"])
+async def test_a_run_that_ended_as_its_process_died_gives_back_what_it_left(per):
+    told = []
+    budget = Budget(tokens=1000, per=per, warn=(0.1,), on_warning=lambda share, spent: told.append(spent.tokens))
+    journal = Dies()
+    one = Agent(Honest(), budget=budget, journal=journal)
+    with pytest.raises(JournalUnavailable):
+        await one.run("go", user="anna")
+    [info] = await journal.list()
+    key = {None: None, "user": "anna", "run": info.run_id, "day": budget.purses()[0]}[per]
+    assert budget.spent(key).held_tokens >= 98
+    journal.of = None
+    for _ in range(2):
+        result = await one.resume(info.run_id)
+        spent = budget.spent(key)
+        assert (result.text, spent.tokens, spent.held_tokens) == ("done", 100, 0)
+    assert told == [100]
+
+
+async def test_so_does_a_run_below_that_ended_as_its_process_died():
+    own, journal = Budget(tokens=1000, name="own"), Dies(".0.")
+    below = Agent(Honest(), name="below", budget=own)
+    above = Honest(lambda request: [("below", {"task": "go"})] if not request.step else "done")
+    one = Agent(above, tools=[below.as_tool()], journal=journal)
+    with pytest.raises(JournalUnavailable):
+        await one.run("go")
+    assert own.spent().held_tokens >= 98
+    [info] = [info for info in await journal.list() if "." not in info.run_id]
+    journal.of = None
+    result = await one.resume(info.run_id)
+    assert result.usage.total_tokens == 300
+    assert (own.spent().tokens, own.spent().held_tokens) == (100, 0)
+
+
+async def test_so_does_a_run_below_one_that_ended_where_the_budget_could_not_be_written(monkeypatch):
+    own, journal = Budget(tokens=1000, name="own"), MemoryJournal()
+    below = Agent(Honest(), name="below", budget=own)
+    above = Honest(lambda request: [("below", {"task": "go"})] if not request.step else "done")
+    one = Agent(above, tools=[below.as_tool()], journal=journal)
+    with monkeypatch.context() as patch:
+        patch.setattr(own.ledger, "settle", _unavailable)
+        result = await one.run("go")
+    assert own.spent().held_tokens >= 98
+    again = await one.resume(result)
+    assert again.usage.total_tokens == 300
+    assert (own.spent().tokens, own.spent().held_tokens) == (100, 0)
+
+
+def _unavailable(*given):
+    raise BudgetUnavailable("the disk is full", where="here")
+
+
+async def test_a_run_that_somebody_goes_on_with_keeps_its_claim():
+    budget, journal, going = Budget(tokens=1000), MemoryJournal(), asyncio.Event()
+    slow = Honest(lambda request: "done")
+    one = Agent(slow, budget=budget, journal=journal)
+    result = await one.run("go")
+    before = await journal.read(result.run_id)
+
+    async def held(request):
+        going.set()
+        await asyncio.sleep(3600)
+
+    other = Agent(Honest(held), budget=budget, journal=journal)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(other.resume(result.run_id, message="more"))
+        await going.wait()
+        held_tokens = budget.spent().held_tokens
+        assert held_tokens >= 98
+        # As one sees it that has read the journal before the other went on.
+        await settle_ended(one._config, fold_all(before), before, journal)
+        assert budget.spent().held_tokens == held_tokens
+        task.cancel()
