@@ -4,13 +4,18 @@
   test_so_does_a_run_below_that_ended_as_its_process_died,
   test_so_does_a_run_below_one_that_ended_where_the_budget_could_not_be_written,
   test_a_run_that_somebody_goes_on_with_keeps_its_claim
+- a file that another process holds -> test_a_held_file_stops_nobody_else_and_no_deadline,
+  test_a_run_waits_for_a_held_file_and_goes_on, test_a_held_file_does_not_keep_a_result_back,
+  test_a_loop_by_hand_is_told_of_a_held_file_at_once, test_looking_waits_for_nobody
 """
 
 import asyncio
+import sqlite3
+from contextlib import ExitStack, closing, contextmanager
 
 import pytest
 
-from treadle import Agent, Budget, BudgetUnavailable, MemoryJournal, Price, Usage
+from treadle import Agent, Budget, BudgetUnavailable, Limits, MemoryJournal, Price, Usage
 from treadle.drivers.ended import settle_ended
 from treadle.journal.errors import JournalUnavailable
 from treadle.kernel.events import RunFinished
@@ -128,3 +133,100 @@ async def test_a_run_that_somebody_goes_on_with_keeps_its_claim():
         await settle_ended(one._config, fold_all(before), before, journal)
         assert budget.spent().held_tokens == held_tokens
         task.cancel()
+
+
+# --- a file that another process holds
+
+
+@contextmanager
+def held(path):
+    """The file, while another process is writing to it."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield lambda: connection.execute("ROLLBACK")
+
+
+async def _beats(turns, pauses):
+    loop = asyncio.get_running_loop()
+    last = loop.time()
+    while True:
+        await asyncio.sleep(0.01)
+        turns.append(1)
+        pauses.append(loop.time() - last)
+        last = loop.time()
+
+
+@pytest.fixture
+async def others():
+    """The turns that another task gets, and how long it waited for each."""
+    turns, pauses = [], []
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(_beats(turns, pauses))
+        yield turns, pauses
+        task.cancel()
+
+
+@pytest.fixture
+def budget(tmp_path):
+    budget = Budget(tokens=10_000, path=tmp_path / "spend.db")
+    budget.spent()
+    yield budget
+    budget.close()
+
+
+async def test_a_held_file_stops_nobody_else_and_no_deadline(budget, others):
+    turns, pauses = others
+    model = Honest()
+    one = Agent(model, budget=budget, limits=Limits(seconds=0.5))
+    with held(budget.path):
+        results = await asyncio.gather(*[one.run("go") for _ in range(8)])
+        assert {result.stop.reason for result in results} == {"deadline"}
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(Agent(model, budget=budget).run("go"), 0.3)
+    assert not model.requests
+    assert len(turns) > 20
+    assert max(pauses) < 0.5
+    assert (budget.spent().tokens, budget.spent().held_tokens) == (0, 0)
+
+
+async def test_a_run_waits_for_a_held_file_and_goes_on(budget):
+    model = Honest()
+    with held(budget.path) as let_go:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(Agent(model, budget=budget).run("go"))
+            await asyncio.sleep(0.2)
+            assert not model.requests
+            let_go()
+    assert task.result().finished
+    assert (budget.spent().tokens, budget.spent().held_tokens) == (100, 0)
+
+
+async def test_a_held_file_does_not_keep_a_result_back(budget, others, caplog):
+    with ExitStack() as stack:
+        one = Agent(Honest(lambda request: stack.enter_context(held(budget.path)) and "done"), budget=budget)
+        result = await one.run("go")
+        assert result.finished
+    assert max(others[1]) < 0.5
+    assert "cannot be written" in caplog.text
+    assert budget.spent().held_tokens >= 98
+    assert await one.resume(result) == result
+    assert (budget.spent().tokens, budget.spent().held_tokens) == (100, 0)
+
+
+async def test_a_loop_by_hand_is_told_of_a_held_file_at_once(budget, others):
+    run = Agent(Honest(), budget=budget).start("go")
+    with held(budget.path):
+        await asyncio.sleep(0)
+        with pytest.raises(BudgetUnavailable, match="is locked by another process"):
+            run.prepare(run.next())
+        await asyncio.sleep(0.05)
+    assert max(others[1]) < 0.5
+    run.feed(run.prepare(run.next()))
+
+
+async def test_looking_waits_for_nobody(budget):
+    one = Agent(Honest(), budget=budget)
+    await one.run("go")
+    with held(budget.path):
+        assert budget.spent().tokens == 100
+        assert (await one.estimate("go")).allowed

@@ -1,6 +1,7 @@
 """Ended: what a budget is told of runs that have ended, where the process that carried them out could not."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from treadle.drivers.below import Below, run_id_below
 from treadle.drivers.checks import all_budgets
@@ -8,6 +9,7 @@ from treadle.drivers.configuration import Configuration
 from treadle.drivers.purse.budget import log
 from treadle.drivers.purse.claims import used_in
 from treadle.drivers.purse.ledger import BudgetUnavailable
+from treadle.drivers.purse.patience import LAST_WORD, patiently
 from treadle.drivers.purse.standing import amend, amiss
 from treadle.journal import Journal, JournalError, UnknownRun
 from treadle.kernel.events import Event
@@ -33,7 +35,7 @@ async def settle_ended(
         rows = amiss(config.budgets, state.run_id, used_in(state)) if state.phase == "finished" else []
         # Somebody may be going on with the run: who does has said so in the journal before anything is set aside.
         if rows and (journal is None or not await journal.read(state.run_id, len(events))):
-            amend(rows)
+            await patiently(partial(amend, rows), LAST_WORD)
         if journal is not None:
             await _below(config, state, journal)
     except (BudgetUnavailable, JournalError) as error:
@@ -49,7 +51,8 @@ async def _below(config: Configuration, state: RunState, journal: Journal) -> No
         except UnknownRun:
             continue
         if inner.phase == "finished":
-            amend(amiss(below.budgets, run_id, used_in(inner)))
+            rows = amiss(below.budgets, run_id, used_in(inner))
+            await patiently(partial(amend, rows), LAST_WORD)
         await _below(below, inner, journal)
 
 

@@ -41,6 +41,8 @@ from treadle.drivers.output import handed_in, typed_output
 from treadle.drivers.purse.arrived import Arrived
 from treadle.drivers.purse.claims import Claim, calls_allowed, claim, settle, used, within
 from treadle.drivers.purse.drawing import Purse, Whose, purses_of
+from treadle.drivers.purse.ledger import BudgetBusy
+from treadle.drivers.purse.patience import LAST_WORD, patiently
 from treadle.drivers.purse.reckoning import charge_of, require_price
 from treadle.drivers.purse.so_far import spent_so_far
 from treadle.drivers.reading import reading
@@ -261,8 +263,19 @@ class Run:
         # Whoever goes on from a result must find out that somebody else has done so before, without a journal too.
         if self._journal is not None or self.state.phase in ("paused", "finished"):
             await self._recorder.write(self.journal, self.run_id, self._events)
+        await self._tell_budgets()
+
+    async def _tell_budgets(self) -> None:
+        """Tells budgets what was used. Before its end a run does not wait for it: its next call tells it too."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + LAST_WORD
         for purse in self.purses:
-            purse.write()
+            over = purse.share.is_over
+            try:
+                await patiently(purse.write, max(0.0, end - loop.time()) if over else 0.0)
+            except BudgetBusy as error:
+                if over:
+                    purse.share.unwritten(error)
 
     def begin(self) -> None:
         """This task drives the run from here on: only a cancellation that comes from now on is meant for it."""
@@ -342,7 +355,7 @@ class Run:
 
         Raises:
             Misuse: a tool was chosen that the agent does not have, or a model without a price under a limit in dollars.
-            BudgetUnavailable: the file of a budget cannot be used.
+            BudgetUnavailable: the file of a budget cannot be used, or another process has held it for a moment.
         """
         event = self.reckoned(command, chosen)
         refused = claim(self, event.reserve)

@@ -22,6 +22,7 @@ from treadle.drivers.configuration import Configuration
 from treadle.drivers.drive import DRIVER
 from treadle.drivers.ended import settle_ended
 from treadle.drivers.purse.drawing import Budgets, whose_again, whose_run
+from treadle.drivers.purse.patience import patiently
 from treadle.drivers.run import Run
 from treadle.journal import Journal
 from treadle.kernel.errors import Misuse
@@ -80,7 +81,7 @@ async def taken_up(
     kind("conversation", going_on.conversation, lambda it: isinstance(it, Conversation), "a treadle.Conversation")
     conversation, watcher = going_on.conversation, watcher_of(going_on.on_event)
     said = whose_run(going_on.user, None if conversation is None else conversation.name)
-    whose = whose_again(all_budgets(config), state.run_id, said)
+    whose = await patiently(lambda: whose_again(all_budgets(config), state.run_id, said))
     check_whose(config, whose)
     if conversation is not None:
         conversation.begin(conversation_part(history(state, result_of(state).stop)))

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from treadle.drivers.purse.claims import Borrower, claim
 from treadle.drivers.purse.dearest import read_again
+from treadle.drivers.purse.patience import patiently
 from treadle.drivers.purse.reckoning import PLAIN, closing_part, price_of, worst_price
 from treadle.kernel.events import Reserve
 from treadle.kernel.messages import ModelSettings, Usage
@@ -39,7 +40,7 @@ class Bill:
         self.cost = total(self.cost, cost) if known and cost is not None else None
         self.usage = usage if self.usage is None else self.usage + usage
 
-    def refused(self, run: Borrower, model: Model, settings: ModelSettings, asked: int) -> str:
+    async def refused(self, run: Borrower, model: Model, settings: ModelSettings, asked: int) -> str:
         """Reserves one more attempt; why it may not be made, in words, or empty if it may.
 
         It leaves what a closing reply of the run takes.
@@ -65,5 +66,5 @@ class Bill:
             if worst > money:
                 return f"it may cost {worst} dollars, and {money} are left of the run's limit"
         reserve = Reserve(taken + asked + reply, None if worst is None else plus(paid, worst))
-        stop = claim(run, reserve)
+        stop = await patiently(lambda: claim(run, reserve))
         return "" if stop is None else stop.detail

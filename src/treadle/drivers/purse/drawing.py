@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from treadle.drivers.purse.budget import Budget, checked_name, log, today
 from treadle.drivers.purse.claims import Borrower, Claim
-from treadle.drivers.purse.ledger import NOTHING, BudgetUnavailable, Place, Row
+from treadle.drivers.purse.ledger import NOTHING, BudgetBusy, BudgetUnavailable, Place, Row
 from treadle.drivers.purse.reckoning import Reached
 from treadle.kernel.errors import Misuse
 from treadle.kernel.money import minus
@@ -79,8 +79,12 @@ class Share:
         return refused
 
     def write(self) -> None:
-        """Sets the row to what is claimed now. What was paid is not lost where that fails: the row is higher then."""
-        if self._written is None and self.run.state.phase not in ("finished", "paused"):
+        """Sets the row to what is claimed now. What was paid is not lost where that fails: the row is higher then.
+
+        Raises:
+            BudgetBusy: another process holds the file.
+        """
+        if self._written is None and not self.is_over:
             return
         if self._written is not None and (self._base is None or self._written == self._row(NOTHING)[1:]):
             return
@@ -88,14 +92,23 @@ class Share:
             row = self._row(NOTHING)
             marks = {mark: budget for budget in self.budgets for mark in budget.marks}
             sums, told = self._ledger.settle(self._place, row, tuple(marks))
+        except BudgetBusy:
+            raise
         except BudgetUnavailable as error:
-            log.warning(
-                "run %s has used less than is set aside for it, which cannot be written: %s", self._run_id, error
-            )
+            self.unwritten(error)
             return
         self._written = row.claimed, row.used
         for mark in told:
             marks[mark].tell(mark, marks[mark].balance(self._key, sums))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run has nothing more to write after what it has used by now."""
+        return self.run.state.phase in ("finished", "paused")
+
+    def unwritten(self, error: BudgetUnavailable) -> None:
+        """What the run has used could not be written."""
+        log.warning("run %s has used less than is set aside for it, which cannot be written: %s", self._run_id, error)
 
     @property
     def _place(self) -> Place:
@@ -122,8 +135,8 @@ class Share:
         self._base = self._begin(today())
 
     def _begin(self, day: str) -> Claim:
+        known = self._ledger.base(self._place._replace(key=day))
         self._key = day
-        known = self._ledger.base(self._place)
         if known is not None:
             return known
         began = time.strftime("%Y-%m-%d", time.gmtime(self.run.state.started_at or time.time()))
