@@ -7,6 +7,10 @@
 - a file that another process holds -> test_a_held_file_stops_nobody_else_and_no_deadline,
   test_a_run_waits_for_a_held_file_and_goes_on, test_a_held_file_does_not_keep_a_result_back,
   test_a_loop_by_hand_is_told_of_a_held_file_at_once, test_looking_waits_for_nobody
+- journals that fail -> test_a_journal_that_fails_before_the_call_gives_back_what_was_set_aside,
+  test_a_journal_that_fails_after_the_call_keeps_what_was_set_aside, test_so_it_is_for_a_run_below
+- whose a run is before its first call -> test_a_run_knows_its_user_before_its_first_call,
+  test_a_run_knows_its_conversation_before_its_first_call
 """
 
 import asyncio
@@ -15,7 +19,7 @@ from contextlib import ExitStack, closing, contextmanager
 
 import pytest
 
-from treadle import Agent, Budget, BudgetUnavailable, Limits, MemoryJournal, Price, Usage
+from treadle import Agent, Budget, BudgetUnavailable, Conversation, Limits, MemoryJournal, Misuse, Price, Usage, tool
 from treadle.drivers.ended import settle_ended
 from treadle.journal.errors import JournalUnavailable
 from treadle.kernel.events import RunFinished
@@ -230,3 +234,105 @@ async def test_looking_waits_for_nobody(budget):
     with held(budget.path):
         assert budget.spent().tokens == 100
         assert (await one.estimate("go")).allowed
+
+
+# --- journals that fail
+
+
+class Full(MemoryJournal):
+    """Cannot be written once so many events of a run are in it."""
+
+    def __init__(self, at, error=JournalUnavailable):
+        super().__init__()
+        self.at, self.error = at, error
+
+    async def append(self, run_id, seq, events):
+        if seq >= self.at and events:
+            raise self.error("the disk is full")
+        await super().append(run_id, seq, events)
+
+
+@pytest.mark.parametrize("error", [JournalUnavailable, OSError])
+async def test_a_journal_that_fails_before_the_call_gives_back_what_was_set_aside(error):
+    budget, model, journal = Budget(tokens=1000), Honest(), Full(0, error)
+    one = Agent(model, budget=budget, journal=journal)
+    for _ in range(20):
+        with pytest.raises(error):
+            await one.run("go")
+    assert not model.requests
+    assert (budget.spent().tokens, budget.spent().held_tokens) == (0, 0)
+    by_hand = one.start("go")
+    by_hand.feed(by_hand.prepare(by_hand.next()))
+    assert budget.spent().held_tokens >= 98
+    with pytest.raises(error):
+        await by_hand.commit()
+    assert budget.spent().held_tokens == 0
+    journal.at = 99
+    assert (await one.run("go")).finished
+
+
+@tool(effect="read")
+def look() -> str:
+    """Looks."""
+    return "found"
+
+
+@pytest.mark.parametrize("error", [JournalUnavailable, OSError])
+@pytest.mark.parametrize(("at", "used"), [(2, 0), (5, 100)])
+async def test_a_journal_that_fails_after_the_call_keeps_what_was_set_aside(at, used, error):
+    budget, model = Budget(tokens=10_000), Honest(lambda request: [("look", {})] if not request.step else "done")
+    with pytest.raises(error):
+        await Agent(model, tools=[look], budget=budget, journal=Full(at, error)).run("go")
+    assert len(model.requests) == 1
+    assert budget.spent().tokens == used
+    # The reply to the first call is not in the journal; the second call was not made.
+    assert (budget.spent().held_tokens >= 98) is (at == 2)
+
+
+async def test_so_it_is_for_a_run_below():
+    class FullBelow(Full):
+        async def append(self, run_id, seq, events):
+            if "." in run_id:
+                raise JournalUnavailable("the disk is full")
+            await MemoryJournal.append(self, run_id, seq, events)
+
+    shared, own = Budget(tokens=10_000), Budget(tokens=1000, name="own")
+    below = Agent(Honest(), name="below", budget=own)
+    above = Honest(lambda request: [("below", {"task": "go"})] if not request.step else "done")
+    with pytest.raises(JournalUnavailable):
+        await Agent(above, tools=[below.as_tool()], budget=shared, journal=FullBelow(0)).run("go")
+    assert (shared.spent().tokens, shared.spent().held_tokens) == (100, 0)
+    assert (own.spent().tokens, own.spent().held_tokens) == (0, 0)
+
+
+# --- whose a run is before its first call
+
+
+@pytest.mark.parametrize("how", ["pause", "cancel", "deadline"])
+async def test_a_run_knows_its_user_before_its_first_call(how):
+    budget, journal, model = Budget(tokens=1000, per="user"), MemoryJournal(), Honest()
+    one = Agent(model, budget=budget, journal=journal, limits=Limits(seconds=0 if how == "deadline" else None))
+    async with one.stream("go", user="anna") as run:
+        if how == "pause":
+            await run.pause()
+        elif how == "cancel":
+            await run.cancel()
+        async for _ in run:
+            pass
+    result = run.result
+    assert not model.requests
+    with pytest.raises(Misuse, match="counts for user 'anna'"):
+        await one.resume(result.run_id, user="ben", limits=Limits())
+    result = await one.resume(result.run_id, limits=Limits())
+    assert result.text == "done"
+    assert budget.purses() == ["anna"]
+    assert budget.spent("anna").tokens == 100
+
+
+async def test_a_run_knows_its_conversation_before_its_first_call():
+    budget, journal = Budget(tokens=1000, per="conversation"), MemoryJournal()
+    one = Agent(Honest(), budget=budget, journal=journal)
+    async with one.stream("go", conversation=Conversation(name="c")) as run:
+        paused = await run.pause()
+    assert (await one.resume(paused.run_id)).text == "done"
+    assert budget.spent("c").tokens == 100

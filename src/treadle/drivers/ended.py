@@ -9,8 +9,9 @@ from treadle.drivers.configuration import Configuration
 from treadle.drivers.purse.budget import log
 from treadle.drivers.purse.claims import used_in
 from treadle.drivers.purse.ledger import BudgetUnavailable
-from treadle.drivers.purse.patience import LAST_WORD, patiently
+from treadle.drivers.purse.patience import patiently
 from treadle.drivers.purse.standing import amend, amiss
+from treadle.drivers.purse.telling import LAST_WORD
 from treadle.journal import Journal, JournalError, UnknownRun
 from treadle.kernel.events import Event
 from treadle.kernel.fold import fold_all

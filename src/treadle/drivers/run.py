@@ -41,15 +41,14 @@ from treadle.drivers.output import handed_in, typed_output
 from treadle.drivers.purse.arrived import Arrived
 from treadle.drivers.purse.claims import Claim, calls_allowed, claim, settle, used, within
 from treadle.drivers.purse.drawing import Purse, Whose, purses_of
-from treadle.drivers.purse.ledger import BudgetBusy
-from treadle.drivers.purse.patience import LAST_WORD, patiently
 from treadle.drivers.purse.reckoning import charge_of, require_price
 from treadle.drivers.purse.so_far import spent_so_far
+from treadle.drivers.purse.telling import tell_used, tell_whose
 from treadle.drivers.reading import reading
 from treadle.drivers.recorder import Recorder
 from treadle.drivers.request import prepared, request_of
 from treadle.drivers.watching import RunEvent, SpentSoFar, log_event
-from treadle.journal import Journal, MemoryJournal
+from treadle.journal import Journal, JournalConflict, MemoryJournal
 from treadle.judging.judge import judge
 from treadle.judging.recent import Recent
 from treadle.kernel.calls import CallRecord
@@ -77,6 +76,8 @@ log = logging.getLogger("treadle")
 
 _SETTLES = frozenset({ModelReplied, ModelFailed, RunPaused, RunFinished})
 """What ends the call under way: what it did not take is given back."""
+
+_BEFORE_A_CALL = frozenset({RunStarted, StepPrepared})
 
 
 class Driver(NamedTuple):
@@ -262,20 +263,21 @@ class Run:
         """
         # Whoever goes on from a result must find out that somebody else has done so before, without a journal too.
         if self._journal is not None or self.state.phase in ("paused", "finished"):
-            await self._recorder.write(self.journal, self.run_id, self._events)
-        await self._tell_budgets()
-
-    async def _tell_budgets(self) -> None:
-        """Tells budgets what was used. Before its end a run does not wait for it: its next call tells it too."""
-        loop = asyncio.get_running_loop()
-        end = loop.time() + LAST_WORD
-        for purse in self.purses:
-            over = purse.share.is_over
+            await tell_whose(self.purses, self.run_id)
             try:
-                await patiently(purse.write, max(0.0, end - loop.time()) if over else 0.0)
-            except BudgetBusy as error:
-                if over:
-                    purse.share.unwritten(error)
+                await self._recorder.write(self.journal, self.run_id, self._events)
+            except JournalConflict:
+                raise
+            except Exception:
+                if not self._has_asked():
+                    settle(self)
+                    await tell_used(self.purses)
+                raise
+        await tell_used(self.purses)
+
+    def _has_asked(self) -> bool:
+        """Whether a model may have been asked for what is set aside now: never before that stands in the journal."""
+        return not any(type(event) in _BEFORE_A_CALL for event in self._events[self._recorder.saved :])
 
     def begin(self) -> None:
         """This task drives the run from here on: only a cancellation that comes from now on is meant for it."""

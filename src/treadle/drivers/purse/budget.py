@@ -145,7 +145,7 @@ class Budget:
         return self.balance(key or "", _looked(lambda: self.ledger.sums(self.series, key or "")))
 
     def purses(self) -> list[str]:
-        """Whose purses there are: the keys of all that anything was ever set aside in, sorted.
+        """Whose purses there are: the keys of all that a run was ever begun for, sorted.
 
         Raises:
             BudgetUnavailable: the file cannot be used.

@@ -45,6 +45,8 @@ class Share:
         self._base: Claim | None = None if budget.per == "day" else NOTHING
         # What an earlier process left stands until this one knows of everything that works for the run.
         self._written: tuple[Claim, Claim] | None = None if taken_up else (NOTHING, NOTHING)
+        # For whom a run works stands in its row, and nowhere else.
+        self._is_said = taken_up or budget.per not in ("user", "conversation")
         self.budgets = [budget]
 
     def is_of(self, budget: Budget, key: str | None) -> bool:
@@ -75,8 +77,18 @@ class Share:
         row = self._row(more)
         refused = self._ledger.draw(self._place, row, budget.most)
         if refused is None:
-            self._written = row.claimed, row.used
+            self._written, self._is_said = (row.claimed, row.used), True
         return refused
+
+    def begin(self) -> None:
+        """Makes the row of a run that has begun and not asked for anything, where it is needed to say whose it is.
+
+        Raises:
+            BudgetUnavailable: the file cannot be used.
+        """
+        if not self._is_said:
+            self._ledger.settle(self._place, Row(NOTHING, NOTHING, NOTHING), ())
+            self._is_said = True
 
     def write(self) -> None:
         """Sets the row to what is claimed now. What was paid is not lost where that fails: the row is higher then.

@@ -9,9 +9,6 @@ from treadle.journal.sqlite_file import PATIENCE
 
 T = TypeVar("T")
 
-LAST_WORD: Final = 1.0
-"""Seconds that the end of a run waits to tell a budget what was used: the result is there, and can be told later."""
-
 _LONGEST_PAUSE: Final = 0.05
 
 
