@@ -11,6 +11,8 @@
   test_a_journal_that_fails_after_the_call_keeps_what_was_set_aside, test_so_it_is_for_a_run_below
 - whose a run is before its first call -> test_a_run_knows_its_user_before_its_first_call,
   test_a_run_knows_its_conversation_before_its_first_call
+- warnings -> test_a_warning_that_exits_is_logged_and_the_run_goes_on
+- a price that is missed in the middle -> test_a_run_goes_on_after_a_model_without_a_price_was_chosen
 """
 
 import asyncio
@@ -19,7 +21,19 @@ from contextlib import ExitStack, closing, contextmanager
 
 import pytest
 
-from treadle import Agent, Budget, BudgetUnavailable, Conversation, Limits, MemoryJournal, Misuse, Price, Usage, tool
+from treadle import (
+    Agent,
+    Budget,
+    BudgetUnavailable,
+    Conversation,
+    Limits,
+    MemoryJournal,
+    Misuse,
+    Price,
+    StepSettings,
+    Usage,
+    tool,
+)
 from treadle.drivers.ended import settle_ended
 from treadle.journal.errors import JournalUnavailable
 from treadle.kernel.events import RunFinished
@@ -336,3 +350,39 @@ async def test_a_run_knows_its_conversation_before_its_first_call():
         paused = await run.pause()
     assert (await one.resume(paused.run_id)).text == "done"
     assert budget.spent("c").tokens == 100
+
+
+# --- warnings, and prices
+
+
+@pytest.mark.parametrize("error", [SystemExit, asyncio.CancelledError, BaseException])
+async def test_a_warning_that_exits_is_logged_and_the_run_goes_on(error, caplog):
+    def exits(share, spent):
+        raise error("enough")
+
+    budget = Budget(tokens=1000, warn=(0.1,), on_warning=exits)
+    result = await Agent(Honest(), budget=budget).run("go")
+    assert result.text == "done"
+    assert (budget.spent().tokens, budget.spent().held_tokens) == (100, 0)
+    assert "the run goes on" in caplog.text
+
+
+async def test_a_run_goes_on_after_a_model_without_a_price_was_chosen():
+    budget, journal, unpriced = Budget(usd=10), MemoryJournal(), ScriptedModel(["free"], name="unpriced")
+    chosen = [unpriced]
+    one = Agent(
+        Honest(lambda request: [("look", {})] if not request.step else "done"),
+        tools=[look],
+        budget=budget,
+        journal=journal,
+        prepare_step=lambda context: StepSettings(model=chosen[0]) if context.step_number and chosen else None,
+    )
+    with pytest.raises(Misuse, match="the price of unpriced is not known"):
+        await one.run("go")
+    assert (budget.spent().tokens, budget.spent().held_tokens) == (100, 0)
+    [info] = await journal.list()
+    assert info.status == "running"
+    chosen.clear()
+    result = await one.resume(info.run_id)
+    assert result.text == "done"
+    assert (budget.spent().tokens, budget.spent().usd, budget.spent().held_usd) == (200, result.cost, 0)

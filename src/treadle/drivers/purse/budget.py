@@ -209,7 +209,10 @@ class Budget:
         if self._on_warning is not None:
             try:
                 self._on_warning(share, spent)
-            except Exception:
+            except (KeyboardInterrupt, GeneratorExit):
+                raise
+            except BaseException:
+                # It is a plain function: a cancellation can only be its own, and `sys.exit` is not for a run to follow.
                 log.exception("on_warning of %r raised; the run goes on", self)
 
     def _marks(self, share: float) -> Iterable[Mark]:
