@@ -13,11 +13,13 @@
   test_a_run_knows_its_conversation_before_its_first_call
 - warnings -> test_a_warning_that_exits_is_logged_and_the_run_goes_on
 - a price that is missed in the middle -> test_a_run_goes_on_after_a_model_without_a_price_was_chosen
+- estimates -> test_an_estimate_names_the_limit_that_the_run_ends_at
 """
 
 import asyncio
 import sqlite3
 from contextlib import ExitStack, closing, contextmanager
+from decimal import Decimal
 
 import pytest
 
@@ -386,3 +388,29 @@ async def test_a_run_goes_on_after_a_model_without_a_price_was_chosen():
     result = await one.resume(info.run_id)
     assert result.text == "done"
     assert (budget.spent().tokens, budget.spent().usd, budget.spent().held_usd) == (200, result.cost, 0)
+
+
+# --- estimates
+
+
+@pytest.mark.parametrize(
+    ("limits", "budgets", "reason"),
+    [
+        (Limits(tokens=20), [Budget(usd=Decimal("0.01"))], "max_cost"),
+        (Limits(usd=Decimal("0.01")), [Budget(tokens=20)], "max_tokens"),
+        (Limits(), [Budget(usd=Decimal("0.01")), Budget(tokens=20)], "max_cost"),
+        (Limits(), [Budget(tokens=20), Budget(usd=Decimal("0.01"))], "max_tokens"),
+        (Limits(), [Budget(tokens=20, usd=Decimal("0.01"))], "max_cost"),
+        (Limits(tokens=20), [Budget(usd=1)], "max_tokens"),
+        (Limits(), [Budget(usd=1)], None),
+    ],
+)
+async def test_an_estimate_names_the_limit_that_the_run_ends_at(limits, budgets, reason):
+    model = Honest()
+    one = Agent(model, budget=budgets, limits=limits)
+    estimate = await one.estimate("a question " * 10)
+    result = await one.run("a question " * 10)
+    assert estimate.allowed is (reason is None) is bool(model.requests)
+    if reason is not None:
+        assert estimate.stop == result.stop
+        assert result.stop.reason == reason

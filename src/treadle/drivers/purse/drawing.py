@@ -195,9 +195,19 @@ class Purse:
         """Why a run is to come to its end, where only a closing reply can still be paid."""
         return self.budget.used_up(self.share.key, reason, self.share.others() + self.share.own())
 
-    def refusal(self, worst: Claim) -> Stop:
-        """Why a call that may take `worst` is not made."""
-        return self.budget.refusal(self.share.key, self.share.others(), self.share.own(), worst)
+    def refused(self, worst: Claim, *, priced: bool) -> Stop | None:
+        """Why `draw` would not set aside what a call may take; None if it would.
+
+        Raises:
+            BudgetUnavailable: the file cannot be used.
+        """
+        if self.budget.usd is not None and not priced:
+            return self.budget.unpriced(self.share.key)
+        self.share.turn()
+        others, own = self.share.others(), self.share.own()
+        if self.budget.most.allows(others + own + worst):
+            return None
+        return self.budget.refusal(self.share.key, others, own, worst)
 
     def hold(self, run_id: str, worst: Claim) -> None:
         """A call of this run is under way."""
