@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from treadle import Budget
+
 SCRIPT = """
 from treadle import Agent, Limits, Price, Usage, tool
 from treadle.testing import ScriptedModel
@@ -127,3 +129,73 @@ def test_the_trace_says_what_was_spent_so_far(bought: Any) -> None:
         "so far 120 tokens, $0.000516; left: $0.999484",
         "so far 230 tokens, $0.000966; left: $0.999034",
     ]
+
+
+BUDGETS = """
+from treadle import Agent, Budget, Price, Usage, tool
+from treadle.testing import ScriptedModel
+
+@tool(needs_approval=True)
+def pay(amount: int) -> str:
+    \"\"\"Pays.\"\"\"
+    return "paid"
+
+def agent(turns=lambda request: "done", **budget):
+    model = ScriptedModel(turns, name="m", usage=Usage(2, 8), price=Price(1, 1))
+    return Agent(model, tools=[pay], budget=Budget(tokens=100_000, path="spend.db", **budget))
+
+users = agent(per="user")
+talks = agent(per="conversation")
+pays = agent(lambda r: [("pay", {"amount": 1})] if r.step == 0 else "done", per="user", name="pays")
+memory = Agent(pays.model, tools=[pay], budget=Budget(tokens=100_000, per="user"))
+"""
+
+
+@pytest.fixture
+def budgeted(treadle: Any) -> Any:
+    (treadle.folder / "shop.py").write_text(BUDGETS, encoding="utf-8")
+    return treadle
+
+
+def test_a_budget_of_users_is_told_whose_run_it_is(budgeted: Any) -> None:
+    for more in ((), ("--dry-run",)):
+        refused = budgeted("ask", "go", "--agent", "shop:users", *more)
+        assert refused.code == 2
+        assert "has a purse for each user: say whose run this is with --user NAME" in refused.err
+        done = budgeted("ask", "go", "--agent", "shop:users", "--user", "anna", *more)
+        assert done.code == 0
+    assert "--user NAME" in budgeted("chat", "--agent", "shop:users", input="go\n").err
+    assert budgeted("chat", "--agent", "shop:users", "--user", "ben", input="go\ngo\n").code == 0
+    users = Budget(tokens=100_000, per="user", path=budgeted.folder / "spend.db")
+    assert {name: users.spent(name).tokens for name in users.purses()} == {"anna": 10, "ben": 20}
+    users.close()
+
+
+def test_each_question_is_a_conversation_of_its_own(budgeted: Any) -> None:
+    assert budgeted("ask", "go", "--agent", "shop:talks", "--dry-run").code == 0
+    for _ in range(2):
+        assert budgeted("ask", "go", "--agent", "shop:talks").code == 0
+    assert budgeted("chat", "--agent", "shop:talks", input="go\ngo\n").code == 0
+    talks = Budget(tokens=100_000, per="conversation", path=budgeted.folder / "spend.db")
+    assert sorted(talks.spent(name).tokens for name in talks.purses()) == [10, 10, 20]
+    talks.close()
+
+
+@pytest.mark.parametrize("agent", ["pays", "memory"])
+def test_a_decision_counts_for_the_user_who_asked(budgeted: Any, agent: str) -> None:
+    waits = budgeted("ask", "go", "--agent", f"shop:{agent}", "--user", "anna")
+    assert waits.code == 4
+    assert f"--agent shop:{agent} --user anna" in waits.err
+    if agent == "pays":
+        other = budgeted("approve", "last", "--agent", "shop:pays", "--user", "ben")
+        assert (other.code, "counts for user 'anna'" in other.err) == (2, True)
+    else:
+        assert "with --user NAME" in budgeted("approve", "last", "--agent", "shop:memory").err
+    assert budgeted("approve", "last", "--agent", f"shop:{agent}", "--user", "anna").code == 0
+
+
+def test_a_budget_whose_file_cannot_be_used_is_no_fault_of_treadles(budgeted: Any) -> None:
+    (budgeted.folder / "spend.db").mkdir()
+    failed = budgeted("ask", "go", "--agent", "shop:talks")
+    assert failed.code == 2
+    assert failed.err.splitlines()[-1].startswith("Error: the budget ")

@@ -28,6 +28,7 @@ class Options:
     max_cost: float | None
     max_tokens: int | None
     timeout: float | None
+    user: str | None
     journal: str | None
 
     def limits(self, over: Limits) -> Limits:
@@ -82,6 +83,7 @@ _OPTIONS = (
     click.option("--max-cost", type=_AMOUNT, callback=_finite, metavar="USD", help="Dollars at most. Default: any."),
     click.option("--max-tokens", type=_COUNT, metavar="N", help="Tokens at most, in and out. Default: any."),
     click.option("--timeout", type=_AMOUNT, callback=_finite, metavar="SECONDS", help="Time at most. Default: 300."),
+    click.option("--user", metavar="NAME", help="Whose run it is, for budgets of the agent that each user has."),
     click.option("--journal", metavar="FILE", type=click.Path(), help="The journal's SQLite file (TREADLE_JOURNAL)."),
 )  # fmt: skip
 

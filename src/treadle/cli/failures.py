@@ -23,7 +23,7 @@ def report(error: Exception) -> ExitCode:
     if debugging:
         click.echo(clean("".join(traceback.format_exception(error))), err=True, nl=False)
     if _is_usage(error):
-        click.echo(set_off(f"Error: {error}"), err=True)
+        click.echo(set_off(f"Error: {in_options(error)}"), err=True)
         return ExitCode.USAGE
     if isinstance(error, OSError) and error.errno in _FULL:
         click.echo(f"Error: the output cannot be written: {error.strerror}. What was done is in the journal.", err=True)
@@ -35,6 +35,11 @@ def report(error: Exception) -> ExitCode:
         return ExitCode.INTERNAL_ERROR
     click.echo(clean(f"Internal error: {what}\nThis is a fault in treadle{more}."), err=True)
     return ExitCode.INTERNAL_ERROR
+
+
+def in_options(error: Exception) -> str:
+    """The words of `error`, with an option in the place of the argument that it asks for."""
+    return str(error).replace("with user=…", "with --user NAME")
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF)
@@ -54,13 +59,12 @@ def _users_own(error: BaseException) -> str | None:
 
 
 def _is_usage(error: Exception) -> bool:
-    from treadle.journal import JournalError
-    from treadle.kernel.errors import IllegalEvent, Misuse
+    from treadle.kernel.errors import IllegalEvent, Misuse, PassesThrough
     from treadle.models.names import UnknownModel
     from treadle.models.providers import MissingKey
     from treadle.tools import BadTool
 
-    if isinstance(error, Misuse | BadTool | IllegalEvent | JournalError | UnknownModel | MissingKey):
+    if isinstance(error, Misuse | BadTool | IllegalEvent | PassesThrough | UnknownModel | MissingKey):
         return True
     if type(error).__module__.startswith("treadle.analyst"):
         from treadle.analyst import AnalystError

@@ -38,6 +38,7 @@ class NextCommand:
         for option, values in (("--skill", options.skill), ("--tools", options.tools)):
             agent += [word for value in values for word in (option, value)]
         agent += [] if options.sources is None else ["--sources", options.sources]
+        agent += [] if options.user is None else ["--user", options.user]
         return cls(tuple(agent), _journal(options.journal))
 
     @classmethod

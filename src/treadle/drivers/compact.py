@@ -32,6 +32,7 @@ from treadle.context.tokens import context_tokens, estimate_tokens, likely
 from treadle.drivers.purse.arrived import Arrived
 from treadle.drivers.purse.bill import Bill
 from treadle.drivers.purse.claims import claim, settle
+from treadle.drivers.purse.patience import patiently
 from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
 from treadle.kernel.decide import CallModel
@@ -89,7 +90,7 @@ async def make_room(run: Run) -> bool:
     if not changed or not isinstance(run.next(), CallModel):
         return False
     prepared = run.state.prepared
-    refused = claim(run, None if prepared is None else prepared.reserve)
+    refused = await patiently(lambda: claim(run, None if prepared is None else prepared.reserve))
     if refused is not None:
         run.feed(RunFinished(refused))
     return refused is None
@@ -241,7 +242,7 @@ async def _summarised(run: Run, policy: Summarise, tokens: int, facts: Facts) ->
         step=len(run.state.steps),
     )
     bill, asked = Bill(), _request_tokens(model, request)
-    why = bill.refused(run, model, request.settings, asked)
+    why = await bill.refused(run, model, request.settings, asked)
     if why:
         return Made(messages, without, f"no summary: {why}")
     aside = partial(_set_aside, run, type(policy).__name__, model, tokens, bill)
@@ -318,7 +319,7 @@ async def _asked(
             if not isinstance(error, ModelError):
                 raise
             wait = run.config.retries.delay(error, attempt, seconds_left(run))
-            if wait is None or bill.refused(run, model, request.settings, asked):
+            if wait is None or await bill.refused(run, model, request.settings, asked):
                 raise
             await aside()
             await asyncio.sleep(wait)

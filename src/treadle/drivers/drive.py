@@ -19,6 +19,7 @@ from treadle.drivers.calls.subrun import left_below
 from treadle.drivers.compact import compact, make_room, overflowed
 from treadle.drivers.configuration import AnswerType, StepContext, StepSettings
 from treadle.drivers.purse.claims import settle
+from treadle.drivers.purse.patience import patiently
 from treadle.drivers.run import Driver, Run, cancelled_itself
 from treadle.drivers.think import seconds_left, think
 from treadle.journal import JournalError
@@ -162,8 +163,9 @@ async def perceive(run: Run, command: PrepareStep) -> None:
         if not isinstance(again, PrepareStep):
             return
         command = again
-    settings = None if run.config.prepare_step is None else await chosen(run, command)
-    run.feed(run.prepare(command, settings))
+    picked = None if run.config.prepare_step is None else await chosen(run, command)
+    # Only the file of a budget may have to be waited for.
+    run.feed(await patiently(lambda: run.prepare(command, picked)) if run.purses else run.prepare(command, picked))
 
 
 async def chosen(run: Run, command: PrepareStep) -> StepSettings | None:

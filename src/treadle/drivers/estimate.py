@@ -6,9 +6,10 @@ from decimal import Decimal
 from treadle.conversation import Conversation
 from treadle.drivers.beginning import Asked, begun
 from treadle.drivers.compact import compact
-from treadle.drivers.configuration import Configuration
+from treadle.drivers.configuration import Configuration, StepSettings
 from treadle.drivers.drive import chosen
-from treadle.drivers.purse.claims import within
+from treadle.drivers.purse.claims import refused
+from treadle.drivers.purse.patience import patiently
 from treadle.drivers.purse.reckoning import reckoned, worst_price
 from treadle.drivers.run import Run
 from treadle.kernel.decide import Finish, PrepareStep, decide
@@ -68,16 +69,17 @@ async def estimated(config: Configuration, asked: Asked) -> Estimate:
         command = await run.judged()
     if not isinstance(command, PrepareStep):
         return Estimate(run.model.name, 0, 0, Decimal(0), command.stop if isinstance(command, Finish) else None)
-    return await _reckoned(run, command)
+    picked, asked_for = await chosen(run, command), command
+    return await patiently(lambda: _reckoned(run, asked_for, picked))
 
 
-async def _reckoned(run: Run, command: PrepareStep) -> Estimate:
-    event, left = run.reckoned(command, await chosen(run, command)), within(run)
-    state = left.state
+def _reckoned(run: Run, command: PrepareStep, picked: StepSettings | None) -> Estimate:
+    event, state = run.reckoned(command, picked), run.state
     worst = event.reserve or reckoned(run.config, state, event, run.model, None).event.reserve or Reserve(0)
     after, usd, request = decide(fold(state, event)), worst.usd, worst.tokens - worst.reply
     if usd is None:
         usd = worst_price(run.model, event.settings or state.settings, request, worst.reply)
-    stop = left.worded(after.stop, worst) if isinstance(after, Finish) else None
+    # In the order of a run: what budgets refuse is not prepared, and a limit is looked at after that.
+    stop = refused(run, event.reserve) or (after.stop if isinstance(after, Finish) else None)
     known = longest_reply_of(run.model, event.settings or state.settings) is not None
     return Estimate(run.model.name, request, worst.reply, usd, stop, held=known or event.reserve is not None)

@@ -22,6 +22,11 @@ class Recorder:
         self._writing: asyncio.Future[None] | None = None
         self._broken: JournalError | None = None
 
+    @property
+    def saved(self) -> int:
+        """How many events of this process are written."""
+        return self._saved
+
     async def write(self, journal: Journal, run_id: str, events: Sequence[Event]) -> None:
         """Writes those of `events`, all that this process has added, that are not written yet.
 

@@ -44,11 +44,12 @@ from treadle.drivers.purse.drawing import Purse, Whose, purses_of
 from treadle.drivers.purse.reckoning import charge_of, require_price
 from treadle.drivers.purse.request_size import request_tokens
 from treadle.drivers.purse.so_far import spent_so_far
+from treadle.drivers.purse.telling import tell_used, tell_whose
 from treadle.drivers.reading import reading
 from treadle.drivers.recorder import Recorder
 from treadle.drivers.request import prepared, request_of
 from treadle.drivers.watching import RunEvent, SpentSoFar, log_event
-from treadle.journal import Journal, MemoryJournal
+from treadle.journal import Journal, JournalConflict, MemoryJournal
 from treadle.judging.judge import judge
 from treadle.judging.recent import Recent
 from treadle.kernel.calls import CallRecord
@@ -76,6 +77,8 @@ log = logging.getLogger("treadle")
 
 _SETTLES = frozenset({ModelReplied, ModelFailed, RunPaused, RunFinished})
 """What ends the call under way: what it did not take is given back."""
+
+_BEFORE_A_CALL = frozenset({RunStarted, StepPrepared})
 
 
 class Driver(NamedTuple):
@@ -275,9 +278,21 @@ class Run:
         """
         # Whoever goes on from a result must find out that somebody else has done so before, without a journal too.
         if self._journal is not None or self.state.phase in ("paused", "finished"):
-            await self._recorder.write(self.journal, self.run_id, self._events)
-        for purse in self.purses:
-            purse.write()
+            await tell_whose(self.purses, self.run_id)
+            try:
+                await self._recorder.write(self.journal, self.run_id, self._events)
+            except JournalConflict:
+                raise
+            except Exception:
+                if not self._has_asked():
+                    settle(self)
+                    await tell_used(self.purses)
+                raise
+        await tell_used(self.purses)
+
+    def _has_asked(self) -> bool:
+        """Whether a model may have been asked for what is set aside now: never before that stands in the journal."""
+        return not any(type(event) in _BEFORE_A_CALL for event in self._events[self._recorder.saved :])
 
     def begin(self) -> None:
         """This task drives the run from here on: only a cancellation that comes from now on is meant for it."""
@@ -357,7 +372,7 @@ class Run:
 
         Raises:
             Misuse: a tool was chosen that the agent does not have, or a model without a price under a limit in dollars.
-            BudgetUnavailable: the file of a budget cannot be used.
+            BudgetUnavailable: the file of a budget cannot be used, or another process has held it for a moment.
         """
         self._logged = log.isEnabledFor(logging.INFO)
         event = self.reckoned(command, chosen)

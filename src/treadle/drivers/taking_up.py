@@ -20,7 +20,9 @@ from treadle.drivers.checks import (
 )
 from treadle.drivers.configuration import Configuration
 from treadle.drivers.drive import DRIVER
+from treadle.drivers.ended import settle_ended
 from treadle.drivers.purse.drawing import Budgets, whose_again, whose_run
+from treadle.drivers.purse.patience import patiently
 from treadle.drivers.run import Run
 from treadle.journal import Journal
 from treadle.kernel.errors import Misuse
@@ -59,13 +61,14 @@ async def taken_up(
     config = with_budgets(config, going_on.budget)
     if limits is not None:
         check_limits(config, limits)
-    events, _ = await recorded(config, "resume", run)
+    events, journal = await recorded(config, "resume", run)
     state = fold_all(events)
     if answers and state.phase != "paused":
         now = "has finished" if state.phase == "finished" else "is not paused"
         raise Misuse(f"run {state.run_id} {now}: no call of it waits to be decided ({', '.join(answers.calls)})")
     kept = run.sub_runs if isinstance(run, RunResult) else None
     if _over(state, going_on):
+        await settle_ended(config, state, events, kept or journal)
         return Run(config, DRIVER, state=state, journal=kept), events, False
     above = state.started.parent
     if above is not None:
@@ -78,7 +81,7 @@ async def taken_up(
     kind("conversation", going_on.conversation, lambda it: isinstance(it, Conversation), "a treadle.Conversation")
     conversation, watcher = going_on.conversation, watcher_of(going_on.on_event)
     said = whose_run(going_on.user, None if conversation is None else conversation.name)
-    whose = whose_again(all_budgets(config), state.run_id, said)
+    whose = await patiently(lambda: whose_again(all_budgets(config), state.run_id, said))
     check_whose(config, whose)
     if conversation is not None:
         conversation.begin(conversation_part(history(state, result_of(state).stop)))
@@ -86,6 +89,7 @@ async def taken_up(
     driven = Run(config, DRIVER, deps=going_on.deps, on_event=watcher, state=state, over=over, journal=kept)
     driven.draw_on(state.run_id, whose)
     try:
+        await settle_ended(config, state, events, kept or journal)
         check_limits(config, limits or state.limits)
         await answer(driven, answers, limits)
         _told(driven, state, going_on.message)

@@ -14,6 +14,7 @@ from treadle.context.storable import storable_text
 from treadle.drivers.configuration import asked_to_wait
 from treadle.drivers.purse.arrived import Arrived
 from treadle.drivers.purse.claims import claim
+from treadle.drivers.purse.patience import patiently
 from treadle.drivers.purse.reckoning import price_of
 from treadle.drivers.run import Run
 from treadle.drivers.watching import log
@@ -83,15 +84,15 @@ async def _again(run: Run, failure: ModelError, attempt: int) -> tuple[int, bool
         return attempt, False
     await run.commit()
     await asyncio.sleep(wait)
-    return attempt + 1, _may_call_again(run)
+    return attempt + 1, await _may_call_again(run)
 
 
-def _may_call_again(run: Run) -> bool:
+async def _may_call_again(run: Run) -> bool:
     """Whether what the attempts so far have taken leaves enough for another, here and in the runs above."""
     prepared = run.state.prepared
     if prepared is None or not isinstance(run.next(), CallModel):
         return False
-    refused = claim(run, prepared.reserve)
+    refused = await patiently(lambda: claim(run, prepared.reserve))
     if refused is not None:
         run.feed(RunFinished(refused, prepared.decision))
     return refused is None
@@ -127,7 +128,7 @@ async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt
             if isinstance(event, AttemptFailed):
                 run.feed(_passed_over(run, event, attempt))
                 run.arrived = arrived = Arrived()
-                if not _may_call_again(run):
+                if not await _may_call_again(run):
                     raise _Enough
                 continue
             if hear is not None and isinstance(event, (ToolCallStarted, ToolCallDelta, ToolCallCompleted)):

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct
 
@@ -50,21 +51,23 @@ class FileKind(Struct, frozen=True):
     error: Callable[[str, str], PassesThrough]
     upgrade: Callable[[sqlite3.Connection, Path, int], None] | None = None
 
-    def open(self, path: Path, *, any_thread: bool = False) -> sqlite3.Connection:
+    def open(self, path: Path, *, any_thread: bool = False, patience: float | None = None) -> sqlite3.Connection:
         """A connection to the file at `path`, which is made if it is not there; its folder likewise.
 
         Args:
             any_thread: whether other threads than this one may use it too.
+            patience: seconds to wait for another process that is writing; None for `PATIENCE`.
 
         Raises:
             PassesThrough: it is of another kind, of a later version, damaged, or cannot be opened. It is not changed.
         """
         with self.explained(path):
+            patience = PATIENCE if patience is None else patience
             self._make_file(path)
-            fresh = self._glance(path)
-            connection = _connect(path, "rw", any_thread)
+            fresh = self._glance(path, patience)
+            connection = _connect(path, "rw", patience, any_thread)
             try:
-                self._prepare(connection, path, fresh)
+                self._prepare(connection, path, fresh, patience)
             except BaseException:
                 connection.close()
                 raise
@@ -99,18 +102,18 @@ class FileKind(Struct, frozen=True):
                 kind = "a folder" if path.is_dir() else "no regular file"
                 raise self.unavailable(path, f"is {kind}", "Name a file in it, or another path.") from None
 
-    def _glance(self, path: Path) -> bool:
+    def _glance(self, path: Path, patience: float) -> bool:
         """Whether the file is fresh, without changing it: it may be another application's."""
         try:
-            return self._looked_at(path, "ro")
+            return self._looked_at(path, "ro", patience)
         except sqlite3.OperationalError as error:
             if _code(error) != sqlite3.SQLITE_READONLY:
                 raise
             # A process was killed inside a transaction; nobody can read the file before that is rolled back.
-            return self._looked_at(path, "rw")
+            return self._looked_at(path, "rw", patience)
 
-    def _looked_at(self, path: Path, mode: str) -> bool:
-        with closing(_connect(path, mode)) as connection:
+    def _looked_at(self, path: Path, mode: str, patience: float) -> bool:
+        with closing(_connect(path, mode, patience)) as connection:
             # In one transaction, or another process could fill the file between two looks.
             connection.execute("BEGIN")
             return self._is_fresh(connection, path)
@@ -133,8 +136,8 @@ class FileKind(Struct, frozen=True):
             return True
         raise self.unavailable(path, "is the SQLite database of another application", "Use another path.")
 
-    def _prepare(self, connection: sqlite3.Connection, path: Path, fresh: bool) -> None:
-        if (mode := _write_ahead(connection)) != "wal":
+    def _prepare(self, connection: sqlite3.Connection, path: Path, fresh: bool, patience: float) -> None:
+        if (mode := _write_ahead(connection, patience)) != "wal":
             what = f"is on a file system that cannot share memory (mode {mode})"
             raise self.unavailable(path, what, "Use a local disk.")
         # FULL syncs at every commit; macOS does so only with fullfsync.
@@ -159,22 +162,22 @@ class FileKind(Struct, frozen=True):
         connection.execute(f"PRAGMA user_version = {self.version}")
 
 
-def _write_ahead(connection: sqlite3.Connection) -> str:
-    deadline = time.monotonic() + PATIENCE
+def _write_ahead(connection: sqlite3.Connection, patience: float) -> str:
+    deadline = time.monotonic() + patience
     while True:
         try:
             return str(connection.execute("PRAGMA journal_mode = WAL").fetchone()[0])
         except sqlite3.OperationalError as error:
             # The one statement for which SQLite's own busy timeout does not wait.
-            if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+            if not is_held(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
 
 
 @contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Everything in it is written and synced at its end, or nothing is."""
-    connection.execute("BEGIN IMMEDIATE")
+def transaction(connection: sqlite3.Connection, kind: Literal["DEFERRED", "IMMEDIATE"] = "IMMEDIATE") -> Iterator[None]:
+    """Everything in it is written and synced at its end, or nothing is. A "DEFERRED" one that only looks waits not."""
+    connection.execute(f"BEGIN {kind}")
     try:
         yield
         connection.execute("COMMIT")
@@ -204,11 +207,16 @@ def identity(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _connect(path: Path, mode: str, any_thread: bool = False) -> sqlite3.Connection:
+def is_held(error: sqlite3.Error) -> bool:
+    """Whether the error says that somebody else is writing."""
+    return _code(error) == sqlite3.SQLITE_BUSY
+
+
+def _connect(path: Path, mode: str, patience: float, any_thread: bool = False) -> sqlite3.Connection:
     return sqlite3.connect(
         f"{path.as_uri()}?mode={mode}",
         uri=True,
-        timeout=PATIENCE,
+        timeout=patience,
         isolation_level=None,
         check_same_thread=not any_thread,
     )

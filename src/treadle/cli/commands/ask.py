@@ -20,6 +20,7 @@ from treadle.cli.storage import journal_path
 from treadle.cli.terminal import clean, print_json
 from treadle.cli.waiting import Waiting
 from treadle.cli.watch import Watch
+from treadle.conversation import Conversation
 from treadle.drivers.estimate import Estimate
 from treadle.journal import SqliteJournal
 from treadle.result import RunResult
@@ -58,7 +59,9 @@ def ask(
     agent, choice = agent_to_ask(options, journal, instructions=instructions, on_limit=on_limit)
     output.say(str(choice))
     if dry_run:
-        return _dry(asyncio.run(agent.estimate(question, limits=options.limits(agent.limits))), output)
+        limits, user = options.limits(agent.limits), options.user
+        asked = agent.estimate(question, conversation=Conversation(), limits=limits, user=user)
+        return _dry(asyncio.run(asked), output)
     person = None if output.as_object or output.quiet else Person()
     with asyncio.Runner() as runner:
         try:
@@ -108,9 +111,11 @@ def _answered(
     person: Person | None,
 ) -> tuple[RunResult, Waiting]:
     """What came of the question; a person at a terminal has been asked about what the run waited for."""
-    limits = options.limits(agent.limits)
+    limits, user = options.limits(agent.limits), options.user
     watch = Watch(output.views)
-    result = runner.run(watch.carry(lambda see: agent.run(question, limits=limits, on_event=see)))
+    # A conversation of its own, for budgets that each conversation has.
+    begin = partial(agent.run, question, conversation=Conversation(), limits=limits, user=user)
+    result = runner.run(watch.carry(lambda see: begin(on_event=see)))
     left = person is None or not person.interactive
     while True:
         waiting = runner.run(Waiting.of(result.events, journal or result.sub_runs))

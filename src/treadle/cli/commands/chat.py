@@ -13,6 +13,7 @@ from treadle.cli.commands.show import print_why
 from treadle.cli.configure import Options, agent_options
 from treadle.cli.dialogue import Person, decide, resumed
 from treadle.cli.exits import ExitCode, exit_code
+from treadle.cli.failures import in_options
 from treadle.cli.lines import trace
 from treadle.cli.next_command import NextCommand
 from treadle.cli.report import closing
@@ -21,8 +22,8 @@ from treadle.cli.terminal import clean, note, set_off, shorten
 from treadle.cli.waiting import Waiting
 from treadle.cli.watch import Start, View, Watch
 from treadle.conversation import Conversation
-from treadle.journal import JournalError, SqliteJournal
-from treadle.kernel.errors import Misuse
+from treadle.journal import SqliteJournal
+from treadle.kernel.errors import Misuse, PassesThrough
 from treadle.kernel.fold import fold_all
 from treadle.kernel.stop import Limits
 from treadle.result import RunResult
@@ -71,7 +72,7 @@ def chat(
         note("/help lists what you can say; Ctrl-D leaves.")
     with asyncio.Runner() as runner:
         limits = options.limits(agent.limits)
-        talk = Chat(agent, limits, journal, command, conversation, person, runner, save, tracing, quiet)
+        talk = Chat(agent, limits, options.user, journal, command, conversation, person, runner, save, tracing, quiet)
         try:
             return talk.go_on()
         finally:
@@ -101,6 +102,7 @@ class Chat:
         self,
         agent: Agent,
         limits: Limits,
+        user: str | None,
         journal: SqliteJournal | None,
         then: NextCommand | None,
         conversation: Conversation,
@@ -112,6 +114,7 @@ class Chat:
     ) -> None:
         self._agent = agent
         self._limits = limits
+        self._user = user
         self._journal = journal
         self._next = then
         self._conversation = conversation
@@ -182,9 +185,9 @@ class Chat:
 
     def _answer(self, question: str) -> bool:
         """Answers one question; whether the conversation goes on."""
-        result = self._carried(
-            lambda see: self._agent.run(question, conversation=self._conversation, limits=self._limits, on_event=see)
-        )
+        said, limits, user = self._conversation, self._limits, self._user
+        begin = partial(self._agent.run, question, conversation=said, limits=limits, user=user)
+        result = self._carried(lambda see: begin(on_event=see))
         left = False
         while result is not None and result.pending:
             waiting = self._waiting(result)
@@ -212,10 +215,10 @@ class Chat:
         except KeyboardInterrupt:
             note("stopped before it began")
             return None
-        except (Misuse, JournalError) as error:
+        except (Misuse, PassesThrough) as error:
             if not self._person.interactive:
                 raise
-            note(set_off(f"Error: {error}"))
+            note(set_off(f"Error: {in_options(error)}"))
             return None
         self._last = result
         answer.complete(result.text)

@@ -133,7 +133,7 @@ async def _resumed(
         result = await Watch([Announced(output, doing), *output.views], events).carry(
             lambda see: agent.resume(
                 state.run_id, approve=answers.approve, deny=answers.deny, results=answers.results, on_event=see,
-                limits=None if limits == state.limits else limits,
+                limits=None if limits == state.limits else limits, user=options.user,
             )
         )  # fmt: skip
         waiting = await Waiting.of(result.events, journal)

@@ -90,7 +90,10 @@ async def _taken_up_again(parent: Run, below: Below, record: CallRecord) -> Run 
         return None
     child = taken_up(parent, below, record, events)
     paid_before(child, record.spent)
-    if not child.finished:
+    if child.finished:
+        # Its process may have died before the end of the run was told to budgets of its own.
+        await child.commit()
+    else:
         changed = parent.state.limits != parent.state.started.limits
         limits = limits_again(child, seconds_left(parent), below.config.limits) if changed else None
         child.feed(RunResumed(limits, lost_call(child.state, child.model)))

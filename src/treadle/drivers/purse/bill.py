@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from treadle.drivers.purse.claims import Borrower, claim
 from treadle.drivers.purse.dearest import read_again
+from treadle.drivers.purse.patience import patiently
 from treadle.drivers.purse.reckoning import PLAIN, closing_part, price_of, worst_price
 from treadle.kernel.events import Reserve
 from treadle.kernel.messages import ModelSettings, Usage
@@ -41,7 +42,7 @@ class Bill:
         self.cost = total(self.cost, cost) if known and cost is not None else None
         self.usage = usage if self.usage is None else self.usage + usage
 
-    def refused(self, run: Borrower, model: Model, settings: ModelSettings, asked: int) -> str:
+    async def refused(self, run: Borrower, model: Model, settings: ModelSettings, asked: int) -> str:
         """Reserves one more attempt, as `reserve`; why it may not be made, in words, or empty if it may.
 
         It leaves what a closing reply of the run takes.
@@ -67,7 +68,7 @@ class Bill:
             if worst > money:
                 return f"it may cost {worst} dollars, and {money} are left of the run's limit"
         reserve = Reserve(taken + asked + reply, None if worst is None else plus(paid, worst), reply)
-        stop = claim(run, reserve)
+        stop = await patiently(lambda: claim(run, reserve))
         bounded = limits.tokens is not None or limits.budget is not None or bool(run.purses)
         self.reserve = reserve if stop is None and bounded else None
         return "" if stop is None else stop.detail

@@ -53,8 +53,8 @@ class Shared(Protocol):
     def used_up(self, reason: Reached) -> Stop:
         """Why a run is to come to its end, where only a closing reply can still be paid."""
 
-    def refusal(self, worst: Claim) -> Stop:
-        """Why a call that may take `worst` is not made."""
+    def refused(self, worst: Claim, *, priced: bool) -> Stop | None:
+        """Why `draw` would not set aside what a call may take; None if it would."""
 
     def hold(self, run_id: str, worst: Claim) -> None:
         """A call is under way."""
@@ -93,7 +93,11 @@ class Borrower(Protocol):
 
 def used(run: Borrower) -> Claim:
     """What the run itself has used, the step under way and settled sub-runs included."""
-    state = run.state
+    return used_in(run.state)
+
+
+def used_in(state: RunState) -> Claim:
+    """Likewise, of the run in `state`."""
     under_way = state.step is not None and state.step.message is not None
     return Claim(
         len(state.steps) + under_way + state.sub_steps,
@@ -117,14 +121,13 @@ def claim(run: Borrower, reserve: Reserve | None) -> Stop | None:
     """
     if run.parent is None and not run.purses:
         return None
-    worst = Claim(1, 0, NOTHING) if reserve is None else Claim(1, reserve.tokens, reserve.usd or NOTHING)
+    worst, priced = _worst(reserve)
     wanted = used(run) + run.lent + worst
     more = wanted - run.claimed
     for above in _above(run):
         stop = _exceeded(above, used(above) + above.lent + more)
         if stop is not None:
             return stop
-    priced = reserve is not None and reserve.usd is not None
     for purse in run.purses:
         # What those before one that refuses have set aside is given back with the next commit.
         stop = purse.draw(worst, more, priced=priced)
@@ -134,6 +137,24 @@ def claim(run: Borrower, reserve: Reserve | None) -> Stop | None:
     for purse in run.purses:
         purse.hold(run.run_id, worst)
     return None
+
+
+def refused(run: Borrower, reserve: Reserve | None) -> Stop | None:
+    """Why `claim` would not reserve the first step of a run, which works for no other; None if it would.
+
+    Raises:
+        PassesThrough: a budget cannot be asked.
+    """
+    worst, priced = _worst(reserve)
+    stops = (purse.refused(worst, priced=priced) for purse in run.purses)
+    return next((stop for stop in stops if stop is not None), None)
+
+
+def _worst(reserve: Reserve | None) -> tuple[Claim, bool]:
+    """The worst case of a step, and whether its price is known."""
+    if reserve is None:
+        return Claim(1), False
+    return Claim(1, reserve.tokens, reserve.usd or NOTHING), reserve.usd is not None
 
 
 def settle(run: Borrower) -> None:
@@ -155,11 +176,6 @@ class Within(NamedTuple):
         """Why the run is to come to its end, if it is a budget that says so."""
         purse = self.tokens if reason == "max_tokens" else self.usd
         return None if purse is None else purse.used_up(reason)
-
-    def worded(self, stop: Stop, worst: Reserve) -> Stop:
-        """`stop`, which refuses a call that may take `worst`, in the words of the budget that is behind it, if any."""
-        purse = {"max_tokens": self.tokens, "max_cost": self.usd}.get(stop.reason)
-        return stop if purse is None else purse.refusal(Claim(1, worst.tokens, worst.usd or NOTHING))
 
 
 def within(run: Borrower) -> Within:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from treadle.drivers.purse.budget import Budget, checked_name, log, today
 from treadle.drivers.purse.claims import Borrower, Claim
-from treadle.drivers.purse.ledger import NOTHING, BudgetUnavailable, Place, Row
+from treadle.drivers.purse.ledger import NOTHING, BudgetBusy, BudgetUnavailable, Place, Row
 from treadle.drivers.purse.reckoning import Reached
 from treadle.kernel.errors import Misuse
 from treadle.kernel.money import minus
@@ -45,6 +45,8 @@ class Share:
         self._base: Claim | None = None if budget.per == "day" else NOTHING
         # What an earlier process left stands until this one knows of everything that works for the run.
         self._written: tuple[Claim, Claim] | None = None if taken_up else (NOTHING, NOTHING)
+        # For whom a run works stands in its row, and nowhere else.
+        self._is_said = taken_up or budget.per not in ("user", "conversation")
         self.budgets = [budget]
 
     def is_of(self, budget: Budget, key: str | None) -> bool:
@@ -75,12 +77,26 @@ class Share:
         row = self._row(more)
         refused = self._ledger.draw(self._place, row, budget.most)
         if refused is None:
-            self._written = row.claimed, row.used
+            self._written, self._is_said = (row.claimed, row.used), True
         return refused
 
+    def begin(self) -> None:
+        """Makes the row of a run that has begun and not asked for anything, where it is needed to say whose it is.
+
+        Raises:
+            BudgetUnavailable: the file cannot be used.
+        """
+        if not self._is_said:
+            self._ledger.settle(self._place, Row(NOTHING, NOTHING, NOTHING), ())
+            self._is_said = True
+
     def write(self) -> None:
-        """Sets the row to what is claimed now. What was paid is not lost where that fails: the row is higher then."""
-        if self._written is None and self.run.state.phase not in ("finished", "paused"):
+        """Sets the row to what is claimed now. What was paid is not lost where that fails: the row is higher then.
+
+        Raises:
+            BudgetBusy: another process holds the file.
+        """
+        if self._written is None and not self.is_over:
             return
         if self._written is not None and (self._base is None or self._written == self._row(NOTHING)[1:]):
             return
@@ -88,14 +104,23 @@ class Share:
             row = self._row(NOTHING)
             marks = {mark: budget for budget in self.budgets for mark in budget.marks}
             sums, told = self._ledger.settle(self._place, row, tuple(marks))
+        except BudgetBusy:
+            raise
         except BudgetUnavailable as error:
-            log.warning(
-                "run %s has used less than is set aside for it, which cannot be written: %s", self._run_id, error
-            )
+            self.unwritten(error)
             return
         self._written = row.claimed, row.used
         for mark in told:
             marks[mark].tell(mark, marks[mark].balance(self._key, sums))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run has nothing more to write after what it has used by now."""
+        return self.run.state.phase in ("finished", "paused")
+
+    def unwritten(self, error: BudgetUnavailable) -> None:
+        """What the run has used could not be written."""
+        log.warning("run %s has used less than is set aside for it, which cannot be written: %s", self._run_id, error)
 
     @property
     def _place(self) -> Place:
@@ -122,8 +147,8 @@ class Share:
         self._base = self._begin(today())
 
     def _begin(self, day: str) -> Claim:
+        known = self._ledger.base(self._place._replace(key=day))
         self._key = day
-        known = self._ledger.base(self._place)
         if known is not None:
             return known
         began = time.strftime("%Y-%m-%d", time.gmtime(self.run.state.started_at or time.time()))
@@ -170,9 +195,19 @@ class Purse:
         """Why a run is to come to its end, where only a closing reply can still be paid."""
         return self.budget.used_up(self.share.key, reason, self.share.others() + self.share.own())
 
-    def refusal(self, worst: Claim) -> Stop:
-        """Why a call that may take `worst` is not made."""
-        return self.budget.refusal(self.share.key, self.share.others(), self.share.own(), worst)
+    def refused(self, worst: Claim, *, priced: bool) -> Stop | None:
+        """Why `draw` would not set aside what a call may take; None if it would.
+
+        Raises:
+            BudgetUnavailable: the file cannot be used.
+        """
+        if self.budget.usd is not None and not priced:
+            return self.budget.unpriced(self.share.key)
+        self.share.turn()
+        others, own = self.share.others(), self.share.own()
+        if self.budget.most.allows(others + own + worst):
+            return None
+        return self.budget.refusal(self.share.key, others, own, worst)
 
     def hold(self, run_id: str, worst: Claim) -> None:
         """A call of this run is under way."""

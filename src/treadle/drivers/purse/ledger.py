@@ -3,24 +3,47 @@
 A row holds what a run claims, which is what it and all that work for it have used and the worst case of the calls under
 way, and how much of that is used. It is set and never added to: to set it again, after a crash say, counts nothing
 twice. Beside the rows stands the sum of each purse, so that to look at one takes no longer the more runs it has had.
-Each method is one transaction, which other threads and processes see whole or not at all.
+Each method is one transaction, which other threads and processes see whole or not at all. To look waits for nobody; to
+write waits for whoever is writing, as long as `waiting` says.
 """
 
 import sqlite3
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from decimal import Decimal
 from os import getpid
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
+from typing import Final, Literal, NamedTuple, TypeVar
 
 from treadle.drivers.purse.claims import Claim
-from treadle.journal.sqlite_file import FileKind, identity, transaction
+from treadle.journal.sqlite_file import FileKind, identity, is_held, transaction
 from treadle.kernel.errors import PassesThrough
 
+T = TypeVar("T")
+
 NOTHING = Claim()
+
+MOMENT: Final = 0.05
+"""Seconds for which an event loop may stand still."""
+
+_seconds: ContextVar[float] = ContextVar("seconds", default=MOMENT)
+
+
+def waiting(seconds: float, attempt: Callable[[], T]) -> T:
+    """What `attempt` gives, which waits so long for whoever holds the file of a ledger, and otherwise a moment.
+
+    Raises:
+        BudgetBusy: the file is held still.
+    """
+    token = _seconds.set(seconds)
+    try:
+        return attempt()
+    finally:
+        _seconds.reset(token)
+
 
 SCHEMA = (
     """CREATE TABLE purses (
@@ -60,6 +83,10 @@ class BudgetUnavailable(PassesThrough):
     def __init__(self, message: str, *, where: str = "") -> None:
         super().__init__(message)
         self.where = where
+
+
+class BudgetBusy(BudgetUnavailable):
+    """Another process, or another thread, is writing to the file."""
 
 
 def _unavailable(message: str, where: str) -> BudgetUnavailable:
@@ -145,21 +172,33 @@ class Ledger:
             _set(connection, place, row)
             return None
 
-    def settle(self, place: Place, row: Row, marks: Sequence[Mark]) -> tuple[Sums, list[Mark]]:
-        """Sets the row, whatever it comes to: the purse's sums then, and those of `marks` that are to be told now."""
+    def settle(
+        self, place: Place, row: Row, marks: Sequence[Mark], before: Row | None = None
+    ) -> tuple[Sums, list[Mark]]:
+        """Sets the row, whatever it comes to: the purse's sums then, and those of `marks` that are to be told now.
+
+        Where `before` is given and the row is another by now, it stays as it is.
+        """
         with self._transaction() as connection:
+            if before is not None and _row(connection, place) != before:
+                return _sums(connection, place), []
             sums = _set(connection, place, row)
             return sums, [mark for mark in marks if mark.reached(sums.used) and _is_news(connection, place, mark)]
 
     def others(self, place: Place) -> Claim:
         """What other runs claim of the purse."""
-        with self._transaction() as connection:
+        with self._transaction("DEFERRED") as connection:
             return _sums(connection, place).claimed - _row(connection, place).claimed
 
     def base(self, place: Place) -> Claim | None:
         """The base of the row; None if there is none."""
         found = self._found("SELECT base FROM runs WHERE purse = ? AND key = ? AND run_id = ?", *place)
         return _read(found[0][0]) if found else None
+
+    def rows(self, purse: str, run_id: str) -> list[tuple[str, Row]]:
+        """The rows of a run in the purse, in the order of their keys."""
+        rows = "SELECT key, base, claimed, used FROM runs WHERE purse = ? AND run_id = ? ORDER BY key"
+        return [(key, Row(*map(_read, amounts))) for key, *amounts in self._found(rows, purse, run_id)]
 
     def key_of(self, purse: str, run_id: str) -> str | None:
         """The key under which a run, or one that works for it, has claimed of the purse; None if none has."""
@@ -169,7 +208,7 @@ class Ledger:
 
     def sums(self, purse: str, key: str) -> Sums:
         """What was claimed and used of the purse; nothing if nobody did."""
-        with self._transaction() as connection:
+        with self._transaction("DEFERRED") as connection:
             return _sums(connection, Place(purse, key, ""))
 
     def keys(self, purse: str) -> list[str]:
@@ -177,7 +216,7 @@ class Ledger:
         return [str(key) for (key,) in self._found("SELECT key FROM purses WHERE purse = ? ORDER BY key", purse)]
 
     def _found(self, statement: str, *values: str) -> list[tuple[str, ...]]:
-        with self._transaction() as connection:
+        with self._transaction("DEFERRED") as connection:
             return connection.execute(statement, values).fetchall()
 
     def close(self) -> None:
@@ -188,18 +227,27 @@ class Ledger:
                 self._connection = None
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self, kind: Literal["DEFERRED", "IMMEDIATE"] = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
         if self._process != getpid():
             self._forked()
-        with self._lock:
-            if self.path is None:
-                with transaction(self._opened(None)):
-                    yield self._opened(None)
-                return
+        if self.path is None:
+            with self._lock, transaction(self._opened(None), kind):
+                yield self._opened(None)
+            return
+        if not self._lock.acquire(timeout=_seconds.get()):
+            raise BudgetBusy(f"another thread is writing to the budget {self.path}", where=str(self.path))
+        try:
             with BUDGET_FILE.explained(self.path):
                 connection = self._opened(self.path)
-                with transaction(connection):
+                connection.execute(f"PRAGMA busy_timeout = {round(_seconds.get() * 1000)}")
+                with transaction(connection, kind):
                     yield connection
+        except BudgetUnavailable as error:
+            if isinstance(error.__cause__, sqlite3.Error) and is_held(error.__cause__):
+                raise BudgetBusy(str(error), where=error.where) from error.__cause__
+            raise
+        finally:
+            self._lock.release()
 
     def _forked(self) -> None:
         """A forked child may not touch its parent's connection to a file, not even to close it."""
@@ -219,7 +267,7 @@ class Ledger:
             connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
             BUDGET_FILE.fill(connection)
         else:
-            connection = BUDGET_FILE.open(path, any_thread=True)
+            connection = BUDGET_FILE.open(path, any_thread=True, patience=_seconds.get())
             self._file = identity(path)
         self._connection = connection
         weakref.finalize(self, _close, connection, getpid())
