@@ -9,6 +9,7 @@
 - without a limit a step's own request was not looked at -> test_what_a_step_alone_sends_is_estimated_without_a_limit
 - a call that was refused was charged after a crash -> test_a_call_that_did_not_fit_is_not_charged_after_a_crash
 - a closing reply was named that was never made -> test_no_closing_reply_is_named_that_cannot_be_paid
+- a watcher that exits took the result along -> test_a_watcher_that_exits_ends_no_run
 - nothing spent was told as unknown -> test_what_costs_nothing_costs_nothing
 """
 
@@ -202,3 +203,14 @@ async def test_what_costs_nothing_costs_nothing():
     assert (await agent.spending(result)).total.cost == 0
     unknown = await within(Agent(ScriptedModel(["hello"])).run("go"))
     assert unknown.cost is None
+
+
+async def test_a_watcher_that_exits_ends_no_run():
+    """What was paid for is told, whatever becomes of the one who watches."""
+
+    def watch(event):
+        raise SystemExit(1)
+
+    model = ScriptedModel(["hello"], usage=Usage(100, 10), price=Price(10, 10))
+    result = await within(Agent(model).run("go", on_event=watch))
+    assert (result.text, result.usage) == ("hello", Usage(100, 10))

@@ -248,7 +248,7 @@ class Run:
         if self._on_event is not None:
             try:
                 self._on_event(event)
-            except (Exception, asyncio.CancelledError):
+            except (Exception, asyncio.CancelledError, SystemExit):
                 # It is a plain function: a cancellation can only be its own.
                 log.exception("on_event raised on %s; run %s goes on", type(event).__name__, self.run_id)
 

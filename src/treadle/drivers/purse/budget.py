@@ -1,6 +1,5 @@
 """Budget: tokens and dollars that several runs share: all of them, or those of a user, a conversation or a day."""
 
-import asyncio
 import inspect
 import logging
 import time
@@ -8,20 +7,18 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Final, Literal, Never, TypeVar, get_args
+from typing import Any, Final, Literal, Never, get_args
 
 from msgspec import Struct
 
 from treadle.drivers.purse.claims import Claim
-from treadle.drivers.purse.ledger import Ledger, Mark, Most, Sums, waiting
+from treadle.drivers.purse.ledger import Ledger, Mark, Most, Sums
+from treadle.drivers.purse.patience import outside
 from treadle.drivers.purse.reckoning import Reached
-from treadle.journal.sqlite_file import PATIENCE
 from treadle.kernel.errors import Misuse
 from treadle.kernel.money import MOST, NOTHING, dollars, minus, over, times
 from treadle.kernel.stop import Stop
 from treadle.tools.errors import did_you_mean, nearest
-
-T = TypeVar("T")
 
 log = logging.getLogger("treadle")
 
@@ -142,7 +139,7 @@ class Budget:
             key = today()
         if self.per is not None and not isinstance(key, str):
             raise Misuse(f"spent takes whose purse is meant, a {self.per} (see purses()); it was given {key!r:.100}")
-        return self.balance(key or "", _looked(lambda: self.ledger.sums(self.series, key or "")))
+        return self.balance(key or "", outside(lambda: self.ledger.sums(self.series, key or "")))
 
     def purses(self) -> list[str]:
         """Whose purses there are: the keys of all that a run was ever begun for, sorted.
@@ -150,7 +147,7 @@ class Budget:
         Raises:
             BudgetUnavailable: the file cannot be used.
         """
-        return _looked(lambda: self.ledger.keys(self.series))
+        return outside(lambda: self.ledger.keys(self.series))
 
     def close(self) -> None:
         """Closes the file until the budget is used again. It is also closed with the program, or when forgotten."""
@@ -220,15 +217,6 @@ class Budget:
             yield Mark(None, _part(self.usd, share))
         if self.tokens is not None:
             yield Mark(int(_part(Decimal(self.tokens), share).to_integral_value("ROUND_CEILING")), None)
-
-
-def _looked(look: Callable[[], T]) -> T:
-    """What `look` finds; it may wait for a file that another process is making, but for a moment in an event loop."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return waiting(PATIENCE, look)
-    return look()
 
 
 def _plain(usd: Decimal) -> Decimal:

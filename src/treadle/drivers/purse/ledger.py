@@ -4,46 +4,27 @@ A row holds what a run claims, which is what it and all that work for it have us
 way, and how much of that is used. It is set and never added to: to set it again, after a crash say, counts nothing
 twice. Beside the rows stands the sum of each purse, so that to look at one takes no longer the more runs it has had.
 Each method is one transaction, which other threads and processes see whole or not at all. To look waits for nobody; to
-write waits for whoever is writing, as long as `waiting` says.
+write waits a moment for whoever is writing; who can wait longer tries again (`patience.py`).
 """
 
 import sqlite3
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from decimal import Decimal
 from os import getpid
 from pathlib import Path
 from threading import Lock
-from typing import Final, Literal, NamedTuple, TypeVar
+from typing import Final, Literal, NamedTuple
 
 from treadle.drivers.purse.claims import Claim
 from treadle.journal.sqlite_file import FileKind, identity, is_held, transaction
 from treadle.kernel.errors import PassesThrough
 
-T = TypeVar("T")
-
 NOTHING = Claim()
 
-MOMENT: Final = 0.05
-"""Seconds for which an event loop may stand still."""
-
-_seconds: ContextVar[float] = ContextVar("seconds", default=MOMENT)
-
-
-def waiting(seconds: float, attempt: Callable[[], T]) -> T:
-    """What `attempt` gives, which waits so long for whoever holds the file of a ledger, and otherwise a moment.
-
-    Raises:
-        BudgetBusy: the file is held still.
-    """
-    token = _seconds.set(seconds)
-    try:
-        return attempt()
-    finally:
-        _seconds.reset(token)
-
+MOMENT: Final = 0.02
+"""Seconds for which a transaction waits for whoever holds the file, and an event loop may stand still with it."""
 
 SCHEMA = (
     """CREATE TABLE purses (
@@ -234,12 +215,12 @@ class Ledger:
             with self._lock, transaction(self._opened(None), kind):
                 yield self._opened(None)
             return
-        if not self._lock.acquire(timeout=_seconds.get()):
+        if not self._lock.acquire(timeout=MOMENT):
             raise BudgetBusy(f"another thread is writing to the budget {self.path}", where=str(self.path))
         try:
             with BUDGET_FILE.explained(self.path):
                 connection = self._opened(self.path)
-                connection.execute(f"PRAGMA busy_timeout = {round(_seconds.get() * 1000)}")
+                connection.execute(f"PRAGMA busy_timeout = {round(MOMENT * 1000)}")
                 with transaction(connection, kind):
                     yield connection
         except BudgetUnavailable as error:
@@ -267,7 +248,7 @@ class Ledger:
             connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
             BUDGET_FILE.fill(connection)
         else:
-            connection = BUDGET_FILE.open(path, any_thread=True, patience=_seconds.get())
+            connection = BUDGET_FILE.open(path, any_thread=True, patience=MOMENT)
             self._file = identity(path)
         self._connection = connection
         weakref.finalize(self, _close, connection, getpid())

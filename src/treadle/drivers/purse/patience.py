@@ -1,10 +1,11 @@
 """Patience: how long a run waits for the file of a budget that another process holds, while everything else goes on."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from treadle.drivers.purse.ledger import BudgetBusy, waiting
+from treadle.drivers.purse.ledger import BudgetBusy
 from treadle.journal.sqlite_file import PATIENCE
 
 T = TypeVar("T")
@@ -28,9 +29,26 @@ async def patiently(attempt: Callable[[], T], seconds: float = PATIENCE) -> T:
     end = loop.time() + seconds
     while True:
         try:
-            return waiting(0.0, attempt)
+            return attempt()
         except BudgetBusy:
             if loop.time() >= end:
                 raise
         await asyncio.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def outside(attempt: Callable[[], T], seconds: float = PATIENCE) -> T:
+    """Likewise where nobody else has to have a turn: outside of an event loop; in one, `attempt` is made once."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        end = time.monotonic() + seconds
+    else:
+        return attempt()
+    while True:
+        try:
+            return attempt()
+        except BudgetBusy:
+            if time.monotonic() >= end:
+                raise
+        time.sleep(_LONGEST_PAUSE)
