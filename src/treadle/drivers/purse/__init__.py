@@ -5,7 +5,7 @@
 - reserve: `claims.py` sets it aside in every run above before the call, and gives back what it did not need. A budget
   (`budget.py`) that runs share has its purses in a file (`ledger.py`), on which they draw (`drawing.py`), wait for it
   while others go on (`patience.py`), and to which is told what stands in the journal (`telling.py`, `standing.py`).
-- settle: `arrived.py` says what has come of a reply, so what is paid for where it breaks off; `bill.py` adds up what the
-  attempts at one thing took. What a run has taken stands in its accounts, in the kernel.
+- settle: `arrived.py` says what has come of a reply, so what is paid for where it breaks off; `bill.py` adds up what
+  the attempts at one thing took. What a run has taken stands in its accounts, in the kernel.
 - tell: `so_far.py` while a run is under way, and `spending.py` takes it apart (`sheet.py`: as CSV).
 """
