@@ -1,4 +1,4 @@
-"""Extra: the caller's own fields put into a request body that a dialect has written.
+"""Extra: the settings of a request, joined and looked at, and the caller's own fields put into its body.
 
 Pure. Neighbours: the dialects, `treadle.kernel.messages.ModelSettings.extra`.
 """
@@ -58,6 +58,17 @@ def longest(settings: ModelSettings) -> int | None:
         return None
     given = [settings.max_tokens, *((extra or {}).get(name) for name in LENGTHS)]
     return min((most for most in given if isinstance(most, int) and not isinstance(most, bool)), default=None)
+
+
+def merged(defaults: ModelSettings, given: ModelSettings) -> ModelSettings:
+    """The settings of `given`, and those of `defaults` where it is silent; the extra fields of both."""
+    if defaults == ModelSettings():
+        return given
+    values = {field: getattr(given, field) for field in given.__struct_fields__}
+    filled = {field: getattr(defaults, field) if value is None else value for field, value in values.items()}
+    if defaults.extra and given.extra:
+        filled["extra"] = defaults.extra | given.extra
+    return ModelSettings(**filled)
 
 
 def held_to_length(settings: ModelSettings) -> ModelSettings:

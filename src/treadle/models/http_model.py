@@ -5,7 +5,6 @@ its time limits; the public classes differ in their dialect alone. Neighbours: `
 port), `treadle.models.transport`, `treadle.models.providers`.
 """
 
-import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
@@ -20,7 +19,7 @@ from treadle.kernel.messages import Json, ModelSettings, ToolSpec, Usage
 from treadle.models.codec import DONE, Codec, Decoder
 from treadle.models.ending import broken_off, drained, heard_out
 from treadle.models.errors import AuthenticationFailed, ConnectionFailed, ModelError, ModelTimeout, ProtocolError
-from treadle.models.extra import held_to_length
+from treadle.models.extra import held_to_length, merged
 from treadle.models.failures import redact, request_id
 from treadle.models.fixed import billed
 from treadle.models.given import check_cache, check_options
@@ -32,7 +31,7 @@ from treadle.models.price import KINDS, Price
 from treadle.models.price_table import PriceTable, own_price
 from treadle.models.prices import known_context, known_cost, known_price
 from treadle.models.providers import PROVIDERS, Provider
-from treadle.models.terms import Terms, asked_terms, asks_others, elsewhere
+from treadle.models.terms import Terms, asked_terms, asks_others, elsewhere, is_dated
 from treadle.models.timeouts import Timeouts, Watch
 from treadle.models.transport import HttpTransport, Reply, Transport, Whole, checked_url
 
@@ -395,19 +394,3 @@ def named(event: ModelEvent, reply: Reply) -> ModelEvent:
     """A whole reply under the name that the server's headers give the exchange, if they do."""
     name = request_id(reply.headers)
     return structs.replace(event, request_id=name) if name and isinstance(event, ModelReply) else event
-
-
-def is_dated(name: str, model: str) -> bool:
-    """Whether `name` is `model`, as it is or with a date after it."""
-    return re.fullmatch(re.escape(model) + r"([-@]\d{4}-?\d{2}-?\d{2})?", name) is not None
-
-
-def merged(defaults: ModelSettings, given: ModelSettings) -> ModelSettings:
-    """The settings of `given`, and those of `defaults` where it is silent; the extra fields of both."""
-    if defaults == ModelSettings():
-        return given
-    values = {field: getattr(given, field) for field in given.__struct_fields__}
-    filled = {field: getattr(defaults, field) if value is None else value for field, value in values.items()}
-    if defaults.extra and given.extra:
-        filled["extra"] = defaults.extra | given.extra
-    return ModelSettings(**filled)

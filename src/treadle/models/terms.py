@@ -5,6 +5,7 @@ for beside the reply, in `ModelSettings.extra`. Neighbours: `treadle.models.pric
 `treadle.drivers.purse.reckoning`, which reckons with the dearest.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
@@ -99,6 +100,11 @@ def asks_others(settings: ModelSettings) -> bool:
     """Whether another model than the one that is named may answer a request with `settings`, at a price of its own."""
     extra = settings.extra or {}
     return any(extra.get(field) not in (None, False, [], "") for field in OTHER_MODELS)
+
+
+def is_dated(name: str, model: str) -> bool:
+    """Whether `name` is `model`, as it is or with a date after it."""
+    return re.fullmatch(re.escape(model) + r"([-@]\d{4}-?\d{2}-?\d{2})?", name) is not None
 
 
 def elsewhere(usage: Usage) -> Usage:
