@@ -9,7 +9,7 @@ from treadle.journal.errors import (
     JournalUnavailable,
     UnknownRun,
 )
-from treadle.journal.info import RunInfo, RunStatus
+from treadle.journal.info import RunInfo, RunStatus, Wanted
 from treadle.journal.memory import MemoryJournal
 from treadle.journal.port import Journal
 from treadle.journal.sqlite import SqliteJournal
@@ -27,4 +27,5 @@ __all__ = [
     "RunStatus",
     "SqliteJournal",
     "UnknownRun",
+    "Wanted",
 ]

@@ -11,6 +11,7 @@ from struct import error as NotPacked
 from treadle.journal.chain import beginning, link
 from treadle.journal.errors import Damage, JournalDamaged
 from treadle.journal.info import RunInfo, after, begun
+from treadle.journal.payloads import whole
 from treadle.journal.sqlite_file import is_corrupt
 from treadle.journal.tables import Line, decoded, find_line, key
 from treadle.kernel.events import Event, RunStarted
@@ -73,7 +74,7 @@ def events_of(connection: sqlite3.Connection, line: Line, start: int, where: str
                 if seq != number:
                     raise _damaged(run_id, number, "it is missing", where)
                 before = _linked(before, at, found, body)
-                events.append(decoded(body))
+                events.append(decoded(whole(connection, body)))
     except sqlite3.DatabaseError as error:
         if not is_corrupt(error):
             raise

@@ -26,12 +26,12 @@ Action = Callable[[sqlite3.Connection], Any]
 
 
 class Job:
-    """Something to do with the connection, and the future of its outcome."""
+    """Something to do with the connection, what to do when it is committed, and the future of its outcome."""
 
-    __slots__ = ("action", "error", "future", "value")
+    __slots__ = ("action", "error", "future", "then", "value")
 
-    def __init__(self, action: Action) -> None:
-        self.action = action
+    def __init__(self, action: Action, then: Action | None = None) -> None:
+        self.action, self.then = action, then
         self.future: Future[Any] = Future()
         self.value: Any = None
         self.error: BaseException | None = None
@@ -59,9 +59,11 @@ class Worker:
         self._thread = Thread(target=_work, args=(path, perform, self._jobs, self._ended), name=name, daemon=True)
         self._thread.start()
 
-    def submit(self, action: Callable[[sqlite3.Connection], T]) -> "Future[T]":
-        """Have `action` done; not after `end`."""
-        job = Job(action)
+    def submit(
+        self, action: Callable[[sqlite3.Connection], T], then: Callable[[sqlite3.Connection], None] | None = None
+    ) -> "Future[T]":
+        """Have `action` done, and `then` what is to be done outside of its transaction; not after `end`."""
+        job = Job(action, then)
         self._jobs.put(job)
         return job.future
 
@@ -140,6 +142,13 @@ def commit_together(connection: sqlite3.Connection, jobs: list[Job], path: Path)
                 connection.execute("ROLLBACK TO job")
                 job.error = error
             connection.execute("RELEASE job")
+    for job in jobs:
+        if job.then is not None and job.error is None:
+            try:
+                with JOURNAL_FILE.explained(path):
+                    job.then(connection)
+            except Exception as error:
+                job.error = error
 
 
 def answer_each(connection: sqlite3.Connection, jobs: list[Job], path: Path) -> None:
