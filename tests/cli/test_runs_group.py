@@ -139,7 +139,7 @@ def age(path: Path, seconds: float) -> None:
 
 def test_old_runs_are_pruned_and_what_waits_is_not(treadle: Any, ids: list[str]) -> None:
     waits, stopped, answered = ids
-    assert "no run is that old" in treadle("runs", "prune", "--older-than", "1h", "--yes").err
+    assert "no such run is that old" in treadle("runs", "prune", "--older-than", "1h", "--yes").err
     age(treadle.journal, 90 * 86400 + 60)
     treadle("ask", "hello again", "--model", "script:echo")
     newest, *_ = listed(treadle)

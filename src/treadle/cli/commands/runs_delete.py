@@ -12,7 +12,7 @@ from treadle.cli.exits import ExitCode
 from treadle.cli.moments import age
 from treadle.cli.storage import find_run, journal_option, journal_path, no_runs, opened
 from treadle.cli.terminal import note
-from treadle.journal import Journal, RunInfo, RunStatus, SqliteJournal, Wanted
+from treadle.journal import Journal, RunInfo, RunStatus, SqliteJournal
 from treadle.journal.families import families, family
 
 _TOGETHER = 200
@@ -78,13 +78,14 @@ async def _prune(named: str | None, before: float, statuses: Sequence[RunStatus]
         if journal is None:
             note(f"no runs yet in {journal_path(named)}")
             return ExitCode.FINISHED
-        # Who began later cannot have been left alone since then.
-        old = [runs for runs in await families(journal, Wanted(until=before)) if _is_old(runs, before, statuses)]
+        old = [runs for runs in await families(journal) if _is_old(runs, before, statuses)]
         run_ids = [line.run_id for runs in old for line in runs]
         for run_id in run_ids:
             click.echo(run_id)
-        if dry_run or not run_ids:
-            note(f"{_count(run_ids)} would be deleted" if dry_run else "no run is that old")
+        if not run_ids:
+            note("no such run is that old")
+        elif dry_run:
+            note(f"{_count(run_ids)} would be deleted")
         else:
             await _gone(journal, run_ids, yes)
     return ExitCode.FINISHED
