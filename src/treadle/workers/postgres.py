@@ -55,7 +55,7 @@ class PostgresQueue:
         with explained():
             found = await self._connector.execute_query_one_async(
                 "SELECT count(*) AS waiting FROM (SELECT FROM procrastinate_jobs WHERE status = 'todo' AND "
-                "queue_name = %(queue)s LIMIT %(most)s) AS some",
+                "queue_name = %(queue)s LIMIT %(most)s) AS found",
                 queue=queue_of(agent), most=self._most_waiting,
             )  # fmt: skip
         if found["waiting"] >= self._most_waiting:

@@ -25,7 +25,13 @@ _MAKING: Final = 0x7472_6471
 
 def connector(url: str) -> PsycopgConnector:
     """Connections to the queue's database."""
-    return PsycopgConnector(conninfo=url, min_size=1, max_size=4)
+    return PsycopgConnector(conninfo=url, min_size=1, max_size=4, configure=_configured)
+
+
+async def _configured(connection: psycopg.AsyncConnection[Any]) -> None:
+    # A process that is stopped in the middle of a transaction does not keep an order to itself for longer than this.
+    await connection.execute("SELECT set_config('idle_in_transaction_session_timeout', '3s', false)")
+    await connection.commit()
 
 
 def queue_of(agent: str) -> str:

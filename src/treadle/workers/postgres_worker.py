@@ -1,25 +1,27 @@
 """PostgresWorker: fetches orders with procrastinate's workers, drives the runs, and looks after silent workers.
 
 procrastinate fetches, and keeps priorities, locks and heartbeats. What is added is what a heartbeat that stops means:
-the job of a silent worker is closed and its order given out as another job, in one transaction. To give out the same
-job again, as procrastinate's own recipe has it, would let a worker that was only asleep close the job of the one that
+the job of a silent worker is deleted and its order given out as another, in one transaction. To give out the same job
+again, as procrastinate's own recipe has it, would let a worker that was only asleep close the job of the one that
 took over; nobody would then see that one die.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from procrastinate import App, JobContext
-from procrastinate.exceptions import AlreadyEnqueued
-from procrastinate.jobs import Job
+from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
+from procrastinate.jobs import Job, Status
+from procrastinate.manager import JobManager, get_channel_for_queues
 from procrastinate.retry import BaseRetryStrategy, RetryDecision
 from procrastinate.worker import Worker
+from psycopg.errors import RaiseException
 
 from treadle.drivers.dispatch import Dispatcher, Order
 from treadle.kernel.errors import Misuse
@@ -44,14 +46,19 @@ _POLL: Final = 1.0
 _BEAT: Final = "UPDATE procrastinate_workers SET last_heartbeat = now() WHERE id = ANY(%(ids)s) RETURNING id"
 
 _STALLED: Final = """
-SELECT job.id, job.priority, job.args FROM procrastinate_jobs AS job
+SELECT job.id, job.args FROM procrastinate_jobs AS job
 LEFT JOIN procrastinate_workers AS worker ON worker.id = job.worker_id
 WHERE job.status = 'doing' AND job.task_name = %(task)s AND job.queue_name = ANY(%(queues)s)
 AND (worker.id IS NULL OR worker.last_heartbeat < now() - make_interval(secs => %(silent)s))
 FOR UPDATE OF job SKIP LOCKED
 """
 
-_CLOSE: Final = "SELECT procrastinate_finish_job_v1(%s, 'failed', false)"
+_FREE: Final = """SELECT pg_notify(%(channel)s, '{"type": "job_inserted", "job_id": 0}')"""
+
+_FIRST: Final = 2**31 - 1
+"""The priority of a run that was under way: it does not wait behind those that have not begun."""
+
+_CLOSE: Final = "DELETE FROM procrastinate_jobs WHERE id = %s"
 
 
 class _Again(Exception):
@@ -74,6 +81,33 @@ class _Retries(BaseRetryStrategy):
         return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=2 ** (job.attempts + 1)))
 
 
+class _Jobs(JobManager):
+    """Closes jobs, or puts them off; one that was given to another worker meanwhile is that one's to close."""
+
+    async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
+        """See `JobManager`. Whoever waits for the lock of the job is told, which procrastinate leaves to be found."""
+        with _given_away(job.id):
+            await super().finish_job(job, status, delete_job)
+        if job.lock is not None:
+            for channel in get_channel_for_queues([job.queue]):
+                await self.connector.execute_query_async(_FREE, channel=channel)
+
+    async def retry_job_by_id_async(self, job_id: int, retry_at: datetime, *more: Any, **named: Any) -> None:
+        """See `JobManager`."""
+        with _given_away(job_id):
+            await super().retry_job_by_id_async(job_id, retry_at, *more, **named)
+
+
+@contextmanager
+def _given_away(job_id: int | None) -> Iterator[None]:
+    try:
+        yield
+    except ConnectorException as error:
+        if not isinstance(error.__cause__, RaiseException):
+            raise
+        log.info("order %s was given to another worker", job_id)
+
+
 class PostgresWorker:
     """What `PostgresQueue.work` runs; its arguments are explained there."""
 
@@ -90,6 +124,7 @@ class PostgresWorker:
         self._deliveries, self._heartbeat = deliveries, heartbeat
         self._connector = connector(url)
         self._app = App(connector=self._connector)
+        self._app.job_manager = _Jobs(self._connector)
         self._app.task(name=DRIVE, pass_context=True, retry=_Retries())(self._drive)
         self._workers: list[Worker] = []
         for one in schedules:
@@ -189,8 +224,8 @@ class PostgresWorker:
         silent = SILENT * self._heartbeat
         async with self._connector.pool.connection() as connection:
             found = await connection.execute(_STALLED, {"task": DRIVE, "queues": list(queues), "silent": silent})
-            for job_id, priority, args in await found.fetchall():
-                order = Order(args["run_id"], args["agent"], args["key"], priority)
+            for job_id, args in await found.fetchall():
+                order = Order(args["run_id"], args["agent"], args["key"], _FIRST)
                 await connection.execute(_CLOSE, [job_id])
                 with suppress(AlreadyEnqueued):
                     async with connection.transaction():

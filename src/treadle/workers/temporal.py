@@ -4,7 +4,8 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from types import TracebackType
+from typing import Any, Final, Self
 
 from temporalio import activity
 from temporalio.client import Client
@@ -117,6 +118,14 @@ class TemporalQueue:
                 await asyncio.Event().wait()
             finally:
                 deliveries.pausing.pause()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """A client of Temporal's has nothing to close."""
 
     async def _connected(self) -> Client:
         if self._client is None:
