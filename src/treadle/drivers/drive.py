@@ -19,9 +19,9 @@ from treadle.drivers.calls.subrun import left_below
 from treadle.drivers.compact import compact, make_room, overflowed
 from treadle.drivers.configuration import AnswerType, StepContext, StepSettings
 from treadle.drivers.purse.claims import settle
-from treadle.drivers.purse.patience import patiently
 from treadle.drivers.run import Driver, Run, cancelled_itself
 from treadle.drivers.think import seconds_left, think
+from treadle.drivers.turn import prepared_in_turn
 from treadle.journal import JournalError
 from treadle.kernel.calls import cut_off
 from treadle.kernel.decide import CallModel, Finish, Nudge, Pause, PrepareStep, RunTools
@@ -166,8 +166,8 @@ async def perceive(run: Run, command: PrepareStep) -> None:
             return
         command = again
     picked = None if run.config.prepare_step is None else await chosen(run, command)
-    # Only the file of a budget may have to be waited for.
-    run.feed(await patiently(lambda: run.prepare(command, picked)) if run.purses else run.prepare(command, picked))
+    # Only budgets may have to be waited for.
+    run.feed(await prepared_in_turn(run, command, picked) if run.purses else run.prepare(command, picked))
 
 
 async def chosen(run: Run, command: PrepareStep) -> StepSettings | None:

@@ -318,6 +318,10 @@ class Run:
         """Whether this process leaves it, or a run above it, as it is."""
         return self.given_up or (self.parent is not None and self.parent.is_given_up())
 
+    def is_queued(self) -> bool:
+        """Whether a worker drives it, or a run above it: then nobody waits for its answer here."""
+        return self.order is not None or (self.parent is not None and self.parent.is_queued())
+
     async def own(self, function: Callable[..., Any], what: str, *given: Any) -> Any:
         """What a function of the application's gives. That it cancels itself is an error of its own, and no more."""
         try:
