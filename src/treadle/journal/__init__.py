@@ -14,6 +14,7 @@ from treadle.journal.info import RunInfo, RunStatus, Wanted
 from treadle.journal.lines import export_runs, import_runs
 from treadle.journal.memory import MemoryJournal
 from treadle.journal.port import Journal
+from treadle.journal.postgres.journal import PostgresJournal
 from treadle.journal.sqlite import SqliteJournal
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "JournalUnavailable",
     "MemoryJournal",
     "NotImported",
+    "PostgresJournal",
     "RunInfo",
     "RunStatus",
     "SqliteJournal",

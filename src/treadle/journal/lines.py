@@ -15,8 +15,8 @@ from msgspec import Raw, Struct
 from treadle.journal.chain import beginning, link
 from treadle.journal.errors import JournalDamaged, NotImported
 from treadle.journal.families import families, family, is_there
+from treadle.journal.line import decoded
 from treadle.journal.port import Journal, check_first
-from treadle.journal.tables import decoded
 from treadle.kernel.events import Event, encode_event
 
 VERSION = 1

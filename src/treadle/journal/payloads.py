@@ -13,6 +13,7 @@ from functools import partial
 from hashlib import blake2b
 from typing import NamedTuple
 
+from treadle.journal.batch import Batch
 from treadle.journal.chain import SIZE
 
 LARGE = 4096
@@ -63,6 +64,19 @@ def split(body: bytes) -> tuple[bytes, Sequence[Payload]]:
     return short, found
 
 
+def taken_out(batch: Batch, seq: int) -> tuple[Batch, Sequence[tuple[int, Payload]]]:
+    """`batch`, which begins at number `seq`, with references in the place of its large strings, and these by events."""
+    if all([len(body) <= LARGE for _, body in batch.rows]):
+        return batch, ()
+    rows: list[tuple[float, bytes]] = []
+    found: list[tuple[int, Payload]] = []
+    for number, (at, body) in enumerate(batch.rows, seq):
+        short, payloads = split(body)
+        rows.append((at, short))
+        found += [(number, one) for one in payloads]
+    return Batch(batch.events, rows), found
+
+
 def whole(connection: sqlite3.Connection, body: bytes) -> bytes:
     """An event's form with its payloads in the place of the references to them.
 
@@ -77,11 +91,10 @@ def references(body: bytes) -> frozenset[bytes]:
     return frozenset(map(_of_hex, _REFERENCE.findall(body))) if _SIGN in body else frozenset()
 
 
-def put(connection: sqlite3.Connection, run_id: str, seq: int, payloads: Iterable[Payload]) -> None:
-    """Store the payloads of event `seq`, as far as they are not there; in a transaction of the caller's."""
-    payloads = tuple(payloads)
-    connection.executemany(_PUT, payloads)
-    _use(connection, run_id, seq, {one.hash for one in payloads})
+def put(connection: sqlite3.Connection, run_id: str, payloads: Sequence[tuple[int, Payload]]) -> None:
+    """Store the payloads of some events, as far as they are not there; in a transaction of the caller's."""
+    connection.executemany(_PUT, [one for _, one in payloads])
+    _use(connection, [(run_id, seq, one.hash) for seq, one in payloads])
 
 
 def let_go(connection: sqlite3.Connection, run_id: str | bytes) -> None:
@@ -105,8 +118,7 @@ def put_right(connection: sqlite3.Connection, run_id: str) -> None:
         stored.setdefault(seq, set()).add(hash)
     if stored != needed:
         connection.execute("DELETE FROM payload_uses WHERE run_id = ?", (run_id,))
-        for seq, hashes in needed.items():
-            _use(connection, run_id, seq, hashes)
+        _use(connection, [(run_id, seq, one) for seq, hashes in needed.items() for one in hashes])
 
 
 def remove_unused(connection: sqlite3.Connection) -> None:
@@ -114,8 +126,7 @@ def remove_unused(connection: sqlite3.Connection) -> None:
     connection.execute("DELETE FROM payloads WHERE hash NOT IN (SELECT hash FROM payload_uses)")
 
 
-def _use(connection: sqlite3.Connection, run_id: str, seq: int, hashes: Iterable[bytes]) -> None:
-    rows = [(run_id, seq, hash) for hash in sorted(hashes)]
+def _use(connection: sqlite3.Connection, rows: Iterable[tuple[str, int, bytes]]) -> None:
     connection.executemany("INSERT OR IGNORE INTO payload_uses (run_id, seq, hash) VALUES (?, ?, ?)", rows)
 
 

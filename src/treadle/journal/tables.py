@@ -8,13 +8,10 @@ import sqlite3
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
-import msgspec
-
-from treadle.journal.chain import seal
 from treadle.journal.info import RunInfo, Wanted, searched, unknown
-from treadle.kernel.events import FORMAT, Event, RunStarted, decode_event
+from treadle.journal.line import Line, line_of, sealed
 
 # The hash stands before the body, so that it is read without it.
 SCHEMA = (
@@ -47,22 +44,6 @@ SCHEMA = (
 # As what they should be, whatever an alteration has made of them.
 _FIND = """SELECT started_at, CAST(head AS BLOB), CAST(seal AS BLOB), CAST(info AS BLOB)
     FROM runs WHERE run_id = ?"""
-
-_lines = msgspec.json.Decoder(RunInfo)
-
-
-class Line(NamedTuple):
-    """A run's line in the index.
-
-    Attributes:
-        info: the line. Where it is not `sealed`, only its id and start, and the number of events if that can be read.
-        head: the hash of the run's last event.
-        sealed: whether it is as it was written.
-    """
-
-    info: RunInfo
-    head: bytes
-    sealed: bool
 
 
 def key(run_id: str) -> str | bytes:
@@ -116,26 +97,25 @@ def newest(connection: sqlite3.Connection) -> Iterator[str]:
 
 def begin_line(connection: sqlite3.Connection, info: RunInfo, head: bytes) -> None:
     """Put a new run into the index."""
-    text = msgspec.json.encode(info)
-    keep_line(connection, info, (head, seal(head, text), text))
+    keep_line(connection, info, (head, *sealed(info, head)))
 
 
 def keep_line(connection: sqlite3.Connection, info: RunInfo, kept: tuple[bytes, bytes, bytes]) -> None:
     """Put a run into the index with `kept`, the hash of its last event, its seal and its text, as they are."""
-    head, proof, text = kept
+    head, found, text = kept
     connection.execute(
         """INSERT INTO runs (run_id, started_at, head, seal, info, agent, model, status, searched)
         VALUES (?, ?, ?, ?, CAST(? AS TEXT), ?, ?, ?, ?)""",
-        (info.run_id, info.started_at, head, proof, text, info.agent, info.model, info.status, searched(info)),
+        (info.run_id, info.started_at, head, found, text, info.agent, info.model, info.status, searched(info)),
     )
 
 
-def change_line(connection: sqlite3.Connection, before: Line, info: RunInfo, head: bytes) -> None:
+def change_line(connection: sqlite3.Connection, before: RunInfo, info: RunInfo, head: bytes) -> None:
     """Write what has become of a run into the index, whose line was `before`."""
-    text = msgspec.json.encode(info)
-    row = (head, seal(head, text), text.decode())
+    found, text = sealed(info, head)
+    row = (head, found, text.decode())
     # Its place in the index by status is looked for only if it changes.
-    if before.info.status == info.status:
+    if before.status == info.status:
         connection.execute("UPDATE runs SET head = ?, seal = ?, info = ? WHERE run_id = ?", (*row, info.run_id))
     else:
         connection.execute(
@@ -150,30 +130,3 @@ def is_found(connection: sqlite3.Connection, info: RunInfo) -> bool:
     asked = f"SELECT {columns} FROM runs WHERE run_id = ?"  # noqa: S608 - of the words above
     row = connection.execute(asked, (info.run_id,)).fetchone()
     return bool(row == (info.agent, info.model, info.status, searched(info)))
-
-
-def decoded(body: bytes) -> Event:
-    """The event of a row.
-
-    Raises:
-        ValueError: it is none, or one of a later form; says why.
-    """
-    try:
-        event = decode_event(body)
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise ValueError(f"{error}; it was written by a later treadle (update this one), or altered") from error
-    if isinstance(event, RunStarted) and event.format > FORMAT:
-        raise ValueError(f"it has form {event.format}, this treadle knows {FORMAT}; update treadle")
-    return event
-
-
-def line_of(run_id: str, at: object, head: bytes, found: bytes, text: bytes) -> Line:
-    """The line that a row of the index is."""
-    started_at = at if isinstance(at, float) else inf
-    try:
-        info = _lines.decode(text)
-    except (msgspec.MsgspecError, ValueError):
-        return Line(unknown(run_id, started_at), head, sealed=False)
-    if (info.run_id, info.started_at, seal(head, text)) == (run_id, at, found):
-        return Line(info, head, sealed=True)
-    return Line(msgspec.structs.replace(unknown(run_id, started_at), events=info.events), head, sealed=False)

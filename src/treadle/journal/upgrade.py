@@ -13,7 +13,9 @@ from msgspec.structs import replace
 from treadle.journal.chain import beginning, link
 from treadle.journal.errors import JournalDamaged
 from treadle.journal.info import RunInfo, after, begun, unknown
-from treadle.journal.tables import begin_line, decoded, keep_line, line_of
+from treadle.journal.line import decoded, line_of
+from treadle.journal.sqlite_rows import FileRows
+from treadle.journal.tables import begin_line, keep_line
 from treadle.journal.verified import told_anew
 from treadle.kernel.events import Event, RunStarted
 
@@ -52,10 +54,11 @@ def from_version_2(connection: sqlite3.Connection, schema: Iterable[str], where:
     for statement in schema:
         connection.execute(statement)
     connection.text_factory = lambda data: data.decode(errors="replace")
+    rows = FileRows(connection)
     for run_id, at, head, seal, text in connection.execute(_LINES):
         line = line_of(run_id, at, head, seal, text)
         try:
-            anew = told_anew(connection, line, where)
+            anew = told_anew(rows, line, where)
             begin_line(connection, anew.info, anew.head)
         except JournalDamaged:
             # What shows the damage is kept as it is.
