@@ -8,6 +8,7 @@ from treadle.journal.errors import (
     JournalError,
     JournalUnavailable,
     NotImported,
+    RedactionFailed,
     UnknownRun,
 )
 from treadle.journal.info import RunInfo, RunStatus, Wanted
@@ -15,6 +16,7 @@ from treadle.journal.lines import export_runs, import_runs
 from treadle.journal.memory import MemoryJournal
 from treadle.journal.port import Journal
 from treadle.journal.postgres.journal import PostgresJournal
+from treadle.journal.redaction import Redact
 from treadle.journal.sqlite import SqliteJournal
 
 __all__ = [
@@ -28,6 +30,8 @@ __all__ = [
     "MemoryJournal",
     "NotImported",
     "PostgresJournal",
+    "Redact",
+    "RedactionFailed",
     "RunInfo",
     "RunStatus",
     "SqliteJournal",
