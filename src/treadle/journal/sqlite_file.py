@@ -64,8 +64,8 @@ class FileKind(Struct, frozen=True):
             patience: seconds to wait for another process that is writing; None for `PATIENCE`.
 
         Raises:
-            Exception: the kind's `error`: it is of another kind, of a later version, damaged, or cannot be opened. It is
-                not changed.
+            Exception: the kind's `error`: it is of another kind, of a later version, damaged, or cannot be opened. It
+                is not changed.
         """
         with self.explained(path):
             patience = PATIENCE if patience is None else patience

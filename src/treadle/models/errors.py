@@ -114,6 +114,12 @@ class ProtocolError(ModelError):
     retryable = True
 
 
+class ReplyTooLong(ModelError):
+    """A reply that goes on and on: it was given up at `treadle.models.bounds.LONGEST_REPLY`."""
+
+    kind = "reply_too_long"
+
+
 class UnsoundReply(ProtocolError):
     """A reply that holds what no reply may hold, such as a finish that treadle has no word for.
 
