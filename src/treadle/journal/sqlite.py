@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from treadle.journal import database
+from treadle.journal.batch import batch_of
 from treadle.journal.info import RunInfo
 from treadle.journal.port import check_count, check_first
 from treadle.journal.sqlite_hands import Action, FileHands, answer_each, commit_together
@@ -64,7 +65,7 @@ class SqliteJournal:
         check_count("seq", seq)
         if seq == 0:
             check_first(run_id, events)
-        batch = database.batch_of(run_id, seq, events, self._where)
+        batch = batch_of(run_id, seq, events, self._where)
         try:
             await settled(
                 self._workers.write(partial(database.append, run_id=run_id, seq=seq, batch=batch, where=self._where))

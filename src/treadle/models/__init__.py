@@ -35,6 +35,7 @@ from treadle.models.errors import (
     RateLimited,
     ReplyTooLong,
     ToolUseFailed,
+    UnfinishedReply,
 )
 from treadle.models.port import (
     AttemptFailed,
@@ -92,5 +93,5 @@ __all__ = [
     "OfflineModel", "Opaque", "OpenAIChatModel", "OpenAIResponsesModel", "Overloaded", "Price", "PriceTable",
     "ProtocolError", "RateLimited", "ReplyTooLong", "SystemMessage", "Text", "TextDelta", "TextTools", "Thinking",
     "ThinkingDelta", "Timeouts", "ToolCall", "ToolCallCompleted", "ToolCallDelta", "ToolCallStarted", "ToolMessage",
-    "ToolSpec", "ToolUseFailed", "Usage", "UsageReported", "UserMessage", "Usual", "model_from_name",
+    "ToolSpec", "ToolUseFailed", "UnfinishedReply", "Usage", "UsageReported", "UserMessage", "Usual", "model_from_name",
 ]  # fmt: skip
