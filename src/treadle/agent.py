@@ -308,6 +308,7 @@ class Agent(Generic[Deps, Output]):
         limits: Limits | None = None,
         budget: Budgets = None,
         user: str | None = None,
+        takeover: bool = False,
         on_event: OnEvent = None,
         **unknown: Never,
     ) -> RunResult[Output]:
@@ -328,16 +329,19 @@ class Agent(Generic[Deps, Output]):
             limits: in place of the limits that the run was under.
             budget: as in `run`; a run that a budget stopped goes on if one is given.
             user: as in `run`; needed only where no budget has it in a file or in this process.
+            takeover: whether to take the run from a process, or a task of this one, that is driving it. That one stops
+                at its next append, with a `TakenOver`. From one that is gone or silent it is taken in any case.
             on_event: as in `run`.
 
         Raises:
             UnknownRun: the journal has no such run.
+            RunHeld: it is under way, and not to be taken over; says where.
             Misuse: a decision names a call that does not wait for it, the run was started under stricter rules than
                 this agent's, or more was said in the conversation meanwhile.
         """
         refuse_unknown(Agent.resume, unknown, Agent)
         answers = Answers.of(approve, deny, results or {})
-        going_on = GoingOn(answers, message, conversation, deps, limits, on_event, budget, user)
+        going_on = GoingOn(answers, message, conversation, deps, limits, on_event, budget, user, takeover)
         resumed, earlier, to_do = await taken_up(self._config, run, going_on)
         return await driven(resumed, earlier) if to_do else resumed.result_after(earlier)
 

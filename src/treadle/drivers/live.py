@@ -146,8 +146,12 @@ class LiveRun(Generic[Output]):
         """A task that is cancelled before its first turn never ran its own clean-up."""
         if not self._entered:
             self._entered = True
-            await end(self._run, stopped("cancelled"))
-            self._news.set()
+            try:
+                await end(self._run, stopped("cancelled"))
+            finally:
+                self._run.let_go()
+                self._run.release()
+                self._news.set()
 
     @property
     def _driving(self) -> "asyncio.Task[None]":

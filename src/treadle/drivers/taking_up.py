@@ -21,6 +21,8 @@ from treadle.drivers.checks import (
 from treadle.drivers.configuration import Configuration
 from treadle.drivers.drive import DRIVER
 from treadle.drivers.ended import settle_ended
+from treadle.drivers.heartbeat import Lease
+from treadle.drivers.lease import taken
 from treadle.drivers.purse.drawing import Budgets, whose_again, whose_run
 from treadle.drivers.purse.patience import patiently
 from treadle.drivers.run import Run
@@ -45,6 +47,7 @@ class GoingOn(NamedTuple):
     on_event: OnEvent = None
     budget: Budgets = None
     user: str | None = None
+    takeover: bool = False
 
 
 async def taken_up(
@@ -54,28 +57,70 @@ async def taken_up(
 
     Raises:
         UnknownRun: the journal has no such run.
+        RunHeld: it is under way in another process, or another task of this one, and is not to be taken over.
         Misuse: an answer names a call that does not wait for it, the run was started under stricter rules than these,
             it works for another run, its tools want dependencies, or more was said in the conversation meanwhile.
     """
-    answers, limits = going_on.answers, going_on.limits
     config = with_budgets(config, going_on.budget)
-    if limits is not None:
-        check_limits(config, limits)
+    if going_on.limits is not None:
+        check_limits(config, going_on.limits)
     events, journal = await recorded(config, "resume", run)
-    state = fold_all(events)
+    kept = run.sub_runs if isinstance(run, RunResult) else None
+    state, there = _standing(events, going_on), kept or journal
+    if _over(state, going_on):
+        return await _as_it_is(config, state, events, kept, journal)
+    lease = await taken(there, state.run_id, going_on.takeover)
+    if lease is None or there is None:
+        return await _gone_on(config, going_on, state, events, kept, journal, None), events, True
+    try:
+        # What its owner wrote until it had it no longer.
+        events = [*events, *await there.read(state.run_id, len(events))]
+        state = _standing(events, going_on)
+        if not _over(state, going_on):
+            return await _gone_on(config, going_on, state, events, kept, journal, lease), events, True
+    except BaseException:
+        lease.give_back(over=False)
+        raise
+    lease.give_back(over=False)
+    return await _as_it_is(config, state, events, kept, journal)
+
+
+def _standing(events: Sequence[Event], going_on: GoingOn) -> RunState:
+    """Where a run stands.
+
+    Raises:
+        Misuse: it is not to go on by itself, or nothing of it waits to be decided.
+    """
+    state, answers = fold_all(events), going_on.answers
     if answers and state.phase != "paused":
         now = "has finished" if state.phase == "finished" else "is not paused"
         raise Misuse(f"run {state.run_id} {now}: no call of it waits to be decided ({', '.join(answers.calls)})")
-    kept = run.sub_runs if isinstance(run, RunResult) else None
-    if _over(state, going_on):
-        await settle_ended(config, state, events, kept or journal)
-        return Run(config, DRIVER, state=state, journal=kept), events, False
     above = state.started.parent
-    if above is not None:
+    if above is not None and not _over(state, going_on):
         raise Misuse(
             f"run {state.run_id} works for run {above.run_id}, under the rules and limits of that one too: resume that "
             "one"
         )
+    return state
+
+
+async def _as_it_is(
+    config: Configuration, state: RunState, events: Sequence[Event], kept: Journal | None, journal: Journal | None
+) -> tuple[Run, Sequence[Event], bool]:
+    await settle_ended(config, state, events, kept or journal)
+    return Run(config, DRIVER, state=state, journal=kept), events, False
+
+
+async def _gone_on(
+    config: Configuration,
+    going_on: GoingOn,
+    state: RunState,
+    events: Sequence[Event],
+    kept: Journal | None,
+    journal: Journal | None,
+    lease: Lease | None,
+) -> Run:
+    limits = going_on.limits
     require_dependencies(config.tools, going_on.deps)
     require_rules(state.run_id, state.started.rules, state.started.hooks, config.rules, config.hooks)
     kind("conversation", going_on.conversation, lambda it: isinstance(it, Conversation), "a treadle.Conversation")
@@ -87,16 +132,17 @@ async def taken_up(
         conversation.begin(conversation_part(history(state, result_of(state).stop)))
     over = lent(conversation)
     driven = Run(config, DRIVER, deps=going_on.deps, on_event=watcher, state=state, over=over, journal=kept)
+    driven.lease = lease
     driven.draw_on(state.run_id, whose)
     try:
         await settle_ended(config, state, events, kept or journal)
         check_limits(config, limits or state.limits)
-        await answer(driven, answers, limits)
+        await answer(driven, going_on.answers, limits)
         _told(driven, state, going_on.message)
     except BaseException:
         driven.release()
         raise
-    return driven, events, True
+    return driven
 
 
 def _over(state: RunState, going_on: GoingOn) -> bool:

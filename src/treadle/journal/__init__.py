@@ -7,9 +7,13 @@ from treadle.journal.errors import (
     JournalDamaged,
     JournalError,
     JournalUnavailable,
+    RunHeld,
+    TakenOver,
     UnknownRun,
 )
+from treadle.journal.holder import Holder
 from treadle.journal.info import RunInfo, RunStatus
+from treadle.journal.leases import Held, Leases
 from treadle.journal.memory import MemoryJournal
 from treadle.journal.port import Journal
 from treadle.journal.sqlite import SqliteJournal
@@ -17,14 +21,19 @@ from treadle.journal.sqlite import SqliteJournal
 __all__ = [
     "Damage",
     "EventNotStorable",
+    "Held",
+    "Holder",
     "Journal",
     "JournalConflict",
     "JournalDamaged",
     "JournalError",
     "JournalUnavailable",
+    "Leases",
     "MemoryJournal",
+    "RunHeld",
     "RunInfo",
     "RunStatus",
     "SqliteJournal",
+    "TakenOver",
     "UnknownRun",
 ]

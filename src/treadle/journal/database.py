@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from treadle.journal import lease_table, tables
 from treadle.journal.chain import beginning, link
 from treadle.journal.errors import (
     Damage,
@@ -22,16 +23,17 @@ from treadle.journal.errors import (
     UnknownRun,
 )
 from treadle.journal.info import RunInfo, after, begun
+from treadle.journal.leases import Held
 from treadle.journal.sqlite_file import RESCUE, FileKind
-from treadle.journal.tables import SCHEMA, begin_line, change_line, key, newest, page
+from treadle.journal.tables import begin_line, change_line, key, newest, page
 from treadle.journal.upgrade import from_version_1
 from treadle.journal.verified import events_of, found_line, shown, told_anew
-from treadle.kernel.events import Event, RunStarted, encode_event
+from treadle.kernel.events import Event, RunFinished, RunPaused, RunStarted, encode_event
 
 APPLICATION_ID = 0x7472646C
 """Marks an SQLite file as a treadle journal: "trdl", in the file's header."""
 
-VERSION = 2
+VERSION = 3
 """The file's version: of its tables and of the events' form. A file of a higher one is refused and not touched."""
 
 
@@ -40,11 +42,19 @@ def _unavailable(message: str, where: str) -> JournalUnavailable:
 
 
 def _upgrade(connection: sqlite3.Connection, path: Path, version: int) -> None:
-    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'runs'").fetchone():
+    if version == 1 and connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'runs'").fetchone():
         what = f"is damaged (it says that it has file version {version}, and has the tables of a later one)"
         raise JOURNAL_FILE.unavailable(path, what, RESCUE)
-    from_version_1(connection)
+    if version == 1:
+        from_version_1(connection)
+    for statement in SINCE_VERSION_2:
+        connection.execute(statement)
 
+
+SINCE_VERSION_2 = (*lease_table.SCHEMA,)
+"""The tables that a file of version 2 has not."""
+
+SCHEMA = (*tables.SCHEMA, *SINCE_VERSION_2)
 
 JOURNAL_FILE = FileKind("journal", APPLICATION_ID, VERSION, SCHEMA, _unavailable, _upgrade)
 """Raises `JournalUnavailable` where the file cannot be used."""
@@ -78,14 +88,18 @@ def batch_of(run_id: str, seq: int, events: Sequence[Event], where: str) -> Batc
     return Batch(events, rows)
 
 
-def append(connection: sqlite3.Connection, run_id: str, seq: int, batch: Batch, where: str) -> None:
-    """Store `batch` if the run has `seq` events; in a transaction of the caller's."""
+def append(
+    connection: sqlite3.Connection, run_id: str, seq: int, batch: Batch, where: str, held: Held | None = None
+) -> None:
+    """Store `batch` if the run has `seq` events, and the lease `held` is not lost; in a transaction of the caller's."""
     line = found_line(connection, run_id, where)
     if line is not None and not line.sealed:
         line = told_anew(connection, line, where)
     found = 0 if line is None else line.info.events
     if found != seq:
         raise JournalConflict(run_id, seq, found, where=where)
+    if held is not None:
+        lease_table.require(connection, seq, run_id, held, where)
     if not batch.rows:
         return
     head = beginning(run_id) if line is None else line.head
@@ -98,6 +112,8 @@ def append(connection: sqlite3.Connection, run_id: str, seq: int, batch: Batch, 
         change_line(connection, after(line.info, batch.events), head)
     elif isinstance(first := batch.events[0], RunStarted):
         begin_line(connection, after(begun(first), batch.events), head)
+    if isinstance(batch.events[-1], (RunPaused, RunFinished)):
+        lease_table.let_go(connection, run_id)
 
 
 def read(connection: sqlite3.Connection, run_id: str, start: int, where: str) -> list[Event]:
@@ -112,6 +128,7 @@ def delete(connection: sqlite3.Connection, run_id: str) -> bool:
     """Remove the run's rows; whether there were any. In a transaction of the caller's."""
     events = connection.execute("DELETE FROM events WHERE run_id = ?", (key(run_id),)).rowcount
     lines = connection.execute("DELETE FROM runs WHERE run_id = ?", (key(run_id),)).rowcount
+    lease_table.let_go(connection, run_id)
     return events + lines > 0
 
 
