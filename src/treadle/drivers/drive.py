@@ -53,7 +53,7 @@ async def drive(run: Run) -> None:
     if run.parent is not None:
         await _driven(run)
         return
-    run.lease = run.lease or new_lease(run.config.journal, run.run_id)
+    run.lease = run.lease or await new_lease(run.config.journal, run.run_id)
     try:
         await _driven(run)
     finally:

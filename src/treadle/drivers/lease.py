@@ -5,15 +5,21 @@ Sub-runs are driven under the lease of the run at the top. A run that is carried
 it is left.
 """
 
+from math import inf
+
 from treadle.drivers.heartbeat import HEARTBEAT, Lease, where_of
 from treadle.journal import Journal, Leases, RunHeld
 
 
-def new_lease(journal: Journal | None, run_id: str) -> Lease | None:
-    """The lease that a run takes with its first event; None where its journal keeps none."""
+async def new_lease(journal: Journal | None, run_id: str) -> Lease | None:
+    """The lease of a run that begins; None where its journal keeps none."""
     if not isinstance(journal, Leases):
         return None
     lease = Lease(journal, run_id)
+    if lease.held.seconds == inf:
+        # It costs nothing there, and no append is told of it.
+        await journal.hold(run_id, lease.held.holder, inf)
+        lease.begun = True
     HEARTBEAT.begin(lease)
     return lease
 
