@@ -108,9 +108,8 @@ def _standing(events: Sequence[Event], going_on: GoingOn) -> RunState:
         Misuse: it is not to go on by itself, or nothing of it waits to be decided.
     """
     state, answers = fold_all(events), going_on.answers
-    if answers and state.phase != "paused":
-        now = "has finished" if state.phase == "finished" else "is not paused"
-        raise Misuse(f"run {state.run_id} {now}: no call of it waits to be decided ({', '.join(answers.calls)})")
+    if answers and state.phase == "finished":
+        raise Misuse(f"run {state.run_id} has finished: no call of it waits to be decided ({', '.join(answers.calls)})")
     above = state.started.parent
     if above is not None and not _over(state, going_on):
         raise Misuse(
