@@ -61,6 +61,7 @@ from treadle.kernel.events import (
     ModelFailed,
     ModelReplied,
     Parent,
+    Queued,
     RunFinished,
     RunPaused,
     RunStarted,
@@ -105,7 +106,9 @@ class Run:
         below: by call, the runs that work on calls of the step under way, until what they took is recorded.
         lease: under which it and the runs below it are driven, if its journal keeps leases and it is driven by a task.
         error: the exception behind the state's failure, while this process has it.
-        pause_wanted: whether somebody asked for a pause before the next step.
+        pause_wanted: the pause that somebody asked for before the next step.
+        order: how it was queued, if a worker drives it.
+        given_up: whether this process leaves it as it is: what is cancelled then is as if the process had died.
     """
 
     def __init__(
@@ -126,7 +129,9 @@ class Run:
         self.state = RunState() if state is None else state
         self.arrived = Arrived()
         self.error: Exception | None = None
-        self.pause_wanted = False
+        self.pause_wanted: RunPaused | None = None
+        self.given_up = False
+        self.order: Queued | None = None
         self.begun: dict[str, Run] = {}
         self.below: dict[str, Run] = {}
         self._on_event = on_event
@@ -318,6 +323,14 @@ class Run:
         task = self._task or asyncio.current_task()
         told = task is None or task.cancelling() > self._cancels
         return told or (self.parent is not None and self.parent.is_cancelled())
+
+    def is_given_up(self) -> bool:
+        """Whether this process leaves it, or a run above it, as it is."""
+        return self.given_up or (self.parent is not None and self.parent.is_given_up())
+
+    def is_queued(self) -> bool:
+        """Whether a worker drives it, or a run above it: then nobody waits for its answer here."""
+        return self.order is not None or (self.parent is not None and self.parent.is_queued())
 
     async def own(self, function: Callable[..., Any], what: str, *given: Any) -> Any:
         """What a function of the application's gives. That it cancels itself is an error of its own, and no more."""

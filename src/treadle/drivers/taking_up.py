@@ -37,9 +37,9 @@ from treadle.result import RunResult, conversation_part, history, result_of
 
 
 class GoingOn(NamedTuple):
-    """What a run goes on with; see `treadle.Agent.resume`."""
+    """What a run goes on with; see `treadle.Agent.resume`. To be driven `elsewhere`, it needs no dependencies."""
 
-    answers: Answers
+    answers: Answers = Answers()
     message: str | None = None
     conversation: Conversation | None = None
     deps: Any = None
@@ -47,6 +47,7 @@ class GoingOn(NamedTuple):
     on_event: OnEvent = None
     budget: Budgets = None
     user: str | None = None
+    elsewhere: bool = False
     takeover: bool = False
 
 
@@ -127,7 +128,8 @@ async def _as_it_is(config: Configuration, found: _Found) -> Begun:
 async def _gone_on(config: Configuration, going_on: GoingOn, found: _Found, lease: Lease | None) -> Run:
     state = found.state
     limits = going_on.limits
-    require_dependencies(config.tools, going_on.deps)
+    if not going_on.elsewhere:
+        require_dependencies(config.tools, going_on.deps)
     require_rules(state.run_id, state.started.rules, state.started.hooks, config.rules, config.hooks)
     kind("conversation", going_on.conversation, lambda it: isinstance(it, Conversation), "a treadle.Conversation")
     conversation, watcher = going_on.conversation, watcher_of(going_on.on_event)

@@ -16,6 +16,7 @@ from treadle.journal.info import RunInfo, RunStatus
 from treadle.journal.leases import Held, Leases
 from treadle.journal.memory import MemoryJournal
 from treadle.journal.port import Journal
+from treadle.journal.postgres.journal import PostgresJournal
 from treadle.journal.sqlite import SqliteJournal
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "JournalUnavailable",
     "Leases",
     "MemoryJournal",
+    "PostgresJournal",
     "RunHeld",
     "RunInfo",
     "RunStatus",

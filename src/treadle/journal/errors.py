@@ -30,8 +30,8 @@ class JournalConflict(JournalError):
 
     Attributes:
         run_id: the run.
-        expected: the number of events that the writer gave as `seq`.
-        found: the number of events that are stored.
+        expected: the number of events that the writer gave as `seq`; -1 where it is not about that.
+        found: the number of events that are stored; likewise.
     """
 
     def __init__(self, run_id: str, expected: int, found: int, *, where: str = "") -> None:
@@ -78,8 +78,8 @@ class TakenOver(JournalConflict):
         self.holder = holder
 
 
-class RunHeld(JournalError):
-    """The run is under way: its owner lives, and goes on with it.
+class RunHeld(JournalConflict):
+    """The run is under way: its owner lives, and goes on with it. Nothing was written.
 
     Attributes:
         run_id: the run.
@@ -93,13 +93,15 @@ class RunHeld(JournalError):
             ago = max(0.0, time.time() - holder.beat_at)
             clock = time.strftime("%H:%M:%S", time.localtime(holder.beat_at))
             who = f"{holder}, which was last heard of {ago:.0f} s ago (at {clock})"
-        super().__init__(
+        JournalError.__init__(
+            self,
             f"run {run_id!r} in journal {where} is under way in {who}. Leave it to that one; read or watch it from "
             "here. To take it over all the same, and so to stop it there, say takeover=True (command line: "
             "--take-over).",
             where=where,
         )
         self.run_id = run_id
+        self.expected = self.found = -1
         self.holder = holder
 
 
@@ -160,7 +162,7 @@ class JournalDamaged(JournalUnavailable):
         )
         more = f"; and {len(damage) - SHOWN} more runs" if len(damage) > SHOWN else ""
         super().__init__(
-            f"{shown}{more}. Other runs can be read. Take the file from a backup, or remove the run with "
+            f"{shown}{more}. Other runs can be read. Take the journal from a backup, or remove the run with "
             "`await journal.delete(run_id)`.",
             where=where,
         )

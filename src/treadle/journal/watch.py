@@ -42,6 +42,11 @@ class Bell:
                 listeners = tuple(self._listeners.get(run_id, ()))
             _wake(listeners)
 
+    def heard_for(self) -> tuple[str, ...]:
+        """The runs that somebody waits for."""
+        with self._lock:
+            return tuple(self._listeners)
+
     def ring_all(self) -> None:
         """Something happened to all runs."""
         with self._lock:

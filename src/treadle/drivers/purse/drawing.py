@@ -72,6 +72,12 @@ class Share:
         self._begun()
         return self._ledger.others(self._place)
 
+    def is_held(self) -> bool:
+        """Whether other runs claim of it what they have not used."""
+        self._begun()
+        held = self._ledger.held(self._place)
+        return held.tokens > 0 or held.usd > 0
+
     def draw(self, budget: Budget, more: Claim) -> Claim | None:
         """Raises the claim by `more`, unless `budget` does not allow that: what others claim then, else None."""
         row = self._row(more)
@@ -208,6 +214,15 @@ class Purse:
         if self.budget.most.allows(others + own + worst):
             return None
         return self.budget.refusal(self.share.key, others, own, worst)
+
+    def is_held(self) -> bool:
+        """Whether other runs have something set aside that they may give back.
+
+        Raises:
+            BudgetUnavailable: the file cannot be used.
+        """
+        self.share.turn()
+        return self.share.is_held()
 
     def hold(self, run_id: str, worst: Claim) -> None:
         """A call of this run is under way."""

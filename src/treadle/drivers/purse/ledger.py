@@ -171,6 +171,12 @@ class Ledger:
         with self._transaction("DEFERRED") as connection:
             return _sums(connection, place).claimed - _row(connection, place).claimed
 
+    def held(self, place: Place) -> Claim:
+        """What other runs claim of the purse and have not used."""
+        with self._transaction("DEFERRED") as connection:
+            sums, own = _sums(connection, place), _row(connection, place)
+            return (sums.claimed - sums.used) - (own.claimed - own.used)
+
     def base(self, place: Place) -> Claim | None:
         """The base of the row; None if there is none."""
         found = self._found("SELECT base FROM runs WHERE purse = ? AND key = ? AND run_id = ?", *place)

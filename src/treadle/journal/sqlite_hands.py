@@ -1,0 +1,75 @@
+"""What the threads of a SQLite journal work with: a connection to its file, and how jobs are done over it."""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from treadle.journal.database import JOURNAL_FILE
+from treadle.journal.sqlite_file import identity, snapshot, transaction
+from treadle.journal.worker import Job
+
+Action = Callable[[sqlite3.Connection], Any]
+
+Perform = Callable[[sqlite3.Connection, list[Job[Action]], Path], None]
+
+
+class FileHands:
+    """A connection to the file at `path`, and one of the two ways to do jobs over it."""
+
+    def __init__(self, path: Path, perform: Perform) -> None:
+        self._path = path
+        self._perform = perform
+        self._connection: sqlite3.Connection | None = None
+        self._opened: tuple[int, int] | None = None
+
+    @property
+    def where(self) -> str:
+        """The file's path."""
+        return str(self._path)
+
+    def perform(self, jobs: list[Job[Action]]) -> None:
+        """See `Hands.perform`."""
+        with JOURNAL_FILE.explained(self._path):
+            if self._connection is not None and identity(self._path) != self._opened:
+                # Removed or replaced: what was written to the old file now would be lost without a word.
+                self.close()
+            if self._connection is None:
+                self._connection = JOURNAL_FILE.open(self._path)
+                # A text that was altered may be none; it is seen by its hash, and must not stop what reads others.
+                self._connection.text_factory = lambda data: data.decode(errors="replace")
+                self._opened = identity(self._path)
+            self._perform(self._connection, jobs, self._path)
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def commit_together(connection: sqlite3.Connection, jobs: list[Job[Action]], path: Path) -> None:
+    """Do all jobs in one transaction; one that fails is undone alone."""
+    with transaction(connection):
+        for job in jobs:
+            connection.execute("SAVEPOINT job")
+            try:
+                with JOURNAL_FILE.explained(path):
+                    job.value = job.action(connection)
+            except Exception as error:
+                # After some errors SQLite has given up the whole transaction, and there is nothing to go back to.
+                if not connection.in_transaction:
+                    raise
+                connection.execute("ROLLBACK TO job")
+                job.error = error
+            connection.execute("RELEASE job")
+
+
+def answer_each(connection: sqlite3.Connection, jobs: list[Job[Action]], path: Path) -> None:
+    """Do the jobs one by one, each as the file was at one moment."""
+    for job in jobs:
+        try:
+            with JOURNAL_FILE.explained(path), snapshot(connection):
+                job.value = job.action(connection)
+        except Exception as error:
+            job.error = error
