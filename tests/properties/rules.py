@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any, get_args
 
 from checks import requests_valid, same, valid
+from clock import HOUR
 from rules_of_calls import (
     a_hook_that_raises_touches_nobody_else,
     calls_are_started_again_for_a_reason,
@@ -86,6 +87,16 @@ def the_journal_is_the_truth(trial: Trial) -> Iterator[str]:
     root = trial.journal.root
     if result is not None and root is not None and list(result.events) != trial.journal.events(root):
         yield "the result has other events than the journal"
+
+
+def time_goes_on(trial: Trial) -> Iterator[str]:
+    """However the wall clock is set: the events of a run are in the order of their times, and it takes no hour."""
+    for run in trial.journal.runs:
+        events = trial.journal.events(run)
+        if any(after.at < one.at for one, after in pairwise(events)):
+            yield f"{trial.path(run)}: time runs backwards: {[event.at for event in events]}"
+        if fold_all(events).elapsed >= HOUR / 2:
+            yield f"{trial.path(run)}: it was under way for {fold_all(events).elapsed} s"
 
 
 def every_run_has_one_end(trial: Trial) -> Iterator[str]:
@@ -378,6 +389,7 @@ RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     requests_are_valid,
     histories_are_valid,
     the_journal_is_the_truth,
+    time_goes_on,
     every_run_has_one_end,
     limits_are_kept,
     what_was_billed_is_told,

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from treadle.journal.errors import JournalConflict, JournalUnavailable, UnknownRun
+from treadle.journal.forks import renewed_in_a_child
 from treadle.journal.holder import Holder
 from treadle.journal.info import RunInfo, after, begun
 from treadle.journal.leases import Held
@@ -31,6 +32,13 @@ class MemoryJournal:
         self._lock = Lock()
         self._bell = Bell()
         self._closed = False
+        renewed_in_a_child(self)
+
+    def renew(self) -> None:
+        """See `Locking.renew`."""
+        self._lock = Lock()
+        # What the parent drives it drives in its own memory.
+        self._leases.clear()
 
     async def append(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None = None) -> None:
         """See `Journal.append`; it has no await in it, so no cancellation can come between."""

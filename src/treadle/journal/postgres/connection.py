@@ -21,7 +21,7 @@ OLDEST = 13
 """The oldest PostgreSQL that will do."""
 
 STUCK = 5.0
-"""Seconds for which a transaction may wait for its own client: a process that was stopped holds no run up for longer."""
+"""Seconds a transaction may wait for its own client: a process that was stopped holds no run up for longer."""
 
 # A machine that is gone without a word does not hold its runs up either: the server notices in half a minute.
 _SETTINGS = b"""SELECT set_config('lock_timeout', %(locks)s, false),
