@@ -308,7 +308,7 @@ class Agent(Generic[Deps, Output]):
             return LiveRun(partial(begun_anew, self._config, asked), partial_arguments=partial_arguments)
         if input is not None:
             raise Misuse("stream takes a question or a run to resume; what is said to that one is message=")
-        going_on = GoingOn(answers, message, conversation, deps, limits, None, budget, user, takeover)
+        going_on = GoingOn(answers, message, conversation, deps, limits, None, budget, user, takeover=takeover)
         return LiveRun(partial(taken_up, self._config, resume, going_on), partial_arguments=partial_arguments)
 
     def start(
@@ -377,7 +377,7 @@ class Agent(Generic[Deps, Output]):
         """
         refuse_unknown(Agent.resume, unknown, Agent)
         answers = Answers.of(approve, deny, results or {})
-        going_on = GoingOn(answers, message, conversation, deps, limits, on_event, budget, user, takeover)
+        going_on = GoingOn(answers, message, conversation, deps, limits, on_event, budget, user, takeover=takeover)
         gone_on = await taken_up(self._config, run, going_on)
         return await driven(gone_on.run, gone_on.earlier) if gone_on.to_do else gone_on.result
 
