@@ -8,9 +8,13 @@ from treadle.journal.errors import (
     JournalError,
     JournalUnavailable,
     NotImported,
+    RunHeld,
+    TakenOver,
     UnknownRun,
 )
+from treadle.journal.holder import Holder
 from treadle.journal.info import RunInfo, RunStatus, Wanted
+from treadle.journal.leases import Held, Leases
 from treadle.journal.lines import export_runs, import_runs
 from treadle.journal.memory import MemoryJournal
 from treadle.journal.port import Journal
@@ -20,17 +24,22 @@ from treadle.journal.sqlite import SqliteJournal
 __all__ = [
     "Damage",
     "EventNotStorable",
+    "Held",
+    "Holder",
     "Journal",
     "JournalConflict",
     "JournalDamaged",
     "JournalError",
     "JournalUnavailable",
+    "Leases",
     "MemoryJournal",
     "NotImported",
     "PostgresJournal",
+    "RunHeld",
     "RunInfo",
     "RunStatus",
     "SqliteJournal",
+    "TakenOver",
     "UnknownRun",
     "Wanted",
     "export_runs",
