@@ -25,7 +25,6 @@ import asyncio
 import dataclasses
 import inspect
 import logging
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -36,6 +35,7 @@ from treadle.context.tokens import next_tokens, uncounted
 from treadle.drivers.below import Below
 from treadle.drivers.call_ids import CallIds
 from treadle.drivers.checks import model_of
+from treadle.drivers.clock import Clock
 from treadle.drivers.configuration import AnswerType, Configuration, StepSettings
 from treadle.drivers.output import handed_in, typed_output
 from treadle.drivers.purse.arrived import Arrived
@@ -94,6 +94,7 @@ class Run:
 
     Attributes:
         state: what has happened, folded.
+        clock: gives its events their times.
         config: the agent that it is a run of.
         deps: what tools are given as their dependencies.
         arrived: what has come of the reply that is arriving.
@@ -125,6 +126,7 @@ class Run:
         self.driver = driver
         self.deps = deps
         self.state = RunState() if state is None else state
+        self.clock: Clock = Clock(self.state.now, None if parent is None else parent.clock)
         self.arrived = Arrived()
         self.error: Exception | None = None
         self.pause_wanted: RunPaused | None = None
@@ -222,7 +224,7 @@ class Run:
         else:
             event = storable_event(event)
             if not event.at:
-                event = replace(event, at=time.time())
+                event = replace(event, at=self.clock.now())
         before = self.state.accounts
         state = self.state = fold(self.state, event)
         self._events.append(event)
@@ -363,7 +365,7 @@ class Run:
                 config.rules,
                 config.hooks,
                 one_step,
-                at=time.time(),
+                at=self.clock.now(),
             )
         )
 
@@ -446,7 +448,7 @@ class Run:
             uncounted(state) if state.size.reported or not in_full else 0,
             calls_allowed(self) if self.parent is not None and message.calls else None,
             handed,
-            at=time.time(),
+            at=self.clock.now(),
         )
 
     @property

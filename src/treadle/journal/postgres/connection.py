@@ -15,17 +15,20 @@ from treadle.journal.postgres.statements import VERSION, Statements
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 PATIENCE = 10.0
-"""Seconds for which a journal looks for a server that it has lost, and for which it waits for the locks of others."""
+"""Seconds for which a journal looks for a server that it has lost, and waits for the locks of others, at most."""
 
 OLDEST = 13
 """The oldest PostgreSQL that will do."""
 
-# A process that is stopped in the middle of a transaction does not hold up, for longer than this, whoever takes its
-# runs over.
-_SETTINGS = f"""SELECT set_config('lock_timeout', '{PATIENCE:.0f}s', false),
-    set_config('idle_in_transaction_session_timeout', '{PATIENCE / 2:.0f}s', false),
-    CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', false) END
-""".encode()
+STUCK = 5.0
+"""Seconds a transaction may wait for its own client: a process that was stopped holds no run up for longer."""
+
+# A machine that is gone without a word does not hold its runs up either: the server notices in half a minute.
+_SETTINGS = b"""SELECT set_config('lock_timeout', %(locks)s, false),
+    set_config('idle_in_transaction_session_timeout', %(stuck)s, false),
+    set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false),
+    set_config('tcp_keepalives_count', '3', false),
+    CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', false) END"""
 
 _RIGHTS = "Let the owner of the database give this user the right to it, or name another schema or user."
 
@@ -73,6 +76,7 @@ class Session:
 
         Raises:
             JournalUnavailable: there is none to be had.
+            psycopg.Error: it was lost while it was made ready.
         """
         pause = 0.02
         while self._connection is None or self._connection.closed:
@@ -100,6 +104,12 @@ class Session:
         if self._connection is not None and not self._connection.closed:
             with suppress(psycopg.Error):
                 self._connection.execute(self.statements.rollback)
+
+    def free(self) -> None:
+        """End the transaction that is open, and those of others that wait for their own clients, and hold us up."""
+        self.undo()
+        if self._connection is not None:
+            self._connection.execute(self.statements.end_stuck, (STUCK,))
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -147,8 +157,11 @@ def _connected(address: Address, statements: Statements) -> Connection:
         if connection.info.server_version < OLDEST * 10_000:
             what = f"is in PostgreSQL {connection.info.server_version // 10_000}, which is too old"
             raise unavailable(address, what, f"Use PostgreSQL {OLDEST} or later.")
-        connection.execute(_SETTINGS)
+        connection.execute(_SETTINGS, {"locks": f"{STUCK + 1:.0f}s", "stuck": f"{STUCK:.0f}s"})
         _prepare(connection, address, statements)
+    except _LOST:
+        connection.close()
+        raise
     except psycopg.Error as error:
         connection.close()
         raise explained(address, error) from error

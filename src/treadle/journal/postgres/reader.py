@@ -38,8 +38,8 @@ class ReaderHands:
     def _answer(self, question: Question) -> Any:
         deadline = 0.0
         while True:
-            connection = self._session.open(deadline)
             try:
+                connection = self._session.open(deadline)
                 connection.execute(self._session.statements.look)
                 try:
                     return question(connection)

@@ -22,7 +22,7 @@ class DatabaseRows:
     Args:
         connection: the connection.
         statements: the statements over its schema.
-        lines: the lines of some runs, which are then not asked for; those that have none included.
+        lines: the lines of some runs, which are then not asked for; None for a run of which there is nothing.
         ends: the ends of some runs, likewise.
     """
 
@@ -47,7 +47,7 @@ class DatabaseRows:
 
     def has_events(self, run_id: str) -> bool:
         """See `Rows.has_events`."""
-        return self._ask(self._statements.any_event, key(run_id)).fetchone() is not None
+        return run_id not in self._lines and self._ask(self._statements.any_event, key(run_id)).fetchone() is not None
 
     def events(self, run_id: str, start: int) -> Generator[Row]:
         """See `Rows.events`."""

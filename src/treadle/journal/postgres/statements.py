@@ -92,6 +92,11 @@ class Statements:
         self.hash = made("SELECT hash FROM {}.events WHERE run_id = %b AND seq = %b")
         self.one = made("SELECT hash, body FROM {}.events WHERE run_id = %b AND seq = %b")
         self.any_event = made("SELECT 1 FROM {}.events WHERE run_id = %b LIMIT 1")
+        self.end_stuck = made(
+            "SELECT pg_terminate_backend(it.pid) FROM pg_stat_activity AS it WHERE it.wait_event = 'ClientRead' "
+            "AND it.xact_start < clock_timestamp() - make_interval(secs => %s) AND it.usename = current_user "
+            "AND it.pid IN (SELECT pid FROM pg_locks WHERE relation = '{}.runs'::regclass)"
+        )
         self.begin = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
         self.look = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
         self.commit = b"COMMIT"

@@ -95,9 +95,12 @@ class WriterHands:
                         raise self._lost(doubtful) from error
                     continue
                 tries += 1
-                if not isinstance(error, _CROSSED) or tries == _TRIES:
+                if isinstance(error, errors.LockNotAvailable) and tries == 1:
+                    self._session.free()
+                elif isinstance(error, _CROSSED) and tries < _TRIES:
+                    self._session.undo()
+                else:
                     raise
-                self._session.undo()
 
     def _lost(self, doubtful: Sequence[Transaction]) -> JournalUnavailable:
         known = (
