@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from treadle.cli.storage import journal_option, journal_path, opened
+from treadle.cli.storage import journal_named, journal_option, opened, told
 from treadle.cli.terminal import console, note, print_json, print_table, shorten
 from treadle.journal import Journal, JournalDamaged, RunInfo
 from treadle.kernel.errors import IllegalEvent
@@ -28,7 +28,7 @@ def runs(journal: str | None, limit: int, as_list: bool) -> int:
         print_json([_as_json(info, calls) for info, calls in found])
         return 0
     if not found:
-        note(f"no runs yet in {journal_path(journal)}")
+        note(f"no runs yet in {told(journal_named(journal))}")
         return 0
     out = console()
     # A run a line: the question gets what a terminal has left.
