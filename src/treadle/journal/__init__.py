@@ -9,9 +9,13 @@ from treadle.journal.errors import (
     JournalUnavailable,
     NotImported,
     RedactionFailed,
+    RunHeld,
+    TakenOver,
     UnknownRun,
 )
+from treadle.journal.holder import Holder
 from treadle.journal.info import RunInfo, RunStatus, Wanted
+from treadle.journal.leases import Held, Leases
 from treadle.journal.lines import export_runs, import_runs
 from treadle.journal.memory import MemoryJournal
 from treadle.journal.port import Journal
@@ -22,19 +26,24 @@ from treadle.journal.sqlite import SqliteJournal
 __all__ = [
     "Damage",
     "EventNotStorable",
+    "Held",
+    "Holder",
     "Journal",
     "JournalConflict",
     "JournalDamaged",
     "JournalError",
     "JournalUnavailable",
+    "Leases",
     "MemoryJournal",
     "NotImported",
     "PostgresJournal",
     "Redact",
     "RedactionFailed",
+    "RunHeld",
     "RunInfo",
     "RunStatus",
     "SqliteJournal",
+    "TakenOver",
     "UnknownRun",
     "Wanted",
     "export_runs",

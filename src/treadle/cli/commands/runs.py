@@ -10,7 +10,7 @@ import click
 from treadle.cli.commands.runs_delete import delete, prune
 from treadle.cli.commands.runs_export import export, import_
 from treadle.cli.moments import moment
-from treadle.cli.storage import journal_option, journal_path, opened
+from treadle.cli.storage import journal_named, journal_option, opened, told
 from treadle.cli.terminal import console, note, print_json, print_table, shorten
 from treadle.journal import Journal, JournalDamaged, RunInfo, RunStatus, Wanted
 from treadle.kernel.errors import IllegalEvent
@@ -55,7 +55,7 @@ def runs(context: click.Context, /, journal: str | None, limit: int, as_list: bo
         print_json([_as_json(info) for info in found])
         return 0
     if not found:
-        note(f"no {'such ' if Wanted(**wanted) != Wanted() else ''}runs yet in {journal_path(journal)}")
+        note(f"no {'such ' if Wanted(**wanted) != Wanted() else ''}runs yet in {told(journal_named(journal))}")
         return 0
     out = console()
     # A run a line: the question gets what a terminal has left.
