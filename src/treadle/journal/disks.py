@@ -11,8 +11,8 @@ MOUNTS: Path = Path("/proc/self/mountinfo")
 
 SHARED: Final = frozenset(
     {
-        "9p", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "fuse", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs",
-        "nfs4", "ocfs2", "prl_fs", "smb2", "smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs",
+        "9p", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "fuse", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs",
+        "nfs", "nfs4", "ocfs2", "prl_fs", "smb2", "smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs",
     }
 )  # fmt: skip
 """Kinds of file systems that are served by another machine, or by a program."""
@@ -55,8 +55,8 @@ def warn_of_shared(what: str, path: Path) -> None:
     kind = shared_kind(path)
     if kind is not None:
         log.warning(
-            "the %s %s is on a network file system (%s): it may be lost or damaged when two machines write to it, or when "
-            "the connection breaks. Put it on a local disk; runs that machines share belong into PostgreSQL",
+            "the %s %s is on a network file system (%s): it may be lost or damaged when two machines write to it, or "
+            "when the connection breaks. Put it on a local disk; runs that machines share belong into PostgreSQL",
             what,
             path,
             kind,
