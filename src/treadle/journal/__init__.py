@@ -22,6 +22,7 @@ from treadle.journal.port import Journal
 from treadle.journal.postgres.journal import PostgresJournal
 from treadle.journal.redaction import Redact
 from treadle.journal.sqlite import SqliteJournal
+from treadle.journal.stuck import Stuck, stuck_runs
 
 __all__ = [
     "Damage",
@@ -43,9 +44,11 @@ __all__ = [
     "RunInfo",
     "RunStatus",
     "SqliteJournal",
+    "Stuck",
     "TakenOver",
     "UnknownRun",
     "Wanted",
     "export_runs",
     "import_runs",
+    "stuck_runs",
 ]

@@ -46,8 +46,8 @@ def _conflict(expected: int, found: int) -> str:
         return f"it exists already, with {found} events. Resume it, or start the run under another id."
     held = f"this process was at event {expected}, the journal is at {found}"
     if found == 0:
-        return f"{held}: the run was deleted meanwhile, never begun (a run begins at event 0), or never "
-        "written: by hand, end with await run.commit()."
+        return f"{held}: the run was deleted meanwhile, or the file removed; it was never begun (a run begins at event "
+        "0), or never written: by hand, end with await run.commit()."
     if found < expected:
         return f"{held}: events between them are missing. Read the run again and go on from what is there."
     return (
