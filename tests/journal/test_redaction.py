@@ -13,7 +13,7 @@ import pytest
 from msgspec import Struct
 
 from treadle import Agent, MemoryJournal, RunResult, SqliteJournal, tool
-from treadle.journal import EventNotStorable, JournalError, RedactionFailed
+from treadle.journal import EventNotStorable, JournalError, PostgresJournal, RedactionFailed
 from treadle.journal.redaction import ARGUMENTS, KEPT, redacted
 from treadle.kernel.events import Event, ModelReplied, NudgeGiven, RunFinished, RunStarted, ToolFinished, encode_event
 from treadle.kernel.messages import AssistantMessage, Thinking, ToolCall
@@ -22,15 +22,18 @@ from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
-Made = Callable[..., MemoryJournal | SqliteJournal]
+Made = Callable[..., MemoryJournal | SqliteJournal | PostgresJournal]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 def made(request: pytest.FixtureRequest, path: Path) -> Made:
     """Makes a journal with some redact function."""
-    return lambda redact: (
-        MemoryJournal(redact=redact) if request.param == "memory" else SqliteJournal(path, redact=redact)
-    )
+    if request.param == "memory":
+        return lambda redact: MemoryJournal(redact=redact)
+    if request.param == "sqlite":
+        return lambda redact: SqliteJournal(path, redact=redact)
+    server, schema = request.getfixturevalue("server"), request.getfixturevalue("schema")
+    return lambda redact: PostgresJournal(server.dsn(), schema=schema, redact=redact)
 
 
 def hide(text: str) -> str:
