@@ -77,9 +77,9 @@ async def test_every_run_is_listed_read_and_gone_on_with(path: Path, runs: dict[
         await journal.check()
         assert {line.events - len(runs[run_id]) for run_id, line in (await listed(journal)).items()} == {1}
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (3,)
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        assert tables == {"events", "runs"}
+        assert tables == {"events", "forks", "runs"}
 
 
 async def test_from_then_on_what_is_altered_is_seen(path: Path, runs: dict[str, list[Event]]) -> None:

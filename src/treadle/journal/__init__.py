@@ -9,7 +9,7 @@ from treadle.journal.errors import (
     JournalUnavailable,
     UnknownRun,
 )
-from treadle.journal.info import RunInfo, RunStatus
+from treadle.journal.info import Fork, RunInfo, RunStatus
 from treadle.journal.memory import MemoryJournal
 from treadle.journal.port import Journal
 from treadle.journal.sqlite import SqliteJournal
@@ -17,6 +17,7 @@ from treadle.journal.sqlite import SqliteJournal
 __all__ = [
     "Damage",
     "EventNotStorable",
+    "Fork",
     "Journal",
     "JournalConflict",
     "JournalDamaged",

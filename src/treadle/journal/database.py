@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from treadle.journal import lineage
 from treadle.journal.chain import beginning, link
 from treadle.journal.errors import (
     Damage,
@@ -21,17 +22,18 @@ from treadle.journal.errors import (
     JournalUnavailable,
     UnknownRun,
 )
-from treadle.journal.info import RunInfo, after, begun
+from treadle.journal.info import RunInfo, after, begun, line_of
+from treadle.journal.port import too_short
 from treadle.journal.sqlite_file import RESCUE, FileKind
 from treadle.journal.tables import SCHEMA, begin_line, change_line, key, newest, page
 from treadle.journal.upgrade import from_version_1
-from treadle.journal.verified import events_of, found_line, shown, told_anew
+from treadle.journal.verified import events_of, first_events, found_line, shown, told_anew
 from treadle.kernel.events import Event, RunStarted, encode_event
 
 APPLICATION_ID = 0x7472646C
 """Marks an SQLite file as a treadle journal: "trdl", in the file's header."""
 
-VERSION = 2
+VERSION = 3
 """The file's version: of its tables and of the events' form. A file of a higher one is refused and not touched."""
 
 
@@ -40,13 +42,19 @@ def _unavailable(message: str, where: str) -> JournalUnavailable:
 
 
 def _upgrade(connection: sqlite3.Connection, path: Path, version: int) -> None:
-    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'runs'").fetchone():
+    if version == 1 and connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'runs'").fetchone():
         what = f"is damaged (it says that it has file version {version}, and has the tables of a later one)"
         raise JOURNAL_FILE.unavailable(path, what, RESCUE)
-    from_version_1(connection)
+    if version == 1:
+        from_version_1(connection)
+    for statement in _SINCE_3:
+        connection.execute(statement)
 
 
-JOURNAL_FILE = FileKind("journal", APPLICATION_ID, VERSION, SCHEMA, _unavailable, _upgrade)
+_SINCE_3 = (*lineage.SCHEMA,)
+"""What version 3 has beside the tables of version 2."""
+
+JOURNAL_FILE = FileKind("journal", APPLICATION_ID, VERSION, (*SCHEMA, *_SINCE_3), _unavailable, _upgrade)
 """Raises `JournalUnavailable` where the file cannot be used."""
 
 
@@ -88,16 +96,39 @@ def append(connection: sqlite3.Connection, run_id: str, seq: int, batch: Batch, 
         raise JournalConflict(run_id, seq, found, where=where)
     if not batch.rows:
         return
-    head = beginning(run_id) if line is None else line.head
+    head = _write(connection, run_id, seq, batch, beginning(run_id) if line is None else line.head)
+    if line is not None:
+        change_line(connection, after(line.info, batch.events), head)
+    elif isinstance(first := batch.events[0], RunStarted):
+        begin_line(connection, after(begun(first), batch.events), head)
+
+
+def _write(connection: sqlite3.Connection, run_id: str, seq: int, batch: Batch, head: bytes) -> bytes:
+    """Puts `batch` after the `seq` events of a run, the last of which has the hash `head`: that of the last now."""
     rows = []
     for number, (at, body) in enumerate(batch.rows, seq):
         head = link(head, at, body)
         rows.append((run_id, number, at, head, body.decode()))
     connection.executemany("INSERT INTO events (run_id, seq, at, hash, body) VALUES (?, ?, ?, ?, ?)", rows)
-    if line is not None:
-        change_line(connection, after(line.info, batch.events), head)
-    elif isinstance(first := batch.events[0], RunStarted):
-        begin_line(connection, after(begun(first), batch.events), head)
+    return head
+
+
+def fork(connection: sqlite3.Connection, source: str, seq: int, run_id: str, batch: Batch, where: str) -> None:
+    """Begin run `run_id` with `seq` events of run `source`, and then `batch`; in a transaction of the caller's."""
+    line = found_line(connection, source, where)
+    if line is None:
+        raise UnknownRun(source, newest(connection), where=where)
+    if not line.sealed:
+        line = told_anew(connection, line, where)
+    if line.info.events < seq:
+        raise too_short(source, line.info.events, seq)
+    there = found_line(connection, run_id, where)
+    if there is not None:
+        raise JournalConflict(run_id, 0, there.info.events, where=where)
+    shared, head = first_events(connection, line, seq, where)
+    lineage.begin_fork(connection, lineage.lineage_of(connection, source), seq, run_id)
+    head = _write(connection, run_id, seq, batch, head)
+    begin_line(connection, line_of([*shared, *batch.events]), head)
 
 
 def read(connection: sqlite3.Connection, run_id: str, start: int, where: str) -> list[Event]:
@@ -109,10 +140,11 @@ def read(connection: sqlite3.Connection, run_id: str, start: int, where: str) ->
 
 
 def delete(connection: sqlite3.Connection, run_id: str) -> bool:
-    """Remove the run's rows; whether there were any. In a transaction of the caller's."""
+    """Remove the run's rows, but for those that its forks share; whether there were any. In a transaction."""
+    shared = lineage.leave(connection, run_id)
     events = connection.execute("DELETE FROM events WHERE run_id = ?", (key(run_id),)).rowcount
     lines = connection.execute("DELETE FROM runs WHERE run_id = ?", (key(run_id),)).rowcount
-    return events + lines > 0
+    return shared + events + lines > 0
 
 
 def list_runs(connection: sqlite3.Connection, limit: int, before: RunInfo | None, where: str) -> list[RunInfo]:

@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.kernel.events import Event, ModelReplied, Parent, RunFinished, RunPaused, RunStarted
+from treadle.kernel.events import Event, ModelReplied, Parent, RunFinished, RunForked, RunPaused, RunStarted
 from treadle.kernel.messages import UserMessage
 from treadle.kernel.stop import Stop
 
@@ -14,6 +14,13 @@ RunStatus = Literal["running", "waiting", "finished", "damaged"]
 
 QUESTION = 1000
 """Characters of a question that a line has at most."""
+
+
+class Fork(Struct, frozen=True):
+    """Of which run another is a fork, and how many of its events the two share."""
+
+    run_id: str
+    seq: int
 
 
 class RunInfo(Struct, frozen=True):
@@ -36,6 +43,8 @@ class RunInfo(Struct, frozen=True):
         steps: how many replies its model gave.
         damage: why it cannot be read; empty if nothing is known of that. The rest of the line is then what is still
             known: texts may be empty, `steps` may be too few.
+        fork: the run of which it is a fork, whether that is still there or not; None if it is none. Then `started_at`
+            is when the fork was made, and `events` and `steps` count those that it shares.
     """
 
     run_id: str
@@ -50,6 +59,7 @@ class RunInfo(Struct, frozen=True):
     parent: Parent | None = None
     steps: int = 0
     damage: str = ""
+    fork: Fork | None = None
 
     def damaged(self, why: str) -> "RunInfo":
         """The line of the run that cannot be read, because of `why`."""
@@ -82,6 +92,9 @@ def after(line: RunInfo, events: Sequence[Event]) -> RunInfo:
     """The line when `events` have come to it; one that is damaged stays so."""
     if not events:
         return line
+    for number, event in enumerate(events, line.events):
+        if isinstance(event, RunForked):
+            line = _forked(line, number, event)
     last = events[-1]
     status: RunStatus = "running"
     stop: Stop | None = None
@@ -97,6 +110,24 @@ def after(line: RunInfo, events: Sequence[Event]) -> RunInfo:
         events=line.events + len(events),
         steps=line.steps + _replies(events),
     )
+
+
+def _forked(line: RunInfo, seq: int, event: RunForked) -> RunInfo:
+    """The line of a run that is forked after `seq` events, as that of the fork."""
+    model, fork = event.model or line.model, Fork(line.run_id, seq)
+    return replace(line, run_id=event.run_id, started_at=event.at, model=model, parent=None, fork=fork, damage="")
+
+
+def line_of(events: Sequence[Event]) -> RunInfo:
+    """The line of the run that has these events; of a fork, with those that it shares.
+
+    Raises:
+        ValueError: it does not begin with `RunStarted`.
+    """
+    first = events[0] if events else None
+    if not isinstance(first, RunStarted):
+        raise ValueError("a run begins with RunStarted")
+    return after(begun(first), events)
 
 
 def _replies(events: Iterable[Event]) -> int:

@@ -6,8 +6,8 @@ from types import TracebackType
 from typing import Self
 
 from treadle.journal.errors import JournalConflict, JournalUnavailable, UnknownRun
-from treadle.journal.info import RunInfo, after, begun
-from treadle.journal.port import check_count, check_first
+from treadle.journal.info import RunInfo, after, begun, line_of
+from treadle.journal.port import check_count, check_first, check_fork, too_short
 from treadle.journal.watch import Bell, follow
 from treadle.kernel.events import Event, RunStarted
 
@@ -23,6 +23,7 @@ class MemoryJournal:
 
     def __init__(self) -> None:
         self._runs: dict[str, list[Event]] = {}
+        self._lines: dict[str, RunInfo] = {}
         self._lock = Lock()
         self._bell = Bell()
         self._closed = False
@@ -42,6 +43,22 @@ class MemoryJournal:
                 stored.extend(events)
             elif events:
                 self._runs[run_id] = list(events)
+                first = events[0]
+                if isinstance(first, RunStarted):
+                    self._lines[run_id] = begun(first)
+        self._bell.ring(run_id)
+
+    async def fork(self, source: str, seq: int, run_id: str, events: Sequence[Event]) -> None:
+        """See `Journal.fork`; the event objects are shared."""
+        check_fork(seq, run_id, events)
+        with self._lock:
+            shared = self._stored(source)
+            if len(shared) < seq:
+                raise too_short(source, len(shared), seq)
+            if run_id in self._runs:
+                raise JournalConflict(run_id, 0, len(self._runs[run_id]), where=WHERE)
+            self._runs[run_id] = [*shared[:seq], *events]
+            self._lines[run_id] = line_of(self._runs[run_id])
         self._bell.ring(run_id)
 
     async def read(self, run_id: str, start: int = 0) -> list[Event]:
@@ -55,6 +72,7 @@ class MemoryJournal:
         with self._lock:
             self._check_open()
             found = self._runs.pop(run_id, None) is not None
+            self._lines.pop(run_id, None)
         self._bell.ring(run_id)
         return found
 
@@ -68,6 +86,7 @@ class MemoryJournal:
         with self._lock:
             self._closed = True
             self._runs.clear()
+            self._lines.clear()
         self._bell.ring_all()
 
     async def __aenter__(self) -> Self:
@@ -97,12 +116,9 @@ class MemoryJournal:
         check_count("limit", limit)
         with self._lock:
             self._check_open()
-            runs = [(events[0], events) for events in self._runs.values()]
-            lines = [(begun(first), events) for first, events in runs if isinstance(first, RunStarted)]
-            if before is not None:
-                lines = [(line, events) for line, events in lines if _age(line) < _age(before)]
-            lines.sort(key=lambda one: _age(one[0]), reverse=True)
-            return [after(line, events) for line, events in lines[:limit]]
+            lines = [line for line in self._lines.values() if before is None or _age(line) < _age(before)]
+            lines.sort(key=_age, reverse=True)
+            return [after(line, self._runs[line.run_id][line.events :]) for line in lines[:limit]]
 
 
 def _closed() -> JournalUnavailable:

@@ -18,7 +18,7 @@ from typing import Self, TypeVar
 from treadle.journal import database
 from treadle.journal.errors import JournalUnavailable
 from treadle.journal.info import RunInfo
-from treadle.journal.port import check_count, check_first
+from treadle.journal.port import check_count, check_first, check_fork
 from treadle.journal.watch import Bell, follow
 from treadle.journal.worker import Worker, answer_each, commit_together, settled
 from treadle.kernel.errors import Misuse
@@ -83,6 +83,16 @@ class SqliteJournal:
         batch = database.batch_of(run_id, seq, events, self._where)
         try:
             await settled(self._write(partial(database.append, run_id=run_id, seq=seq, batch=batch, where=self._where)))
+        finally:
+            self._bell.ring(run_id)
+
+    async def fork(self, source: str, seq: int, run_id: str, events: Sequence[Event]) -> None:
+        """See `Journal.fork`; the hashes of the shared events are the beginning of the fork's chain."""
+        check_fork(seq, run_id, events)
+        batch = database.batch_of(run_id, seq, events, self._where)
+        begin = partial(database.fork, source=source, seq=seq, run_id=run_id, batch=batch, where=self._where)
+        try:
+            await settled(self._write(begin))
         finally:
             self._bell.ring(run_id)
 

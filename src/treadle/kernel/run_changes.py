@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from treadle.kernel.accounts import Progress, RequestSize
+from treadle.kernel.accounts import Progress, RequestSize, Spent
 from treadle.kernel.calls import Calls
 from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.events import (
@@ -10,6 +10,7 @@ from treadle.kernel.events import (
     MessageAdded,
     NudgeGiven,
     RunFinished,
+    RunForked,
     RunPaused,
     RunResumed,
     RunStarted,
@@ -134,6 +135,18 @@ def taken_up_again(state: RunState, event: RunResumed) -> Changes:
         "progress": Progress(stuck_at=len(state.steps)),
         "decision": None,
         "output": None,
+    }
+
+
+def run_forked(state: RunState, event: RunForked) -> Changes:
+    """It is taken up as another run, of its own: what it took so far counts, and is paid."""
+    take_up = taken_up_again if state.phase == "finished" else run_resumed
+    changes, taken = take_up(state, RunResumed(event.limits, at=event.at)), state.accounts
+    steps = len(state.steps) + taken.sub_steps
+    shared = Spent(steps, taken.usage, taken.cost, taken.tool_calls, taken.unpriced, taken.presumed)
+    return changes | {
+        "started": replace(state.started, run_id=event.run_id, model=event.model or state.model, parent=None),
+        "accounts": replace(changes.get("accounts", taken), shared=shared),
     }
 
 
