@@ -35,6 +35,7 @@ from treadle.kernel.messages import ModelSettings
 from treadle.kernel.stop import Limits, OnLimit
 from treadle.models.port import Model, OutputMode
 from treadle.result import Output, Pending, RunResult, conversation_part
+from treadle.timetravel.forking import Forked, begin_fork, forked, with_model
 from treadle.tools import Skill, Tool
 from treadle.tools.external import agent_tool
 
@@ -180,6 +181,16 @@ class Agent(Generic[Deps, Output]):
         """This agent with another journal, and all else as it is."""
         other = copy.copy(self)
         other._config = dataclasses.replace(self._config, journal=journal)
+        return other
+
+    def with_model(self, model: str | Model) -> Self:
+        """This agent with another model, and all else as it is.
+
+        Raises:
+            Misuse: the model cannot be used with what the agent has, such as its limits in dollars.
+        """
+        other = copy.copy(self)
+        other._config = with_model(self._config, model)
         return other
 
     async def run(
@@ -340,6 +351,74 @@ class Agent(Generic[Deps, Output]):
         going_on = GoingOn(answers, message, conversation, deps, limits, on_event, budget, user)
         resumed, earlier, to_do = await taken_up(self._config, run, going_on)
         return await driven(resumed, earlier) if to_do else resumed.result_after(earlier)
+
+    async def fork(
+        self,
+        run: str | RunResult[Any],
+        *,
+        at: int,
+        message: str | None = None,
+        tool_results: Mapping[str, Any] | None = None,
+        model: str | Model | None = None,
+        limits: Limits | None = None,
+        deps: Deps | None = None,
+        budget: Budgets = None,
+        user: str | None = None,
+        on_event: OnEvent = None,
+        **unknown: Never,
+    ) -> RunResult[Output]:
+        """Goes on from the beginning of step `at` of a run as a run of its own, and leaves the run as it is.
+
+        What the steps before did is done and not repeated. What they took counts against the limits and stands in the
+        result; it is the run that paid it (`spending` tells the two apart). Calls of the step before whose results are
+        replaced are not made again either.
+
+        Args:
+            run: the run's id in the agent's journal, or its result.
+            at: the step, from 0; one after the last, to go on where the run ended.
+            message: something to say at that point; the model is shown it at its next call.
+            tool_results: other results of calls of the step before, by call id.
+            model: in place of the agent's.
+            limits: in place of those that the run was under.
+            deps: as in `run`.
+            budget: as in `run`.
+            user: as in `resume`.
+            on_event: as in `run`.
+
+        Raises:
+            UnknownRun: the journal has no such run.
+            Misuse: it has no such step or call, works for another run, was started under stricter rules than this
+                agent's, or had ended there and nothing is said to it.
+        """
+        refuse_unknown(Agent.fork, unknown, Agent)
+        asked = Forked(at, message, tool_results, model, limits, deps, on_event, budget, user)
+        return await driven(*await forked(self._config, run, asked))
+
+    async def begin_fork(
+        self,
+        run: str,
+        *,
+        at: int,
+        message: str | None = None,
+        tool_results: Mapping[str, Any] | None = None,
+        model: str | Model | None = None,
+        limits: Limits | None = None,
+        deps: Deps | None = None,
+        budget: Budgets = None,
+        user: str | None = None,
+        **unknown: Never,
+    ) -> str:
+        """`fork`, recorded and not carried out: its id. Whoever resumes it, here or elsewhere, carries it out.
+
+        Raises:
+            UnknownRun, Misuse: as `fork`; and if the agent keeps no journal.
+        """
+        refuse_unknown(Agent.begin_fork, unknown, Agent)
+        asked = Forked(at, message, tool_results, model, limits, deps, None, budget, user)
+        begun = await begin_fork(self._config, run, asked)
+        if not isinstance(begun, str):
+            raise Misuse("begin_fork needs a journal to keep the fork in: give the agent one, or use fork")
+        return begun
 
     async def step(
         self,

@@ -49,7 +49,7 @@ async def begun(config: Configuration, asked: Asked) -> Run:
         Misuse: the question, the conversation or the limits cannot be right, or the tools want dependencies.
     """
     require_dependencies(config.tools, asked.deps)
-    run_id, task = _run_id(), asyncio.current_task()
+    run_id, task = new_run_id(), asyncio.current_task()
     cancels = 0 if task is None else task.cancelling()
     try:
         instructions = _instructions(config, run_id, asked.deps)
@@ -68,7 +68,7 @@ def begun_now(config: Configuration, asked: Asked) -> Run:
         Misuse: as above, or the agent's instructions are an asynchronous function.
     """
     require_dependencies(config.tools, asked.deps)
-    run_id = _run_id()
+    run_id = new_run_id()
     instructions = _instructions(config, run_id, asked.deps)
     if inspect.isawaitable(instructions):
         if inspect.iscoroutine(instructions):
@@ -89,7 +89,7 @@ def lent(conversation: Conversation | None) -> Callable[[Run], None] | None:
     return over
 
 
-def _run_id() -> str:
+def new_run_id() -> str:
     """Sorts by time, is typed with ease, and differs from every other: 40 random bits within a second."""
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(5)}"
 

@@ -87,7 +87,7 @@ class Share:
             BudgetUnavailable: the file cannot be used.
         """
         if not self._is_said:
-            self._ledger.settle(self._place, Row(NOTHING, NOTHING, NOTHING), ())
+            self._ledger.settle(self._place, Row(self._begun(), NOTHING, NOTHING), ())
             self._is_said = True
 
     def write(self) -> None:
