@@ -36,6 +36,7 @@ from treadle.kernel.stop import Limits, OnLimit
 from treadle.models.port import Model, OutputMode
 from treadle.result import Output, Pending, RunResult, conversation_part
 from treadle.timetravel.forking import Forked, begin_fork, forked, with_model
+from treadle.timetravel.replay import Replay, replayed
 from treadle.tools import Skill, Tool
 from treadle.tools.external import agent_tool
 
@@ -419,6 +420,35 @@ class Agent(Generic[Deps, Output]):
         if not isinstance(begun, str):
             raise Misuse("begin_fork needs a journal to keep the fork in: give the agent one, or use fork")
         return begun
+
+    async def replay(
+        self,
+        run: str | RunResult[Any],
+        *,
+        deps: Deps | None = None,
+        limits: Limits | None = None,
+        recorded_limits: bool = False,
+        **unknown: Never,
+    ) -> Replay:
+        """Carries a run out again from its journal, with no model and no tool, and says where it comes out otherwise.
+
+        What came from outside is taken as it was recorded; what the agent decides is decided anew at the same place:
+        the first request, each step, nudge, edit of the history, pause and end, and whether each call is made. Of your
+        functions those are called that choose: the instructions, `prepare_step`, `stop_when`, context policies of your
+        own, rules, and checks of arguments and answers; never a tool, `on_tool_result` or `on_event`.
+
+        Args:
+            run: the run's id in the agent's journal, or its result.
+            deps: what these functions are given as dependencies.
+            limits: in place of the agent's, for a run that was begun with limits of its own.
+            recorded_limits: whether the limits are those that the run began with.
+
+        Raises:
+            UnknownRun: the journal has no such run.
+        """
+        refuse_unknown(Agent.replay, unknown, Agent)
+        events, journal = await recorded(self._config, "replay", run)
+        return await replayed(events, journal, self._config, deps=deps, limits=limits, recorded_limits=recorded_limits)
 
     async def step(
         self,

@@ -24,6 +24,7 @@ COMMANDS = {
     "resume": ("decide", "Go on with a run that is paused, or whose process died."),
     "approve": ("decide", "Allow a tool call that a run waits for, and go on."),
     "deny": ("decide", "Refuse a tool call that a run waits for, and go on."),
+    "replay": ("replay", "Carry a run out again from the journal, and say where it differs."),
     "fork": ("fork", "Go on from any step of a run as a run of its own."),
     "tools": ("tools", "List the tools and their schemas."),
     "models": ("models", "List the providers of models, and which can be used here."),
