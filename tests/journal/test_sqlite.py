@@ -16,7 +16,8 @@ import pytest
 
 from treadle.journal import EventNotStorable, JournalConflict, JournalUnavailable, SqliteJournal, UnknownRun
 from treadle.journal.database import list_runs
-from treadle.journal.worker import Worker, commit_together
+from treadle.journal.sqlite_hands import FileHands, commit_together
+from treadle.journal.worker import Worker
 from treadle.kernel.events import Event, ModelReplied, RunStarted, ToolFinished
 from treadle.kernel.messages import AssistantMessage, Image, Text, ToolCall, Usage
 
@@ -64,7 +65,7 @@ async def test_a_run_outlives_its_journal(path: Path, started: Started, note: No
 async def test_the_file_is_durable_and_readable_by_other_programs(path: Path, started: Started) -> None:
     async with SqliteJournal(path) as journal:
         await journal.append("r", 0, [started()])
-        connection = journal._open().writer.submit(lambda it: it.execute("PRAGMA synchronous").fetchone()[0])
+        connection = journal._workers.write(lambda it: it.execute("PRAGMA synchronous").fetchone()[0])
         assert await asyncio.wrap_future(connection) == 2
     with closing(sqlite3.connect(path)) as other:
         assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
@@ -102,7 +103,7 @@ def test_a_job_that_fails_half_way_is_undone_alone(path: Path) -> None:
         connection.execute("INSERT INTO events VALUES (?, 0, 0, x'', '')", (run_id,))
         assert 1 // then == 1
 
-    writer = Worker(path, commit_together, "writer")
+    writer = Worker(FileHands(path, commit_together), "writer")
     held = threading.Event()
     writer.submit(lambda connection: held.wait())
     futures = [writer.submit(partial(put, run_id=name, then=name != "b")) for name in "abc"]

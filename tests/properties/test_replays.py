@@ -57,6 +57,4 @@ def test_so_does_one_whose_process_died(setup, cut):
     trial = Trial.of(setup).carry_out()
     if not trial.journal.order:
         return
-    again = trial.killed(1 + cut % len(trial.journal.order)).carry_out()
-    hold(again)
-    hold_again(again)
+    hold_again(trial.killed(1 + cut % len(trial.journal.order)).carry_out())

@@ -12,6 +12,7 @@ from treadle.journal.errors import (
 from treadle.journal.info import Fork, RunInfo, RunStatus
 from treadle.journal.memory import MemoryJournal
 from treadle.journal.port import Journal
+from treadle.journal.postgres.journal import PostgresJournal
 from treadle.journal.sqlite import SqliteJournal
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "JournalError",
     "JournalUnavailable",
     "MemoryJournal",
+    "PostgresJournal",
     "RunInfo",
     "RunStatus",
     "SqliteJournal",

@@ -5,30 +5,19 @@ such a file is opened, and `tables.py` what is in it.
 """
 
 import sqlite3
-from collections.abc import Sequence
-from math import isfinite
 from pathlib import Path
-from typing import NamedTuple
-
-import msgspec
 
 from treadle.journal import lineage
-from treadle.journal.chain import beginning, link
-from treadle.journal.errors import (
-    Damage,
-    EventNotStorable,
-    JournalConflict,
-    JournalDamaged,
-    JournalUnavailable,
-    UnknownRun,
-)
-from treadle.journal.info import RunInfo, after, begun, line_of
+from treadle.journal.batch import Batch, Growth, fork_of, growth
+from treadle.journal.errors import Damage, JournalConflict, JournalDamaged, JournalUnavailable, UnknownRun
+from treadle.journal.info import RunInfo
 from treadle.journal.port import too_short
 from treadle.journal.sqlite_file import RESCUE, FileKind
+from treadle.journal.sqlite_rows import FileRows
 from treadle.journal.tables import SCHEMA, begin_line, change_line, key, newest, page
 from treadle.journal.upgrade import from_version_1
 from treadle.journal.verified import events_of, first_events, found_line, shown, told_anew
-from treadle.kernel.events import Event, RunStarted, encode_event
+from treadle.kernel.events import Event
 
 APPLICATION_ID = 0x7472646C
 """Marks an SQLite file as a treadle journal: "trdl", in the file's header."""
@@ -58,85 +47,51 @@ JOURNAL_FILE = FileKind("journal", APPLICATION_ID, VERSION, (*SCHEMA, *_SINCE_3)
 """Raises `JournalUnavailable` where the file cannot be used."""
 
 
-class Batch(NamedTuple):
-    """Events to store, and the time and stored form of each."""
-
-    events: Sequence[Event]
-    rows: Sequence[tuple[float, bytes]]
-
-
-def batch_of(run_id: str, seq: int, events: Sequence[Event], where: str) -> Batch:
-    """What is needed to store `events`.
-
-    Raises:
-        EventNotStorable: one of them has no JSON form.
-    """
-    events, rows = tuple(events), []
-    for number, event in enumerate(events, seq):
-        try:
-            if not isfinite(event.at):
-                raise ValueError(f"its time is {event.at}")
-            rows.append((float(event.at), encode_event(event)))
-        except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
-            raise EventNotStorable(
-                f"event {number} ({type(event).__name__}) of run {run_id!r} cannot be stored in journal {where}: "
-                f"{error}. What a tool gives the application must be made of JSON's types.",
-                where=where,
-            ) from error
-    return Batch(events, rows)
-
-
 def append(connection: sqlite3.Connection, run_id: str, seq: int, batch: Batch, where: str) -> None:
     """Store `batch` if the run has `seq` events; in a transaction of the caller's."""
-    line = found_line(connection, run_id, where)
+    rows = FileRows(connection)
+    line = found_line(rows, run_id, where)
     if line is not None and not line.sealed:
-        line = told_anew(connection, line, where)
-    found = 0 if line is None else line.info.events
-    if found != seq:
-        raise JournalConflict(run_id, seq, found, where=where)
-    if not batch.rows:
-        return
-    head = _write(connection, run_id, seq, batch, beginning(run_id) if line is None else line.head)
-    if line is not None:
-        change_line(connection, after(line.info, batch.events), head)
-    elif isinstance(first := batch.events[0], RunStarted):
-        begin_line(connection, after(begun(first), batch.events), head)
+        line = told_anew(rows, line, where)
+    new = growth(line, run_id, seq, batch, where)
+    if new is not None:
+        _write(connection, run_id, new)
+        (begin_line if line is None else change_line)(connection, new.line.info, new.line.head)
 
 
-def _write(connection: sqlite3.Connection, run_id: str, seq: int, batch: Batch, head: bytes) -> bytes:
-    """Puts `batch` after the `seq` events of a run, the last of which has the hash `head`: that of the last now."""
-    rows = []
-    for number, (at, body) in enumerate(batch.rows, seq):
-        head = link(head, at, body)
-        rows.append((run_id, number, at, head, body.decode()))
-    connection.executemany("INSERT INTO events (run_id, seq, at, hash, body) VALUES (?, ?, ?, ?, ?)", rows)
-    return head
+def _write(connection: sqlite3.Connection, run_id: str, new: Growth) -> None:
+    connection.executemany(
+        "INSERT INTO events (run_id, seq, at, hash, body) VALUES (?, ?, ?, ?, ?)",
+        [(run_id, number, at, found, body.decode()) for number, at, found, body in new.rows],
+    )
 
 
 def fork(connection: sqlite3.Connection, source: str, seq: int, run_id: str, batch: Batch, where: str) -> None:
     """Begin run `run_id` with `seq` events of run `source`, and then `batch`; in a transaction of the caller's."""
-    line = found_line(connection, source, where)
+    rows = FileRows(connection)
+    line = found_line(rows, source, where)
     if line is None:
         raise UnknownRun(source, newest(connection), where=where)
     if not line.sealed:
-        line = told_anew(connection, line, where)
+        line = told_anew(rows, line, where)
     if line.info.events < seq:
         raise too_short(source, line.info.events, seq)
-    there = found_line(connection, run_id, where)
+    there = found_line(rows, run_id, where)
     if there is not None:
         raise JournalConflict(run_id, 0, there.info.events, where=where)
-    shared, head = first_events(connection, line, seq, where)
+    new = fork_of(*first_events(rows, line, seq, where), batch)
     lineage.begin_fork(connection, lineage.lineage_of(connection, source), seq, run_id)
-    head = _write(connection, run_id, seq, batch, head)
-    begin_line(connection, line_of([*shared, *batch.events]), head)
+    _write(connection, run_id, new)
+    begin_line(connection, new.line.info, new.line.head)
 
 
 def read(connection: sqlite3.Connection, run_id: str, start: int, where: str) -> list[Event]:
     """The run's events from number `start` on; each is what was stored."""
-    line = found_line(connection, run_id, where)
+    rows = FileRows(connection)
+    line = found_line(rows, run_id, where)
     if line is None:
         raise UnknownRun(run_id, newest(connection), where=where)
-    return events_of(connection, line, start, where)
+    return events_of(rows, line, start, where)
 
 
 def delete(connection: sqlite3.Connection, run_id: str) -> bool:
@@ -149,7 +104,8 @@ def delete(connection: sqlite3.Connection, run_id: str) -> bool:
 
 def list_runs(connection: sqlite3.Connection, limit: int, before: RunInfo | None, where: str) -> list[RunInfo]:
     """The runs that started before `before`, newest first."""
-    return [shown(connection, line, where) for line in page(connection, limit, before)]
+    rows = FileRows(connection)
+    return [shown(rows, line, where) for line in page(connection, limit, before)]
 
 
 def find_damage(connection: sqlite3.Connection, path: Path) -> None:
@@ -162,14 +118,15 @@ def find_damage(connection: sqlite3.Connection, path: Path) -> None:
     found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
     if found != "ok":
         raise JOURNAL_FILE.unavailable(path, f"is damaged ({found})", RESCUE)
+    rows = FileRows(connection)
     damage: list[Damage] = []
     for (run_id,) in connection.execute("SELECT run_id FROM runs UNION SELECT run_id FROM events").fetchall():
         try:
-            line = found_line(connection, run_id, str(path))
+            line = found_line(rows, run_id, str(path))
             if line is not None and line.sealed:
-                events_of(connection, line, 0, str(path))
+                events_of(rows, line, 0, str(path))
             elif line is not None:
-                anew = told_anew(connection, line, str(path))
+                anew = told_anew(rows, line, str(path))
                 connection.execute("DELETE FROM runs WHERE run_id = ?", (run_id,))
                 begin_line(connection, anew.info, anew.head)
         except JournalDamaged as error:

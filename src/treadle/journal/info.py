@@ -118,7 +118,7 @@ def _forked(line: RunInfo, seq: int, event: RunForked) -> RunInfo:
     return replace(line, run_id=event.run_id, started_at=event.at, model=model, parent=None, fork=fork, damage="")
 
 
-def line_of(events: Sequence[Event]) -> RunInfo:
+def told_by(events: Sequence[Event]) -> RunInfo:
     """The line of the run that has these events; of a fork, with those that it shares.
 
     Raises:

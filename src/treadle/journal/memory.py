@@ -6,10 +6,11 @@ from types import TracebackType
 from typing import Self
 
 from treadle.journal.errors import JournalConflict, JournalUnavailable, UnknownRun
-from treadle.journal.info import RunInfo, after, begun, line_of
+from treadle.journal.forks import renewed_in_a_child
+from treadle.journal.info import RunInfo, after, told_by
 from treadle.journal.port import check_count, check_first, check_fork, too_short
 from treadle.journal.watch import Bell, follow
-from treadle.kernel.events import Event, RunStarted
+from treadle.kernel.events import Event
 
 WHERE = "memory"
 
@@ -27,6 +28,11 @@ class MemoryJournal:
         self._lock = Lock()
         self._bell = Bell()
         self._closed = False
+        renewed_in_a_child(self)
+
+    def renew(self) -> None:
+        """See `Locking.renew`."""
+        self._lock = Lock()
 
     async def append(self, run_id: str, seq: int, events: Sequence[Event]) -> None:
         """See `Journal.append`; it has no await in it, so no cancellation can come between."""
@@ -43,9 +49,7 @@ class MemoryJournal:
                 stored.extend(events)
             elif events:
                 self._runs[run_id] = list(events)
-                first = events[0]
-                if isinstance(first, RunStarted):
-                    self._lines[run_id] = begun(first)
+                self._lines[run_id] = told_by(events)
         self._bell.ring(run_id)
 
     async def fork(self, source: str, seq: int, run_id: str, events: Sequence[Event]) -> None:
@@ -58,7 +62,7 @@ class MemoryJournal:
             if run_id in self._runs:
                 raise JournalConflict(run_id, 0, len(self._runs[run_id]), where=WHERE)
             self._runs[run_id] = [*shared[:seq], *events]
-            self._lines[run_id] = line_of(self._runs[run_id])
+            self._lines[run_id] = told_by(self._runs[run_id])
         self._bell.ring(run_id)
 
     async def read(self, run_id: str, start: int = 0) -> list[Event]:

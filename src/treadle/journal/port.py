@@ -9,7 +9,7 @@ import builtins
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol, runtime_checkable
 
-from treadle.journal.info import RunInfo
+from treadle.journal.info import RunInfo, told_by
 from treadle.kernel.events import Event, RunForked, RunStarted
 
 
@@ -109,14 +109,15 @@ def check_first(run_id: str, events: Sequence[Event]) -> None:
     """Refuse events that no run can begin with.
 
     Raises:
-        ValueError: the first of `events` is not the `RunStarted` of `run_id`.
+        ValueError: the first of `events` is not the `RunStarted` of `run_id`, or of a run of which they say further on
+            that it was forked as `run_id`.
     """
     if not events:
         return
     first = events[0]
     if not isinstance(first, RunStarted):
         raise ValueError(f"a run begins with RunStarted; run {run_id!r} was given {type(first).__name__} as event 0")
-    if first.run_id != run_id:
+    if first.run_id != run_id and told_by(events).run_id != run_id:
         raise ValueError(f"run {run_id!r} was given the RunStarted of run {first.run_id!r}; put the same id in both")
 
 

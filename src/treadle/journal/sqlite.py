@@ -4,43 +4,25 @@ An append returns when its events are on the disk. Written by one thread in grou
 for the threads, `database.py` for the file.
 """
 
-import sqlite3
-import weakref
-from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
-from os import PathLike, getpid
+from os import PathLike
 from pathlib import Path
-from threading import Lock
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 
 from treadle.journal import database
-from treadle.journal.errors import JournalUnavailable
+from treadle.journal.batch import batch_of
 from treadle.journal.info import RunInfo
 from treadle.journal.port import check_count, check_first, check_fork
+from treadle.journal.sqlite_hands import Action, FileHands, answer_each, commit_together
 from treadle.journal.watch import Bell, follow
-from treadle.journal.worker import Worker, answer_each, commit_together, settled
+from treadle.journal.worker import Pair, settled
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event
 
-T = TypeVar("T")
-
 POLL = 0.05
 """Seconds between a watcher's looks for what other processes have appended."""
-
-
-class _Workers:
-    """The two threads of an open journal."""
-
-    def __init__(self, path: Path) -> None:
-        self.process = getpid()
-        self.writer = Worker(path, commit_together, "treadle-journal-writer")
-        self.reader = Worker(path, answer_each, "treadle-journal-reader")
-
-    def stop(self) -> None:
-        self.reader.stop()
-        self.writer.stop()
 
 
 class SqliteJournal:
@@ -65,10 +47,13 @@ class SqliteJournal:
             raise Misuse("SqliteJournal takes the path of a file; for a journal in memory use MemoryJournal()")
         self._path = Path(path).absolute()
         self._where = str(self._path)
-        self._lock = Lock()
         self._bell = Bell()
-        self._workers: _Workers | None = None
-        self._closed = False
+        self._workers: Pair[Action] = Pair(
+            self,
+            partial(FileHands, self._path, commit_together),
+            partial(FileHands, self._path, answer_each),
+            self._where,
+        )
 
     @property
     def path(self) -> Path:
@@ -80,31 +65,33 @@ class SqliteJournal:
         check_count("seq", seq)
         if seq == 0:
             check_first(run_id, events)
-        batch = database.batch_of(run_id, seq, events, self._where)
+        batch = batch_of(run_id, seq, events, self._where)
         try:
-            await settled(self._write(partial(database.append, run_id=run_id, seq=seq, batch=batch, where=self._where)))
+            await settled(
+                self._workers.write(partial(database.append, run_id=run_id, seq=seq, batch=batch, where=self._where))
+            )
         finally:
             self._bell.ring(run_id)
 
     async def fork(self, source: str, seq: int, run_id: str, events: Sequence[Event]) -> None:
         """See `Journal.fork`; the hashes of the shared events are the beginning of the fork's chain."""
         check_fork(seq, run_id, events)
-        batch = database.batch_of(run_id, seq, events, self._where)
+        batch = batch_of(run_id, seq, events, self._where)
         begin = partial(database.fork, source=source, seq=seq, run_id=run_id, batch=batch, where=self._where)
         try:
-            await settled(self._write(begin))
+            await settled(self._workers.write(begin))
         finally:
             self._bell.ring(run_id)
 
     async def read(self, run_id: str, start: int = 0) -> list[Event]:
         """See `Journal.read`; every event is held against its hash, and the run's end against the index."""
         check_count("start", start)
-        return await settled(self._read(partial(database.read, run_id=run_id, start=start, where=self._where)))
+        return await settled(self._workers.read(partial(database.read, run_id=run_id, start=start, where=self._where)))
 
     async def delete(self, run_id: str) -> bool:
         """See `Journal.delete`; the place of what was deleted is overwritten in the file."""
         try:
-            return await settled(self._write(partial(database.delete, run_id=run_id)))
+            return await settled(self._workers.write(partial(database.delete, run_id=run_id)))
         finally:
             self._bell.ring(run_id)
 
@@ -122,7 +109,7 @@ class SqliteJournal:
             JournalDamaged: events are not what was stored; `damage` says which, the first of each damaged run.
             JournalUnavailable: it cannot be used; says why and what to do.
         """
-        await settled(self._write(partial(database.find_damage, path=self._path)))
+        await settled(self._workers.write(partial(database.find_damage, path=self._path)))
 
     async def close(self) -> None:
         """See `Journal.close`.
@@ -130,13 +117,7 @@ class SqliteJournal:
         Leaves no thread behind and the journal in one file, without its -wal and -shm files, unless somebody else has
         it open.
         """
-        with self._lock:
-            self._closed = True
-            workers = self._workers
-        if workers is not None and workers.process == getpid():
-            for worker in (workers.reader, workers.writer):
-                await settled(worker.end())
-                worker.stop()
+        await self._workers.close()
         self._bell.ring_all()
 
     async def __aenter__(self) -> Self:
@@ -150,23 +131,6 @@ class SqliteJournal:
     def __repr__(self) -> str:
         return f"SqliteJournal({self._where!r})"
 
-    def _write(self, action: Callable[[sqlite3.Connection], T]) -> Future[T]:
-        with self._lock:
-            return self._open().writer.submit(action)
-
-    def _read(self, action: Callable[[sqlite3.Connection], T]) -> Future[T]:
-        with self._lock:
-            return self._open().reader.submit(action)
-
-    def _open(self) -> _Workers:
-        if self._closed:
-            raise JournalUnavailable(f"the journal {self._where} is closed; open it again", where=self._where)
-        # A forked child has the object, but not the threads.
-        if self._workers is None or self._workers.process != getpid():
-            self._workers = _Workers(self._path)
-            weakref.finalize(self, self._workers.stop)
-        return self._workers
-
     async def list(self, limit: int = 50, before: RunInfo | None = None) -> list[RunInfo]:
         """See `Journal.list`. Read from an index, and from the first and last event of each run that is listed.
 
@@ -175,4 +139,4 @@ class SqliteJournal:
         """
         check_count("limit", limit)
         look = partial(database.list_runs, limit=limit, before=before, where=self._where)
-        return await settled(self._read(look))
+        return await settled(self._workers.read(look))

@@ -13,7 +13,7 @@ from treadle.cli.storage import find_run, journal_option, no_runs, opened
 from treadle.cli.story import Story, count, decisions, described, in_flight, number
 from treadle.cli.terminal import clean, console, print_json, print_table, set_off
 from treadle.cli.waiting import Waiting
-from treadle.journal.info import line_of
+from treadle.journal.info import told_by
 from treadle.kernel.events import Event
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import UserMessage
@@ -63,7 +63,7 @@ async def _events(journal: str | None, run: str) -> tuple[list[Event], Waiting]:
 
 
 def _heading(events: Sequence[Event]) -> None:
-    line, said = line_of(events), fold_all(events[:1]).messages
+    line, said = told_by(events), fold_all(events[:1]).messages
     question = next((message.text for message in reversed(said) if isinstance(message, UserMessage)), "")
     started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(line.started_at))
     of = "" if line.fork is None else f", a fork of run {line.fork.run_id}"
