@@ -42,6 +42,7 @@ from treadle.models.price_table import PriceTable
 from treadle.result import Pending, RunResult, RunStopped
 from treadle.timetravel.differences import Difference
 from treadle.timetravel.replay import Replay, ReplayDiffers, replay
+from treadle.timetravel.statistics import Statistics, statistics
 from treadle.tools import (
     BadTool,
     Injected,
@@ -64,9 +65,9 @@ __all__ = [
     "KeepFirstAndRecent", "Limits", "LiveRun", "MemoryJournal", "Message", "Misuse", "ModelSettings", "Nudge",
     "PartialArguments", "Pause", "Pending", "PostgresJournal", "PrepareStep", "Price", "PriceTable", "Replay",
     "ReplayDiffers", "Retries", "Retry", "Run", "RunContext", "RunResult", "RunState", "RunStopped", "RunTools",
-    "Share", "ShortenResult", "Skill", "SkillRegistry", "Spending", "SpentSoFar", "SqliteJournal", "Step",
+    "Share", "ShortenResult", "Skill", "SkillRegistry", "Spending", "SpentSoFar", "SqliteJournal", "Statistics", "Step",
     "StepContext", "StepSettings", "Stop", "SubRunEvent", "Summarise", "Text", "Tool", "ToolContext", "ToolError",
     "ToolProgress", "ToolResult", "Usage", "allow", "ask_before", "condition", "consecutive_errors", "cost_over",
     "decide", "deny", "elapsed_over", "external_tool", "fold", "handoff", "has_tool_call", "load_tools", "no_progress",
-    "replay", "says_error", "step_count", "text_contains", "tokens_over", "tool", "tool_call_count",
+    "replay", "says_error", "statistics", "step_count", "text_contains", "tokens_over", "tool", "tool_call_count",
 ]  # fmt: skip

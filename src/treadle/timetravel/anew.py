@@ -6,7 +6,8 @@ functions those are called that choose: instructions, `prepare_step`, `stop_when
 """
 
 import dataclasses
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from msgspec.structs import replace
@@ -113,21 +114,33 @@ class Anew:
     async def _admits(self, record: CallRecord) -> Event:
         run, step = self.run, len(self.run.state.steps)
         found: Admitted | Event
-        run.parent = None if self.above is None else self.above.run
-        try:
+        with self._under_those_above():
             free = None if run.parent is not None else may_begin(run)
             if free is not None and free <= 0 and is_to_begin(record):
                 return beyond_limit(run, record)
             found = check(run, record)
             if isinstance(found, Admitted) and ruled(run, found.tool):
                 found = await allowed(run, found, MadeCalls(run))
-        finally:
-            run.parent = None
         if not isinstance(found, Admitted):
             return found
         if found.tool.external:
             return ResultAwaited(step, record.id, found.tool.wait)
         return ToolStarted(step, record.id)
+
+    @contextmanager
+    def _under_those_above(self) -> Iterator[None]:
+        """The rules of the runs above hold in it; their limits are not known any more, and hold nowhere else."""
+        below: list[Anew] = []
+        one = self
+        while one.above is not None:
+            one.run.parent = one.above.run
+            below.append(one)
+            one = one.above
+        try:
+            yield
+        finally:
+            for one in below:
+                one.run.parent = None
 
     async def admits_early(self, call: ToolCall) -> Event:
         """Likewise, of a call that started while the reply was still arriving."""

@@ -5,7 +5,7 @@ run itself makes them (`Accounts.charged`), so that they are what its result say
 the cost of the whole unknown, and one that is estimated makes it an estimate.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Literal, get_args
@@ -220,6 +220,17 @@ async def spending_of(events: Sequence[Event], journal: Journal | None) -> Spend
     return Spending(ledger.run_id, tuple(own), ledger.calls, tuple(shared))
 
 
+def own_charges(events: Sequence[Event], known: Container[str]) -> list[Charge]:
+    """What the run of `events` has spent itself, and what it tells of runs below it that are not `known`."""
+    charges: list[Charge] = []
+    for entry in _Ledger(events).entries:
+        if isinstance(entry, Charge):
+            charges.append(entry)
+        elif entry.spent is not None and entry.run_id not in known:
+            charges.append(_told_of(entry, entry.spent))
+    return charges
+
+
 @dataclass(slots=True)
 class _Work:
     """A call that a run below may have worked on.
@@ -336,8 +347,10 @@ async def _below(work: _Work, journal: Journal | None) -> list[Charge]:
     if events is not None:
         below = await _charges(_Ledger(events).entries, journal)
         return [replace(charge, tool=work.tool, top_step=work.step) for charge in below]
-    spent = work.spent
-    if spent is None:
-        return []
+    return [] if work.spent is None else [_told_of(work, work.spent)]
+
+
+def _told_of(work: _Work, spent: Spent) -> Charge:
+    """What only the run above still tells of a run below it."""
     cost = None if spent.unpriced else spent.cost
-    return [Charge(work.run_id, "", 0, "", "sub-run", spent.usage, cost, work.tool, work.step)]
+    return Charge(work.run_id, "", 0, "", "sub-run", spent.usage, cost, work.tool, work.step)
