@@ -176,6 +176,27 @@ class EventNotStorable(JournalError):
     """An event holds something that has no JSON form."""
 
 
+class RedactionFailed(JournalError):
+    """The function that is given each text before it is written (`redact=` of the journal) raised.
+
+    Nothing of the append was written, and the run ends in this process with this error; what was written before is in
+    the journal. `__cause__` is what it raised.
+
+    Attributes:
+        run_id: the run.
+        event: the number of the event that it was given texts of.
+    """
+
+    def __init__(self, run_id: str, event: int, kind: str, error: BaseException, where: str) -> None:
+        super().__init__(
+            f"event {event} ({kind}) of run {run_id!r} was not written to journal {where}: the journal's redact "
+            f"function raised {type(error).__name__}. Nothing was written unredacted. Put it right and resume the run.",
+            where=where,
+        )
+        self.run_id = run_id
+        self.event = event
+
+
 class NotImported(JournalError):
     """An export cannot be imported: it is none, was altered or cut off, is of a later version, or its runs are there.
 
