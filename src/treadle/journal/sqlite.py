@@ -20,7 +20,7 @@ from treadle.journal.holder import Holder
 from treadle.journal.info import ALL, RunInfo, Wanted
 from treadle.journal.leases import LEASE, Held
 from treadle.journal.payloads import taken_out
-from treadle.journal.port import check_count, check_first
+from treadle.journal.port import check_count, check_first, check_fork
 from treadle.journal.redaction import Redact
 from treadle.journal.sqlite_hands import Action, FileHands, Followed, answer_each, commit_together
 from treadle.journal.watch import Bell, follow
@@ -87,6 +87,18 @@ class SqliteJournal:
         store = partial(database.append, run_id=run_id, seq=seq, batch=batch, large=large, where=self._where, held=held)
         try:
             await settled(self._workers.write(store))
+        finally:
+            self._bell.ring(run_id)
+
+    async def fork(self, source: str, seq: int, run_id: str, events: Sequence[Event]) -> None:
+        """See `Journal.fork`; the hashes of the shared events are the beginning of the fork's chain."""
+        check_fork(seq, run_id, events)
+        batch, large = taken_out(batch_of(run_id, seq, events, self.redact, self._where), seq)
+        begin = partial(
+            database.fork, source=source, seq=seq, run_id=run_id, batch=batch, large=large, where=self._where
+        )
+        try:
+            await settled(self._workers.write(begin))
         finally:
             self._bell.ring(run_id)
 

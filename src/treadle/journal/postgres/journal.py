@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from treadle.journal.batch import batch_of
 from treadle.journal.info import ALL, RunInfo, Wanted
-from treadle.journal.port import check_count, check_first
+from treadle.journal.port import check_count, check_first, check_fork, too_short
 from treadle.journal.redaction import Redact
 from treadle.journal.watch import Bell, follow
 from treadle.journal.worker import Pair, settled
@@ -93,6 +93,14 @@ class PostgresJournal:
             await settled(self._workers.write(Append(run_id, seq, batch)))
         finally:
             self._bell.ring(run_id)
+
+    async def fork(self, source: str, seq: int, run_id: str, events: Sequence[Event]) -> None:
+        """See `Journal.fork`. Here the fork has rows of its own for what it shares, stored in one append."""
+        check_fork(seq, run_id, events)
+        shared = (await self.read(source))[:seq]
+        if len(shared) < seq:
+            raise too_short(source, len(shared), seq)
+        await self.append(run_id, 0, [*shared, *events])
 
     async def read(self, run_id: str, start: int = 0) -> list[Event]:
         """See `Journal.read`; every event is held against its hash, and the run's end against the index."""
