@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from treadle import Agent, Conversation
 from treadle.journal import JournalConflict, JournalDamaged, SqliteJournal
 from treadle.journal.payloads import LARGE, split
-from treadle.kernel.events import Event, NudgeGiven, RunStarted, ToolFinished, encode_event
+from treadle.kernel.events import Event, NudgeGiven, RunForked, RunStarted, ToolFinished, encode_event
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -171,6 +171,20 @@ async def test_a_payload_goes_with_the_last_run_that_has_it(path: Path, started:
         await journal.delete("one")
         assert rows(path, "SELECT count(*) FROM payloads") == [(1,)]
         assert await journal.read("two") == [started("two", question=LONG), NudgeGiven(text=LONG)]
+        await journal.delete("two")
+    assert rows(path, "SELECT hash FROM payloads UNION ALL SELECT hash FROM payload_uses") == []
+
+
+async def test_a_payload_that_a_fork_shares_stays_until_the_fork_goes(path: Path, started: Started) -> None:
+    shared = [started("one"), NudgeGiven(text=LONG)]
+    async with SqliteJournal(path) as journal:
+        await journal.append("one", 0, [*shared, NudgeGiven(text=OTHER)])
+        await journal.fork("one", 2, "two", [RunForked("two", at=5.0)])
+        await journal.delete("one")
+        assert rows(path, "SELECT count(*) FROM payloads") == [(1,)]
+        assert await journal.read("two") == [*shared, RunForked("two", at=5.0)]
+        await journal.check()
+        assert rows(path, "SELECT run_id, seq FROM payload_uses") == [("two", 1)]
         await journal.delete("two")
     assert rows(path, "SELECT hash FROM payloads UNION ALL SELECT hash FROM payload_uses") == []
 
