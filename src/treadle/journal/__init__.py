@@ -7,13 +7,15 @@ from treadle.journal.errors import (
     JournalDamaged,
     JournalError,
     JournalUnavailable,
+    NotImported,
     RunHeld,
     TakenOver,
     UnknownRun,
 )
 from treadle.journal.holder import Holder
-from treadle.journal.info import RunInfo, RunStatus
+from treadle.journal.info import RunInfo, RunStatus, Wanted
 from treadle.journal.leases import Held, Leases
+from treadle.journal.lines import export_runs, import_runs
 from treadle.journal.memory import MemoryJournal
 from treadle.journal.port import Journal
 from treadle.journal.postgres.journal import PostgresJournal
@@ -31,6 +33,7 @@ __all__ = [
     "JournalUnavailable",
     "Leases",
     "MemoryJournal",
+    "NotImported",
     "PostgresJournal",
     "RunHeld",
     "RunInfo",
@@ -38,4 +41,7 @@ __all__ = [
     "SqliteJournal",
     "TakenOver",
     "UnknownRun",
+    "Wanted",
+    "export_runs",
+    "import_runs",
 ]
