@@ -34,7 +34,7 @@ log = logging.getLogger("treadle")
 ATTEMPTS: Final = 6
 """Deliveries of a run whose own code raises, before it is left alone; `treadle runs` then says that it is running."""
 
-SILENT: Final = 1.5
+SILENT: Final = 1.25
 """Heartbeats after which a worker counts as gone."""
 
 LOOKS: Final = 4

@@ -34,7 +34,7 @@ class TemporalQueue:
     Args:
         address: the cluster's frontend, such as "localhost:7233", or a `temporalio.client.Client` that is connected.
         namespace: where in the cluster.
-        heartbeat: seconds between two signs of life of a worker; one that is silent for one and a half counts as gone.
+        heartbeat: seconds between two signs of life of a worker; one that is silent for one and a quarter counts as gone.
     """
 
     def __init__(self, address: str | Client, *, namespace: str = "default", heartbeat: float = 10.0) -> None:

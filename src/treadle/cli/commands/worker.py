@@ -47,7 +47,7 @@ _FIELDS = 5
     default=10.0,
     show_default=True,
     metavar="SECONDS",
-    help="Between two signs of life; a worker silent for 1.5 of them counts as gone.",
+    help="Between two signs of life; a worker silent for 1.25 of them counts as gone.",
 )
 @click.option(
     "--grace",
