@@ -17,10 +17,7 @@ DRIVE: Final = "treadle-drive"
 DECIDE: Final = "treadle-decide"
 CANCEL: Final = "treadle-cancel"
 
-_SILENT: Final = 1.25
-"""Heartbeats after which a worker counts as gone; another then has the run before two are over."""
-
-_EVER: Final = timedelta(days=365)
+__EVER: Final = timedelta(days=365)
 """A run's own limits say how long it may take."""
 
 _SOON: Final = timedelta(minutes=1)

@@ -11,7 +11,8 @@ from treadle.agent import Agent
 from treadle.cli.agents import load_agent
 from treadle.cli.exits import ExitCode
 from treadle.cli.loading import load
-from treadle.cli.queues import queue_named, shared_journal
+from treadle.cli.queues import queue_named
+from treadle.cli.storage import journal_at
 from treadle.cli.terminal import set_off
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ async def _work(
     for name in (signal.SIGTERM, signal.SIGINT):
         if task is not None:
             loop.add_signal_handler(name, task.cancel)
-    async with shared_journal(journal) as kept, queue_named(queue, journal, per_key=per_key, heartbeat=heartbeat) as to:
+    async with journal_at(journal) as kept, queue_named(queue, journal, per_key=per_key, heartbeat=heartbeat) as to:
         try:
             await to.work([agent.with_journal(kept) for agent in agents], **options)
         except asyncio.CancelledError:

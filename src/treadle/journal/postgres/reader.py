@@ -44,9 +44,9 @@ class ReaderHands:
                 try:
                     return question(connection)
                 finally:
-                    self._session.undo()
+                    if not connection.closed:
+                        connection.execute(self._session.statements.commit)
             except psycopg.Error as error:
-                lost = self._session.is_lost(error)
-                if not lost or (deadline and time.monotonic() > deadline):
+                if not self._session.give_up(error) or (deadline and time.monotonic() > deadline):
                     raise explained(self._session.address, error) from error
                 deadline = deadline or time.monotonic() + PATIENCE
