@@ -107,12 +107,15 @@ async def _work(
     agents: list[Agent], journal: str | None, queue: str | None, per_key: int | None, heartbeat: float, options: Any
 ) -> int:
     from treadle.workers import QueueUnavailable, WorkerStopped
+    from treadle.workers.deliveries import SILENT
 
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     for name in (signal.SIGTERM, signal.SIGINT):
         if task is not None:
             loop.add_signal_handler(name, task.cancel)
-    async with journal_at(journal) as kept, queue_named(queue, journal, per_key=per_key, heartbeat=heartbeat) as to:
+    to = queue_named(queue, journal, per_key=per_key, heartbeat=heartbeat)
+    # Its runs are others' as soon as it counts as gone, and no later.
+    async with journal_at(journal, SILENT * heartbeat) as kept, to:
         try:
             await to.work([agent.with_journal(kept) for agent in agents], **options)
         except asyncio.CancelledError:
