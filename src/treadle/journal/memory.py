@@ -13,6 +13,7 @@ from treadle.journal.holder import Holder
 from treadle.journal.info import ALL, RunInfo, Wanted, after, begun, status_after
 from treadle.journal.leases import Held
 from treadle.journal.port import check_count, check_first
+from treadle.journal.redaction import Redact, redacted
 from treadle.journal.watch import Bell, follow
 from treadle.kernel.events import Event, RunFinished, RunPaused, RunStarted
 
@@ -24,9 +25,17 @@ class MemoryJournal:
     never waits.
 
     Memory grows with every run; `delete` gives it back.
+
+    Args:
+        redact: given each text of a run before it is kept, returns what is kept in its place; None keeps them as they
+            are.
+
+    Attributes:
+        redact: as above.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, redact: Redact | None = None) -> None:
+        self.redact = redact
         self._runs: dict[str, list[Event]] = {}
         self._leases: dict[str, Holder] = {}
         self._lock = Lock()
@@ -44,6 +53,8 @@ class MemoryJournal:
         """See `Journal.append`; it has no await in it, so no cancellation can come between."""
         if seq == 0:
             check_first(run_id, events)
+        if self.redact is not None:
+            events = redacted(run_id, seq, events, self.redact, WHERE)
         with self._lock:
             if self._closed:
                 raise _closed()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treadle.agent import Agent
-from treadle.cli.agents import load_agent
+from treadle.cli.agents import keeping, load_agent
 from treadle.cli.exits import ExitCode
 from treadle.cli.loading import load
 from treadle.cli.queues import queue_named
@@ -117,7 +117,7 @@ async def _work(
     # Its runs are others' as soon as it counts as gone, and no later.
     async with journal_at(journal, SILENT * heartbeat) as kept, to:
         try:
-            await to.work([agent.with_journal(kept) for agent in agents], **options)
+            await to.work([keeping(agent, kept) for agent in agents], **options)
         except asyncio.CancelledError:
             return ExitCode.FINISHED
         except (QueueUnavailable, WorkerStopped) as error:
