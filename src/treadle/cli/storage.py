@@ -74,8 +74,8 @@ def journal_at(named: str | None = None, lease: float = LEASE) -> PostgresJourna
     parts = urlsplit(where)
     words = parts.query.split("&") if parts.query else []
     schema = [word.removeprefix("schema=") for word in words if word.startswith("schema=")]
-    more = {"schema": schema[-1]} if schema else {}
-    return PostgresJournal(without_schema(where), lease=lease, **more)
+    address = without_schema(where)
+    return PostgresJournal(address, schema=schema[-1]) if schema else PostgresJournal(address)
 
 
 def without_schema(where: str) -> str:
