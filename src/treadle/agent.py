@@ -549,6 +549,7 @@ class Agent(Generic[Deps, Output]):
 
         Raises:
             UnknownRun: the journal has no such run.
+            RunHeld: something is decided of it, and it is under way.
             Misuse: it waits for a decision and none is given, or one that is given does not fit.
         """
         refuse_unknown(Agent.resubmit, unknown, Agent)
@@ -566,7 +567,8 @@ class Agent(Generic[Deps, Output]):
 
         Raises:
             UnknownRun: the journal has no such run.
-            JournalConflict: somebody else has the run by now; there is nothing more to do here.
+            RunHeld: somebody else drives it. Call again later: that one may die.
+            JournalConflict: somebody else has taken it over meanwhile.
             Misuse: the run was begun under stricter rules than this agent's.
         """
         return await carried(self._config, run_id, GoingOn(deps=deps, on_event=on_event), pausing)

@@ -8,7 +8,6 @@ import sqlite3
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
-from math import inf
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +17,7 @@ from treadle.journal import database, lease_table
 from treadle.journal.batch import batch_of
 from treadle.journal.holder import Holder
 from treadle.journal.info import ALL, RunInfo, Wanted
-from treadle.journal.leases import LEASE, Held
+from treadle.journal.leases import LEASE, Held, checked_lease
 from treadle.journal.payloads import taken_out
 from treadle.journal.port import check_count, check_first, check_fork
 from treadle.journal.redaction import Redact
@@ -59,9 +58,7 @@ class SqliteJournal:
     def __init__(self, path: str | PathLike[str], *, lease: float = LEASE, redact: Redact | None = None) -> None:
         if str(path) == ":memory:":
             raise Misuse("SqliteJournal takes the path of a file; for a journal in memory use MemoryJournal()")
-        if not 0 < lease < inf:
-            raise Misuse(f"lease= takes a number of seconds above 0; it was given {lease!r}")
-        self._lease = float(lease)
+        self._lease = checked_lease(lease)
         self.redact = redact
         self._path = Path(path).absolute()
         self._where = str(self._path)
