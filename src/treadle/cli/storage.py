@@ -5,13 +5,13 @@ import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from sys import maxsize
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import click
 
-from treadle.journal import Journal, JournalDamaged, PostgresJournal, RunInfo, SqliteJournal, UnknownRun
+from treadle.journal import Journal, PostgresJournal, RunInfo, SqliteJournal, UnknownRun
+from treadle.journal.families import is_there
 
 _PAGE = 500
 
@@ -101,7 +101,7 @@ async def find_run(journal: Journal, given: str) -> str:
         UnknownRun: there is no such run.
         click.UsageError: several runs begin like that.
     """
-    if given != "last" and await _is_there(journal, given):
+    if given != "last" and await is_there(journal, given):
         return given
     before: RunInfo | None = None
     found: list[str] = []
@@ -118,17 +118,6 @@ async def find_run(journal: Journal, given: str) -> str:
         # Its error has the nearest id, and says where it looked.
         await journal.read(given)
     return found[0]
-
-
-async def _is_there(journal: Journal, run_id: str) -> bool:
-    """Whether there is a run of that very id, damaged or not."""
-    try:
-        await journal.read(run_id, maxsize)
-    except UnknownRun:
-        return False
-    except JournalDamaged:
-        pass
-    return True
 
 
 def no_runs(named: str | None, given: str) -> UnknownRun:

@@ -7,9 +7,11 @@ from treadle.journal.errors import (
     JournalDamaged,
     JournalError,
     JournalUnavailable,
+    NotImported,
     UnknownRun,
 )
-from treadle.journal.info import RunInfo, RunStatus
+from treadle.journal.info import RunInfo, RunStatus, Wanted
+from treadle.journal.lines import export_runs, import_runs
 from treadle.journal.memory import MemoryJournal
 from treadle.journal.port import Journal
 from treadle.journal.postgres.journal import PostgresJournal
@@ -24,9 +26,13 @@ __all__ = [
     "JournalError",
     "JournalUnavailable",
     "MemoryJournal",
+    "NotImported",
     "PostgresJournal",
     "RunInfo",
     "RunStatus",
     "SqliteJournal",
     "UnknownRun",
+    "Wanted",
+    "export_runs",
+    "import_runs",
 ]

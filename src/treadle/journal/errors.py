@@ -123,3 +123,13 @@ SHOWN = 5
 
 class EventNotStorable(JournalError):
     """An event holds something that has no JSON form."""
+
+
+class NotImported(JournalError):
+    """An export cannot be imported: it is none, was altered or cut off, is of a later version, or its runs are there.
+
+    Nothing of it is in the journal.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"nothing was imported: {message}")

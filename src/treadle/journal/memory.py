@@ -7,7 +7,7 @@ from typing import Self
 
 from treadle.journal.errors import JournalConflict, JournalUnavailable, UnknownRun
 from treadle.journal.forks import renewed_in_a_child
-from treadle.journal.info import RunInfo, after, begun
+from treadle.journal.info import ALL, RunInfo, Wanted, after, begun, status_after
 from treadle.journal.port import check_count, check_first
 from treadle.journal.watch import Bell, follow
 from treadle.kernel.events import Event, RunStarted
@@ -98,17 +98,21 @@ class MemoryJournal:
         if self._closed:
             raise _closed()
 
-    async def list(self, limit: int = 50, before: RunInfo | None = None) -> list[RunInfo]:
-        """See `Journal.list`."""
+    async def list(self, limit: int = 50, before: RunInfo | None = None, wanted: Wanted = ALL) -> list[RunInfo]:
+        """See `Journal.list`. It looks at every run there is."""
         check_count("limit", limit)
         with self._lock:
             self._check_open()
             runs = [(events[0], events) for events in self._runs.values()]
-            lines = [(begun(first), events) for first, events in runs if isinstance(first, RunStarted)]
-            if before is not None:
-                lines = [(line, events) for line, events in lines if _age(line) < _age(before)]
-            lines.sort(key=lambda one: _age(one[0]), reverse=True)
-            return [after(line, events) for line, events in lines[:limit]]
+            found = [
+                (line, events)
+                for line, events in [(begun(first), events) for first, events in runs if isinstance(first, RunStarted)]
+                if wanted.may_fit(line)
+                and (wanted.status is None or wanted.status == status_after(events[-1]))
+                and (before is None or _age(line) < _age(before))
+            ]
+            found.sort(key=lambda one: _age(one[0]), reverse=True)
+            return [after(line, events) for line, events in found[:limit]]
 
 
 def _closed() -> JournalUnavailable:

@@ -13,9 +13,10 @@ from typing import Self
 
 from treadle.journal import database
 from treadle.journal.batch import batch_of
-from treadle.journal.info import RunInfo
+from treadle.journal.info import ALL, RunInfo, Wanted
+from treadle.journal.payloads import taken_out
 from treadle.journal.port import check_count, check_first
-from treadle.journal.sqlite_hands import Action, FileHands, answer_each, commit_together
+from treadle.journal.sqlite_hands import Action, FileHands, Followed, answer_each, commit_together
 from treadle.journal.watch import Bell, follow
 from treadle.journal.worker import Pair, settled
 from treadle.kernel.errors import Misuse
@@ -65,11 +66,10 @@ class SqliteJournal:
         check_count("seq", seq)
         if seq == 0:
             check_first(run_id, events)
-        batch = batch_of(run_id, seq, events, self._where)
+        batch, large = taken_out(batch_of(run_id, seq, events, self._where), seq)
+        store = partial(database.append, run_id=run_id, seq=seq, batch=batch, large=large, where=self._where)
         try:
-            await settled(
-                self._workers.write(partial(database.append, run_id=run_id, seq=seq, batch=batch, where=self._where))
-            )
+            await settled(self._workers.write(store))
         finally:
             self._bell.ring(run_id)
 
@@ -79,9 +79,18 @@ class SqliteJournal:
         return await settled(self._workers.read(partial(database.read, run_id=run_id, start=start, where=self._where)))
 
     async def delete(self, run_id: str) -> bool:
-        """See `Journal.delete`; the place of what was deleted is overwritten in the file."""
+        """See `Journal.delete`. Its place in the file is overwritten, and the write-ahead log emptied.
+
+        SQLite moves rows about in the file as it grows, and may have left copies of some in the unused parts of pages.
+        `compact` removes these too.
+
+        Raises:
+            JournalUnavailable: another process has been reading for 10 seconds what the log has; the run is deleted,
+                and can still be found in the log's bytes.
+        """
+        gone = Followed(partial(database.delete, run_id=run_id), partial(database.forget, path=self._path))
         try:
-            return await settled(self._workers.write(partial(database.delete, run_id=run_id)))
+            return await settled(self._workers.write(gone))
         finally:
             self._bell.ring(run_id)
 
@@ -100,6 +109,18 @@ class SqliteJournal:
             JournalUnavailable: it cannot be used; says why and what to do.
         """
         await settled(self._workers.write(partial(database.find_damage, path=self._path)))
+
+    async def compact(self) -> None:
+        """Write the whole file anew: no byte of what was deleted is left, and its room is given back to the disk.
+
+        Writes wait until it is done, which takes the longer the larger the file is (some 10 s for a gigabyte). It needs
+        room for the file a second time in the system's temporary folder, and a third time beside it.
+
+        Raises:
+            JournalUnavailable: the disk has no room for that, or another process has been reading or writing for 10
+                seconds; says which.
+        """
+        await settled(self._workers.write(Followed(lambda _: None, partial(database.compact, path=self._path))))
 
     async def close(self) -> None:
         """See `Journal.close`.
@@ -121,12 +142,12 @@ class SqliteJournal:
     def __repr__(self) -> str:
         return f"SqliteJournal({self._where!r})"
 
-    async def list(self, limit: int = 50, before: RunInfo | None = None) -> list[RunInfo]:
+    async def list(self, limit: int = 50, before: RunInfo | None = None, wanted: Wanted = ALL) -> list[RunInfo]:
         """See `Journal.list`. Read from an index, and from the first and last event of each run that is listed.
 
         A run of which one of these is not what was stored is "damaged"; what is wrong between them `read` and `check`
-        find.
+        find. A text is looked for in every run that is not excluded otherwise, until there are enough.
         """
         check_count("limit", limit)
-        look = partial(database.list_runs, limit=limit, before=before, where=self._where)
+        look = partial(database.list_runs, limit=limit, before=before, wanted=wanted, where=self._where)
         return await settled(self._workers.read(look))

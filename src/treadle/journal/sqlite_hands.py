@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,18 @@ from treadle.journal.worker import Job
 Action = Callable[[sqlite3.Connection], Any]
 
 Perform = Callable[[sqlite3.Connection, list[Job[Action]], Path], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """An action, and what is done outside of its transaction, when that is committed."""
+
+    action: Action
+    then: Callable[[sqlite3.Connection], None]
+
+    def __call__(self, connection: sqlite3.Connection) -> Any:
+        """Do the action."""
+        return self.action(connection)
 
 
 class FileHands:
@@ -59,6 +72,13 @@ def commit_together(connection: sqlite3.Connection, jobs: list[Job[Action]], pat
                 connection.execute("ROLLBACK TO job")
                 job.error = error
             connection.execute("RELEASE job")
+    for job in jobs:
+        if isinstance(job.action, Followed) and job.error is None:
+            try:
+                with JOURNAL_FILE.explained(path):
+                    job.action.then(connection)
+            except Exception as error:
+                job.error = error
 
 
 def answer_each(connection: sqlite3.Connection, jobs: list[Job[Action]], path: Path) -> None:

@@ -3,7 +3,9 @@
 import sqlite3
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
+from functools import partial
 
+from treadle.journal import payloads
 from treadle.journal.line import Line
 from treadle.journal.sqlite_file import is_corrupt
 from treadle.journal.tables import find_line, key
@@ -55,6 +57,11 @@ class FileRows:
         except sqlite3.DatabaseError:
             return False
         return True
+
+    def whole(self, body: bytes) -> bytes:
+        """See `Rows.whole`."""
+        with _told():
+            return payloads.whole(body, partial(payloads.fetched, self._connection))
 
 
 @contextmanager

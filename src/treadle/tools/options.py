@@ -6,6 +6,7 @@ from typing import Any, Literal, TypedDict
 
 from treadle.tools.errors import BadTool, did_you_mean, nearest
 from treadle.tools.failure import SaysError
+from treadle.tools.output import MOST_OUTPUT
 
 Effect = Literal["read", "idempotent", "write"]
 NeedsApproval = bool | Callable[[dict[str, Any]], bool | Awaitable[bool]]
@@ -61,8 +62,10 @@ def check_options(options: ToolOptions, label: str) -> None:
             f'retries={retries}, or say effect="read" or effect="idempotent" if running it twice does no harm'
         )
     max_output = given.get("max_output", 50_000)
-    if type(max_output) is not int or max_output < 100:
-        raise BadTool(f"{label}: max_output={max_output!r}, but it is a number of characters from 100")
+    if type(max_output) is not int or not 100 <= max_output <= MOST_OUTPUT:
+        raise BadTool(
+            f"{label}: max_output={max_output!r}, but it is a number of characters from 100 to {MOST_OUTPUT:,}"
+        )
     for key in ("alone", "polling", "parallel", "thread"):
         if type(given.get(key, False)) is not bool:
             raise BadTool(f"{label}: {key}={given[key]!r}, but it is True or False")

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from treadle.journal.batch import batch_of
-from treadle.journal.info import RunInfo
+from treadle.journal.info import ALL, RunInfo, Wanted
 from treadle.journal.port import check_count, check_first
 from treadle.journal.watch import Bell, follow
 from treadle.journal.worker import Pair, settled
@@ -142,14 +142,14 @@ class PostgresJournal:
     def __repr__(self) -> str:
         return f"PostgresJournal({self._where!r})"
 
-    async def list(self, limit: int = 50, before: RunInfo | None = None) -> list[RunInfo]:
+    async def list(self, limit: int = 50, before: RunInfo | None = None, wanted: Wanted = ALL) -> list[RunInfo]:
         """See `Journal.list`. Read from an index, and from the first and last event of each run that is listed.
 
         A run of which one of these is not what was stored is "damaged"; what is wrong between them `read` and `check`
-        find.
+        find. Of `wanted` it has no index: it looks at one run after the other until there are enough.
         """
         from treadle.journal.postgres import rows
 
         check_count("limit", limit)
-        look = partial(rows.list_runs, statements=self._statements, limit=limit, before=before, where=self._where)
-        return await settled(self._workers.read(look))
+        look = partial(rows.list_runs, statements=self._statements, wanted=wanted, where=self._where)
+        return await settled(self._workers.read(partial(look, limit=limit, before=before)))
