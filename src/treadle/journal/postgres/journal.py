@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from treadle.journal.batch import batch_of
 from treadle.journal.info import ALL, RunInfo, Wanted
+from treadle.journal.payloads import taken_out
 from treadle.journal.port import check_count, check_first
 from treadle.journal.watch import Bell, follow
 from treadle.journal.worker import Pair, settled
@@ -81,9 +82,9 @@ class PostgresJournal:
         check_count("seq", seq)
         if seq == 0:
             check_first(run_id, events)
-        batch = batch_of(run_id, seq, events, self._where)
+        batch, large = taken_out(batch_of(run_id, seq, events, self._where), seq)
         try:
-            await settled(self._workers.write(Append(run_id, seq, batch)))
+            await settled(self._workers.write(Append(run_id, seq, batch, large)))
         finally:
             self._bell.ring(run_id)
 
@@ -118,10 +119,10 @@ class PostgresJournal:
             JournalDamaged: events are not what was stored; `damage` says which, the first of each damaged run.
             JournalUnavailable: it cannot be used; says why and what to do.
         """
-        from treadle.journal.postgres import rows
         from treadle.journal.postgres.actions import Renew
+        from treadle.journal.postgres.damage import find_damage
 
-        look = partial(rows.find_damage, statements=self._statements, where=self._where)
+        look = partial(find_damage, statements=self._statements, where=self._where)
         stale: list[str] = await settled(self._workers.read(look))
         await settled(self._workers.write(Renew(tuple(stale))))
 
@@ -146,10 +147,10 @@ class PostgresJournal:
         """See `Journal.list`. Read from an index, and from the first and last event of each run that is listed.
 
         A run of which one of these is not what was stored is "damaged"; what is wrong between them `read` and `check`
-        find. Of `wanted` it has no index: it looks at one run after the other until there are enough.
+        find. A text is looked for in every run that is not excluded otherwise, until there are enough.
         """
-        from treadle.journal.postgres import rows
+        from treadle.journal.postgres.listing import list_runs
 
         check_count("limit", limit)
-        look = partial(rows.list_runs, statements=self._statements, wanted=wanted, where=self._where)
-        return await settled(self._workers.read(partial(look, limit=limit, before=before)))
+        look = partial(list_runs, statements=self._statements, limit=limit, before=before, wanted=wanted)
+        return await settled(self._workers.read(partial(look, where=self._where)))
