@@ -23,6 +23,7 @@ COMMANDS = {
     "costs": ("costs", "Tell what a run has spent, by model, tool, agent or step."),
     "resume": ("decide", "Go on with a run that is paused, or whose process died."),
     "approve": ("decide", "Allow a tool call that a run waits for, and go on."),
+    "resolve": ("decide", "Say what came of a tool call that a crash cut off, and go on."),
     "deny": ("decide", "Refuse a tool call that a run waits for, and go on."),
     "submit": ("submit", "Have a worker answer a question, or go on with a run."),
     "worker": ("worker", "Drive the runs that were submitted, until stopped."),

@@ -14,13 +14,13 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
-from treadle.drivers.beginning import Asked, begun
+from treadle.drivers.beginning import Asked, Begun, begun
 from treadle.drivers.configuration import Configuration
 from treadle.drivers.drive import DRIVER, drive, end
 from treadle.drivers.purse.budget import checked_name
 from treadle.drivers.run import Run
 from treadle.drivers.taking_up import GoingOn, recorded, taken_up
-from treadle.journal import JournalConflict
+from treadle.journal import JournalConflict, RunHeld
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, Queued, RunPaused, RunStarted
 from treadle.kernel.fold import fold_all
@@ -29,6 +29,9 @@ from treadle.result import RunResult
 
 QUEUED: Final = Stop("waiting", "queued", "A worker goes on with it; `treadle worker` starts one.")
 """Why a run waits that a worker is to drive."""
+
+_LOOK: Final = 0.5
+"""Seconds between looks whether a run's owner is heard of."""
 
 _ATTEMPTS: Final = 5
 """How often a run that goes on meanwhile is taken from whoever drives it."""
@@ -162,8 +165,11 @@ async def submitted_again(config: Configuration, run_id: str, going_on: GoingOn,
         run, _, to_do = await taken_up(config, run_id, going_on)
         if not to_do:
             return run_id
-        run.feed(RunPaused(QUEUED, order))
-        await run.commit()
+        try:
+            run.feed(RunPaused(QUEUED, order))
+            await run.commit()
+        finally:
+            run.let_go()
     elif state.phase == "finished":
         return run_id
     elif state.phase == "paused" and not is_queued(events):
@@ -187,7 +193,7 @@ async def carried(
     state = fold_all(events)
     if state.phase == "paused" and not is_queued(events):
         return Run(config, DRIVER, state=state).result_after(events)
-    run, earlier, to_do = await taken_up(config, run_id, going_on)
+    run, earlier, to_do = await _once_free(config, run_id, going_on)
     if not to_do:
         return run.result_after(earlier)
     run.order = _queued_last(events)
@@ -195,8 +201,26 @@ async def carried(
         with (pausing or Pausing()).holding(run):
             await drive(run)
     finally:
+        run.let_go()
         run.release()
     return run.result_after(earlier)
+
+
+async def _once_free(config: Configuration, run_id: str, going_on: GoingOn) -> Begun:
+    """The run, taken up; one that another process has once that one is known to be gone or silent.
+
+    Raises:
+        RunHeld: that one was heard of again: it goes on with the run, and whoever delivered it here may forget it.
+    """
+    heard: float | None = None
+    while True:
+        try:
+            return await taken_up(config, run_id, going_on)
+        except RunHeld as held:
+            if held.holder is None or (heard is not None and held.holder.beat_at > heard):
+                raise
+            heard = held.holder.beat_at
+        await asyncio.sleep(_LOOK)
 
 
 async def cancelled(config: Configuration, run_id: str) -> RunResult[Any]:
@@ -204,11 +228,11 @@ async def cancelled(config: Configuration, run_id: str) -> RunResult[Any]:
 
     Raises:
         UnknownRun: the journal has no such run.
-        JournalConflict: it goes on too fast to be caught; ask again.
+        JournalConflict: it goes on too fast to be caught; ask again. Only where the journal keeps no leases.
     """
     attempts = _ATTEMPTS
     while True:
-        run, earlier, to_do = await taken_up(config, run_id, GoingOn(elsewhere=True))
+        run, earlier, to_do = await taken_up(config, run_id, GoingOn(elsewhere=True, takeover=True))
         if not to_do:
             return run.result_after(earlier)
         try:
@@ -219,6 +243,7 @@ async def cancelled(config: Configuration, run_id: str) -> RunResult[Any]:
             if not attempts:
                 raise
         finally:
+            run.let_go()
             run.release()
 
 

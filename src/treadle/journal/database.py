@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from treadle.journal import payloads, tables
+from treadle.journal import lease_table, payloads, tables
 from treadle.journal.batch import Batch, growth
 from treadle.journal.errors import Damage, JournalDamaged, JournalUnavailable, UnknownRun
 from treadle.journal.info import RunInfo, Wanted
+from treadle.journal.leases import Held
 from treadle.journal.line import Line
 from treadle.journal.payloads import Payload
 from treadle.journal.sqlite_file import RESCUE, FileKind
@@ -20,7 +21,7 @@ from treadle.journal.sqlite_rows import FileRows
 from treadle.journal.tables import begin_line, change_line, find_lines, is_found, key, newest
 from treadle.journal.upgrade import from_version_1, from_version_2
 from treadle.journal.verified import events_of, found_line, shown, told_anew
-from treadle.kernel.events import Event
+from treadle.kernel.events import Event, RunFinished, RunPaused
 
 APPLICATION_ID = 0x7472646C
 """Marks an SQLite file as a treadle journal: "trdl", in the file's header."""
@@ -28,8 +29,7 @@ APPLICATION_ID = 0x7472646C
 VERSION = 3
 """The file's version: of its tables and of the events' form. A file of a higher one is refused and not touched."""
 
-
-SCHEMA = (*tables.SCHEMA, *payloads.SCHEMA)
+SCHEMA = (*tables.SCHEMA, *payloads.SCHEMA, *lease_table.SCHEMA)
 
 _LATER = {1: "runs", 2: "payloads"}
 """By version, a table that only later ones have."""
@@ -60,13 +60,19 @@ def append(
     batch: Batch,
     large: Sequence[tuple[int, Payload]],
     where: str,
+    held: Held | None = None,
 ) -> None:
-    """Store `batch`, with `large` apart, if the run has `seq` events; in a transaction of the caller's."""
+    """Store `batch`, with `large` apart, if the run has `seq` events, and the lease `held` is not lost.
+
+    In a transaction of the caller's.
+    """
     rows = FileRows(connection)
     line = found_line(rows, run_id, where)
     if line is not None and not line.sealed:
         line = told_anew(rows, line, where)
     new = growth(line, run_id, seq, batch, where)
+    if held is not None:
+        lease_table.require(connection, seq, run_id, held, where)
     if new is None:
         return
     connection.executemany(
@@ -79,6 +85,8 @@ def append(
         begin_line(connection, new.line.info, new.line.head)
     else:
         change_line(connection, line.info, new.line.info, new.line.head)
+    if isinstance(batch.events[-1], (RunPaused, RunFinished)):
+        lease_table.let_go(connection, run_id)
 
 
 def read(connection: sqlite3.Connection, run_id: str, start: int, where: str) -> list[Event]:
@@ -95,6 +103,7 @@ def delete(connection: sqlite3.Connection, run_id: str) -> bool:
     payloads.let_go(connection, key(run_id))
     events = connection.execute("DELETE FROM events WHERE run_id = ?", (key(run_id),)).rowcount
     lines = connection.execute("DELETE FROM runs WHERE run_id = ?", (key(run_id),)).rowcount
+    lease_table.let_go(connection, run_id)
     return events + lines > 0
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypedDict
 from treadle.tools.errors import BadTool, did_you_mean, nearest
 from treadle.tools.failure import SaysError
 from treadle.tools.output import MOST_OUTPUT
+from treadle.tools.reconcile import Reconcile, takes_context
 
 Effect = Literal["read", "idempotent", "write"]
 NeedsApproval = bool | Callable[[dict[str, Any]], bool | Awaitable[bool]]
@@ -29,6 +30,7 @@ class ToolOptions(TypedDict, total=False):
     parallel: bool
     thread: bool
     errors: SaysError | None
+    reconcile: Reconcile | None
 
 
 def check_name(name: str, label: str) -> None:
@@ -73,6 +75,15 @@ def check_options(options: ToolOptions, label: str) -> None:
         raise BadTool(
             f"{label}: errors={given['errors']!r}, but it is a function of the returned value, such as says_error"
         )
+    reconcile = given.get("reconcile")
+    if reconcile is not None:
+        if not callable(reconcile) or not takes_context(reconcile):
+            raise BadTool(f"{label}: reconcile={reconcile!r}, but it is a function that takes a ToolContext")
+        if effect != "write":
+            raise BadTool(
+                f"{label}: reconcile= is for a tool that writes; with effect={effect!r} a call that a crash cut off is "
+                "run again, and nobody has to find out"
+            )
     resource, approval = given.get("resource"), given.get("needs_approval", False)
     if resource is not None and (not isinstance(resource, str) or not resource):
         raise BadTool(f"{label}: resource={resource!r}, but it is a name, or None")

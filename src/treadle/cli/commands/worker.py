@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treadle.agent import Agent
-from treadle.cli.agents import load_agent
+from treadle.cli.agents import keeping, load_agent
 from treadle.cli.exits import ExitCode
 from treadle.cli.loading import load
 from treadle.cli.queues import queue_named
@@ -114,7 +114,7 @@ async def _work(
             loop.add_signal_handler(name, task.cancel)
     async with journal_at(journal) as kept, queue_named(queue, journal, per_key=per_key, heartbeat=heartbeat) as to:
         try:
-            await to.work([agent.with_journal(kept) for agent in agents], **options)
+            await to.work([keeping(agent, kept) for agent in agents], **options)
         except asyncio.CancelledError:
             return ExitCode.FINISHED
         except (QueueUnavailable, WorkerStopped) as error:

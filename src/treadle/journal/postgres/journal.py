@@ -14,6 +14,7 @@ from treadle.journal.batch import batch_of
 from treadle.journal.info import ALL, RunInfo, Wanted
 from treadle.journal.payloads import taken_out
 from treadle.journal.port import check_count, check_first
+from treadle.journal.redaction import Redact
 from treadle.journal.watch import Bell, follow
 from treadle.journal.worker import Pair, settled
 from treadle.kernel.errors import Misuse
@@ -40,12 +41,17 @@ class PostgresJournal:
             (`host=… dbname=…`); what it does not say comes from libpq's environment (PGHOST, PGPASSWORD and so on) and
             files. Its password is in no message.
         schema: the schema that holds the journal's tables, and nothing else.
+        redact: given each text of a run before it is written, returns what is written in its place; None writes them as
+            they are. What it is given and what not is said in docs/journal.md.
+
+    Attributes:
+        redact: as above.
 
     Raises:
         Misuse: psycopg is missing, `dsn` names no database, or `schema` is not made of small letters, digits and _.
     """
 
-    def __init__(self, dsn: str, *, schema: str = "treadle") -> None:
+    def __init__(self, dsn: str, *, schema: str = "treadle", redact: Redact | None = None) -> None:
         try:
             from treadle.journal.postgres.address import address_of
             from treadle.journal.postgres.connection import Session
@@ -55,6 +61,7 @@ class PostgresJournal:
             from treadle.journal.postgres.writer import WriterHands
         except ImportError as error:
             raise Misuse("PostgresJournal needs psycopg: pip install 'treadle[postgres]'") from error
+        self.redact = redact
         address = address_of(dsn, schema)
         self._statements = Statements(schema)
         self._where = address.where
@@ -82,7 +89,7 @@ class PostgresJournal:
         check_count("seq", seq)
         if seq == 0:
             check_first(run_id, events)
-        batch, large = taken_out(batch_of(run_id, seq, events, self._where), seq)
+        batch, large = taken_out(batch_of(run_id, seq, events, self.redact, self._where), seq)
         try:
             await settled(self._workers.write(Append(run_id, seq, batch, large)))
         finally:
