@@ -48,8 +48,8 @@ class Server:
     def data(self) -> str:
         return str(self.folder / "data")
 
-    def start(self) -> None:
-        options = f"-h 127.0.0.1 -p {self.port} -k '' -c fsync=off -c shared_buffers=16MB"
+    def start(self, fsync: str = "off") -> None:
+        options = f"-h 127.0.0.1 -p {self.port} -k '' -c fsync={fsync} -c shared_buffers=16MB"
         self._do("pg_ctl", "-D", self.data, "-w", "-t", "60", "-l", str(self.folder / "log"), "-o", options, "start")
 
     def stop(self) -> None:
