@@ -58,6 +58,10 @@ class Server:
     def dsn(self, password: str | None = None) -> str:
         return f"host=127.0.0.1 port={self.port} user=owner password={password or self.password} dbname=postgres"
 
+    def environment(self) -> dict[str, str]:
+        """What libpq takes from the environment."""
+        return {"PGHOST": "127.0.0.1", "PGPORT": str(self.port), "PGUSER": "owner", "PGPASSWORD": self.password}
+
     def url(self) -> str:
         return f"postgresql+psycopg://owner:{self.password}@127.0.0.1:{self.port}/postgres"
 

@@ -85,11 +85,12 @@ async def test_a_decision_on_one_costs_the_same_however_many_wait(opens: Opens, 
 
 
 async def test_runs_that_wait_hold_no_thread_task_or_connection(opens: Opens, place: str, server: Any) -> None:
+    before = asyncio.all_tasks()
     async with opens(place) as journal:
         agent = payer(journal)
         results = await asyncio.gather(*[agent.run("pay the bill") for _ in range(30)])
         assert {result.stop.reason for result in results} == {"waiting"}
-        assert len(asyncio.all_tasks()) == 1
+        assert asyncio.all_tasks() == before
         threads = [one.name for one in threading.enumerate() if one.name.startswith("treadle-journal")]
         assert len(threads) == 2
         ours = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'treadle'"
