@@ -3,7 +3,6 @@
 import pytest
 
 from treadle.journal.conformance.samples import FINISHED, PAUSED, RESUMED, in_a_loop, note, started
-from treadle.journal.info import Wanted
 from treadle.journal.port import Journal
 from treadle.kernel.events import Parent, RunStarted
 
@@ -52,44 +51,3 @@ class Listing:
         assert (line.started_at, line.updated_at) == (at, 2.0)
         assert (await journal.read("r"))[0].at == at
         assert await journal.list(5, line) == []
-
-    @pytest.mark.parametrize(
-        ("wanted", "found"),
-        [
-            (Wanted(), "dcba"),
-            (Wanted(status="finished"), "d"),
-            (Wanted(status="waiting"), "b"),
-            (Wanted(status="running"), "ca"),
-            (Wanted(status="damaged"), ""),
-            (Wanted(agent="clerk"), "ca"),
-            (Wanted(agent=""), "b"),
-            (Wanted(agent="Clerk"), ""),
-            (Wanted(model="m\x00ä"), "d"),
-            (Wanted(text="WIDGETS"), "db"),
-            (Wanted(text="straße"), "c"),
-            (Wanted(text="strasse"), "c"),
-            (Wanted(text="%"), "a"),
-            (Wanted(text="\x00"), "d"),
-            (Wanted(since=2.0), "dcb"),
-            (Wanted(until=2.0), "a"),
-            (Wanted(since=2.0, until=4.0, agent="clerk", status="running", text="STRASSE"), "c"),
-            (Wanted(since=1.5, agent="clerk", status="finished"), ""),
-            (Wanted(text="\udcff"), ""),
-        ],
-        ids=lambda value: repr(value)[:70].encode("ascii", "backslashreplace").decode(),
-    )
-    @in_a_loop
-    async def test_wanted_runs_are_those_for_which_all_holds_that_is_given(
-        self, journal: Journal, wanted: Wanted, found: str
-    ) -> None:
-        await journal.append("a", 0, [started("a", at=1.0, question="100 %", agent="clerk")])
-        await journal.append("b", 0, [started("b", at=2.0, question="How many widgets?"), PAUSED])
-        await journal.append("c", 0, [started("c", at=3.0, question="in the Hauptstraße", agent="clerk")])
-        await journal.append("d", 0, [started("d", at=4.0, question="Widgets\x00!", agent="boss", model="m\x00ä")])
-        await journal.append("d", 1, [FINISHED])
-        lines = await journal.list(wanted=wanted)
-        assert "".join(line.run_id for line in lines) == found
-        paged, before = "", None
-        while page := await journal.list(1, before, wanted):
-            paged, before = paged + page[0].run_id, page[0]
-        assert paged == found

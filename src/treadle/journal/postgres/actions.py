@@ -4,16 +4,23 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from treadle.journal.batch import Batch
+from treadle.journal.leases import Held
 from treadle.journal.payloads import Payload
 
 
 class Append(NamedTuple):
-    """Store `batch`, with `large` apart, if the run has `seq` events."""
+    """Store `batch`, with `large` apart, if the run has `seq` events and the lease it is made under is not lost."""
 
     run_id: str
     seq: int
     batch: Batch
     large: Sequence[tuple[int, Payload]]
+    held: Held | None = None
+
+    @property
+    def begins(self) -> bool:
+        """Whether the lease that it is made under begins with it."""
+        return self.held is not None and self.seq == 0 and self.held.run_id == self.run_id
 
 
 class Delete(NamedTuple):

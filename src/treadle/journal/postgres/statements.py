@@ -46,6 +46,13 @@ SCHEMA = (
         PRIMARY KEY (run_id, seq, hash)
     )""",
     "CREATE INDEX payload_uses_by_hash ON {}.payload_uses (hash)",
+    """CREATE TABLE {}.leases (
+        run_id bytea PRIMARY KEY,
+        name text NOT NULL,
+        holder bytea NOT NULL,
+        beat_at double precision NOT NULL,
+        until double precision NOT NULL
+    ) WITH (fillfactor = 50)""",
 )
 
 
@@ -55,6 +62,8 @@ _COLUMNS = f"{_LINE}, agent, model, status, searched"
 
 _LINES = """unnest(%b::bytea[], %b::double precision[], %b::bytea[], %b::bytea[], %b::bytea[], %b::bytea[], %b::bytea[],
     %t::text[], %b::bytea[])"""
+
+_NOW = "extract(epoch FROM clock_timestamp())::double precision"
 
 
 class Statements:
@@ -66,6 +75,7 @@ class Statements:
                 text.replace("{}", Identifier(schema).as_string())
                 .replace("*line*", _LINE)
                 .replace("*columns*", _COLUMNS)
+                .replace("*now*", _NOW)
                 .encode()
             )
 
@@ -150,6 +160,22 @@ class Statements:
             "DELETE FROM {}.payloads AS it WHERE it.hash = ANY(%b) "
             "AND NOT EXISTS (SELECT FROM {}.payload_uses AS use WHERE use.hash = it.hash)"
         )
+        # The times of leases are those of the server's clock, which all machines share. An append holds the leases that
+        # it is made under until it is stored, so that none is taken over in the middle.
+        self.lock_leases = made("SELECT run_id, name FROM {}.leases WHERE run_id = ANY(%b) ORDER BY run_id FOR SHARE")
+        self.leases = made("SELECT run_id, holder, beat_at, until < *now* FROM {}.leases WHERE run_id = ANY(%b)")
+        self.hold = made(
+            "INSERT INTO {}.leases AS it VALUES (%b, %s, %b, *now*, *now* + %s) ON CONFLICT (run_id) DO UPDATE "
+            "SET name = EXCLUDED.name, holder = EXCLUDED.holder, beat_at = EXCLUDED.beat_at, until = EXCLUDED.until "
+            "WHERE it.name = ANY(%s::text[]) OR %s"
+        )
+        self.beat = made(
+            "UPDATE {}.leases AS it SET beat_at = *now*, until = *now* + %s FROM (SELECT run_id FROM {}.leases "
+            "WHERE run_id = ANY(%b) AND name = %s ORDER BY run_id FOR UPDATE) AS mine WHERE it.run_id = mine.run_id "
+            "RETURNING it.run_id"
+        )
+        self.let_go = made("DELETE FROM {}.leases WHERE run_id = %b AND name = %s")
+        self.end_leases = made("DELETE FROM {}.leases WHERE run_id = ANY(%b)")
         self.begin = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
         self.look = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
         self.commit = b"COMMIT"

@@ -6,17 +6,20 @@ from typing import Any
 from uuid import uuid4
 
 from treadle.journal.batch import Growth, growth
-from treadle.journal.errors import JournalError
+from treadle.journal.errors import JournalError, TakenOver
 from treadle.journal.info import unknown
+from treadle.journal.leases import Held
 from treadle.journal.line import Line, sealed
 from treadle.journal.payloads import Payload
 from treadle.journal.postgres.actions import Action, Append, Delete, Renew
 from treadle.journal.postgres.connection import Connection
 from treadle.journal.postgres.damage import uses_of
+from treadle.journal.postgres.lease_rows import holding
 from treadle.journal.postgres.rows import DatabaseRows, lines_of
 from treadle.journal.postgres.statements import Statements, found_by, key
 from treadle.journal.verified import found_line, told_anew
 from treadle.journal.worker import Job
+from treadle.kernel.events import RunFinished, RunPaused
 
 _NOTED = 400
 """Runs that a notification names at most: it has 8,000 bytes."""
@@ -51,18 +54,23 @@ class Transaction:
         self._uses: list[tuple[bytes, int, bytes]] = []
         self._unused: list[bytes] = []
         self._outcomes: list[Any] = []
+        self._leases: dict[str, str] = {}
+        self._begun: list[Held] = []
+        self._over: list[str] = []
 
     def begin(self, connection: Connection) -> None:
         """Lock the lines of the runs that it is about, and work out what becomes of them."""
         say = self._statements
         names = sorted({key(run_id) for run_id in self._run_ids()})
         large = {one.hash: one.data for job in self._jobs for _, one in _large(job.action)}
+        under = sorted({key(one.held.run_id) for one in self._appends() if one.held is not None and not one.begins})
         with connection.pipeline():
             connection.execute(say.begin)
             number = connection.execute(say.transaction_id)
             found = connection.execute(say.lock_lines, (names,), binary=True)
             loose = connection.execute(say.without_line, (names,), binary=True)
             held = connection.execute(say.hold_payloads, ([*large],), binary=True) if large else ()
+            leases = connection.execute(say.lock_leases, (under,)) if under else None
         ((self._number,),) = number.fetchall()
         for (one,) in held:
             # It is there, and stays.
@@ -73,6 +81,7 @@ class Transaction:
         for (name,) in loose:
             # It has events, and no line: that is for the checks to tell.
             del self._before[name.decode()]
+        self._leases = {} if leases is None else {name.decode(): owner for name, owner in leases.fetchall()}
         self._existed = self._existed or None not in self._before.values()
         rows = DatabaseRows(connection, say, self._before)
         for job in self._jobs:
@@ -103,6 +112,7 @@ class Transaction:
                     connection.execute(say.delete_used, (name, name))
                     for statement in (say.delete_uses, say.delete_events, say.delete_line):
                         connection.execute(statement, (name,))
+                    connection.execute(say.end_leases, ([name],))
                 case Renew(run_ids):
                     self._try_out(connection)
                     for name in map(key, run_ids):
@@ -111,6 +121,10 @@ class Transaction:
             self._write(connection)
             if self._unused:
                 connection.execute(say.delete_unused, (self._unused,))
+            for held in self._begun:
+                connection.execute(say.hold, holding(held, takeover=True))
+            if self._over:
+                connection.execute(say.end_leases, ([*map(key, self._over)],))
             connection.execute(say.commit)
             connection.execute(say.notify, (say.channel, noted(self._run_ids())))
 
@@ -138,13 +152,28 @@ class Transaction:
                 if line is not None and not line.sealed:
                     line = told_anew(rows, line, self._where)
             new = growth(line, run_id, append.seq, append.batch, self._where)
+            if append.held is not None:
+                self._require(append.held, begins=append.begins)
         except JournalError as error:
             return error
         if new is not None:
+            if isinstance(append.batch.events[-1], (RunPaused, RunFinished)):
+                self._over.append(run_id)
             self._growths.append((run_id, new))
             self._after[run_id] = new.line
             self._uses += [(key(run_id), seq, one.hash) for seq, one in append.large]
         return None
+
+    def _require(self, held: Held, *, begins: bool) -> None:
+        """Raises `TakenOver` if the lease is lost; one that begins is this process's from here on."""
+        if begins:
+            self._begun.append(held)
+            self._leases[held.run_id] = held.holder.name
+        elif self._leases.get(held.run_id) != held.holder.name:
+            raise TakenOver(held.run_id, where=self._where)
+
+    def _appends(self) -> Iterable[Append]:
+        return (job.action for job in self._jobs if isinstance(job.action, Append))
 
     def _renew(self, rows: DatabaseRows, renew: Renew) -> JournalError | None:
         try:
