@@ -5,6 +5,7 @@ import copy
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from functools import partial
 from types import UnionType
 from typing import Any, Generic, Literal, Never, Self, _SpecialForm
 
@@ -15,7 +16,7 @@ from treadle.conversation import Conversation
 from treadle.drivers.answers import Answers
 from treadle.drivers.approvals import ApprovalRule
 from treadle.drivers.assembly import assembled, toolbox_of
-from treadle.drivers.beginning import Asked, begun, begun_now
+from treadle.drivers.beginning import Asked, begun, begun_anew, begun_now
 from treadle.drivers.below import Below
 from treadle.drivers.calls.reaction import OnToolResult
 from treadle.drivers.checks import Input, OnEvent, ceiling, model_of, refuse_unknown, rules_in, with_budgets
@@ -37,7 +38,6 @@ from treadle.drivers.purse.drawing import Budgets
 from treadle.drivers.purse.spending import Spending, spending_of
 from treadle.drivers.run import Run
 from treadle.drivers.taking_up import GoingOn, recorded, taken_up
-from treadle.drivers.watching import RunEvent
 from treadle.journal import Journal
 from treadle.judging.conditions import StopWhen, condition
 from treadle.kernel.errors import Misuse
@@ -287,6 +287,12 @@ class Agent(Generic[Deps, Output]):
         budget: Budgets = None,
         user: str | None = None,
         partial_arguments: bool = False,
+        resume: str | RunResult[Any] | None = None,
+        approve: Iterable[str | Pending] | Mapping[str, Mapping[str, Any] | None] = (),
+        deny: Iterable[str | Pending] | Mapping[str, str] = (),
+        results: Mapping[str, Any] | None = None,
+        message: str | None = None,
+        takeover: bool = False,
         **unknown: Never,
     ) -> LiveRun[Output]:
         """The run, under way in the background: `async with agent.stream(…) as run: async for event in run: …`.
@@ -294,13 +300,28 @@ class Agent(Generic[Deps, Output]):
         With `partial_arguments` a `PartialArguments` event says what can be read of a tool call's arguments while they
         are still arriving. The other arguments are those of `run`. With `on_limit="raise"` nothing is raised here;
         `run.result.require()` does.
+
+        `agent.stream(resume=run, approve=…)` goes on with a run in the same way: `approve`, `deny`, `results`,
+        `message` and `takeover` are those of `resume`, and there is no `input`. What is seen are the events from then
+        on; the result is that of the whole run. Of a run for which there is nothing to do no event is seen.
+
+        Raises:
+            Misuse: it was given both an input and a run to resume, or decisions without one. What `run` and `resume`
+                raise is raised as it is entered.
         """
         refuse_unknown(Agent.stream, unknown, Agent)
-
-        async def begin(on_event: Callable[[RunEvent], None]) -> Run:
-            return await begun(self._config, Asked(input, conversation, deps, limits, on_event, False, budget, user))
-
-        return LiveRun(begin, partial_arguments=partial_arguments)
+        answers = Answers.of(approve, deny, results or {})
+        if resume is None:
+            if answers or message is not None or takeover:
+                raise Misuse(
+                    "approve, deny, results, message and takeover go on with a run: name it with stream(resume=run, …)"
+                )
+            asked = Asked(input, conversation, deps, limits, None, False, budget, user)
+            return LiveRun(partial(begun_anew, self._config, asked), partial_arguments=partial_arguments)
+        if input is not None:
+            raise Misuse("stream takes a question or a run to resume; what is said to that one is message=")
+        going_on = GoingOn(answers, message, conversation, deps, limits, None, budget, user, takeover=takeover)
+        return LiveRun(partial(taken_up, self._config, resume, going_on), partial_arguments=partial_arguments)
 
     def start(
         self,
@@ -335,6 +356,7 @@ class Agent(Generic[Deps, Output]):
         limits: Limits | None = None,
         budget: Budgets = None,
         user: str | None = None,
+        takeover: bool = False,
         on_event: OnEvent = None,
         **unknown: Never,
     ) -> RunResult[Output]:
@@ -355,18 +377,21 @@ class Agent(Generic[Deps, Output]):
             limits: in place of the limits that the run was under.
             budget: as in `run`; a run that a budget stopped goes on if one is given.
             user: as in `run`; needed only where no budget has it in a file or in this process.
+            takeover: whether to take the run from a process, or a task of this one, that is driving it. That one stops
+                at its next append, with a `TakenOver`. From one that is gone or silent it is taken in any case.
             on_event: as in `run`.
 
         Raises:
             UnknownRun: the journal has no such run.
+            RunHeld: it is under way, and not to be taken over; says where.
             Misuse: a decision names a call that does not wait for it, the run was started under stricter rules than
                 this agent's, or more was said in the conversation meanwhile.
         """
         refuse_unknown(Agent.resume, unknown, Agent)
         answers = Answers.of(approve, deny, results or {})
-        going_on = GoingOn(answers, message, conversation, deps, limits, on_event, budget, user)
-        resumed, earlier, to_do = await taken_up(self._config, run, going_on)
-        return await driven(resumed, earlier) if to_do else resumed.result_after(earlier)
+        going_on = GoingOn(answers, message, conversation, deps, limits, on_event, budget, user, takeover=takeover)
+        gone_on = await taken_up(self._config, run, going_on)
+        return await driven(gone_on.run, gone_on.earlier) if gone_on.to_do else gone_on.result
 
     async def fork(
         self,
@@ -524,6 +549,7 @@ class Agent(Generic[Deps, Output]):
 
         Raises:
             UnknownRun: the journal has no such run.
+            RunHeld: something is decided of it, and it is under way.
             Misuse: it waits for a decision and none is given, or one that is given does not fit.
         """
         refuse_unknown(Agent.resubmit, unknown, Agent)
@@ -541,7 +567,8 @@ class Agent(Generic[Deps, Output]):
 
         Raises:
             UnknownRun: the journal has no such run.
-            JournalConflict: somebody else has the run by now; there is nothing more to do here.
+            RunHeld: somebody else drives it. Call again later: that one may die.
+            JournalConflict: somebody else has taken it over meanwhile.
             Misuse: the run was begun under stricter rules than this agent's.
         """
         return await carried(self._config, run_id, GoingOn(deps=deps, on_event=on_event), pausing)

@@ -45,7 +45,9 @@ from treadle.timetravel.replay import Replay, ReplayDiffers, replay
 from treadle.timetravel.statistics import Statistics, statistics
 from treadle.tools import (
     BadTool,
+    Done,
     Injected,
+    NotDone,
     Skill,
     SkillRegistry,
     Tool,
@@ -61,9 +63,9 @@ from treadle.tools import (
 __all__ = [
     "Agent", "Alternative", "ApprovalRule", "AskUser", "BadTool", "Balance", "Budget", "BudgetUnavailable", "CallModel",
     "CallRecord", "Charge", "ClearToolResults", "Command", "Condition", "ContextPolicy", "Conversation", "Decision",
-    "Difference", "Estimate", "Event", "File", "Finish", "IllegalEvent", "Image", "Injected", "Journal",
-    "KeepFirstAndRecent", "Limits", "LiveRun", "MemoryJournal", "Message", "Misuse", "ModelSettings", "Nudge",
-    "PartialArguments", "Pause", "Pending", "PostgresJournal", "PrepareStep", "Price", "PriceTable", "Replay",
+    "Difference", "Done", "Estimate", "Event", "File", "Finish", "IllegalEvent", "Image", "Injected", "Journal",
+    "KeepFirstAndRecent", "Limits", "LiveRun", "MemoryJournal", "Message", "Misuse", "ModelSettings", "NotDone",
+    "Nudge", "PartialArguments", "Pause", "Pending", "PostgresJournal", "PrepareStep", "Price", "PriceTable", "Replay",
     "ReplayDiffers", "Retries", "Retry", "Run", "RunContext", "RunResult", "RunState", "RunStopped", "RunTools",
     "Share", "ShortenResult", "Skill", "SkillRegistry", "Spending", "SpentSoFar", "SqliteJournal", "Statistics", "Step",
     "StepContext", "StepSettings", "Stop", "SubRunEvent", "Summarise", "Text", "Tool", "ToolContext", "ToolError",

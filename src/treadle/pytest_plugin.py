@@ -23,7 +23,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds the options."""
     group = parser.getgroup("treadle", "replays of runs of treadle's agents")
     group.addoption(
-        "--treadle-replay", action="append", default=[], metavar="DIR",
+        "--treadle-replay",
+        action="append",
+        default=[],
+        metavar="DIR",
         help="Replay the runs of the journals in this folder, or of this file; repeatable.",
     )
     group.addoption("--treadle-agent", metavar="MODULE:AGENT", help="The agent that decides anew.")

@@ -241,24 +241,12 @@ async def test_a_sound_beginning_of_a_damaged_run_can_be_forked(file: Path) -> N
 async def test_the_line_of_a_fork_is_made_anew_from_its_events(file: Path) -> None:
     async with SqliteJournal(file) as journal:
         before = await journal.list()
-    assert change(file, "UPDATE runs SET line = replace(line, '\"steps\":0', '\"steps\":7')") == 3
+    assert change(file, "UPDATE runs SET info = replace(info, '\"steps\":0', '\"steps\":7')") == 3
     async with SqliteJournal(file) as journal:
         assert await journal.list() == before
         await journal.append("g", 6, [note("on")])
         await journal.check()
         assert {line.run_id: line.events for line in await journal.list()} == {"r": 6, "f": 6, "g": 7}
-
-
-async def test_a_file_of_version_2_gets_what_forks_need(path: Path, started: Started) -> None:
-    async with SqliteJournal(path) as journal:
-        await journal.append("r", 0, [started(), note("a")])
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("DROP TABLE forks")
-        connection.execute("PRAGMA user_version = 2")
-    async with SqliteJournal(path) as journal:
-        await journal.fork("r", 1, "f", [forked("f")])
-        assert await journal.read("f") == [started(), forked("f")]
-        await journal.check()
 
 
 async def test_both_journals_tell_the_same(path: Path, started: Started) -> None:

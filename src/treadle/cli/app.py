@@ -26,6 +26,7 @@ COMMANDS = {
     "stats": ("stats", "Add up many runs: how they ended, steps, tokens, time and cost."),
     "resume": ("decide", "Go on with a run that is paused, or whose process died."),
     "approve": ("decide", "Allow a tool call that a run waits for, and go on."),
+    "resolve": ("decide", "Say what came of a tool call that a crash cut off, and go on."),
     "deny": ("decide", "Refuse a tool call that a run waits for, and go on."),
     "replay": ("replay", "Carry a run out again from the journal, and say where it differs."),
     "fork": ("fork", "Go on from any step of a run as a run of its own."),

@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from treadle.conversation import Conversation
@@ -24,9 +24,10 @@ from treadle.drivers.drive import DRIVER
 from treadle.drivers.purse.drawing import Budgets, whose_run
 from treadle.drivers.run import Run
 from treadle.kernel.errors import Misuse
+from treadle.kernel.events import Event
 from treadle.kernel.messages import ToolMessage, UserMessage
 from treadle.kernel.stop import Limits
-from treadle.result import conversation_part, history, result_of
+from treadle.result import RunResult, conversation_part, history, result_of
 
 
 class Asked(NamedTuple):
@@ -42,6 +43,30 @@ class Asked(NamedTuple):
     user: str | None = None
     run_id: str | None = None
     elsewhere: bool = False
+
+
+class Begun(NamedTuple):
+    """A run that is there to be driven.
+
+    Attributes:
+        run: the run.
+        earlier: its events that this process has not added.
+        to_do: whether there is anything to do for it.
+    """
+
+    run: Run
+    earlier: Sequence[Event] = ()
+    to_do: bool = True
+
+    @property
+    def result(self) -> RunResult[Any]:
+        """What has come of it so far, in all."""
+        return self.run.result_after(self.earlier)
+
+
+async def begun_anew(config: Configuration, asked: Asked, on_event: OnEvent) -> Begun:
+    """A new run that `on_event` watches. Raises as `begun`."""
+    return Begun(await begun(config, asked._replace(on_event=on_event)))
 
 
 async def begun(config: Configuration, asked: Asked) -> Run:

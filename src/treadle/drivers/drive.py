@@ -4,11 +4,13 @@
     think     CallModel    call the model
     act       RunTools     carry out the tool calls (`drivers/calls/door.py`)
 
-The deadline is one scope around all of it: when it is reached, whatever is in flight is cancelled.
+The deadline is one scope around all of it: when it is reached, or when another process is found to have taken the run
+over, whatever is in flight is cancelled.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, assert_never
 
 from msgspec.structs import replace
@@ -18,6 +20,7 @@ from treadle.drivers.calls.early import Early
 from treadle.drivers.calls.subrun import left_below
 from treadle.drivers.compact import compact, make_room, overflowed
 from treadle.drivers.configuration import AnswerType, StepContext, StepSettings
+from treadle.drivers.lease import new_lease
 from treadle.drivers.purse.claims import settle
 from treadle.drivers.run import Driver, Run, cancelled_itself
 from treadle.drivers.think import seconds_left, think
@@ -47,12 +50,28 @@ async def drive(run: Run) -> None:
         Exception: the agent's own code (`prepare_step`, a stop condition, a hook) raised it; the run can be resumed.
     """
     run.begin()
+    if run.parent is not None:
+        await _driven(run)
+        return
+    run.lease = run.lease or await new_lease(run.config.journal, run.run_id)
+    try:
+        await _driven(run)
+    finally:
+        run.let_go()
+
+
+async def _driven(run: Run) -> None:
+    lease = run.lease
     try:
         async with asyncio.timeout(seconds_left(run)) as deadline:
+            if lease is not None and run.parent is None:
+                lease.when_lost(_at_once(run, deadline))
             await _steps(run)
     except TimeoutError:
         if not deadline.expired():
             raise
+        if lease is not None:
+            lease.require()
         limit = run.state.limits.seconds
         await end(run, stopped("deadline", f"the time limit of {limit:g} s is reached."))
     except asyncio.CancelledError as error:
@@ -73,6 +92,24 @@ async def drive(run: Run) -> None:
 
 DRIVER = Driver(drive, act)
 """Who carries out the runs of agents."""
+
+
+def _at_once(run: Run, deadline: asyncio.Timeout) -> Callable[[], None]:
+    """Ends the scope of `deadline` now, from any thread, unless the run is over by then."""
+    loop = asyncio.get_running_loop()
+
+    def expire() -> None:
+        # Its end may have been reached meanwhile.
+        with suppress(RuntimeError):
+            if run.state.phase not in ("paused", "finished"):
+                deadline.reschedule(loop.time())
+
+    def told() -> None:
+        # The loop may be closed by now.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(expire)
+
+    return told
 
 
 async def _broken_off(run: Run) -> None:

@@ -37,6 +37,7 @@ from treadle.drivers.call_ids import CallIds
 from treadle.drivers.checks import model_of
 from treadle.drivers.clock import Clock
 from treadle.drivers.configuration import AnswerType, Configuration, StepSettings
+from treadle.drivers.heartbeat import Lease
 from treadle.drivers.output import handed_in, typed_output
 from treadle.drivers.purse.arrived import Arrived
 from treadle.drivers.purse.claims import Claim, calls_allowed, claim, settle, used, within
@@ -104,6 +105,7 @@ class Run:
         whose: for whom it works; `purses`, the budgets that it draws on, those of the runs above it included.
         begun: by call, the runs that work on calls of the step under way and have been taken up again already.
         below: by call, the runs that work on calls of the step under way, until what they took is recorded.
+        lease: under which it and the runs below it are driven, if its journal keeps leases and it is driven by a task.
         error: the exception behind the state's failure, while this process has it.
         pause_wanted: the pause that somebody asked for before the next step.
         order: how it was queued, if a worker drives it.
@@ -140,6 +142,7 @@ class Run:
         self._logged = log.isEnabledFor(logging.INFO)
         self._over = over
         self.parent = parent
+        self.lease: Lease | None = None if parent is None else parent.lease
         self.lent, self.claimed, self.paid = Claim(), Claim(), Claim()
         self.whose: Whose = Whose() if parent is None else parent.whose
         self.purses: Sequence[Purse] = () if parent is None else parent.purses
@@ -260,6 +263,13 @@ class Run:
         if over is not None:
             over(self)
 
+    def let_go(self) -> None:
+        """Gives back the lease that it is driven under, once nothing more is done for it here."""
+        lease = self.lease
+        if lease is not None and self.parent is None:
+            saved = self._recorder.saved == len(self._events)
+            lease.give_back(over=saved and self.state.phase in ("paused", "finished"))
+
     def show(self, event: RunEvent) -> None:
         """Shows `event` to whoever watches. A watcher that raises is logged, and the run goes on."""
         if self._on_event is not None:
@@ -297,7 +307,7 @@ class Run:
         if self._journal is not None or self.state.phase in ("paused", "finished"):
             await tell_whose(self.purses, self.run_id)
             try:
-                await self._recorder.write(self.journal, self.run_id, self._events)
+                await self._recorder.write(self.journal, self.run_id, self._events, self.lease)
             except JournalConflict:
                 raise
             except Exception:

@@ -10,6 +10,7 @@ from treadle.journal.chain import beginning, link
 from treadle.journal.errors import EventNotStorable, JournalConflict
 from treadle.journal.info import after, begun, told_by
 from treadle.journal.line import Line
+from treadle.journal.redaction import Redact, redacted
 from treadle.journal.verified import Row
 from treadle.kernel.events import Event, RunStarted, encode_event
 
@@ -21,13 +22,14 @@ class Batch(NamedTuple):
     rows: Sequence[tuple[float, bytes]]
 
 
-def batch_of(run_id: str, seq: int, events: Sequence[Event], where: str) -> Batch:
-    """What is needed to store `events`.
+def batch_of(run_id: str, seq: int, events: Sequence[Event], redact: Redact | None, where: str) -> Batch:
+    """What is needed to store `events`, each text of which is passed through `redact` first.
 
     Raises:
+        RedactionFailed: `redact` raised.
         EventNotStorable: one of them has no JSON form.
     """
-    events, rows = tuple(events), []
+    events, rows = tuple(redacted(run_id, seq, events, redact, where)), []
     for number, event in enumerate(events, seq):
         try:
             if not isfinite(event.at):

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from treadle.journal import payloads
 from treadle.journal.tables import key
 
 SCHEMA = (
@@ -100,6 +101,7 @@ def leave(connection: sqlite3.Connection, run_id: str) -> int:
     moved = connection.execute(
         "UPDATE events SET run_id = ? WHERE run_id = ? AND seq < ?", (heir, key(run_id), seq)
     ).rowcount
+    payloads.go_over(connection, key(run_id), seq, heir)
     connection.execute("UPDATE forks SET source = ?, seq = ? WHERE run_id = ?", (source, start, heir))
     connection.execute("UPDATE forks SET source = ? WHERE source = ?", (heir, key(run_id)))
     return moved

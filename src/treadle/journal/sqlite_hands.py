@@ -2,17 +2,31 @@
 
 import sqlite3
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from treadle.journal.database import JOURNAL_FILE
 from treadle.journal.open_file import OpenFile
+from treadle.journal.permissions import tell_once
 from treadle.journal.sqlite_file import snapshot, transaction
 from treadle.journal.worker import Job
 
 Action = Callable[[sqlite3.Connection], Any]
 
 Perform = Callable[[sqlite3.Connection, list[Job[Action]], Path], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """An action, and what is done outside of its transaction, when that is committed."""
+
+    action: Action
+    then: Callable[[sqlite3.Connection], None]
+
+    def __call__(self, connection: sqlite3.Connection) -> Any:
+        """Do the action."""
+        return self.action(connection)
 
 
 class FileHands:
@@ -33,6 +47,7 @@ class FileHands:
         with self._file.used() as connection:
             # A text that was altered may be none; it is seen by its hash, and must not stop what reads others.
             connection.text_factory = _as_text
+            tell_once(self._path)
             self._perform(connection, jobs, self._path)
 
     def close(self) -> None:
@@ -59,6 +74,13 @@ def commit_together(connection: sqlite3.Connection, jobs: list[Job[Action]], pat
                 connection.execute("ROLLBACK TO job")
                 job.error = error
             connection.execute("RELEASE job")
+    for job in jobs:
+        if isinstance(job.action, Followed) and job.error is None:
+            try:
+                with JOURNAL_FILE.explained(path):
+                    job.action.then(connection)
+            except Exception as error:
+                job.error = error
 
 
 def answer_each(connection: sqlite3.Connection, jobs: list[Job[Action]], path: Path) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from sys import maxsize
 
+from treadle.journal import payloads
 from treadle.journal.line import Line
 from treadle.journal.lineage import Lineage, lineage_of
 from treadle.journal.sqlite_file import is_corrupt
@@ -59,6 +60,11 @@ class FileRows:
         except sqlite3.DatabaseError:
             return False
         return True
+
+    def whole(self, body: bytes) -> bytes:
+        """See `Rows.whole`."""
+        with _told():
+            return payloads.whole(self._connection, body)
 
     def of(self, line: Line) -> Rows:
         """See `Rows.of`. Of a run that is no fork nobody needs to ask, if its line can be relied on."""

@@ -51,6 +51,14 @@ class Rows(Protocol):
     def can_give(self, run_id: str, seq: int) -> bool:
         """Whether event `seq` by itself can be had, if it is there."""
 
+    def whole(self, body: bytes) -> bytes:
+        """An event's form with what is stored apart from it in its place.
+
+        Raises:
+            ValueError: that is missing, or not what was stored.
+            Unreadable: it cannot be had.
+        """
+
     def of(self, line: Line) -> "Rows":
         """The rows of the run with this line, with those that it shares with others where it is a fork."""
 
@@ -142,7 +150,7 @@ def _chained(rows: Rows, line: Line, start: int, stop: int | None, where: str) -
                 if seq != number:
                     raise _damaged(run_id, number, "it is missing", where)
                 before = _linked(before, at, found, body)
-                events.append(decoded(body))
+                events.append(decoded(rows.whole(body)))
     except Unreadable as error:
         broken = _broken(rows, run_id, range(start + len(events), line.info.events))
         raise _damaged(run_id, broken, f"the file is damaged there ({error})", where) from error

@@ -15,10 +15,10 @@ from treadle.cli.configure import Options, agent_options
 from treadle.cli.exits import exit_code
 from treadle.cli.next_command import NextCommand
 from treadle.cli.output import Output, output_options
-from treadle.cli.storage import find_run, journal_path, no_runs
+from treadle.cli.storage import find_run, no_runs, opened
 from treadle.cli.waiting import Waiting, read_value
 from treadle.cli.watch import Watch
-from treadle.journal import SqliteJournal
+from treadle.journal import Journal
 from treadle.kernel.fold import fold_all
 from treadle.result import RunResult
 
@@ -44,10 +44,7 @@ def fork(
     RUN is its id, a beginning of it, or "last". What the steps before did is done, and is not repeated. A run that your
     program began is forked with its agent: --agent module:name; --model then replaces that agent's model.
     """
-    path = journal_path(options.journal)
-    if not path.exists():
-        raise no_runs(options.journal, run)
-    return asyncio.run(_forked(SqliteJournal(path), run, at, message, _results(results), options, output))
+    return asyncio.run(_forked(run, at, message, _results(results), options, output))
 
 
 def _results(given: tuple[str, ...]) -> dict[str, Any]:
@@ -63,7 +60,6 @@ def _results(given: tuple[str, ...]) -> dict[str, Any]:
 
 
 async def _forked(
-    journal: SqliteJournal,
     run: str,
     at: int,
     message: str | None,
@@ -71,7 +67,9 @@ async def _forked(
     options: Options,
     output: Output,
 ) -> int:
-    async with journal:
+    async with opened(options.journal) as journal:
+        if journal is None:
+            raise no_runs(options.journal, run)
         source = fold_all(await journal.read(await find_run(journal, run)))
         # Whoever goes on needs all that the run had, whether it has ended or not.
         agent, choice = agent_to_go_on(replace(source, phase="ready"), options, journal)
@@ -96,8 +94,6 @@ async def _forked(
     return exit_code(result.stop)
 
 
-async def _carried_out(
-    agent: Agent, run_id: str, journal: SqliteJournal, options: Options, output: Output
-) -> RunResult[Any]:
+async def _carried_out(agent: Agent, run_id: str, journal: Journal, options: Options, output: Output) -> RunResult[Any]:
     watch = Watch(output.views, await journal.read(run_id))
     return await watch.carry(lambda see: agent.resume(run_id, on_event=see, user=options.user))

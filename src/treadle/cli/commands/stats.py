@@ -8,7 +8,7 @@ from typing import Literal
 import click
 
 from treadle.cli.moments import moment
-from treadle.cli.storage import journal_option, journal_path, opened
+from treadle.cli.storage import journal_named, journal_option, opened, told
 from treadle.cli.story import count
 from treadle.cli.terminal import clean, note, print_json, print_table
 from treadle.timetravel.statistics import Group, Money, Spread, Statistics, statistics
@@ -46,7 +46,7 @@ def stats(
         return 0
     if not found.runs:
         given = any(one is not None for one in (since, until, agent, model))
-        note(f"no {'such runs' if given else 'runs yet'} in {journal_path(journal)}")
+        note(f"no {'such runs' if given else 'runs yet'} in {told(journal_named(journal))}")
         return 0
     if by is None:
         _print_whole(found)
