@@ -35,10 +35,11 @@ PATIENCE = 30.0
 class Other:
     """Another process that drives the run of a world."""
 
-    def __init__(self, folder: Path, world: str, seconds: float = 15.0) -> None:
+    def __init__(self, folder: Path, world: str, seconds: float = 15.0, address: str = "") -> None:
         self.ledger, self.path, self.world = folder / "ledger", folder / "runs.db", world
+        self.address = address or str(self.path)
         driven.LEDGER = self.ledger
-        command = [sys.executable, str(HERE / "driven.py"), str(self.path), str(self.ledger), world, str(seconds)]
+        command = [sys.executable, str(HERE / "driven.py"), self.address, str(self.ledger), world, str(seconds)]
         self.process = subprocess.Popen(command)
 
     def lines(self, whose: int | None = None) -> list[str]:
@@ -65,6 +66,8 @@ class Other:
         """Stops it where it holds no lock of the file, or nobody could write before it goes on."""
         while True:
             self.send(signal.SIGSTOP)
+            if not self.path.exists():
+                return
             with closing(sqlite3.connect(self.path, timeout=0, isolation_level=None)) as connection:
                 try:
                     connection.execute("BEGIN IMMEDIATE")
@@ -205,11 +208,13 @@ async def test_a_zombie_does_nothing_more(other):
     assert process.own[-1].startswith("stopped: ")
 
 
-async def test_a_zombies_sub_run_does_nothing_more(other):
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_a_zombies_sub_run_does_nothing_more(other, kind, request):
     """The run above is taken over, and nobody has written to the one below: that one must notice all the same."""
-    process = other("below")
+    address = "" if kind == "sqlite" else request.getfixturevalue("server").dsn()
+    process = other("below", address=address)
     await process.until("waits")
-    async with SqliteJournal(process.path) as journal:
+    async with driven.journal_at(process.address) as journal:
         above, below = await both_runs(journal)
         await process.stop()
         before = await journal.read(below)

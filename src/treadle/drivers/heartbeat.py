@@ -160,7 +160,7 @@ def _let_go(journal: Leases, held: Held) -> None:
 
 def where_of(journal: Leases) -> str:
     """The journal, as a person would name it."""
-    return "memory" if journal.lease == inf else str(getattr(journal, "path", journal))
+    return "memory" if journal.lease == inf else str(getattr(journal, "path", getattr(journal, "where", journal)))
 
 
 def holder_of(journal: Leases) -> Holder:

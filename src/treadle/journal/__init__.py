@@ -14,7 +14,7 @@ from treadle.journal.errors import (
     UnknownRun,
 )
 from treadle.journal.holder import Holder
-from treadle.journal.info import RunInfo, RunStatus, Wanted
+from treadle.journal.info import Fork, RunInfo, RunStatus, Wanted
 from treadle.journal.leases import Held, Leases
 from treadle.journal.lines import export_runs, import_runs
 from treadle.journal.memory import MemoryJournal
@@ -27,6 +27,7 @@ from treadle.journal.stuck import Stuck, stuck_runs
 __all__ = [
     "Damage",
     "EventNotStorable",
+    "Fork",
     "Held",
     "Holder",
     "Journal",

@@ -48,7 +48,7 @@ _FIELDS = 5
     default=10.0,
     show_default=True,
     metavar="SECONDS",
-    help="Between two signs of life; a worker silent for 1.5 of them counts as gone.",
+    help="Between two signs of life; a worker silent for 1.25 of them counts as gone.",
 )
 @click.option(
     "--grace",
@@ -107,12 +107,15 @@ async def _work(
     agents: list[Agent], journal: str | None, queue: str | None, per_key: int | None, heartbeat: float, options: Any
 ) -> int:
     from treadle.workers import QueueUnavailable, WorkerStopped
+    from treadle.workers.deliveries import SILENT
 
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     for name in (signal.SIGTERM, signal.SIGINT):
         if task is not None:
             loop.add_signal_handler(name, task.cancel)
-    async with journal_at(journal) as kept, queue_named(queue, journal, per_key=per_key, heartbeat=heartbeat) as to:
+    to = queue_named(queue, journal, per_key=per_key, heartbeat=heartbeat)
+    # Its runs are others' as soon as it counts as gone, and no later.
+    async with journal_at(journal, SILENT * heartbeat) as kept, to:
         try:
             await to.work([keeping(agent, kept) for agent in agents], **options)
         except asyncio.CancelledError:

@@ -5,14 +5,17 @@ An append returns when the server has its events on its disk. Written by one thr
 """
 
 import weakref
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
 from treadle.journal.batch import batch_of
+from treadle.journal.holder import Holder
 from treadle.journal.info import ALL, RunInfo, Wanted
-from treadle.journal.port import check_count, check_first
+from treadle.journal.leases import LEASE, Held, checked_lease
+from treadle.journal.port import check_count, check_first, check_fork, too_short
 from treadle.journal.redaction import Redact
 from treadle.journal.watch import Bell, follow
 from treadle.journal.worker import Pair, settled
@@ -40,6 +43,7 @@ class PostgresJournal:
             (`host=… dbname=…`); what it does not say comes from libpq's environment (PGHOST, PGPASSWORD and so on) and
             files. Its password is in no message.
         schema: the schema that holds the journal's tables, and nothing else.
+        lease: as of `SqliteJournal`.
         redact: given each text of a run before it is written, returns what is written in its place; None writes them as
             they are. What it is given and what not is said in docs/journal.md.
 
@@ -47,10 +51,14 @@ class PostgresJournal:
         redact: as above.
 
     Raises:
-        Misuse: psycopg is missing, `dsn` names no database, or `schema` is not made of small letters, digits and _.
+        Misuse: psycopg is missing, `dsn` names no database, or `schema` is not made of small letters, digits and _, or
+            `lease` is no number of seconds above 0.
     """
 
-    def __init__(self, dsn: str, *, schema: str = "treadle", redact: Redact | None = None) -> None:
+    def __init__(
+        self, dsn: str, *, schema: str = "treadle", lease: float = LEASE, redact: Redact | None = None
+    ) -> None:
+        self._lease = checked_lease(lease)
         try:
             from treadle.journal.postgres.address import address_of
             from treadle.journal.postgres.connection import Session
@@ -77,8 +85,13 @@ class PostgresJournal:
         """The database and the schema, as a person would name them; without the password."""
         return self._where
 
-    async def append(self, run_id: str, seq: int, events: Sequence[Event]) -> None:
-        """See `Journal.append`. Returns when the server has the events on its disk.
+    @property
+    def lease(self) -> float:
+        """See `Leases.lease`."""
+        return self._lease
+
+    async def append(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None = None) -> None:
+        """See `Journal.append` and `Leases.append`. Returns when the server has the events on its disk.
 
         If the server was lost in the middle and does not come back in time, the `JournalUnavailable` says whether it is
         known that nothing was stored; `read` tells it later.
@@ -90,9 +103,17 @@ class PostgresJournal:
             check_first(run_id, events)
         batch = batch_of(run_id, seq, events, self.redact, self._where)
         try:
-            await settled(self._workers.write(Append(run_id, seq, batch)))
+            await settled(self._workers.write(Append(run_id, seq, batch, held)))
         finally:
             self._bell.ring(run_id)
+
+    async def fork(self, source: str, seq: int, run_id: str, events: Sequence[Event]) -> None:
+        """See `Journal.fork`. Here the fork has rows of its own for what it shares, stored in one append."""
+        check_fork(seq, run_id, events)
+        shared = (await self.read(source))[:seq]
+        if len(shared) < seq:
+            raise too_short(source, len(shared), seq)
+        await self.append(run_id, 0, [*shared, *events])
 
     async def read(self, run_id: str, start: int = 0) -> list[Event]:
         """See `Journal.read`; every event is held against its hash, and the run's end against the index."""
@@ -110,6 +131,40 @@ class PostgresJournal:
             return await settled(self._workers.write(Delete(run_id)))
         finally:
             self._bell.ring(run_id)
+
+    async def hold(self, run_id: str, holder: Holder, seconds: float, *, takeover: bool = False) -> Holder | None:
+        """See `Leases.hold`. By the server's clock."""
+        from treadle.journal.postgres import lease_rows
+
+        take = partial(lease_rows.hold, held=Held(run_id, holder, seconds), takeover=takeover)
+        found: Holder | None = await settled(self._change(take))
+        return found
+
+    def beat(self, run_ids: Collection[str], holder: Holder, seconds: float) -> "Future[Sequence[str]]":
+        """See `Leases.beat`."""
+        from treadle.journal.postgres import lease_rows
+
+        return self._change(partial(lease_rows.beat, run_ids=tuple(run_ids), holder=holder, seconds=seconds))
+
+    def let_go(self, run_id: str, holder: Holder) -> "Future[None]":
+        """See `Leases.let_go`."""
+        from treadle.journal.postgres import lease_rows
+
+        return self._change(partial(lease_rows.let_go, run_id=run_id, holder=holder))
+
+    async def holders(self, run_ids: Collection[str]) -> Mapping[str, Holder]:
+        """See `Leases.holders`."""
+        from treadle.journal.postgres import lease_rows
+
+        look = partial(lease_rows.holders, statements=self._statements, run_ids=tuple(run_ids))
+        found: Mapping[str, Holder] = await settled(self._workers.read(look))
+        return found
+
+    def _change(self, change: Callable[..., Any]) -> "Future[Any]":
+        """Has something changed that is no run's, apart from what is appended."""
+        from treadle.journal.postgres.reader import Change
+
+        return self._workers.read(Change(partial(change, statements=self._statements)))
 
     def watch(self, run_id: str, start: int = 0) -> AsyncIterator[Event]:
         """See `Journal.watch`. What others append the server tells at once; without that it is seen in POLL."""
