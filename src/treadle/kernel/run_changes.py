@@ -118,7 +118,7 @@ def run_resumed(state: RunState, event: RunResumed) -> Changes:
         "stop": None,
         "earlier": state.elapsed,
         "resumed_at": event.at,
-        "accounts": state.accounts.charged(lost and lost.usage, lost and lost.cost, calls=again),
+        "accounts": state.accounts.charged(lost.usage if lost else None, lost.cost if lost else None, calls=again),
     }
     if step is None:
         changes |= {"messages": messages.extend(state.inbox), "inbox": (), "prepared": None}
