@@ -4,12 +4,13 @@
 #   make bench BENCH=bench/loop.py            one benchmark
 #   make kills KILLS=2000                     as many real kills; SEED=17 for one run, FIRST=5000 for others
 #   make simulate SEEDS=20000                 as many simulated worlds; SEED=17 for one, told in full
+#   make workers RUNS=1000                    as many runs on three workers, one killed and one stopped
 #   make mutants SAMPLE=0                     all mutants
 #   make demo PYTHON=/opt/python/bin/python3  another Python
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-peers kills simulate mutants check bench docs diagram lock clean
+.PHONY: help demo test test-peers kills simulate workers mutants check bench docs diagram lock clean
 # One target at a time, so that `make -j check test` prints one thing after the other.
 .NOTPARALLEL:
 
@@ -27,6 +28,7 @@ KILLS ?= 60
 FIRST ?= 0
 SEEDS ?= 2000
 SEED ?=
+RUNS ?= 60
 SAMPLE ?= 300
 
 define ready
@@ -65,6 +67,10 @@ kills: ## kill processes in the middle of runs, take the runs up again, count wh
 simulate: ## simulate processes that die, stand still and get in each other's way, SEEDS of them or one SEED
 	$(call ready,test)
 	@$(BIN)/python scripts/simulate.py --seeds $(SEEDS) --first $(FIRST) $(if $(SEED),--seed $(SEED))
+
+workers: ## drive runs with three workers, kill one, stop one, and see that all end and none twice
+	$(call ready,test)
+	@$(BIN)/python scripts/workers.py --runs $(RUNS)
 
 mutants: ## change the kernel and the door in small ways, and see whether a test notices
 	$(call ready,test mutants)

@@ -4,6 +4,8 @@ import asyncio
 import copy
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from functools import partial
 from types import UnionType
 from typing import Any, Generic, Literal, Never, Self, _SpecialForm
 
@@ -14,11 +16,20 @@ from treadle.conversation import Conversation
 from treadle.drivers.answers import Answers
 from treadle.drivers.approvals import ApprovalRule
 from treadle.drivers.assembly import assembled, toolbox_of
-from treadle.drivers.beginning import Asked, begun, begun_now
+from treadle.drivers.beginning import Asked, begun, begun_anew, begun_now
 from treadle.drivers.below import Below
 from treadle.drivers.calls.reaction import OnToolResult
 from treadle.drivers.checks import Input, OnEvent, ceiling, model_of, refuse_unknown, rules_in, with_budgets
 from treadle.drivers.configuration import Configuration, Errors, Instructions, PrepareStepFunction, Retries
+from treadle.drivers.dispatch import (
+    Dispatcher,
+    Pausing,
+    cancelled,
+    carried,
+    queued_as,
+    submitted,
+    submitted_again,
+)
 from treadle.drivers.drive import driven
 from treadle.drivers.estimate import Estimate, estimated
 from treadle.drivers.live import LiveRun
@@ -27,7 +38,6 @@ from treadle.drivers.purse.drawing import Budgets
 from treadle.drivers.purse.spending import Spending, spending_of
 from treadle.drivers.run import Run
 from treadle.drivers.taking_up import GoingOn, recorded, taken_up
-from treadle.drivers.watching import RunEvent
 from treadle.journal import Journal
 from treadle.judging.conditions import StopWhen, condition
 from treadle.kernel.errors import Misuse
@@ -176,6 +186,11 @@ class Agent(Generic[Deps, Output]):
         """What its runs may use, unless a run is given limits of its own."""
         return self._config.limits
 
+    @property
+    def journal(self) -> Journal | None:
+        """Where the events of its runs are kept; None if they are kept with their results only."""
+        return self._config.journal
+
     def with_journal(self, journal: Journal | None) -> Self:
         """This agent with another journal, and all else as it is."""
         other = copy.copy(self)
@@ -260,6 +275,12 @@ class Agent(Generic[Deps, Output]):
         budget: Budgets = None,
         user: str | None = None,
         partial_arguments: bool = False,
+        resume: str | RunResult[Any] | None = None,
+        approve: Iterable[str | Pending] | Mapping[str, Mapping[str, Any] | None] = (),
+        deny: Iterable[str | Pending] | Mapping[str, str] = (),
+        results: Mapping[str, Any] | None = None,
+        message: str | None = None,
+        takeover: bool = False,
         **unknown: Never,
     ) -> LiveRun[Output]:
         """The run, under way in the background: `async with agent.stream(…) as run: async for event in run: …`.
@@ -267,13 +288,28 @@ class Agent(Generic[Deps, Output]):
         With `partial_arguments` a `PartialArguments` event says what can be read of a tool call's arguments while they
         are still arriving. The other arguments are those of `run`. With `on_limit="raise"` nothing is raised here;
         `run.result.require()` does.
+
+        `agent.stream(resume=run, approve=…)` goes on with a run in the same way: `approve`, `deny`, `results`,
+        `message` and `takeover` are those of `resume`, and there is no `input`. What is seen are the events from then
+        on; the result is that of the whole run. Of a run for which there is nothing to do no event is seen.
+
+        Raises:
+            Misuse: it was given both an input and a run to resume, or decisions without one. What `run` and `resume`
+                raise is raised as it is entered.
         """
         refuse_unknown(Agent.stream, unknown, Agent)
-
-        async def begin(on_event: Callable[[RunEvent], None]) -> Run:
-            return await begun(self._config, Asked(input, conversation, deps, limits, on_event, False, budget, user))
-
-        return LiveRun(begin, partial_arguments=partial_arguments)
+        answers = Answers.of(approve, deny, results or {})
+        if resume is None:
+            if answers or message is not None or takeover:
+                raise Misuse(
+                    "approve, deny, results, message and takeover go on with a run: name it with stream(resume=run, …)"
+                )
+            asked = Asked(input, conversation, deps, limits, None, False, budget, user)
+            return LiveRun(partial(begun_anew, self._config, asked), partial_arguments=partial_arguments)
+        if input is not None:
+            raise Misuse("stream takes a question or a run to resume; what is said to that one is message=")
+        going_on = GoingOn(answers, message, conversation, deps, limits, None, budget, user, takeover=takeover)
+        return LiveRun(partial(taken_up, self._config, resume, going_on), partial_arguments=partial_arguments)
 
     def start(
         self,
@@ -308,6 +344,7 @@ class Agent(Generic[Deps, Output]):
         limits: Limits | None = None,
         budget: Budgets = None,
         user: str | None = None,
+        takeover: bool = False,
         on_event: OnEvent = None,
         **unknown: Never,
     ) -> RunResult[Output]:
@@ -328,18 +365,111 @@ class Agent(Generic[Deps, Output]):
             limits: in place of the limits that the run was under.
             budget: as in `run`; a run that a budget stopped goes on if one is given.
             user: as in `run`; needed only where no budget has it in a file or in this process.
+            takeover: whether to take the run from a process, or a task of this one, that is driving it. That one stops
+                at its next append, with a `TakenOver`. From one that is gone or silent it is taken in any case.
             on_event: as in `run`.
 
         Raises:
             UnknownRun: the journal has no such run.
+            RunHeld: it is under way, and not to be taken over; says where.
             Misuse: a decision names a call that does not wait for it, the run was started under stricter rules than
                 this agent's, or more was said in the conversation meanwhile.
         """
         refuse_unknown(Agent.resume, unknown, Agent)
         answers = Answers.of(approve, deny, results or {})
-        going_on = GoingOn(answers, message, conversation, deps, limits, on_event, budget, user)
-        resumed, earlier, to_do = await taken_up(self._config, run, going_on)
-        return await driven(resumed, earlier) if to_do else resumed.result_after(earlier)
+        going_on = GoingOn(answers, message, conversation, deps, limits, on_event, budget, user, takeover=takeover)
+        gone_on = await taken_up(self._config, run, going_on)
+        return await driven(gone_on.run, gone_on.earlier) if gone_on.to_do else gone_on.result
+
+    async def submit(
+        self,
+        input: Input,
+        *,
+        to: Dispatcher,
+        key: str | None = None,
+        priority: int = 0,
+        at: datetime | None = None,
+        run_id: str | None = None,
+        deps: Deps | None = None,
+        limits: Limits | None = None,
+        user: str | None = None,
+        **unknown: Never,
+    ) -> str:
+        """Records a run and has a worker drive it: its id. Nothing of it happens in this process.
+
+        It stands in the journal before it is queued. If this process dies in between, the run is listed as queued, and
+        the next worker that starts, or `resubmit`, queues it.
+
+        Args:
+            input: the question, as in `run`.
+            to: the queue, such as `treadle.workers.PostgresQueue(url)`.
+            key: in whose turn it runs; by default the user. How many of one key run at once the queue may limit.
+            priority: those with a higher one are begun first.
+            at: when to begin it, a time with its zone; None for as soon as a worker is free.
+            run_id: a name of your own for it, such as that of an order. Submitting it again with the same question
+                begins no second run.
+            deps: given to a function of the instructions; the worker has its own for the tools.
+            limits: in place of the agent's.
+            user: whose run it is, for budgets that have a purse for each user.
+
+        Raises:
+            Misuse: the call cannot be right, or the agent keeps no journal.
+            QueueFull: too many runs wait; nothing was recorded.
+        """
+        refuse_unknown(Agent.submit, unknown, Agent)
+        asked = Asked(input, None, deps, limits, None, False, None, user, run_id, True)
+        return await submitted(self._config, asked, to, queued_as(key if key is not None else user, priority, at))
+
+    async def resubmit(
+        self,
+        run: str,
+        *,
+        to: Dispatcher,
+        approve: Iterable[str | Pending] | Mapping[str, Mapping[str, Any] | None] = (),
+        deny: Iterable[str | Pending] | Mapping[str, str] = (),
+        results: Mapping[str, Any] | None = None,
+        message: str | None = None,
+        limits: Limits | None = None,
+        user: str | None = None,
+        **unknown: Never,
+    ) -> str:
+        """Records what was decided of a run that waits, and has a worker go on with it: its id.
+
+        With no decision it queues a run anew that says that it is queued or running, and whose worker or place in the
+        queue is gone; twice is not wrong. The run keeps its key and priority. The arguments are those of `resume`.
+
+        Raises:
+            UnknownRun: the journal has no such run.
+            Misuse: it waits for a decision and none is given, or one that is given does not fit.
+        """
+        refuse_unknown(Agent.resubmit, unknown, Agent)
+        answers = Answers.of(approve, deny, results or {})
+        going_on = GoingOn(answers, message, limits=limits, user=user, elsewhere=True)
+        return await submitted_again(self._config, run, going_on, to)
+
+    async def drive(
+        self, run_id: str, *, deps: Deps | None = None, on_event: OnEvent = None, pausing: Pausing | None = None
+    ) -> RunResult[Output]:
+        """Drives a submitted run to its end or a pause. What a worker calls; it may be called late, twice or at once.
+
+        A run that has finished or waits for a person is left as it is, and its result returned; one whose process died
+        is taken up. With `pausing` the run can be paused before its next step, to be driven on elsewhere.
+
+        Raises:
+            UnknownRun: the journal has no such run.
+            JournalConflict: somebody else has the run by now; there is nothing more to do here.
+            Misuse: the run was begun under stricter rules than this agent's.
+        """
+        return await carried(self._config, run_id, GoingOn(deps=deps, on_event=on_event), pausing)
+
+    async def cancel(self, run_id: str) -> RunResult[Output]:
+        """Ends a run as `cancelled`, whoever drives it: that one stops at the next thing that it records.
+
+        Raises:
+            UnknownRun: the journal has no such run.
+            JournalConflict: the run goes on too fast to be caught; ask again.
+        """
+        return await cancelled(self._config, run_id)
 
     async def step(
         self,

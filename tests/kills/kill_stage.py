@@ -15,6 +15,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from treadle import SqliteJournal, ToolContext
+from treadle.journal import Held
 from treadle.kernel.events import Event
 
 
@@ -80,26 +81,28 @@ class Stage:
         if hit and self.plan.where == where:
             die(self.plan.delay if where == "inside" else 0)
 
-    async def append(self, journal: "KilledJournal", run_id: str, seq: int, events: Sequence[Event]) -> None:
+    async def append(
+        self, journal: "KilledJournal", run_id: str, seq: int, events: Sequence[Event], held: Held | None
+    ) -> None:
         """An append, at which the process may die."""
         self.appends += 1
         hit = self.plan[:2] == ("append", self.appends)
         self._at(hit, "before")
         self._at(hit, "inside")
-        await journal.appended(run_id, seq, events)
+        await journal.appended(run_id, seq, events, held)
         self._at(hit, "after")
 
 
 class KilledJournal(SqliteJournal):
     """The real journal, in a process that may die at any append."""
 
-    async def append(self, run_id: str, seq: int, events: Sequence[Event]) -> None:
+    async def append(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None = None) -> None:
         """Appends, if the process lives that long."""
-        await stage().append(self, run_id, seq, events)
+        await stage().append(self, run_id, seq, events, held)
 
-    async def appended(self, run_id: str, seq: int, events: Sequence[Event]) -> None:
+    async def appended(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None) -> None:
         """Appends."""
-        await super().append(run_id, seq, events)
+        await super().append(run_id, seq, events, held)
 
 
 def die(after: float) -> None:

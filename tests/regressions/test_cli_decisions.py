@@ -352,7 +352,8 @@ def test_an_interrupted_call_says_that_approving_runs_it_again_and_how_to_give_i
     said = done.stderr
     assert "hang" in said
     assert "again" in said
-    assert "--result call_0_0=" in said
+    assert "resolve" in said
+    assert "call_0_0 --done" in said
 
 
 def test_the_result_of_an_interrupted_call_is_given_as_it_is_said(desk):

@@ -11,6 +11,8 @@ What was found, and the test that holds it:
   went on with it -> test_runs_below_are_taken_over_before_anything_else_is_done
 - whoever had lost a run took over the run below it that its new owner had begun
   -> test_who_lost_a_run_takes_nothing_of_its_new_owner
+- an approval that was delivered twice, before a crash and after it, had a write made again, of which nobody had been
+  asked whether it may be -> test_an_approval_that_comes_twice_makes_no_write_twice
 - a call that had begun early, and was under way when the process died, was not counted
   -> test_an_early_call_that_was_lost_counts
 """
@@ -21,7 +23,7 @@ import pytest
 from msgspec.structs import replace
 from play import copied, within
 
-from treadle import Agent, MemoryJournal, Usage, tool
+from treadle import Agent, MemoryJournal, Misuse, Usage, tool
 from treadle.journal import JournalConflict, JournalUnavailable
 from treadle.kernel.events import RunFinished, RunResumed, RunStarted, StepPrepared, ToolStarted
 from treadle.kernel.fold import fold_all
@@ -154,18 +156,28 @@ def _finished(event):
     return type(event).__name__ == "ToolFinished"
 
 
+class Plain:
+    """A journal without leases: whoever takes a run up has it. The first who looks for a run below does so late."""
+
+    def __init__(self):
+        self.kept = MemoryJournal()
+        self.asked, self.may_look = asyncio.Event(), asyncio.Event()
+        self.delete, self.watch, self.list, self.close = (
+            getattr(self.kept, name) for name in ("delete", "watch", "list", "close")
+        )
+
+    async def append(self, run_id, seq, events):
+        await self.kept.append(run_id, seq, events)
+
+    async def read(self, run_id, start=0):
+        if "." in run_id and not self.asked.is_set():
+            self.asked.set()
+            await self.may_look.wait()
+        return await self.kept.read(run_id, start)
+
+
 async def test_who_lost_a_run_takes_nothing_of_its_new_owner():
-    asked, may_look, may_reply = asyncio.Event(), asyncio.Event(), asyncio.Event()
-
-    class Slow(MemoryJournal):
-        async def read(self, run_id, start=0):
-            if "." in run_id and not asked.is_set():
-                asked.set()
-                await may_look.wait()
-            return await super().read(run_id, start)
-
-    journal = Slow()
-    at_work = asyncio.Event()
+    journal, at_work, may_reply = Plain(), asyncio.Event(), asyncio.Event()
 
     async def inner(request):
         at_work.set()
@@ -174,11 +186,11 @@ async def test_who_lost_a_run_takes_nothing_of_its_new_owner():
 
     async with asyncio.TaskGroup() as group:
         first = group.create_task(_outcome(agents(["stolen"], journal).run("go")))
-        await within(asked.wait())
+        await within(journal.asked.wait())
         (run,) = await journal.list()
         second = group.create_task(_outcome(agents(inner, journal).resume(run.run_id)))
         await within(at_work.wait())
-        may_look.set()
+        journal.may_look.set()
         assert isinstance(await within(first), JournalConflict)
         may_reply.set()
         result = await within(second)
@@ -201,3 +213,35 @@ def test_an_early_call_that_was_lost_counts():
     ]
     assert fold_all(events).tool_calls == 0
     assert fold_all([*events, RunResumed(at=2.0)]).tool_calls == 1
+
+
+@pytest.mark.parametrize("named", ["call_id", "key"])
+async def test_an_approval_that_comes_twice_makes_no_write_twice(named):
+    paid, left, journal = [], [], MemoryJournal()
+
+    @tool(needs_approval=True)
+    async def pay(amount: int) -> str:
+        """Pays."""
+        paid.append(amount)
+        if not left:
+            left.append(await copied(journal))
+        return "paid"
+
+    def agent(where):
+        return Agent(
+            ScriptedModel(lambda r: [("pay", {"amount": 7})] if r.step == 0 else "done"), tools=[pay], journal=where
+        )
+
+    waiting = await within(agent(journal).run("go"))
+    approval = [getattr(waiting.pending[0], named)]
+    await within(agent(journal).resume(waiting.run_id, approve=approval))
+    assert paid == [7]
+    with pytest.raises(Misuse):
+        await within(agent(left[0]).resume(waiting.run_id, approve=approval))
+    asked = await within(agent(left[0]).resume(waiting.run_id))
+    assert [one.kind for one in asked.pending] == ["interrupted"]
+    assert asked.pending[0].key != waiting.pending[0].key
+    assert paid == [7]
+    done = await within(agent(left[0]).resume(waiting.run_id, approve=asked.pending))
+    assert done.stop.reason == "answered"
+    assert paid == [7, 7]

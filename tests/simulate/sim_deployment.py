@@ -293,7 +293,8 @@ class Deployment:
         if waiting and self.stage.chance(0.3):
             waiting = rng.sample(waiting, rng.randint(1, len(waiting)))
         for one in waiting:
-            name, label = rng.choice([one.call_id, one.key]), label_in(one.arguments_json)
+            # What is delivered twice answers one question only if it says which.
+            name, label = one.key, label_in(one.arguments_json)
             throw = rng.randrange(6)
             if one.kind == "interrupted":
                 done = self.outside.done(result.run_id, one.tool, label)

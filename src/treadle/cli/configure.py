@@ -11,6 +11,7 @@ import click
 from msgspec.structs import replace
 
 from treadle.cli.catalogs import sources_option
+from treadle.cli.storage import journal_option
 from treadle.kernel.stop import Limits
 
 
@@ -84,7 +85,7 @@ _OPTIONS = (
     click.option("--max-tokens", type=_COUNT, metavar="N", help="Tokens at most, in and out. Default: any."),
     click.option("--timeout", type=_AMOUNT, callback=_finite, metavar="SECONDS", help="Time at most. Default: 300."),
     click.option("--user", metavar="NAME", help="Whose run it is, for budgets of the agent that each user has."),
-    click.option("--journal", metavar="FILE", type=click.Path(), help="The journal's SQLite file (TREADLE_JOURNAL)."),
+    journal_option,
 )  # fmt: skip
 
 

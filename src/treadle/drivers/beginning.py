@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from treadle.conversation import Conversation
@@ -24,13 +24,14 @@ from treadle.drivers.drive import DRIVER
 from treadle.drivers.purse.drawing import Budgets, whose_run
 from treadle.drivers.run import Run
 from treadle.kernel.errors import Misuse
+from treadle.kernel.events import Event
 from treadle.kernel.messages import ToolMessage, UserMessage
 from treadle.kernel.stop import Limits
-from treadle.result import conversation_part, history, result_of
+from treadle.result import RunResult, conversation_part, history, result_of
 
 
 class Asked(NamedTuple):
-    """What a run is begun with; see `treadle.Agent.run`."""
+    """What a run is begun with; see `treadle.Agent.run`. To be driven `elsewhere`, it needs no dependencies."""
 
     input: Input = None
     conversation: Conversation | None = None
@@ -40,6 +41,32 @@ class Asked(NamedTuple):
     one_step: bool = False
     budget: Budgets = None
     user: str | None = None
+    run_id: str | None = None
+    elsewhere: bool = False
+
+
+class Begun(NamedTuple):
+    """A run that is there to be driven.
+
+    Attributes:
+        run: the run.
+        earlier: its events that this process has not added.
+        to_do: whether there is anything to do for it.
+    """
+
+    run: Run
+    earlier: Sequence[Event] = ()
+    to_do: bool = True
+
+    @property
+    def result(self) -> RunResult[Any]:
+        """What has come of it so far, in all."""
+        return self.run.result_after(self.earlier)
+
+
+async def begun_anew(config: Configuration, asked: Asked, on_event: OnEvent) -> Begun:
+    """A new run that `on_event` watches. Raises as `begun`."""
+    return Begun(await begun(config, asked._replace(on_event=on_event)))
 
 
 async def begun(config: Configuration, asked: Asked) -> Run:
@@ -48,8 +75,9 @@ async def begun(config: Configuration, asked: Asked) -> Run:
     Raises:
         Misuse: the question, the conversation or the limits cannot be right, or the tools want dependencies.
     """
-    require_dependencies(config.tools, asked.deps)
-    run_id, task = _run_id(), asyncio.current_task()
+    if not asked.elsewhere:
+        require_dependencies(config.tools, asked.deps)
+    run_id, task = asked.run_id or _run_id(), asyncio.current_task()
     cancels = 0 if task is None else task.cancelling()
     try:
         instructions = _instructions(config, run_id, asked.deps)

@@ -4,11 +4,13 @@
     think     CallModel    call the model
     act       RunTools     carry out the tool calls (`drivers/calls/door.py`)
 
-The deadline is one scope around all of it: when it is reached, whatever is in flight is cancelled.
+The deadline is one scope around all of it: when it is reached, or when another process is found to have taken the run
+over, whatever is in flight is cancelled.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, assert_never
 
 from msgspec.structs import replace
@@ -18,15 +20,16 @@ from treadle.drivers.calls.early import Early
 from treadle.drivers.calls.subrun import left_below
 from treadle.drivers.compact import compact, make_room, overflowed
 from treadle.drivers.configuration import AnswerType, StepContext, StepSettings
+from treadle.drivers.lease import new_lease
 from treadle.drivers.purse.claims import settle
-from treadle.drivers.purse.patience import patiently
 from treadle.drivers.run import Driver, Run, cancelled_itself
 from treadle.drivers.think import seconds_left, think
+from treadle.drivers.turn import prepared_in_turn
 from treadle.journal import JournalError
 from treadle.kernel.calls import cut_off
 from treadle.kernel.decide import CallModel, Finish, Nudge, Pause, PrepareStep, RunTools
 from treadle.kernel.errors import Misuse
-from treadle.kernel.events import Event, NudgeGiven, RunFinished, RunPaused, ToolFinished
+from treadle.kernel.events import Event, NudgeGiven, RunFinished, ToolFinished
 from treadle.kernel.messages import AssistantMessage, Text
 from treadle.kernel.stop import LIMIT_REASONS, Stop, stopped
 from treadle.result import RunResult
@@ -47,15 +50,33 @@ async def drive(run: Run) -> None:
         Exception: the agent's own code (`prepare_step`, a stop condition, a hook) raised it; the run can be resumed.
     """
     run.begin()
+    if run.parent is not None:
+        await _driven(run)
+        return
+    run.lease = run.lease or await new_lease(run.config.journal, run.run_id)
+    try:
+        await _driven(run)
+    finally:
+        run.let_go()
+
+
+async def _driven(run: Run) -> None:
+    lease = run.lease
     try:
         async with asyncio.timeout(seconds_left(run)) as deadline:
+            if lease is not None and run.parent is None:
+                lease.when_lost(_at_once(run, deadline))
             await _steps(run)
     except TimeoutError:
         if not deadline.expired():
             raise
+        if lease is not None:
+            lease.require()
         limit = run.state.limits.seconds
         await end(run, stopped("deadline", f"the time limit of {limit:g} s is reached."))
     except asyncio.CancelledError as error:
+        if run.is_given_up():
+            raise
         if not run.is_cancelled():
             await _broken_off(run)
             raise cancelled_itself("a function of the application's", error) from error
@@ -67,6 +88,24 @@ async def drive(run: Run) -> None:
         await _broken_off(run)
         raise
     await run.commit()
+
+
+def _at_once(run: Run, deadline: asyncio.Timeout) -> Callable[[], None]:
+    """Ends the scope of `deadline` now, from any thread, unless the run is over by then."""
+    loop = asyncio.get_running_loop()
+
+    def expire() -> None:
+        # Its end may have been reached meanwhile.
+        with suppress(RuntimeError):
+            if run.state.phase not in ("paused", "finished"):
+                deadline.reschedule(loop.time())
+
+    def told() -> None:
+        # The loop may be closed by now.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(expire)
+
+    return told
 
 
 async def _broken_off(run: Run) -> None:
@@ -138,8 +177,8 @@ async def _loop(run: Run, early: Early | None) -> None:
     while True:
         match run.next() if run.config.stop_when is None else await run.judged():
             case PrepareStep() as command:
-                if run.pause_wanted:
-                    run.feed(RunPaused(Stop("waiting", "paused by the caller", "Resume the run.")))
+                if run.pause_wanted is not None:
+                    run.feed(run.pause_wanted)
                     return
                 if run.state.started.one_step and len(run.state.steps) > run.state.taken_up:
                     limit = command.landing
@@ -177,8 +216,8 @@ async def perceive(run: Run, command: PrepareStep) -> None:
             return
         command = again
     picked = None if run.config.prepare_step is None else await chosen(run, command)
-    # Only the file of a budget may have to be waited for.
-    run.feed(await patiently(lambda: run.prepare(command, picked)) if run.purses else run.prepare(command, picked))
+    # Only budgets may have to be waited for.
+    run.feed(await prepared_in_turn(run, command, picked) if run.purses else run.prepare(command, picked))
 
 
 async def chosen(run: Run, command: PrepareStep) -> StepSettings | None:

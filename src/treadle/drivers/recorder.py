@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Sequence
+from math import inf
 
+from treadle.drivers.heartbeat import Lease
 from treadle.journal import Journal, JournalError
 from treadle.kernel.events import Event
 
@@ -27,40 +29,53 @@ class Recorder:
         """How many events of this process are written."""
         return self._saved
 
-    async def write(self, journal: Journal, run_id: str, events: Sequence[Event]) -> None:
+    async def write(self, journal: Journal, run_id: str, events: Sequence[Event], lease: Lease | None = None) -> None:
         """Writes those of `events`, all that this process has added, that are not written yet.
 
-        Several may ask at once: one writes, for all of them, and the others wait for it.
+        Several may ask at once: one writes, for all of them, and the others wait for it. Under a `lease` nothing is
+        written once that is lost.
 
         Raises:
             JournalConflict: another process has taken the run over; this one must stop.
             JournalError: the journal cannot be written; nothing more is written in this process.
         """
+        if lease is not None:
+            lease.require()
         while self._saved < len(events):
             if self._broken is not None:
                 raise self._broken
             if self._writing is not None:
                 await asyncio.wait([self._writing])
             else:
-                await self._append(journal, run_id, events)
+                await self._append(journal, run_id, events, lease)
 
-    async def confirm(self, journal: Journal, run_id: str, events: Sequence[Event]) -> None:
+    async def confirm(
+        self, journal: Journal, run_id: str, events: Sequence[Event], lease: Lease | None = None
+    ) -> None:
         """Likewise, and asks the journal in any case whether the run is still this process's.
 
         Raises:
             JournalConflict, JournalError: as `write`.
         """
+        if lease is not None:
+            lease.require()
         while self._writing is not None:
             await asyncio.wait([self._writing])
         if self._broken is not None:
             raise self._broken
-        await self._append(journal, run_id, events)
+        await self._append(journal, run_id, events, lease)
 
-    async def _append(self, journal: Journal, run_id: str, events: Sequence[Event]) -> None:
+    async def _append(self, journal: Journal, run_id: str, events: Sequence[Event], lease: Lease | None) -> None:
         saved, fed = self._saved, len(events)
         self._writing = asyncio.get_running_loop().create_future()
         try:
-            await journal.append(run_id, self._earlier + saved, events[saved:fed])
+            seq, new = self._earlier + saved, events[saved:fed]
+            if lease is None or lease.held.seconds == inf:
+                await journal.append(run_id, seq, new)
+            else:
+                await lease.journal.append(run_id, seq, new, lease.held)
+            if lease is not None and lease.held.run_id == run_id:
+                lease.begun = True
         except JournalError as error:
             self._broken = error
             raise

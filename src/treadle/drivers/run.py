@@ -25,7 +25,6 @@ import asyncio
 import dataclasses
 import inspect
 import logging
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -36,7 +35,9 @@ from treadle.context.tokens import next_tokens, uncounted
 from treadle.drivers.below import Below
 from treadle.drivers.call_ids import CallIds
 from treadle.drivers.checks import model_of
+from treadle.drivers.clock import Clock
 from treadle.drivers.configuration import AnswerType, Configuration, StepSettings
+from treadle.drivers.heartbeat import Lease
 from treadle.drivers.output import handed_in, typed_output
 from treadle.drivers.purse.arrived import Arrived
 from treadle.drivers.purse.claims import Claim, calls_allowed, claim, settle, used, within
@@ -60,6 +61,7 @@ from treadle.kernel.events import (
     ModelFailed,
     ModelReplied,
     Parent,
+    Queued,
     RunFinished,
     RunPaused,
     RunStarted,
@@ -94,6 +96,7 @@ class Run:
 
     Attributes:
         state: what has happened, folded.
+        clock: gives its events their times.
         config: the agent that it is a run of.
         deps: what tools are given as their dependencies.
         arrived: what has come of the reply that is arriving.
@@ -103,8 +106,11 @@ class Run:
         whose: for whom it works; `purses`, the budgets that it draws on, those of the runs above it included.
         begun: by call, the runs that work on calls of the step under way and have been taken up again already.
         below: by call, the runs that work on calls of the step under way, until what they took is recorded.
+        lease: under which it and the runs below it are driven, if its journal keeps leases and it is driven by a task.
         error: the exception behind the state's failure, while this process has it.
-        pause_wanted: whether somebody asked for a pause before the next step.
+        pause_wanted: the pause that somebody asked for before the next step.
+        order: how it was queued, if a worker drives it.
+        given_up: whether this process leaves it as it is: what is cancelled then is as if the process had died.
     """
 
     def __init__(
@@ -123,9 +129,12 @@ class Run:
         self.driver = driver
         self.deps = deps
         self.state = RunState() if state is None else state
+        self.clock: Clock = Clock(self.state.now, None if parent is None else parent.clock)
         self.arrived = Arrived()
         self.error: Exception | None = None
-        self.pause_wanted = False
+        self.pause_wanted: RunPaused | None = None
+        self.given_up = False
+        self.order: Queued | None = None
         self.begun: dict[str, Run] = {}
         self.below: dict[str, Run] = {}
         self._on_event = on_event
@@ -134,6 +143,7 @@ class Run:
         self._logged = log.isEnabledFor(logging.INFO)
         self._over = over
         self.parent = parent
+        self.lease: Lease | None = None if parent is None else parent.lease
         self.lent, self.claimed, self.paid = Claim(), Claim(), Claim()
         self.whose: Whose = Whose() if parent is None else parent.whose
         self.purses: Sequence[Purse] = () if parent is None else parent.purses
@@ -218,7 +228,7 @@ class Run:
         else:
             event = storable_event(event)
             if not event.at:
-                event = replace(event, at=time.time())
+                event = replace(event, at=self.clock.now())
         before = self.state.accounts
         state = self.state = fold(self.state, event)
         self._events.append(event)
@@ -243,6 +253,13 @@ class Run:
         over, self._over = self._over, None
         if over is not None:
             over(self)
+
+    def let_go(self) -> None:
+        """Gives back the lease that it is driven under, once nothing more is done for it here."""
+        lease = self.lease
+        if lease is not None and self.parent is None:
+            saved = self._recorder.saved == len(self._events)
+            lease.give_back(over=saved and self.state.phase in ("paused", "finished"))
 
     def show(self, event: RunEvent) -> None:
         """Shows `event` to whoever watches. A watcher that raises is logged, and the run goes on."""
@@ -281,7 +298,7 @@ class Run:
         if self._journal is not None or self.state.phase in ("paused", "finished"):
             await tell_whose(self.purses, self.run_id)
             try:
-                await self._recorder.write(self.journal, self.run_id, self._events)
+                await self._recorder.write(self.journal, self.run_id, self._events, self.lease)
             except JournalConflict:
                 raise
             except Exception:
@@ -299,7 +316,7 @@ class Run:
             JournalError: the journal cannot be read or written.
         """
         if self._journal is not None:
-            await self._recorder.confirm(self._journal, self.run_id, self._events)
+            await self._recorder.confirm(self._journal, self.run_id, self._events, self.lease)
 
     def _has_asked(self) -> bool:
         """Whether a model may have been asked for what is set aside now: never before that stands in the journal."""
@@ -319,6 +336,14 @@ class Run:
         task = self._task or asyncio.current_task()
         told = task is None or task.cancelling() > self._cancels
         return told or (self.parent is not None and self.parent.is_cancelled())
+
+    def is_given_up(self) -> bool:
+        """Whether this process leaves it, or a run above it, as it is."""
+        return self.given_up or (self.parent is not None and self.parent.is_given_up())
+
+    def is_queued(self) -> bool:
+        """Whether a worker drives it, or a run above it: then nobody waits for its answer here."""
+        return self.order is not None or (self.parent is not None and self.parent.is_queued())
 
     async def own(self, function: Callable[..., Any], what: str, *given: Any) -> Any:
         """What a function of the application's gives. That it cancels itself is an error of its own, and no more."""
@@ -361,7 +386,7 @@ class Run:
                 config.rules,
                 config.hooks,
                 one_step,
-                at=time.time(),
+                at=self.clock.now(),
             )
         )
 
@@ -444,7 +469,7 @@ class Run:
             uncounted(state) if state.size.reported or not in_full else 0,
             calls_allowed(self) if self.parent is not None and message.calls else None,
             handed,
-            at=time.time(),
+            at=self.clock.now(),
         )
 
     @property

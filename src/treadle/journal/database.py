@@ -6,33 +6,33 @@ such a file is opened, and `tables.py` what is in it.
 
 import sqlite3
 from collections.abc import Sequence
-from math import isfinite
+from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
 
-import msgspec
-
-from treadle.journal.chain import beginning, link
-from treadle.journal.errors import (
-    Damage,
-    EventNotStorable,
-    JournalConflict,
-    JournalDamaged,
-    JournalUnavailable,
-    UnknownRun,
-)
-from treadle.journal.info import RunInfo, after, begun
+from treadle.journal import lease_table, payloads, tables
+from treadle.journal.batch import Batch, growth
+from treadle.journal.errors import Damage, JournalDamaged, JournalUnavailable, UnknownRun
+from treadle.journal.info import RunInfo, Wanted
+from treadle.journal.leases import Held
+from treadle.journal.line import Line
+from treadle.journal.payloads import Payload
 from treadle.journal.sqlite_file import RESCUE, FileKind
-from treadle.journal.tables import SCHEMA, begin_line, change_line, key, newest, page
-from treadle.journal.upgrade import from_version_1
+from treadle.journal.sqlite_rows import FileRows
+from treadle.journal.tables import begin_line, change_line, find_lines, is_found, key, newest
+from treadle.journal.upgrade import from_version_1, from_version_2
 from treadle.journal.verified import events_of, found_line, shown, told_anew
-from treadle.kernel.events import Event, RunStarted, encode_event
+from treadle.kernel.events import Event, RunFinished, RunPaused
 
 APPLICATION_ID = 0x7472646C
 """Marks an SQLite file as a treadle journal: "trdl", in the file's header."""
 
-VERSION = 2
+VERSION = 3
 """The file's version: of its tables and of the events' form. A file of a higher one is refused and not touched."""
+
+SCHEMA = (*tables.SCHEMA, *payloads.SCHEMA, *lease_table.SCHEMA)
+
+_LATER = {1: "runs", 2: "payloads"}
+"""By version, a table that only later ones have."""
 
 
 def _unavailable(message: str, where: str) -> JournalUnavailable:
@@ -40,84 +40,114 @@ def _unavailable(message: str, where: str) -> JournalUnavailable:
 
 
 def _upgrade(connection: sqlite3.Connection, path: Path, version: int) -> None:
-    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'runs'").fetchone():
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (_LATER[version],)).fetchone():
         what = f"is damaged (it says that it has file version {version}, and has the tables of a later one)"
         raise JOURNAL_FILE.unavailable(path, what, RESCUE)
-    from_version_1(connection)
+    if version == 1:
+        from_version_1(connection, SCHEMA)
+    else:
+        from_version_2(connection, SCHEMA, str(path))
 
 
 JOURNAL_FILE = FileKind("journal", APPLICATION_ID, VERSION, SCHEMA, _unavailable, _upgrade)
 """Raises `JournalUnavailable` where the file cannot be used."""
 
 
-class Batch(NamedTuple):
-    """Events to store, and the time and stored form of each."""
+def append(
+    connection: sqlite3.Connection,
+    run_id: str,
+    seq: int,
+    batch: Batch,
+    large: Sequence[tuple[int, Payload]],
+    where: str,
+    held: Held | None = None,
+) -> None:
+    """Store `batch`, with `large` apart, if the run has `seq` events, and the lease `held` is not lost.
 
-    events: Sequence[Event]
-    rows: Sequence[tuple[float, bytes]]
-
-
-def batch_of(run_id: str, seq: int, events: Sequence[Event], where: str) -> Batch:
-    """What is needed to store `events`.
-
-    Raises:
-        EventNotStorable: one of them has no JSON form.
+    In a transaction of the caller's.
     """
-    events, rows = tuple(events), []
-    for number, event in enumerate(events, seq):
-        try:
-            if not isfinite(event.at):
-                raise ValueError(f"its time is {event.at}")
-            rows.append((float(event.at), encode_event(event)))
-        except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
-            raise EventNotStorable(
-                f"event {number} ({type(event).__name__}) of run {run_id!r} cannot be stored in journal {where}: "
-                f"{error}. What a tool gives the application must be made of JSON's types.",
-                where=where,
-            ) from error
-    return Batch(events, rows)
-
-
-def append(connection: sqlite3.Connection, run_id: str, seq: int, batch: Batch, where: str) -> None:
-    """Store `batch` if the run has `seq` events; in a transaction of the caller's."""
-    line = found_line(connection, run_id, where)
+    rows = FileRows(connection)
+    line = found_line(rows, run_id, where)
     if line is not None and not line.sealed:
-        line = told_anew(connection, line, where)
-    found = 0 if line is None else line.info.events
-    if found != seq:
-        raise JournalConflict(run_id, seq, found, where=where)
-    if not batch.rows:
+        line = told_anew(rows, line, where)
+    new = growth(line, run_id, seq, batch, where)
+    if held is not None:
+        lease_table.require(connection, seq, run_id, held, where)
+    if new is None:
         return
-    head = beginning(run_id) if line is None else line.head
-    rows = []
-    for number, (at, body) in enumerate(batch.rows, seq):
-        head = link(head, at, body)
-        rows.append((run_id, number, at, head, body.decode()))
-    connection.executemany("INSERT INTO events (run_id, seq, at, hash, body) VALUES (?, ?, ?, ?, ?)", rows)
-    if line is not None:
-        change_line(connection, after(line.info, batch.events), head)
-    elif isinstance(first := batch.events[0], RunStarted):
-        begin_line(connection, after(begun(first), batch.events), head)
+    connection.executemany(
+        "INSERT INTO events (run_id, seq, at, hash, body) VALUES (?, ?, ?, ?, ?)",
+        [(run_id, number, at, found, body.decode()) for number, at, found, body in new.rows],
+    )
+    if large:
+        payloads.put(connection, run_id, large)
+    if line is None:
+        begin_line(connection, new.line.info, new.line.head)
+    else:
+        change_line(connection, line.info, new.line.info, new.line.head)
+    if isinstance(batch.events[-1], (RunPaused, RunFinished)):
+        lease_table.let_go(connection, run_id)
 
 
 def read(connection: sqlite3.Connection, run_id: str, start: int, where: str) -> list[Event]:
     """The run's events from number `start` on; each is what was stored."""
-    line = found_line(connection, run_id, where)
+    rows = FileRows(connection)
+    line = found_line(rows, run_id, where)
     if line is None:
         raise UnknownRun(run_id, newest(connection), where=where)
-    return events_of(connection, line, start, where)
+    return events_of(rows, line, start, where)
 
 
 def delete(connection: sqlite3.Connection, run_id: str) -> bool:
-    """Remove the run's rows; whether there were any. In a transaction of the caller's."""
+    """Remove the run's rows, and what only they refer to; whether there were any. In a transaction of the caller's."""
+    payloads.let_go(connection, key(run_id))
     events = connection.execute("DELETE FROM events WHERE run_id = ?", (key(run_id),)).rowcount
     lines = connection.execute("DELETE FROM runs WHERE run_id = ?", (key(run_id),)).rowcount
+    lease_table.let_go(connection, run_id)
     return events + lines > 0
 
 
-def list_runs(connection: sqlite3.Connection, limit: int, before: RunInfo | None, where: str) -> list[RunInfo]:
-    """The runs that started before `before`, newest first."""
-    return [shown(connection, line, where) for line in page(connection, limit, before)]
+def forget(connection: sqlite3.Connection, path: Path) -> None:
+    """Empty the write-ahead log, which has the pages as they were before something was deleted.
+
+    Raises:
+        JournalUnavailable: a process that is reading needs it for longer than can be waited.
+    """
+    (is_busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if is_busy:
+        raise JOURNAL_FILE.unavailable(
+            path,
+            "has let go of what was deleted, but its write-ahead log has not, since another process is reading it",
+            "Delete it again when that one is done; closing the journal in every process does the same.",
+        )
+
+
+def compact(connection: sqlite3.Connection, path: Path) -> None:
+    """Write the file anew without what was deleted, of which SQLite may have left copies in unused parts of pages.
+
+    Raises:
+        JournalUnavailable: as of `forget`.
+    """
+    connection.execute("VACUUM")
+    forget(connection, path)
+
+
+def list_runs(
+    connection: sqlite3.Connection, limit: int, before: RunInfo | None, wanted: Wanted, where: str
+) -> list[RunInfo]:
+    """The wanted runs that started before `before`, newest first."""
+    found: list[RunInfo] = []
+    rows = FileRows(connection)
+    if limit == 0:
+        return found
+    with closing(find_lines(connection, before, wanted)) as lines:
+        for line in lines:
+            info = shown(rows, line, where)
+            if wanted.fits(info):
+                found.append(info)
+                if len(found) == limit:
+                    break
+    return found
 
 
 def find_damage(connection: sqlite3.Connection, path: Path) -> None:
@@ -130,17 +160,32 @@ def find_damage(connection: sqlite3.Connection, path: Path) -> None:
     found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
     if found != "ok":
         raise JOURNAL_FILE.unavailable(path, f"is damaged ({found})", RESCUE)
+    rows = FileRows(connection)
     damage: list[Damage] = []
     for (run_id,) in connection.execute("SELECT run_id FROM runs UNION SELECT run_id FROM events").fetchall():
         try:
-            line = found_line(connection, run_id, str(path))
-            if line is not None and line.sealed:
-                events_of(connection, line, 0, str(path))
-            elif line is not None:
-                anew = told_anew(connection, line, str(path))
-                connection.execute("DELETE FROM runs WHERE run_id = ?", (run_id,))
-                begin_line(connection, anew.info, anew.head)
+            line = found_line(rows, run_id, str(path))
+            if line is not None:
+                _check_run(connection, line, str(path))
         except JournalDamaged as error:
             damage.extend(error.damage)
     if damage:
         raise JournalDamaged(damage, where=str(path))
+    # What a damaged run refers to is not known.
+    payloads.remove_unused(connection)
+
+
+def _check_run(connection: sqlite3.Connection, line: Line, where: str) -> None:
+    """Look at every event of the run, and put right what is derived from them.
+
+    Raises:
+        JournalDamaged: one of them is not what was stored.
+    """
+    run_id, rows = line.info.run_id, FileRows(connection)
+    if line.sealed:
+        events_of(rows, line, 0, where)
+    if not line.sealed or not is_found(connection, line.info):
+        line = told_anew(rows, line, where)
+        connection.execute("DELETE FROM runs WHERE run_id = ?", (run_id,))
+        begin_line(connection, line.info, line.head)
+    payloads.put_right(connection, run_id)

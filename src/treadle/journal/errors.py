@@ -3,11 +3,13 @@
 Pure data and words; raised by every journal of this package.
 """
 
+import time
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from msgspec import Struct
 
+from treadle.journal.holder import Holder
 from treadle.kernel.errors import PassesThrough
 
 
@@ -28,8 +30,8 @@ class JournalConflict(JournalError):
 
     Attributes:
         run_id: the run.
-        expected: the number of events that the writer gave as `seq`.
-        found: the number of events that are stored.
+        expected: the number of events that the writer gave as `seq`; -1 where it is not about that.
+        found: the number of events that are stored; likewise.
     """
 
     def __init__(self, run_id: str, expected: int, found: int, *, where: str = "") -> None:
@@ -52,6 +54,55 @@ def _conflict(expected: int, found: int) -> str:
         f"{held}: another process has taken this run over, or another task of this one. Leave it to that one; read or "
         "watch it from here."
     )
+
+
+class TakenOver(JournalConflict):
+    """The run was taken over while this process drove it: whatever it would do from here on, the other one does.
+
+    Raised for its sub-runs too, though nobody else may have written to them yet.
+
+    Attributes:
+        holder: who has it now, as far as that is known.
+    """
+
+    def __init__(self, run_id: str, holder: Holder | None = None, *, where: str = "") -> None:
+        by = "another process, or another task of this one" if holder is None else str(holder)
+        JournalError.__init__(
+            self,
+            f"run {run_id!r} in journal {where} was taken over by {by}; this process has stopped driving it. Leave it "
+            "to that one; read or watch it from here.",
+            where=where,
+        )
+        self.run_id = run_id
+        self.expected = self.found = -1
+        self.holder = holder
+
+
+class RunHeld(JournalConflict):
+    """The run is under way: its owner lives, and goes on with it. Nothing was written.
+
+    Attributes:
+        run_id: the run.
+        holder: who drives it; None if another task of this process does.
+    """
+
+    def __init__(self, run_id: str, holder: Holder | None, *, where: str = "") -> None:
+        if holder is None:
+            who = "another task of this process"
+        else:
+            ago = max(0.0, time.time() - holder.beat_at)
+            clock = time.strftime("%H:%M:%S", time.localtime(holder.beat_at))
+            who = f"{holder}, which was last heard of {ago:.0f} s ago (at {clock})"
+        JournalError.__init__(
+            self,
+            f"run {run_id!r} in journal {where} is under way in {who}. Leave it to that one; read or watch it from "
+            "here. To take it over all the same, and so to stop it there, say takeover=True (command line: "
+            "--take-over).",
+            where=where,
+        )
+        self.run_id = run_id
+        self.expected = self.found = -1
+        self.holder = holder
 
 
 class UnknownRun(JournalError, LookupError):
@@ -111,7 +162,7 @@ class JournalDamaged(JournalUnavailable):
         )
         more = f"; and {len(damage) - SHOWN} more runs" if len(damage) > SHOWN else ""
         super().__init__(
-            f"{shown}{more}. Other runs can be read. Take the file from a backup, or remove the run with "
+            f"{shown}{more}. Other runs can be read. Take the journal from a backup, or remove the run with "
             "`await journal.delete(run_id)`.",
             where=where,
         )
@@ -123,3 +174,13 @@ SHOWN = 5
 
 class EventNotStorable(JournalError):
     """An event holds something that has no JSON form."""
+
+
+class NotImported(JournalError):
+    """An export cannot be imported: it is none, was altered or cut off, is of a later version, or its runs are there.
+
+    Nothing of it is in the journal.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"nothing was imported: {message}")

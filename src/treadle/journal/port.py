@@ -9,7 +9,7 @@ import builtins
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol, runtime_checkable
 
-from treadle.journal.info import RunInfo
+from treadle.journal.info import ALL, RunInfo, Wanted
 from treadle.kernel.events import Event, RunStarted
 
 
@@ -65,12 +65,15 @@ class Journal(Protocol):
         Closing twice is fine; any other call then raises `JournalUnavailable`.
         """
 
-    async def list(self, limit: int = 50, before: RunInfo | None = None) -> builtins.list[RunInfo]:
+    async def list(
+        self, limit: int = 50, before: RunInfo | None = None, wanted: Wanted = ALL
+    ) -> builtins.list[RunInfo]:
         """Runs, those that started last first. One that cannot be read is among them, and hinders no other.
 
         Args:
             limit: how many at most.
             before: the last run of the page before, to get the next page; None for the first page.
+            wanted: which of them; all by default.
         """
 
 

@@ -5,20 +5,17 @@ chain of hashes ends, so that rows missing at the end are noticed. Each append w
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from math import inf
-from sys import maxsize
-from typing import NamedTuple
+from typing import Any
 
-import msgspec
-
-from treadle.journal.chain import seal
-from treadle.journal.info import RunInfo, unknown
-from treadle.kernel.events import FORMAT, Event, RunStarted, decode_event
+from treadle.journal.info import RunInfo, Wanted, searched, unknown
+from treadle.journal.line import Line, line_of, sealed
 
 # The hash stands before the body, so that it is read without it.
 SCHEMA = (
-    """CREATE TABLE events (
+    """CREATE TABLE IF NOT EXISTS events (
         run_id TEXT NOT NULL,
         seq INTEGER NOT NULL,
         at REAL NOT NULL,
@@ -26,37 +23,27 @@ SCHEMA = (
         body TEXT NOT NULL,
         PRIMARY KEY (run_id, seq)
     )""",
-    """CREATE TABLE runs (
+    """CREATE TABLE IF NOT EXISTS runs (
         run_id TEXT NOT NULL PRIMARY KEY,
         started_at REAL NOT NULL,
         head BLOB NOT NULL,
         seal BLOB NOT NULL,
-        line TEXT NOT NULL
+        info TEXT NOT NULL,
+        agent TEXT NOT NULL,
+        model TEXT NOT NULL,
+        status TEXT NOT NULL,
+        searched TEXT NOT NULL
     ) WITHOUT ROWID""",
-    "CREATE INDEX runs_by_start ON runs (started_at, run_id)",
+    # It has what a text is looked for in, so that a search reads it and not the whole lines.
+    "CREATE INDEX IF NOT EXISTS runs_by_start ON runs (started_at, run_id, searched)",
+    "CREATE INDEX IF NOT EXISTS runs_by_agent ON runs (agent, started_at, run_id)",
+    "CREATE INDEX IF NOT EXISTS runs_by_model ON runs (model, started_at, run_id)",
+    "CREATE INDEX IF NOT EXISTS runs_by_status ON runs (status, started_at, run_id)",
 )
 
 # As what they should be, whatever an alteration has made of them.
-_FIND = """SELECT started_at, CAST(head AS BLOB), CAST(seal AS BLOB), CAST(line AS BLOB)
+_FIND = """SELECT started_at, CAST(head AS BLOB), CAST(seal AS BLOB), CAST(info AS BLOB)
     FROM runs WHERE run_id = ?"""
-_PAGE = """SELECT CAST(run_id AS TEXT), started_at, CAST(head AS BLOB), CAST(seal AS BLOB), CAST(line AS BLOB)
-    FROM runs WHERE (started_at, run_id) < (?, ?) ORDER BY started_at DESC, run_id DESC LIMIT ?"""
-
-_lines = msgspec.json.Decoder(RunInfo)
-
-
-class Line(NamedTuple):
-    """A run's line in the index.
-
-    Attributes:
-        info: the line. Where it is not `sealed`, only its id and start, and the number of events if that can be read.
-        head: the hash of the run's last event.
-        sealed: whether it is as it was written.
-    """
-
-    info: RunInfo
-    head: bytes
-    sealed: bool
 
 
 def key(run_id: str) -> str | bytes:
@@ -71,15 +58,35 @@ def key(run_id: str) -> str | bytes:
 def find_line(connection: sqlite3.Connection, run_id: str) -> Line | None:
     """The run's line; None if it has none."""
     row = connection.execute(_FIND, (key(run_id),)).fetchone()
-    return None if row is None else _line(run_id, *row)
+    return None if row is None else line_of(run_id, *row)
 
 
-def page(connection: sqlite3.Connection, limit: int, before: RunInfo | None) -> list[Line]:
-    """The lines of the runs that started before `before`, newest first."""
-    # Bytes come after every number, also one that no clock gave.
-    bound = (b"", "") if before is None else (before.started_at, before.run_id)
-    rows = connection.execute(_PAGE, (*bound, min(limit, maxsize)))
-    return [_line(*row) for row in rows.fetchall()]
+def find_lines(connection: sqlite3.Connection, before: RunInfo | None, wanted: Wanted) -> Generator[Line, None, None]:
+    """The lines of the runs that started before `before` and may be wanted, newest first."""
+    conditions: list[tuple[str, tuple[Any, ...]]] = []
+    if before is not None:
+        conditions.append(("(started_at, run_id) < (?, ?)", (before.started_at, key(before.run_id))))
+    # One that is damaged may have any other status here. Most runs have finished, so that an index of these is of
+    # little use beside another; the sign keeps SQLite from it.
+    if wanted.status not in (None, "damaged"):
+        narrow = wanted.status == "finished" and (wanted.agent is not None or wanted.model is not None)
+        conditions.append(("+status = ?" if narrow else "status = ?", (wanted.status,)))
+    for name, value in (("agent", wanted.agent), ("model", wanted.model)):
+        if value is not None:
+            conditions.append((f"{name} = ?", (key(value),)))
+    if wanted.since is not None:
+        conditions.append(("started_at >= ?", (wanted.since,)))
+    if wanted.until is not None:
+        conditions.append(("started_at < ?", (wanted.until,)))
+    if wanted.text:
+        conditions.append(("instr(searched, ?)", (key(wanted.text.casefold()),)))
+    where = f"WHERE {' AND '.join(text for text, _ in conditions)}" if conditions else ""
+    asked = f"SELECT CAST(run_id AS TEXT) FROM runs {where} ORDER BY started_at DESC, run_id DESC"  # noqa: S608 - of the words above
+    values = [value for _, values in conditions for value in values]
+    # One left open would hold the connection at this moment of the file.
+    with closing(connection.execute(asked, values)) as rows:
+        for (run_id,) in rows:
+            yield find_line(connection, run_id) or Line(unknown(run_id, inf), b"", sealed=False)
 
 
 def newest(connection: sqlite3.Connection) -> Iterator[str]:
@@ -90,43 +97,36 @@ def newest(connection: sqlite3.Connection) -> Iterator[str]:
 
 def begin_line(connection: sqlite3.Connection, info: RunInfo, head: bytes) -> None:
     """Put a new run into the index."""
-    text = msgspec.json.encode(info)
+    keep_line(connection, info, (head, *sealed(info, head)))
+
+
+def keep_line(connection: sqlite3.Connection, info: RunInfo, kept: tuple[bytes, bytes, bytes]) -> None:
+    """Put a run into the index with `kept`, the hash of its last event, its seal and its text, as they are."""
+    head, found, text = kept
     connection.execute(
-        "INSERT INTO runs (run_id, started_at, head, seal, line) VALUES (?, ?, ?, ?, ?)",
-        (info.run_id, info.started_at, head, seal(head, text), text.decode()),
+        """INSERT INTO runs (run_id, started_at, head, seal, info, agent, model, status, searched)
+        VALUES (?, ?, ?, ?, CAST(? AS TEXT), ?, ?, ?, ?)""",
+        (info.run_id, info.started_at, head, found, text, info.agent, info.model, info.status, searched(info)),
     )
 
 
-def change_line(connection: sqlite3.Connection, info: RunInfo, head: bytes) -> None:
-    """Write what has become of a run into the index."""
-    text = msgspec.json.encode(info)
-    connection.execute(
-        "UPDATE runs SET head = ?, seal = ?, line = ? WHERE run_id = ?",
-        (head, seal(head, text), text.decode(), info.run_id),
-    )
+def change_line(connection: sqlite3.Connection, before: RunInfo, info: RunInfo, head: bytes) -> None:
+    """Write what has become of a run into the index, whose line was `before`."""
+    found, text = sealed(info, head)
+    row = (head, found, text.decode())
+    # Its place in the index by status is looked for only if it changes.
+    if before.status == info.status:
+        connection.execute("UPDATE runs SET head = ?, seal = ?, info = ? WHERE run_id = ?", (*row, info.run_id))
+    else:
+        connection.execute(
+            "UPDATE runs SET head = ?, seal = ?, info = ?, status = ? WHERE run_id = ?",
+            (*row, info.status, info.run_id),
+        )
 
 
-def decoded(body: bytes) -> Event:
-    """The event of a row.
-
-    Raises:
-        ValueError: it is none, or one of a later form; says why.
-    """
-    try:
-        event = decode_event(body)
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise ValueError(f"{error}; it was written by a later treadle (update this one), or altered") from error
-    if isinstance(event, RunStarted) and event.format > FORMAT:
-        raise ValueError(f"it has form {event.format}, this treadle knows {FORMAT}; update treadle")
-    return event
-
-
-def _line(run_id: str, at: object, head: bytes, found: bytes, text: bytes) -> Line:
-    started_at = at if isinstance(at, float) else inf
-    try:
-        info = _lines.decode(text)
-    except (msgspec.MsgspecError, ValueError):
-        return Line(unknown(run_id, started_at), head, sealed=False)
-    if (info.run_id, info.started_at, seal(head, text)) == (run_id, at, found):
-        return Line(info, head, sealed=True)
-    return Line(msgspec.structs.replace(unknown(run_id, started_at), events=info.events), head, sealed=False)
+def is_found(connection: sqlite3.Connection, info: RunInfo) -> bool:
+    """Whether the line is where a list looks for it, and says there what it says."""
+    columns = "CAST(agent AS TEXT), CAST(model AS TEXT), CAST(status AS TEXT), CAST(searched AS TEXT)"
+    asked = f"SELECT {columns} FROM runs WHERE run_id = ?"  # noqa: S608 - of the words above
+    row = connection.execute(asked, (info.run_id,)).fetchone()
+    return bool(row == (info.agent, info.model, info.status, searched(info)))

@@ -1,36 +1,34 @@
-"""The threads of a SQLite journal: each owns one connection and does the jobs that are put to it, in order.
+"""The threads of a journal: each owns one connection and does the jobs that are put to it, in order.
 
 A job's outcome goes into a `concurrent.futures.Future`, which belongs to no event loop, so that one journal serves any
-number of loops and threads. The writer does everything that has queued up in one transaction: while one commit waits
-for the disk, the next group gathers.
+number of loops and threads. The writer is given everything that has queued up at once: while one commit waits for the
+disk, the next group gathers.
 """
 
 import asyncio
-import sqlite3
+import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
-from pathlib import Path
+from os import getpid
 from queue import Empty, SimpleQueue
-from threading import Thread, current_thread
-from typing import Any, TypeVar
+from threading import Lock, Thread, current_thread
+from typing import Any, Generic, Protocol, TypeVar
 
 import anyio
 
-from treadle.journal.database import JOURNAL_FILE
 from treadle.journal.errors import JournalUnavailable
-from treadle.journal.sqlite_file import identity, snapshot, transaction
+from treadle.journal.forks import renewed_in_a_child
 
+A = TypeVar("A")
 T = TypeVar("T")
 
-Action = Callable[[sqlite3.Connection], Any]
 
-
-class Job:
-    """Something to do with the connection, and the future of its outcome."""
+class Job(Generic[A]):
+    """Something to do over the connection, and the future of its outcome."""
 
     __slots__ = ("action", "error", "future", "value")
 
-    def __init__(self, action: Action) -> None:
+    def __init__(self, action: A) -> None:
         self.action = action
         self.future: Future[Any] = Future()
         self.value: Any = None
@@ -44,22 +42,33 @@ class Job:
             self.future.set_result(self.value)
 
 
-Perform = Callable[[sqlite3.Connection, list[Job], Path], None]
+class Hands(Protocol[A]):
+    """What a worker works with: a connection, opened at its first jobs and again when it was lost."""
+
+    @property
+    def where(self) -> str:
+        """The journal, as a person would name it."""
+
+    def perform(self, jobs: list[Job[A]]) -> None:
+        """Do the jobs, and set the value or the error of each; what is raised is the error of all."""
+
+    def close(self) -> None:
+        """Let go of the connection."""
 
 
-class Worker:
-    """A thread with a connection to the database at `path`, which it opens at its first job."""
+class Worker(Generic[A]):
+    """A thread with a connection of its own."""
 
-    def __init__(self, path: Path, perform: Perform, name: str) -> None:
+    def __init__(self, hands: Hands[A], name: str) -> None:
         # A SimpleQueue, because a finalizer may put `stop` into it in the middle of another put or get.
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._jobs: SimpleQueue[Job[A] | None] = SimpleQueue()
         self._ended: Future[None] = Future()
         self._ended.set_running_or_notify_cancel()
         # A daemon, so that a journal nobody closed does not keep the program from ending.
-        self._thread = Thread(target=_work, args=(path, perform, self._jobs, self._ended), name=name, daemon=True)
+        self._thread = Thread(target=_work, args=(hands, self._jobs, self._ended), name=name, daemon=True)
         self._thread.start()
 
-    def submit(self, action: Callable[[sqlite3.Connection], T]) -> "Future[T]":
+    def submit(self, action: A) -> "Future[Any]":
         """Have `action` done; not after `end`."""
         job = Job(action)
         self._jobs.put(job)
@@ -78,42 +87,29 @@ class Worker:
             self._thread.join()
 
 
-def _work(path: Path, perform: Perform, queue: "SimpleQueue[Job | None]", ended: "Future[None]") -> None:
-    connection: sqlite3.Connection | None = None
-    opened: tuple[int, int] | None = None
+def _work(hands: Hands[A], queue: "SimpleQueue[Job[A] | None]", ended: "Future[None]") -> None:
     stopping = False
     while not stopping:
         jobs, stopping = _gather(queue)
         try:
-            with JOURNAL_FILE.explained(path):
-                if connection is not None and identity(path) != opened:
-                    # Removed or replaced: what was written to the old file now would be lost without a word.
-                    connection.close()
-                    connection = None
-                if connection is None:
-                    connection = JOURNAL_FILE.open(path)
-                    # A text that was altered may be none; it is seen by its hash, and must not stop what reads others.
-                    connection.text_factory = lambda data: data.decode(errors="replace")
-                    opened = identity(path)
-                perform(connection, jobs, path)
+            hands.perform(jobs)
         except Exception as error:
             # Whatever it is, somebody waits for each of these; an exception can be raised in one task only.
             for job in jobs:
-                job.error = JournalUnavailable(str(error), where=str(path))
+                job.error = JournalUnavailable(str(error), where=hands.where)
                 job.error.__cause__ = error
         for job in jobs:
             job.settle()
         del jobs
     try:
-        if connection is not None:
-            connection.close()
+        hands.close()
     finally:
         ended.set_result(None)
 
 
-def _gather(queue: "SimpleQueue[Job | None]") -> tuple[list[Job], bool]:
+def _gather(queue: "SimpleQueue[Job[A] | None]") -> tuple[list[Job[A]], bool]:
     """The jobs that are queued, at least one of them, and whether the last was the order to stop."""
-    jobs: list[Job] = []
+    jobs: list[Job[A]] = []
     job = queue.get()
     while job is not None:
         if job.future.set_running_or_notify_cancel():
@@ -125,31 +121,67 @@ def _gather(queue: "SimpleQueue[Job | None]") -> tuple[list[Job], bool]:
     return jobs, True
 
 
-def commit_together(connection: sqlite3.Connection, jobs: list[Job], path: Path) -> None:
-    """Do all jobs in one transaction; one that fails is undone alone."""
-    with transaction(connection):
-        for job in jobs:
-            connection.execute("SAVEPOINT job")
-            try:
-                with JOURNAL_FILE.explained(path):
-                    job.value = job.action(connection)
-            except Exception as error:
-                # After some errors SQLite has given up the whole transaction, and there is nothing to go back to.
-                if not connection.in_transaction:
-                    raise
-                connection.execute("ROLLBACK TO job")
-                job.error = error
-            connection.execute("RELEASE job")
+class Pair(Generic[A]):
+    """The two workers of an open journal, one that writes and one that reads; begun at its first call.
+
+    Args:
+        owner: the journal; when it is collected, or the program ends, they are ended.
+        writes: makes what the writer works with.
+        reads: makes what the reader works with.
+        where: the journal, as a person would name it.
+    """
+
+    def __init__(
+        self, owner: object, writes: Callable[[], Hands[A]], reads: Callable[[], Hands[A]], where: str
+    ) -> None:
+        self._owner = weakref.ref(owner)
+        self._makes = (writes, reads)
+        self._where = where
+        self._lock = Lock()
+        self._workers: tuple[Worker[A], Worker[A]] | None = None
+        self._process = 0
+        self._closed = False
+        renewed_in_a_child(self)
+
+    def write(self, action: A) -> "Future[Any]":
+        """Have the writer do `action`."""
+        with self._lock:
+            return self._open()[0].submit(action)
+
+    def read(self, action: A) -> "Future[Any]":
+        """Have the reader do `action`."""
+        with self._lock:
+            return self._open()[1].submit(action)
+
+    async def close(self) -> None:
+        """Do what is queued and end both threads; nothing can be done after it."""
+        with self._lock:
+            self._closed = True
+            workers = self._workers
+        if workers is not None and self._process == getpid():
+            for worker in reversed(workers):
+                await settled(worker.end())
+                worker.stop()
+
+    def renew(self) -> None:
+        """See `Locking.renew`."""
+        self._lock = Lock()
+
+    def _open(self) -> "tuple[Worker[A], Worker[A]]":
+        if self._closed:
+            raise JournalUnavailable(f"the journal {self._where} is closed; open it again", where=self._where)
+        # A forked child has the object, but not the threads.
+        if self._workers is None or self._process != getpid():
+            writes, reads = self._makes
+            self._process = getpid()
+            self._workers = (Worker(writes(), "treadle-journal-writer"), Worker(reads(), "treadle-journal-reader"))
+            weakref.finalize(self._owner(), _stop, *self._workers)
+        return self._workers
 
 
-def answer_each(connection: sqlite3.Connection, jobs: list[Job], path: Path) -> None:
-    """Do the jobs one by one, each as the file was at one moment."""
-    for job in jobs:
-        try:
-            with JOURNAL_FILE.explained(path), snapshot(connection):
-                job.value = job.action(connection)
-        except Exception as error:
-            job.error = error
+def _stop(writer: Worker[Any], reader: Worker[Any]) -> None:
+    reader.stop()
+    writer.stop()
 
 
 async def settled(future: "Future[T]") -> T:
