@@ -164,3 +164,13 @@ def test_at_a_terminal_it_is_asked_first(treadle: Any, terminal: Any, ids: list[
         asked.type(f"{answer}\r")
         assert asked.end() == (0 if answer == "y" else 130)
         assert len(listed(treadle)) == left
+
+
+def test_doctor_says_what_others_may_do_with_the_journal(treadle: Any, ids: list[str]) -> None:
+    assert treadle("doctor").code == 0
+    treadle.journal.chmod(0o644)
+    done = treadle("doctor")
+    assert done.code == 2
+    assert "can be read by its group and everybody (mode 0644)" in done.out
+    assert f"chmod 600 {treadle.journal}" in done.out
+    assert f"the journal's file {treadle.journal} can be read" in treadle("runs").err

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from treadle.cli.choose import ModelChoice
 from treadle.cli.configure import Options
+from treadle.cli.storage import told
 from treadle.cli.waiting import Waiting
 from treadle.kernel.events import RunStarted
 
@@ -80,7 +81,7 @@ class NextCommand:
 
 
 def _journal(named: str | None) -> tuple[str, ...]:
-    return () if named is None else ("--journal", named)
+    return () if named is None else ("--journal", told(named))
 
 
 def only_with_agent(started: RunStarted) -> bool:

@@ -167,9 +167,9 @@ async def _loop(run: Run, early: Early | None) -> None:
                 if run.pause_wanted is not None:
                     run.feed(run.pause_wanted)
                     return
-                if run.state.started.one_step and len(run.state.steps) > run.state.taken_up:
-                    limit = command.landing
-                    run.feed(RunFinished(_ONE_STEP if limit is None or limit.reason == "max_steps" else limit))
+                over = one_step_made(run, command)
+                if over is not None:
+                    run.feed(over)
                     return
                 await perceive(run, command)
                 if run.writes:
@@ -193,6 +193,14 @@ async def _loop(run: Run, early: Early | None) -> None:
                     return
             case unknown:
                 assert_never(unknown)
+
+
+def one_step_made(run: Run, command: PrepareStep) -> RunFinished | None:
+    """The end of a run that was to make one step, and has made it."""
+    if not (run.state.started.one_step and len(run.state.steps) > run.state.taken_up):
+        return None
+    limit = command.landing
+    return RunFinished(_ONE_STEP if limit is None or limit.reason == "max_steps" else limit)
 
 
 async def perceive(run: Run, command: PrepareStep) -> None:

@@ -107,6 +107,11 @@ def let_go(connection: sqlite3.Connection, run_id: str | bytes) -> None:
     connection.execute("DELETE FROM payload_uses WHERE run_id = ?", (run_id,))
 
 
+def go_over(connection: sqlite3.Connection, run_id: str | bytes, before: int, heir: str) -> None:
+    """What the run's events before number `before` refer to, run `heir` does now; likewise."""
+    connection.execute("UPDATE payload_uses SET run_id = ? WHERE run_id = ? AND seq < ?", (heir, run_id, before))
+
+
 def put_right(connection: sqlite3.Connection, run_id: str) -> None:
     """Tell anew which payloads the events of a whole run refer to, where that was altered; likewise."""
     rows = connection.execute(

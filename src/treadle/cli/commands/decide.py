@@ -11,13 +11,12 @@ from treadle.cli.configure import Options, agent_options
 from treadle.cli.exits import exit_code
 from treadle.cli.next_command import NextCommand
 from treadle.cli.output import Output, output_options
-from treadle.cli.storage import find_run, journal_path, no_runs
+from treadle.cli.storage import find_run, no_runs, opened
 from treadle.cli.terminal import visible
 from treadle.cli.waiting import Waiting, WaitingCall, read_arguments, read_value
 from treadle.cli.watch import Watch
 from treadle.drivers.answers import Answers
 from treadle.drivers.watching import RunEvent
-from treadle.journal import SqliteJournal
 from treadle.kernel.fold import fold_all
 from treadle.kernel.state import RunState
 from treadle.tools import ToolResult
@@ -160,21 +159,13 @@ def resolve(
 
 
 def _go_on(run: str, options: Options, output: Output, say: Callable[[Waiting], Said], takeover: bool) -> int:
-    path = journal_path(options.journal)
-    if not path.exists():
-        raise no_runs(options.journal, run)
-    return asyncio.run(_resumed(SqliteJournal(path), run, options, output, say, takeover))
+    return asyncio.run(_resumed(run, options, output, say, takeover))
 
 
-async def _resumed(
-    journal: SqliteJournal,
-    run: str,
-    options: Options,
-    output: Output,
-    say: Callable[[Waiting], Said],
-    takeover: bool,
-) -> int:
-    async with journal:
+async def _resumed(run: str, options: Options, output: Output, say: Callable[[Waiting], Said], takeover: bool) -> int:
+    async with opened(options.journal) as journal:
+        if journal is None:
+            raise no_runs(options.journal, run)
         events = await journal.read(await find_run(journal, run))
         state = fold_all(events)
         said = say(await Waiting.of(events, journal))

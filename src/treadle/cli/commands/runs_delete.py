@@ -10,7 +10,7 @@ import click
 
 from treadle.cli.exits import ExitCode
 from treadle.cli.moments import age
-from treadle.cli.storage import find_run, journal_option, journal_path, no_runs, opened
+from treadle.cli.storage import find_run, journal_named, journal_option, no_runs, opened, told
 from treadle.cli.terminal import note
 from treadle.journal import Journal, RunInfo, RunStatus, SqliteJournal
 from treadle.journal.families import families, family
@@ -76,7 +76,7 @@ async def _prune(named: str | None, before: float, statuses: Sequence[RunStatus]
     dry_run, yes = how
     async with opened(named) as journal:
         if journal is None:
-            note(f"no runs yet in {journal_path(named)}")
+            note(f"no runs yet in {told(journal_named(named))}")
             return ExitCode.FINISHED
         old = [runs for runs in await families(journal) if _is_old(runs, before, statuses)]
         run_ids = [line.run_id for runs in old for line in runs]

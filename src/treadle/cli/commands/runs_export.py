@@ -8,9 +8,9 @@ from typing import IO
 import click
 
 from treadle.cli.exits import ExitCode
-from treadle.cli.storage import find_run, journal_option, journal_path, no_runs, opened
+from treadle.cli.storage import find_run, journal_at, journal_named, journal_option, no_runs, opened, told
 from treadle.cli.terminal import note
-from treadle.journal import JournalDamaged, SqliteJournal, export_runs, import_runs
+from treadle.journal import JournalDamaged, export_runs, import_runs
 
 
 @click.command("export", short_help="Print runs as lines of JSON.")
@@ -68,7 +68,7 @@ async def _export(given: tuple[str, ...], named: str | None) -> int:
 
 
 async def _import(file: IO[bytes], named: str | None) -> int:
-    async with SqliteJournal(journal_path(named)) as journal:
+    async with journal_at(named) as journal:
         run_ids = await import_runs(journal, file)
-    note(f"{len(run_ids)} run{'' if len(run_ids) == 1 else 's'} imported into {journal_path(named)}")
+    note(f"{len(run_ids)} run{'' if len(run_ids) == 1 else 's'} imported into {told(journal_named(named))}")
     return ExitCode.FINISHED

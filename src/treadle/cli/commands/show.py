@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 
 import click
 
@@ -13,7 +14,9 @@ from treadle.cli.story import Story, count, decisions, described, in_flight, num
 from treadle.cli.terminal import clean, console, print_json, print_table, set_off, visible
 from treadle.cli.waiting import Waiting
 from treadle.journal import Holder, Leases
-from treadle.kernel.events import Event, RunStarted
+from treadle.journal.info import told_by
+from treadle.kernel.events import Event
+from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import UserMessage
 from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
@@ -33,9 +36,7 @@ def show(run: str, journal: str | None, why: bool, as_list: bool) -> int:
     if as_list:
         print_json(events)
         return 0
-    first = events[0]
-    if isinstance(first, RunStarted):
-        _heading(first)
+    _heading(events)
     state = Story(teller(err=False), texts=True).tell(events)
     command = NextCommand.guessed(state.started, journal)
     if state.stop is None:
@@ -81,10 +82,12 @@ async def _events(journal: str | None, run: str) -> tuple[list[Event], Waiting, 
         return events, await Waiting.of(events, kept), holders.get(run_id)
 
 
-def _heading(first: RunStarted) -> None:
-    question = next((message.text for message in reversed(first.messages) if isinstance(message, UserMessage)), "")
-    started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(first.at))
-    click.echo(set_off(f"run {first.run_id}, started {started}, model {first.model}"))
+def _heading(events: Sequence[Event]) -> None:
+    line, said = told_by(events), fold_all(events[:1]).messages
+    question = next((message.text for message in reversed(said) if isinstance(message, UserMessage)), "")
+    started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(line.started_at))
+    of = "" if line.fork is None else f", a fork of run {line.fork.run_id}"
+    click.echo(set_off(f"run {line.run_id}{of}, started {started}, model {line.model}"))
     click.echo(set_off(f"question: {question}"))
     click.echo()
 

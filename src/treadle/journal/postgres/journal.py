@@ -15,7 +15,8 @@ from treadle.journal.batch import batch_of
 from treadle.journal.holder import Holder
 from treadle.journal.info import ALL, RunInfo, Wanted
 from treadle.journal.leases import LEASE, Held, checked_lease
-from treadle.journal.port import check_count, check_first
+from treadle.journal.port import check_count, check_first, check_fork, too_short
+from treadle.journal.redaction import Redact
 from treadle.journal.watch import Bell, follow
 from treadle.journal.worker import Pair, settled
 from treadle.kernel.errors import Misuse
@@ -43,13 +44,20 @@ class PostgresJournal:
             files. Its password is in no message.
         schema: the schema that holds the journal's tables, and nothing else.
         lease: as of `SqliteJournal`.
+        redact: given each text of a run before it is written, returns what is written in its place; None writes them as
+            they are. What it is given and what not is said in docs/journal.md.
+
+    Attributes:
+        redact: as above.
 
     Raises:
         Misuse: psycopg is missing, `dsn` names no database, or `schema` is not made of small letters, digits and _, or
             `lease` is no number of seconds above 0.
     """
 
-    def __init__(self, dsn: str, *, schema: str = "treadle", lease: float = LEASE) -> None:
+    def __init__(
+        self, dsn: str, *, schema: str = "treadle", lease: float = LEASE, redact: Redact | None = None
+    ) -> None:
         self._lease = checked_lease(lease)
         try:
             from treadle.journal.postgres.address import address_of
@@ -60,6 +68,7 @@ class PostgresJournal:
             from treadle.journal.postgres.writer import WriterHands
         except ImportError as error:
             raise Misuse("PostgresJournal needs psycopg: pip install 'treadle[postgres]'") from error
+        self.redact = redact
         address = address_of(dsn, schema)
         self._statements = Statements(schema)
         self._where = address.where
@@ -92,11 +101,19 @@ class PostgresJournal:
         check_count("seq", seq)
         if seq == 0:
             check_first(run_id, events)
-        batch = batch_of(run_id, seq, events, self._where)
+        batch = batch_of(run_id, seq, events, self.redact, self._where)
         try:
             await settled(self._workers.write(Append(run_id, seq, batch, held)))
         finally:
             self._bell.ring(run_id)
+
+    async def fork(self, source: str, seq: int, run_id: str, events: Sequence[Event]) -> None:
+        """See `Journal.fork`. Here the fork has rows of its own for what it shares, stored in one append."""
+        check_fork(seq, run_id, events)
+        shared = (await self.read(source))[:seq]
+        if len(shared) < seq:
+            raise too_short(source, len(shared), seq)
+        await self.append(run_id, 0, [*shared, *events])
 
     async def read(self, run_id: str, start: int = 0) -> list[Event]:
         """See `Journal.read`; every event is held against its hash, and the run's end against the index."""

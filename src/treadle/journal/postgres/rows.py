@@ -10,7 +10,7 @@ from treadle.journal.info import ALL, RunInfo, Wanted
 from treadle.journal.line import Line, line_of
 from treadle.journal.postgres.connection import Connection
 from treadle.journal.postgres.statements import Statements, key
-from treadle.journal.verified import Row, events_of, found_line, shown, told_anew
+from treadle.journal.verified import Row, Rows, events_of, found_line, shown, told_anew
 from treadle.kernel.events import Event
 
 _MOST = 2**63 - 1
@@ -74,6 +74,14 @@ class DatabaseRows:
     def whole(self, body: bytes) -> bytes:
         """See `Rows.whole`; everything stands in the event's own row."""
         return body
+
+    def of(self, line: Line) -> Rows:
+        """See `Rows.of`: a fork has rows of its own for all of its events."""
+        return self
+
+    def origin(self, run_id: str) -> str:
+        """See `Rows.origin`."""
+        return run_id
 
     def _ask(self, statement: bytes, *values: Any) -> psycopg.Cursor[tuple[Any, ...]]:
         return self._connection.execute(statement, values, binary=True)
