@@ -218,7 +218,7 @@ async def test_a_recorded_file_is_what_it_was(path: Path, recorded: dict[str, li
 
 async def test_a_recorded_file_shows_the_damage_that_it_had(path: Path, recorded: dict[str, list[Event]]) -> None:
     ended, waiting, other, *_ = recorded
-    change(path, f"UPDATE events SET body = replace(body, 'lease', 'lapse') WHERE run_id = '{ended}' AND seq > 2")
+    change(path, f"UPDATE events SET body = replace(body, 'call_0_0', 'call_0_9') WHERE run_id = '{ended}' AND seq > 2")
     change(path, f"UPDATE runs SET head = zeroblob(16) WHERE run_id = '{waiting}'")
     change(path, f"UPDATE runs SET head = zeroblob(16) WHERE run_id = '{other}'")
     change(path, f"DELETE FROM events WHERE run_id = '{waiting}' AND seq = 3")

@@ -12,7 +12,7 @@ from treadle.kernel.events import NudgeGiven, RunForked, encode_event
 from treadle.kernel.messages import Usage
 from treadle.testing import ScriptedModel, Turn
 
-LEASE = " ".join(f"Article {number}: the books are kept for {number} years." for number in range(1, 80))
+LEASE = " ".join(f"Article {number}: the books are kept for {number} years." for number in range(1, 160))
 
 
 @tool(effect="read")
