@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from postgres_server import Server
 
-from treadle.journal import Journal, MemoryJournal, PostgresJournal, SqliteJournal
+from treadle.journal import PostgresJournal, SqliteJournal
 from treadle.kernel.events import FORMAT, Event, NudgeGiven, RunFinished, RunStarted
 from treadle.kernel.messages import SystemMessage, UserMessage
 from treadle.kernel.stop import stopped
@@ -37,19 +37,25 @@ def schema(server: Server) -> Iterator[str]:
     server.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE")
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
-async def journal(request: pytest.FixtureRequest, path: Path, anyio_backend: str) -> AsyncIterator[Journal]:
-    made: Journal
-    match request.param:
-        case "memory":
-            made = MemoryJournal()
-        case "sqlite":
-            made = SqliteJournal(path)
-        case _:
-            server, schema = request.getfixturevalue("server"), request.getfixturevalue("schema")
-            made = PostgresJournal(server.dsn(), schema=schema)
-    yield made
-    await made.close()
+Opens = Callable[[str], PostgresJournal | SqliteJournal]
+
+
+@pytest.fixture
+def opens() -> Opens:
+    """Opens the journal at a `place`."""
+    names: dict[str, Any] = {}
+    exec(OPENS, names)
+    found: Opens = names["opened"]
+    return found
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, path: Path) -> str:
+    """Where a journal is that processes share: a path, or a database and a schema."""
+    if request.param == "sqlite":
+        return str(path)
+    server, schema = request.getfixturevalue("server"), request.getfixturevalue("schema")
+    return f"{server.dsn()}#{schema}"
 
 
 @pytest.fixture
@@ -71,9 +77,16 @@ def finished() -> Event:
     return RunFinished(at=9.0, stop=stopped("answered"), output={"total": [1, "2", None]})
 
 
+OPENS = """
+from treadle.journal import *
+
+def opened(place):
+    dsn, is_there, schema = place.partition("#")
+    return PostgresJournal(dsn, schema=schema) if is_there else SqliteJournal(place)
+"""
+
 PRELUDE = """
 import asyncio, os, sys
-from treadle.journal import *
 from treadle.kernel.events import FORMAT, NudgeGiven, RunFinished, RunStarted
 from treadle.kernel.stop import stopped
 
@@ -85,7 +98,7 @@ def started(run_id):
 @pytest.fixture
 def program() -> Callable[..., list[str]]:
     """The command line that runs a Python program with the journal's names imported."""
-    return lambda text, *arguments: [sys.executable, "-W", "error", "-c", PRELUDE + text, *map(str, arguments)]
+    return lambda text, *arguments: [sys.executable, "-W", "error", "-c", OPENS + PRELUDE + text, *map(str, arguments)]
 
 
 @pytest.fixture

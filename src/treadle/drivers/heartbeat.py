@@ -27,14 +27,15 @@ class Lease:
         journal: where the run is kept.
         held: what its appends are made under.
         begun: whether the journal has it; one that is not there yet is not renewed.
+        ending: whether the pause or the end of the run is being written: the lease goes with it, and is not lost then.
     """
 
-    __slots__ = ("_lost", "_told", "begun", "held", "journal")
+    __slots__ = ("_lost", "_told", "begun", "ending", "held", "journal")
 
     def __init__(self, journal: Leases, run_id: str) -> None:
         self.journal = journal
         self.held = Held(run_id, holder_of(journal), journal.lease)
-        self.begun = False
+        self.begun = self.ending = False
         self._lost: TakenOver | None = None
         self._told: Callable[[], object] | None = None
 
@@ -54,6 +55,8 @@ class Lease:
 
     def lose(self) -> None:
         """The run was taken over: nothing more may be done for it here."""
+        if self.ending:
+            return
         self._lost = self._lost or TakenOver(self.held.run_id, where=where_of(self.journal))
         if self._told is not None:
             self._told()

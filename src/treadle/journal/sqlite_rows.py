@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
+from functools import partial
 from sys import maxsize
 
 from treadle.journal import payloads
@@ -64,7 +65,7 @@ class FileRows:
     def whole(self, body: bytes) -> bytes:
         """See `Rows.whole`."""
         with _told():
-            return payloads.whole(self._connection, body)
+            return payloads.whole(body, partial(payloads.fetched, self._connection))
 
     def of(self, line: Line) -> Rows:
         """See `Rows.of`. Of a run that is no fork nobody needs to ask, if its line can be relied on."""

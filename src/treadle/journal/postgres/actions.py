@@ -1,17 +1,20 @@
 """What the writer of a journal in PostgreSQL is asked to do."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from treadle.journal.batch import Batch
 from treadle.journal.leases import Held
+from treadle.journal.payloads import Payload
 
 
 class Append(NamedTuple):
-    """Store `batch` if the run has `seq` events, and the lease that it is made under is not lost."""
+    """Store `batch`, with `large` apart, if the run has `seq` events and the lease it is made under is not lost."""
 
     run_id: str
     seq: int
     batch: Batch
+    large: Sequence[tuple[int, Payload]]
     held: Held | None = None
 
     @property
@@ -27,7 +30,7 @@ class Delete(NamedTuple):
 
 
 class Renew(NamedTuple):
-    """Tell lines anew from their runs' events, and see that rows can be written at all."""
+    """Tell anew what is derived from the events of these runs, and see that rows can be written at all."""
 
     run_ids: tuple[str, ...]
 

@@ -15,6 +15,7 @@ from treadle.journal.batch import batch_of
 from treadle.journal.holder import Holder
 from treadle.journal.info import ALL, RunInfo, Wanted
 from treadle.journal.leases import LEASE, Held, checked_lease
+from treadle.journal.payloads import taken_out
 from treadle.journal.port import check_count, check_first, check_fork, too_short
 from treadle.journal.redaction import Redact
 from treadle.journal.watch import Bell, follow
@@ -33,7 +34,7 @@ class PostgresJournal:
     Use it as `async with PostgresJournal(dsn) as journal`, or `close` it; one that is forgotten is closed when it is
     collected, or when the program ends. It has two connections, a third while runs are watched.
 
-    A server that was lost in the middle is looked for again, for up to 10 seconds. What was under way is then stored
+    A server that was lost in the middle is looked for again, for up to 30 seconds. What was under way is then stored
     once: if the server had stored it before it went, that is found out.
 
     Needs the package psycopg: `pip install 'treadle[postgres]'`. PostgreSQL 13 or later.
@@ -101,9 +102,9 @@ class PostgresJournal:
         check_count("seq", seq)
         if seq == 0:
             check_first(run_id, events)
-        batch = batch_of(run_id, seq, events, self.redact, self._where)
+        batch, large = taken_out(batch_of(run_id, seq, events, self.redact, self._where), seq)
         try:
-            await settled(self._workers.write(Append(run_id, seq, batch, held)))
+            await settled(self._workers.write(Append(run_id, seq, batch, large, held)))
         finally:
             self._bell.ring(run_id)
 
@@ -180,10 +181,10 @@ class PostgresJournal:
             JournalDamaged: events are not what was stored; `damage` says which, the first of each damaged run.
             JournalUnavailable: it cannot be used; says why and what to do.
         """
-        from treadle.journal.postgres import rows
         from treadle.journal.postgres.actions import Renew
+        from treadle.journal.postgres.damage import find_damage
 
-        look = partial(rows.find_damage, statements=self._statements, where=self._where)
+        look = partial(find_damage, statements=self._statements, where=self._where)
         stale: list[str] = await settled(self._workers.read(look))
         await settled(self._workers.write(Renew(tuple(stale))))
 
@@ -208,10 +209,10 @@ class PostgresJournal:
         """See `Journal.list`. Read from an index, and from the first and last event of each run that is listed.
 
         A run of which one of these is not what was stored is "damaged"; what is wrong between them `read` and `check`
-        find. Of `wanted` it has no index: it looks at one run after the other until there are enough.
+        find. A text is looked for in every run that is not excluded otherwise, until there are enough.
         """
-        from treadle.journal.postgres import rows
+        from treadle.journal.postgres.listing import list_runs
 
         check_count("limit", limit)
-        look = partial(rows.list_runs, statements=self._statements, wanted=wanted, where=self._where)
-        return await settled(self._workers.read(partial(look, limit=limit, before=before)))
+        look = partial(list_runs, statements=self._statements, limit=limit, before=before, wanted=wanted)
+        return await settled(self._workers.read(partial(look, where=self._where)))

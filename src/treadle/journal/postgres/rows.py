@@ -5,18 +5,15 @@ from typing import Any
 
 import psycopg
 
-from treadle.journal.errors import Damage, JournalDamaged, UnknownRun
-from treadle.journal.info import ALL, RunInfo, Wanted
+from treadle.journal.errors import UnknownRun
 from treadle.journal.line import Line, line_of
+from treadle.journal.payloads import references, whole
 from treadle.journal.postgres.connection import Connection
 from treadle.journal.postgres.statements import Statements, key
-from treadle.journal.verified import Row, Rows, events_of, found_line, shown, told_anew
+from treadle.journal.verified import Row, Rows, events_of, found_line
 from treadle.kernel.events import Event
 
 _MOST = 2**63 - 1
-
-_PAGE = 200
-"""Runs that are looked at together where some are wanted."""
 
 
 class DatabaseRows:
@@ -40,6 +37,7 @@ class DatabaseRows:
         self._statements = statements
         self._lines = lines or {}
         self._ends = ends or {}
+        self._payloads: dict[bytes, bytes] = {}
 
     def line(self, run_id: str) -> Line | None:
         """See `Rows.line`."""
@@ -54,7 +52,11 @@ class DatabaseRows:
 
     def events(self, run_id: str, start: int) -> Generator[Row]:
         """See `Rows.events`."""
-        yield from self._ask(self._statements.events, key(run_id), min(start, _MOST))
+        rows = self._ask(self._statements.events, key(run_id), min(start, _MOST)).fetchall()
+        needed = frozenset[bytes]().union(*(references(body) for *_, body in rows))
+        if needed:
+            self._payloads = dict(self._ask(self._statements.payloads, [*needed]).fetchall())
+        yield from rows
 
     def ends(self, run_id: str, last: int) -> Mapping[int, Row]:
         """See `Rows.ends`."""
@@ -72,8 +74,8 @@ class DatabaseRows:
         return True
 
     def whole(self, body: bytes) -> bytes:
-        """See `Rows.whole`; everything stands in the event's own row."""
-        return body
+        """See `Rows.whole`; what is needed was fetched with the rows."""
+        return whole(body, self._payloads.get)
 
     def of(self, line: Line) -> Rows:
         """See `Rows.of`: a fork has rows of its own for all of its events."""
@@ -110,61 +112,6 @@ def read(connection: Connection, statements: Statements, run_id: str, start: int
         names = connection.execute(statements.newest, binary=True).fetchall()
         raise UnknownRun(run_id, [name.decode(errors="replace") for (name,) in names], where=where)
     return events_of(rows, line, start, where)
-
-
-def list_runs(
-    connection: Connection, statements: Statements, limit: int, before: RunInfo | None, wanted: Wanted, where: str
-) -> list[RunInfo]:
-    """The wanted runs that started before `before`, newest first."""
-    limit = min(limit, _MOST)
-    size = limit if wanted == ALL else max(limit, _PAGE)
-    found: list[RunInfo] = []
-    while len(found) < limit:
-        page = _page(connection, statements, size, before, where)
-        found += [line for line in page if wanted.fits(line)]
-        if len(page) < size:
-            break
-        before = page[-1]
-    return found[:limit]
-
-
-def _page(
-    connection: Connection, statements: Statements, limit: int, before: RunInfo | None, where: str
-) -> list[RunInfo]:
-    """The first runs that started before `before`, newest first."""
-    if before is None:
-        page = connection.execute(statements.first_page, (limit,), binary=True)
-    else:
-        page = connection.execute(statements.next_page, (before.started_at, key(before.run_id), limit), binary=True)
-    lines = lines_of(page.fetchall())
-    lasts = {name: line.info.events - 1 for name, line in lines.items() if line.sealed and not line.info.damage}
-    rows = DatabaseRows(connection, statements, ends=ends_of(connection, statements, lasts))
-    return [shown(rows, line, where) for line in lines.values()]
-
-
-def find_damage(connection: Connection, statements: Statements, where: str) -> list[str]:
-    """Look at every event; the runs whose lines are not what their events say.
-
-    Raises:
-        JournalDamaged: runs are damaged; says which.
-    """
-    rows = DatabaseRows(connection, statements)
-    damage: list[Damage] = []
-    stale: list[str] = []
-    for (name,) in connection.execute(statements.all_runs, binary=True).fetchall():
-        run_id = name.decode(errors="replace")
-        try:
-            line = found_line(rows, run_id, where)
-            if line is not None and line.sealed:
-                events_of(rows, line, 0, where)
-            elif line is not None:
-                told_anew(rows, line, where)
-                stale.append(run_id)
-        except JournalDamaged as error:
-            damage.extend(error.damage)
-    if damage:
-        raise JournalDamaged(damage, where=where)
-    return stale
 
 
 def _line(row: Sequence[Any]) -> Line:
