@@ -107,3 +107,10 @@ def test_a_suite_without_a_journal_says_what_is_missing(tmp_path: Path) -> None:
     forgetful = FAULTY.replace("{fault}", "pass").replace("def journal", "def journals")
     code, told = told_by_pytest(tmp_path, forgetful)
     assert (code, "give your subclass of JournalConformance a fixture named journal" in told) == (1, True)
+
+
+def test_the_example_of_the_docs_passes(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "journal.md").read_text(encoding="utf-8")
+    (example,) = [block for block in page.split("```python\n") if "JournalConformance" in block]
+    code, told = told_by_pytest(tmp_path, example.split("```")[0])
+    assert (code, "failed" in told) == (0, False), told

@@ -56,6 +56,20 @@ class Recorder:
         if lease is not None:
             lease.require()
 
+    async def confirm(self, journal: Journal, run_id: str, events: Sequence[Event], lease: Lease | None = None) -> None:
+        """Likewise, and asks the journal in any case whether the run is still this process's.
+
+        Raises:
+            JournalConflict, JournalError: as `write`.
+        """
+        if lease is not None:
+            lease.require()
+        while self._writing is not None:
+            await asyncio.wait([self._writing])
+        if self._broken is not None:
+            raise self._broken
+        await self._append(journal, run_id, events, lease)
+
     async def _append(self, journal: Journal, run_id: str, events: Sequence[Event], lease: Lease | None) -> None:
         saved, fed = self._saved, len(events)
         self._writing = asyncio.get_running_loop().create_future()
