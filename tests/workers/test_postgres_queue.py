@@ -200,6 +200,10 @@ async def test_what_is_wrong_is_said(clerk, journal, queue):
         PostgresQueue("postgresql:///x", per_key=0)
     with pytest.raises(Misuse, match="this worker does not have"):
         await queue.work(clerk(journal), schedules=[Schedule("* * * * *", "other", "go", "s")])
+    with pytest.raises(Misuse, match="a line such as"):
+        Schedule("every morning", "clerk", "go", "s")
+    with pytest.raises(Misuse, match="two schedules"):
+        await queue.work(clerk(journal), schedules=[Schedule("* * * * *", "clerk", "go", "s")] * 2)
     with pytest.raises(Misuse, match="no / and no dot"):
         Schedule("* * * * *", "clerk", "go", "a.b")
     agent = clerk(journal)
