@@ -64,7 +64,8 @@ async def test_no_more_than_so_many_of_a_key_run_at_once(database, journal):
         await until(lambda: len(busy.order) == 24)
         working.cancel()
         await asyncio.wait([working])
-    assert busy.most == {"a": 2, "b": 2}
+    assert set(busy.most) == {"a", "b"}
+    assert max(busy.most.values()) <= 2
 
 
 async def test_an_agent_may_have_its_own_number(journal, queue):
