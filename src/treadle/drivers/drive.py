@@ -20,7 +20,7 @@ from treadle.drivers.calls.early import Early
 from treadle.drivers.calls.subrun import left_below
 from treadle.drivers.compact import compact, make_room, overflowed
 from treadle.drivers.configuration import AnswerType, StepContext, StepSettings
-from treadle.drivers.lease import new_lease
+from treadle.drivers.lease import hold
 from treadle.drivers.purse.claims import settle
 from treadle.drivers.run import Driver, Run, cancelled_itself
 from treadle.drivers.think import seconds_left, think
@@ -53,7 +53,7 @@ async def drive(run: Run) -> None:
     if run.parent is not None:
         await _driven(run)
         return
-    run.lease = run.lease or await new_lease(run.config.journal, run.run_id)
+    await hold(run)
     try:
         await _driven(run)
     finally:

@@ -291,6 +291,11 @@ class Run:
             top.show(spent)
 
     @property
+    def recorded(self) -> int:
+        """How many of its events are in the journal, as far as this process knows."""
+        return self._recorder.recorded
+
+    @property
     def writes(self) -> bool:
         """Whether anything is written while it is under way; if not, there is nothing to commit before its end."""
         return self._journal is not None or len(self.purses) > 0
