@@ -143,7 +143,8 @@ class SimulatedJournal:
     def _send(self, request: Request) -> None:
         timeline, process = self.stage.timeline, request.job.process
         when = timeline.now + self.stage.delay(0.006)
-        if self.stage.weather.in_order and request.what == "append":
+        leased = self.stage.weather.lease is not None
+        if leased or (self.stage.weather.in_order and request.what == "append"):
             when = process.arrives_after = max(when, process.arrives_after)
         process.sent.append(request)
         timeline.at(when, self._arrive, request)

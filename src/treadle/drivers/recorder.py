@@ -6,7 +6,7 @@ from math import inf
 
 from treadle.drivers.heartbeat import Lease
 from treadle.journal import Journal, JournalError
-from treadle.kernel.events import Event
+from treadle.kernel.events import Event, RunFinished, RunPaused
 
 
 class Recorder:
@@ -49,9 +49,7 @@ class Recorder:
             else:
                 await self._append(journal, run_id, events, lease)
 
-    async def confirm(
-        self, journal: Journal, run_id: str, events: Sequence[Event], lease: Lease | None = None
-    ) -> None:
+    async def confirm(self, journal: Journal, run_id: str, events: Sequence[Event], lease: Lease | None = None) -> None:
         """Likewise, and asks the journal in any case whether the run is still this process's.
 
         Raises:
@@ -68,16 +66,23 @@ class Recorder:
     async def _append(self, journal: Journal, run_id: str, events: Sequence[Event], lease: Lease | None) -> None:
         saved, fed = self._saved, len(events)
         self._writing = asyncio.get_running_loop().create_future()
+        seq, new = self._earlier + saved, events[saved:fed]
+        own = lease if lease is not None and lease.held.run_id == run_id else None
+        begun = own is not None and own.begun
+        if own is not None and new and isinstance(new[-1], (RunPaused, RunFinished)):
+            # It goes with these events. A beat that comes before their answer would find it lost.
+            own.begun = False
         try:
-            seq, new = self._earlier + saved, events[saved:fed]
             if lease is None or lease.held.seconds == inf:
                 await journal.append(run_id, seq, new)
             else:
                 await lease.journal.append(run_id, seq, new, lease.held)
-            if lease is not None and lease.held.run_id == run_id:
-                lease.begun = True
+            if own is not None and new and not isinstance(new[-1], (RunPaused, RunFinished)):
+                own.begun = True
         except JournalError as error:
             self._broken = error
+            if own is not None:
+                own.begun = begun
             raise
         except asyncio.CancelledError:
             # The port's word: it is raised only once the events are stored.
