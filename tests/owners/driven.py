@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from treadle import Agent, SqliteJournal, ToolContext, tool
+from treadle import Agent, PostgresJournal, SqliteJournal, ToolContext, tool
 from treadle.journal import JournalError
 from treadle.testing import ScriptedModel
 
@@ -82,9 +82,16 @@ def agent(world: str, journal) -> Agent:
     return Agent(said("above", *script), tools=[below.as_tool("below"), pays], journal=journal, name="above")
 
 
+def journal_at(address: str, seconds: float = 15.0) -> SqliteJournal | PostgresJournal:
+    """The journal in a file, or in a database."""
+    if address.startswith("/"):
+        return SqliteJournal(address, lease=seconds)
+    return PostgresJournal(address, schema="owners", lease=seconds)
+
+
 async def main() -> None:
     seconds = float(sys.argv[4]) if len(sys.argv) > 4 else 15.0
-    async with SqliteJournal(sys.argv[1], lease=seconds) as journal:
+    async with journal_at(sys.argv[1], seconds) as journal:
         try:
             result = await agent(sys.argv[3], journal).run("go", on_event=lambda event: None)
         except JournalError as error:

@@ -104,7 +104,11 @@ class SimulatedJournal:
         found: list[Event] = await self._asked("read", partial(self.store.read, run_id, start))
         return found
 
-    async def list(self, limit: int = 50, before: RunInfo | None = None) -> builtins.list[RunInfo]:
+    async def fork(self, source: str, seq: int, run_id: str, events: Sequence[Event]) -> None:
+        """Nobody forks anything here."""
+        raise NotImplementedError
+
+    async def list(self, limit: int = 50, before: RunInfo | None = None, wanted: Any = None) -> builtins.list[RunInfo]:
         """See `treadle.journal.Journal`."""
         found: builtins.list[RunInfo] = await self._asked("list", self.store.list)
         return found[:limit]

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from treadle.cli.storage import in_postgres, journal_named, told
+from treadle.cli.storage import in_postgres, journal_named, told, without_schema
 
 if TYPE_CHECKING:
     from treadle.workers import PostgresQueue, TemporalQueue
@@ -24,7 +24,7 @@ def queue_named(
         if in_postgres(where):
             from treadle.workers import PostgresQueue
 
-            return PostgresQueue(where, per_key=per_key)
+            return PostgresQueue(without_schema(where), per_key=per_key)
         if where.startswith("temporal://"):
             from treadle.workers import TemporalQueue
 

@@ -12,6 +12,7 @@ import click
 
 from treadle.journal import Journal, PostgresJournal, RunInfo, SqliteJournal, UnknownRun
 from treadle.journal.families import is_there
+from treadle.journal.leases import LEASE
 
 _PAGE = 500
 
@@ -59,21 +60,29 @@ def told(where: str) -> str:
     return urlunsplit(parts._replace(netloc=netloc, query=_SECRET.sub(r"\1PASSWORD", parts.query)))
 
 
-def journal_at(named: str | None = None) -> PostgresJournal | SqliteJournal:
+def journal_at(named: str | None = None, lease: float = LEASE) -> PostgresJournal | SqliteJournal:
     """The journal, which is made if it is not there. A database's address may end in `?schema=NAME`.
+
+    A process that drives a run, and is not heard of for `lease` seconds, counts as silent.
 
     Raises:
         Misuse: the address is none, or what it needs is not installed.
     """
     where = journal_named(named)
     if not in_postgres(where):
-        return SqliteJournal(where)
+        return SqliteJournal(where, lease=lease)
     parts = urlsplit(where)
     words = parts.query.split("&") if parts.query else []
     schema = [word.removeprefix("schema=") for word in words if word.startswith("schema=")]
-    rest = "&".join(word for word in words if not word.startswith("schema="))
-    address = urlunsplit(parts._replace(query=rest))
-    return PostgresJournal(address, schema=schema[-1]) if schema else PostgresJournal(address)
+    address = without_schema(where)
+    return PostgresJournal(address, schema=schema[-1], lease=lease) if schema else PostgresJournal(address, lease=lease)
+
+
+def without_schema(where: str) -> str:
+    """The address of a database without the `schema=NAME` that only a journal knows."""
+    parts = urlsplit(where)
+    words = [word for word in parts.query.split("&") if not word.startswith("schema=")]
+    return urlunsplit(parts._replace(query="&".join(words)))
 
 
 def journal_option(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -77,7 +77,7 @@ async def begun(config: Configuration, asked: Asked) -> Run:
     """
     if not asked.elsewhere:
         require_dependencies(config.tools, asked.deps)
-    run_id, task = asked.run_id or _run_id(), asyncio.current_task()
+    run_id, task = asked.run_id or new_run_id(), asyncio.current_task()
     cancels = 0 if task is None else task.cancelling()
     try:
         instructions = _instructions(config, run_id, asked.deps)
@@ -96,7 +96,7 @@ def begun_now(config: Configuration, asked: Asked) -> Run:
         Misuse: as above, or the agent's instructions are an asynchronous function.
     """
     require_dependencies(config.tools, asked.deps)
-    run_id = _run_id()
+    run_id = new_run_id()
     instructions = _instructions(config, run_id, asked.deps)
     if inspect.isawaitable(instructions):
         if inspect.iscoroutine(instructions):
@@ -117,7 +117,7 @@ def lent(conversation: Conversation | None) -> Callable[[Run], None] | None:
     return over
 
 
-def _run_id() -> str:
+def new_run_id() -> str:
     """Sorts by time, is typed with ease, and differs from every other: 40 random bits within a second."""
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(5)}"
 

@@ -14,13 +14,13 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
-from treadle.drivers.beginning import Asked, Begun, begun
+from treadle.drivers.beginning import Asked, begun
 from treadle.drivers.configuration import Configuration
 from treadle.drivers.drive import DRIVER, drive, end
 from treadle.drivers.purse.budget import checked_name
 from treadle.drivers.run import Run
 from treadle.drivers.taking_up import GoingOn, recorded, taken_up
-from treadle.journal import JournalConflict, RunHeld
+from treadle.journal import JournalConflict
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, Queued, RunPaused, RunStarted
 from treadle.kernel.fold import fold_all
@@ -29,9 +29,6 @@ from treadle.result import RunResult
 
 QUEUED: Final = Stop("waiting", "queued", "A worker goes on with it; `treadle worker` starts one.")
 """Why a run waits that a worker is to drive."""
-
-_LOOK: Final = 0.5
-"""Seconds between looks whether a run's owner is heard of."""
 
 _ATTEMPTS: Final = 5
 """How often a run that goes on meanwhile is taken from whoever drives it."""
@@ -155,6 +152,7 @@ async def submitted_again(config: Configuration, run_id: str, going_on: GoingOn,
 
     Raises:
         UnknownRun: the journal has no such run.
+        RunHeld: something is decided of it, and it is under way.
         Misuse: it waits for a decision and none is given, or one that is given does not fit.
     """
     events, _ = await recorded(config, "resubmit", run_id)
@@ -186,14 +184,15 @@ async def carried(
 
     Raises:
         UnknownRun: the journal has no such run.
-        JournalConflict: somebody else drives it by now.
+        RunHeld: somebody else drives it; there may be something to do once that one is gone.
+        JournalConflict: somebody else has taken it over.
         Misuse: this agent may not take it up.
     """
     events, _ = await recorded(config, "drive", run_id)
     state = fold_all(events)
     if state.phase == "paused" and not is_queued(events):
         return Run(config, DRIVER, state=state).result_after(events)
-    run, earlier, to_do = await _once_free(config, run_id, going_on)
+    run, earlier, to_do = await taken_up(config, run_id, going_on)
     if not to_do:
         return run.result_after(earlier)
     run.order = _queued_last(events)
@@ -204,23 +203,6 @@ async def carried(
         run.let_go()
         run.release()
     return run.result_after(earlier)
-
-
-async def _once_free(config: Configuration, run_id: str, going_on: GoingOn) -> Begun:
-    """The run, taken up; one that another process has once that one is known to be gone or silent.
-
-    Raises:
-        RunHeld: that one was heard of again: it goes on with the run, and whoever delivered it here may forget it.
-    """
-    heard: float | None = None
-    while True:
-        try:
-            return await taken_up(config, run_id, going_on)
-        except RunHeld as held:
-            if held.holder is None or (heard is not None and held.holder.beat_at > heard):
-                raise
-            heard = held.holder.beat_at
-        await asyncio.sleep(_LOOK)
 
 
 async def cancelled(config: Configuration, run_id: str) -> RunResult[Any]:

@@ -20,7 +20,7 @@ from treadle.drivers.calls.early import Early
 from treadle.drivers.calls.subrun import left_below
 from treadle.drivers.compact import compact, make_room, overflowed
 from treadle.drivers.configuration import AnswerType, StepContext, StepSettings
-from treadle.drivers.lease import new_lease
+from treadle.drivers.lease import hold
 from treadle.drivers.purse.claims import settle
 from treadle.drivers.run import Driver, Run, cancelled_itself
 from treadle.drivers.think import seconds_left, think
@@ -53,7 +53,7 @@ async def drive(run: Run) -> None:
     if run.parent is not None:
         await _driven(run)
         return
-    run.lease = run.lease or await new_lease(run.config.journal, run.run_id)
+    await hold(run)
     try:
         await _driven(run)
     finally:
@@ -180,9 +180,9 @@ async def _loop(run: Run, early: Early | None) -> None:
                 if run.pause_wanted is not None:
                     run.feed(run.pause_wanted)
                     return
-                if run.state.started.one_step and len(run.state.steps) > run.state.taken_up:
-                    limit = command.landing
-                    run.feed(RunFinished(_ONE_STEP if limit is None or limit.reason == "max_steps" else limit))
+                over = one_step_made(run, command)
+                if over is not None:
+                    run.feed(over)
                     return
                 await perceive(run, command)
                 if run.writes:
@@ -206,6 +206,14 @@ async def _loop(run: Run, early: Early | None) -> None:
                     return
             case unknown:
                 assert_never(unknown)
+
+
+def one_step_made(run: Run, command: PrepareStep) -> RunFinished | None:
+    """The end of a run that was to make one step, and has made it."""
+    if not (run.state.started.one_step and len(run.state.steps) > run.state.taken_up):
+        return None
+    limit = command.landing
+    return RunFinished(_ONE_STEP if limit is None or limit.reason == "max_steps" else limit)
 
 
 async def perceive(run: Run, command: PrepareStep) -> None:

@@ -248,6 +248,16 @@ class Run:
         if self._over is not None and self.state.phase in ("finished", "paused"):
             self.release()
 
+    def follow(self, event: Event) -> None:
+        """Takes an event as it was recorded before: it is neither shown nor written again, and has no time of its own.
+
+        Raises:
+            IllegalEvent: the event cannot follow; nothing has changed.
+        """
+        self.state = fold(self.state, event)
+        if isinstance(event, ModelReplied):
+            self._counted = self.model
+
     def release(self) -> None:
         """Gives back what the run was lent: its conversation. Done when it has finished or is paused, once."""
         over, self._over = self._over, None
@@ -279,6 +289,11 @@ class Run:
         if spent is not None and spent != top._told:
             top._told = spent
             top.show(spent)
+
+    @property
+    def recorded(self) -> int:
+        """How many of its events are in the journal, as far as this process knows."""
+        return self._recorder.recorded
 
     @property
     def writes(self) -> bool:

@@ -35,6 +35,9 @@ from treadle.kernel.state import RunState
 from treadle.kernel.stop import Limits
 from treadle.result import RunResult, conversation_part, history, result_of
 
+ROOM = "There is room to go on now. Go on with the task."
+"""What a run that ended on the model's word is told when it goes on and nobody says anything."""
+
 
 class GoingOn(NamedTuple):
     """What a run goes on with; see `treadle.Agent.resume`. To be driven `elsewhere`, it needs no dependencies."""
@@ -166,7 +169,7 @@ def _told(run: Run, before: RunState, message: str | None) -> None:
     if question is not None:
         run.feed(MessageAdded(question))
     elif before.phase == "finished" and isinstance(before.messages[-1], AssistantMessage):
-        run.feed(NudgeGiven("There is room to go on now. Go on with the task."))
+        run.feed(NudgeGiven(ROOM))
 
 
 async def recorded(

@@ -9,18 +9,19 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from treadle.journal import lease_table, payloads, tables
-from treadle.journal.batch import Batch, growth
-from treadle.journal.errors import Damage, JournalDamaged, JournalUnavailable, UnknownRun
+from treadle.journal import lease_table, lineage, payloads, tables
+from treadle.journal.batch import Batch, Growth, fork_of, growth
+from treadle.journal.errors import Damage, JournalConflict, JournalDamaged, JournalUnavailable, UnknownRun
 from treadle.journal.info import RunInfo, Wanted
 from treadle.journal.leases import Held
 from treadle.journal.line import Line
 from treadle.journal.payloads import Payload
+from treadle.journal.port import too_short
 from treadle.journal.sqlite_file import RESCUE, FileKind
 from treadle.journal.sqlite_rows import FileRows
 from treadle.journal.tables import begin_line, change_line, find_lines, is_found, key, newest
 from treadle.journal.upgrade import from_version_1, from_version_2
-from treadle.journal.verified import events_of, found_line, shown, told_anew
+from treadle.journal.verified import events_of, first_events, found_line, shown, told_anew
 from treadle.kernel.events import Event, RunFinished, RunPaused
 
 APPLICATION_ID = 0x7472646C
@@ -29,7 +30,7 @@ APPLICATION_ID = 0x7472646C
 VERSION = 3
 """The file's version: of its tables and of the events' form. A file of a higher one is refused and not touched."""
 
-SCHEMA = (*tables.SCHEMA, *payloads.SCHEMA, *lease_table.SCHEMA)
+SCHEMA = (*tables.SCHEMA, *payloads.SCHEMA, *lease_table.SCHEMA, *lineage.SCHEMA)
 
 _LATER = {1: "runs", 2: "payloads"}
 """By version, a table that only later ones have."""
@@ -75,18 +76,49 @@ def append(
         lease_table.require(connection, seq, run_id, held, where)
     if new is None:
         return
-    connection.executemany(
-        "INSERT INTO events (run_id, seq, at, hash, body) VALUES (?, ?, ?, ?, ?)",
-        [(run_id, number, at, found, body.decode()) for number, at, found, body in new.rows],
-    )
-    if large:
-        payloads.put(connection, run_id, large)
+    _write(connection, run_id, new, large)
     if line is None:
         begin_line(connection, new.line.info, new.line.head)
     else:
         change_line(connection, line.info, new.line.info, new.line.head)
     if isinstance(batch.events[-1], (RunPaused, RunFinished)):
         lease_table.let_go(connection, run_id)
+
+
+def _write(connection: sqlite3.Connection, run_id: str, new: Growth, large: Sequence[tuple[int, Payload]]) -> None:
+    connection.executemany(
+        "INSERT INTO events (run_id, seq, at, hash, body) VALUES (?, ?, ?, ?, ?)",
+        [(run_id, number, at, found, body.decode()) for number, at, found, body in new.rows],
+    )
+    if large:
+        payloads.put(connection, run_id, large)
+
+
+def fork(
+    connection: sqlite3.Connection,
+    source: str,
+    seq: int,
+    run_id: str,
+    batch: Batch,
+    large: Sequence[tuple[int, Payload]],
+    where: str,
+) -> None:
+    """Begin run `run_id` with `seq` events of run `source`, and then `batch`; in a transaction of the caller's."""
+    rows = FileRows(connection)
+    line = found_line(rows, source, where)
+    if line is None:
+        raise UnknownRun(source, newest(connection), where=where)
+    if not line.sealed:
+        line = told_anew(rows, line, where)
+    if line.info.events < seq:
+        raise too_short(source, line.info.events, seq)
+    there = found_line(rows, run_id, where)
+    if there is not None:
+        raise JournalConflict(run_id, 0, there.info.events, where=where)
+    new = fork_of(*first_events(rows, line, seq, where), batch)
+    lineage.begin_fork(connection, lineage.lineage_of(connection, source), seq, run_id)
+    _write(connection, run_id, new, large)
+    begin_line(connection, new.line.info, new.line.head)
 
 
 def read(connection: sqlite3.Connection, run_id: str, start: int, where: str) -> list[Event]:
@@ -99,12 +131,16 @@ def read(connection: sqlite3.Connection, run_id: str, start: int, where: str) ->
 
 
 def delete(connection: sqlite3.Connection, run_id: str) -> bool:
-    """Remove the run's rows, and what only they refer to; whether there were any. In a transaction of the caller's."""
+    """Remove the run's rows, but for those that its forks share, and what only they refer to; whether there were any.
+
+    In a transaction of the caller's.
+    """
+    shared = lineage.leave(connection, run_id)
     payloads.let_go(connection, key(run_id))
     events = connection.execute("DELETE FROM events WHERE run_id = ?", (key(run_id),)).rowcount
     lines = connection.execute("DELETE FROM runs WHERE run_id = ?", (key(run_id),)).rowcount
     lease_table.let_go(connection, run_id)
-    return events + lines > 0
+    return shared + events + lines > 0
 
 
 def forget(connection: sqlite3.Connection, path: Path) -> None:

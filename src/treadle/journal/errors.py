@@ -46,8 +46,8 @@ def _conflict(expected: int, found: int) -> str:
         return f"it exists already, with {found} events. Resume it, or start the run under another id."
     held = f"this process was at event {expected}, the journal is at {found}"
     if found == 0:
-        return f"{held}: the run was deleted meanwhile, never begun (a run begins at event 0), or never "
-        "written: by hand, end with await run.commit()."
+        return f"{held}: the run was deleted meanwhile, or the file removed; it was never begun (a run begins at event "
+        "0), or never written: by hand, end with await run.commit()."
     if found < expected:
         return f"{held}: events between them are missing. Read the run again and go on from what is there."
     return (
@@ -174,6 +174,27 @@ SHOWN = 5
 
 class EventNotStorable(JournalError):
     """An event holds something that has no JSON form."""
+
+
+class RedactionFailed(JournalError):
+    """The function that is given each text before it is written (`redact=` of the journal) raised.
+
+    Nothing of the append was written, and the run ends in this process with this error; what was written before is in
+    the journal. `__cause__` is what it raised.
+
+    Attributes:
+        run_id: the run.
+        event: the number of the event that it was given texts of.
+    """
+
+    def __init__(self, run_id: str, event: int, kind: str, error: BaseException, where: str) -> None:
+        super().__init__(
+            f"event {event} ({kind}) of run {run_id!r} was not written to journal {where}: the journal's redact "
+            f"function raised {type(error).__name__}. Nothing was written unredacted. Put it right and resume the run.",
+            where=where,
+        )
+        self.run_id = run_id
+        self.event = event
 
 
 class NotImported(JournalError):

@@ -18,6 +18,7 @@ from treadle.kernel.events import (
     ModelReplied,
     Parent,
     RunFinished,
+    RunForked,
     RunPaused,
     RunResumed,
     RunStarted,
@@ -31,6 +32,13 @@ RunStatus = Literal["running", "waiting", "finished", "damaged"]
 
 QUESTION = 1000
 """Characters of a question that a line has at most."""
+
+
+class Fork(Struct, frozen=True):
+    """Of which run another is a fork, and how many of its events the two share."""
+
+    run_id: str
+    seq: int
 
 
 class RunInfo(Struct, frozen=True):
@@ -56,6 +64,9 @@ class RunInfo(Struct, frozen=True):
         cost: dollars of its own model calls so far; None if the price of one of them is not known.
         damage: why it cannot be read; empty if nothing is known of that. The rest of the line is then what is still
             known: texts may be empty, counts may be too low.
+        fork: the run of which it is a fork, whether that is still there or not; None if it is none. Then `started_at`
+            is when the fork was made; `events`, `steps` and `tool_calls` count those that it shares, `usage` and `cost`
+            do not: they were paid for the other run.
     """
 
     run_id: str
@@ -73,6 +84,7 @@ class RunInfo(Struct, frozen=True):
     usage: Usage = Usage()
     cost: Decimal | None = NOTHING
     damage: str = ""
+    fork: Fork | None = None
 
     def damaged(self, why: str) -> "RunInfo":
         """The line of the run that cannot be read, because of `why`."""
@@ -147,6 +159,9 @@ def after(line: RunInfo, events: Sequence[Event]) -> RunInfo:
     """The line when `events` have come to it; one that is damaged stays so."""
     if not events:
         return line
+    for number, event in enumerate(events, line.events):
+        if isinstance(event, RunForked):
+            line = _forked(line, number, event)
     last = events[-1]
     steps, calls, spent = line.steps, line.tool_calls, None
     for event in events:
@@ -185,3 +200,21 @@ def _charged(spent: Accounts, event: Event) -> Accounts:
     if isinstance(event, (ModelReplied, ModelFailed, ContextEdited)):
         return spent.charged(event.usage, event.cost)
     return spent
+
+
+def _forked(line: RunInfo, seq: int, event: RunForked) -> RunInfo:
+    """The line of a run that is forked after `seq` events, as that of the fork."""
+    model, fork = event.model or line.model, Fork(line.run_id, seq)
+    return replace(line, run_id=event.run_id, started_at=event.at, model=model, parent=None, fork=fork, damage="")
+
+
+def told_by(events: Sequence[Event]) -> RunInfo:
+    """The line of the run that has these events; of a fork, with those that it shares.
+
+    Raises:
+        ValueError: it does not begin with `RunStarted`.
+    """
+    first = events[0] if events else None
+    if not isinstance(first, RunStarted):
+        raise ValueError("a run begins with RunStarted")
+    return after(begun(first), events)

@@ -10,9 +10,11 @@ and taken up whoever has it.
 
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
+from math import inf
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from treadle.journal.holder import Holder
+from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event
 
 LEASE = 15.0
@@ -20,6 +22,17 @@ LEASE = 15.0
 
 BEATS = 3
 """How often a lease is renewed in the time that it lasts."""
+
+
+def checked_lease(seconds: float) -> float:
+    """How long a lease lasts, as it was given.
+
+    Raises:
+        Misuse: it is no number of seconds above 0.
+    """
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < inf:
+        raise Misuse(f"lease= takes a number of seconds above 0; it was given {seconds!r:.100}")
+    return float(seconds)
 
 
 class Held(NamedTuple):

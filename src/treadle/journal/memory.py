@@ -10,11 +10,12 @@ from typing import Self
 from treadle.journal.errors import JournalConflict, JournalUnavailable, UnknownRun
 from treadle.journal.forks import renewed_in_a_child
 from treadle.journal.holder import Holder
-from treadle.journal.info import ALL, RunInfo, Wanted, after, begun, status_after
+from treadle.journal.info import ALL, RunInfo, Wanted, after, status_after, told_by
 from treadle.journal.leases import Held
-from treadle.journal.port import check_count, check_first
+from treadle.journal.port import check_count, check_first, check_fork, too_short
+from treadle.journal.redaction import Redact, redacted
 from treadle.journal.watch import Bell, follow
-from treadle.kernel.events import Event, RunFinished, RunPaused, RunStarted
+from treadle.kernel.events import Event, RunFinished, RunPaused
 
 WHERE = "memory"
 
@@ -24,11 +25,20 @@ class MemoryJournal:
     never waits.
 
     Memory grows with every run; `delete` gives it back.
+
+    Args:
+        redact: given each text of a run before it is kept, returns what is kept in its place; None keeps them as they
+            are.
+
+    Attributes:
+        redact: as above.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, redact: Redact | None = None) -> None:
+        self.redact = redact
         self._runs: dict[str, list[Event]] = {}
         self._leases: dict[str, Holder] = {}
+        self._lines: dict[str, RunInfo] = {}
         self._lock = Lock()
         self._bell = Bell()
         self._closed = False
@@ -44,6 +54,8 @@ class MemoryJournal:
         """See `Journal.append`; it has no await in it, so no cancellation can come between."""
         if seq == 0:
             check_first(run_id, events)
+        if self.redact is not None:
+            events = redacted(run_id, seq, events, self.redact, WHERE)
         with self._lock:
             if self._closed:
                 raise _closed()
@@ -55,8 +67,24 @@ class MemoryJournal:
                 stored.extend(events)
             elif events:
                 self._runs[run_id] = list(events)
+                self._lines[run_id] = told_by(events)
             if events and isinstance(events[-1], (RunPaused, RunFinished)):
                 self._leases.pop(run_id, None)
+        self._bell.ring(run_id)
+
+    async def fork(self, source: str, seq: int, run_id: str, events: Sequence[Event]) -> None:
+        """See `Journal.fork`; the event objects are shared."""
+        check_fork(seq, run_id, events)
+        if self.redact is not None:
+            events = redacted(run_id, seq, events, self.redact, WHERE)
+        with self._lock:
+            shared = self._stored(source)
+            if len(shared) < seq:
+                raise too_short(source, len(shared), seq)
+            if run_id in self._runs:
+                raise JournalConflict(run_id, 0, len(self._runs[run_id]), where=WHERE)
+            self._runs[run_id] = [*shared[:seq], *events]
+            self._lines[run_id] = told_by(self._runs[run_id])
         self._bell.ring(run_id)
 
     async def read(self, run_id: str, start: int = 0) -> list[Event]:
@@ -71,6 +99,7 @@ class MemoryJournal:
             self._check_open()
             found = self._runs.pop(run_id, None) is not None
             self._leases.pop(run_id, None)
+            self._lines.pop(run_id, None)
         self._bell.ring(run_id)
         return found
 
@@ -121,6 +150,7 @@ class MemoryJournal:
         with self._lock:
             self._closed = True
             self._runs.clear()
+            self._lines.clear()
         self._bell.ring_all()
 
     async def __aenter__(self) -> Self:
@@ -150,16 +180,15 @@ class MemoryJournal:
         check_count("limit", limit)
         with self._lock:
             self._check_open()
-            runs = [(events[0], events) for events in self._runs.values()]
             found = [
-                (line, events)
-                for line, events in [(begun(first), events) for first, events in runs if isinstance(first, RunStarted)]
+                line
+                for run_id, line in self._lines.items()
                 if wanted.may_fit(line)
-                and (wanted.status is None or wanted.status == status_after(events[-1]))
+                and (wanted.status is None or wanted.status == status_after(self._runs[run_id][-1]))
                 and (before is None or _age(line) < _age(before))
             ]
-            found.sort(key=lambda one: _age(one[0]), reverse=True)
-            return [after(line, events) for line, events in found[:limit]]
+            found.sort(key=_age, reverse=True)
+            return [after(line, self._runs[line.run_id][line.events :]) for line in found[:limit]]
 
 
 def _closed() -> JournalUnavailable:

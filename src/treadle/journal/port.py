@@ -9,8 +9,8 @@ import builtins
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol, runtime_checkable
 
-from treadle.journal.info import ALL, RunInfo, Wanted
-from treadle.kernel.events import Event, RunStarted
+from treadle.journal.info import ALL, RunInfo, Wanted, told_by
+from treadle.kernel.events import Event, RunForked, RunStarted
 
 
 @runtime_checkable
@@ -46,8 +46,29 @@ class Journal(Protocol):
             JournalUnavailable: the journal cannot be read.
         """
 
+    async def fork(self, source: str, seq: int, run_id: str, events: Sequence[Event]) -> None:
+        """Begin run `run_id` with the first `seq` events of run `source`, shared and not copied, and then `events`.
+
+        All or nothing, and cancelled as `append` is. From then on the two are runs of their own: what is appended to
+        one is not in the other, and deleting one leaves the other whole (what they share goes over to it). A shared
+        event that is damaged is damaged in both.
+
+        Args:
+            source: the run that is forked; it may be under way, and is left as it is.
+            seq: how many of its events are shared; at least its first.
+            run_id: the new run.
+            events: what it begins with itself: a `RunForked` of `run_id`, and whatever follows.
+
+        Raises:
+            UnknownRun: there is no run `source`.
+            JournalConflict: there is a run `run_id` already.
+            JournalDamaged: an event that would be shared is not what was stored.
+            JournalUnavailable: as in `append`; likewise `EventNotStorable`.
+            ValueError: `source` has fewer than `seq` events, or `events` do not begin with the `RunForked` of `run_id`.
+        """
+
     async def delete(self, run_id: str) -> bool:
-        """Remove the run and all its events; False if there was no such run.
+        """Remove the run and all its events; False if there was no such run. Its forks stay whole.
 
         Whoever is driving it gets a `JournalConflict` at the next append.
         """
@@ -91,12 +112,34 @@ def check_first(run_id: str, events: Sequence[Event]) -> None:
     """Refuse events that no run can begin with.
 
     Raises:
-        ValueError: the first of `events` is not the `RunStarted` of `run_id`.
+        ValueError: the first of `events` is not the `RunStarted` of `run_id`, or of a run of which they say further on
+            that it was forked as `run_id`.
     """
     if not events:
         return
     first = events[0]
     if not isinstance(first, RunStarted):
         raise ValueError(f"a run begins with RunStarted; run {run_id!r} was given {type(first).__name__} as event 0")
-    if first.run_id != run_id:
+    if first.run_id != run_id and told_by(events).run_id != run_id:
         raise ValueError(f"run {run_id!r} was given the RunStarted of run {first.run_id!r}; put the same id in both")
+
+
+def check_fork(seq: int, run_id: str, events: Sequence[Event]) -> None:
+    """Refuse what no fork can begin with.
+
+    Raises:
+        ValueError: `seq` is below 1, or the first of `events` is not the `RunForked` of `run_id`.
+    """
+    if seq < 1:
+        raise ValueError(f"a fork shares at least the first event of a run; it was given seq {seq}")
+    first = events[0] if events else None
+    if not isinstance(first, RunForked):
+        given = "nothing" if first is None else type(first).__name__
+        raise ValueError(f"a fork begins with RunForked; run {run_id!r} was given {given}")
+    if first.run_id != run_id:
+        raise ValueError(f"run {run_id!r} was given the RunForked of run {first.run_id!r}; put the same id in both")
+
+
+def too_short(source: str, found: int, seq: int) -> ValueError:
+    """The error for a run that has fewer events than a fork of it would share."""
+    return ValueError(f"run {source!r} has {found} events, and cannot be forked after {seq}")

@@ -8,7 +8,6 @@ import sqlite3
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
-from math import inf
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -18,9 +17,10 @@ from treadle.journal import database, lease_table
 from treadle.journal.batch import batch_of
 from treadle.journal.holder import Holder
 from treadle.journal.info import ALL, RunInfo, Wanted
-from treadle.journal.leases import LEASE, Held
+from treadle.journal.leases import LEASE, Held, checked_lease
 from treadle.journal.payloads import taken_out
-from treadle.journal.port import check_count, check_first
+from treadle.journal.port import check_count, check_first, check_fork
+from treadle.journal.redaction import Redact
 from treadle.journal.sqlite_hands import Action, FileHands, Followed, answer_each, commit_together
 from treadle.journal.watch import Bell, follow
 from treadle.journal.worker import Pair, settled
@@ -45,17 +45,21 @@ class SqliteJournal:
         path: the file; on a local disk (SQLite's write-ahead log does not work over a network).
         lease: seconds after which a process that drives a run here and is not heard of counts as silent, so that others
             may take the run up; it is heard of three times in that time. One that has ended is known at once.
+        redact: given each text of a run before it is written, returns what is written in its place; None writes them as
+            they are. What it is given and what not is said in docs/journal.md.
+
+    Attributes:
+        redact: as above.
 
     Raises:
         Misuse: `path` is ":memory:"; `MemoryJournal` is that. Or `lease` is no number of seconds above 0.
     """
 
-    def __init__(self, path: str | PathLike[str], *, lease: float = LEASE) -> None:
+    def __init__(self, path: str | PathLike[str], *, lease: float = LEASE, redact: Redact | None = None) -> None:
         if str(path) == ":memory:":
             raise Misuse("SqliteJournal takes the path of a file; for a journal in memory use MemoryJournal()")
-        if not 0 < lease < inf:
-            raise Misuse(f"lease= takes a number of seconds above 0; it was given {lease!r}")
-        self._lease = float(lease)
+        self._lease = checked_lease(lease)
+        self.redact = redact
         self._path = Path(path).absolute()
         self._where = str(self._path)
         self._bell = Bell()
@@ -76,10 +80,22 @@ class SqliteJournal:
         check_count("seq", seq)
         if seq == 0:
             check_first(run_id, events)
-        batch, large = taken_out(batch_of(run_id, seq, events, self._where), seq)
+        batch, large = taken_out(batch_of(run_id, seq, events, self.redact, self._where), seq)
         store = partial(database.append, run_id=run_id, seq=seq, batch=batch, large=large, where=self._where, held=held)
         try:
             await settled(self._workers.write(store))
+        finally:
+            self._bell.ring(run_id)
+
+    async def fork(self, source: str, seq: int, run_id: str, events: Sequence[Event]) -> None:
+        """See `Journal.fork`; the hashes of the shared events are the beginning of the fork's chain."""
+        check_fork(seq, run_id, events)
+        batch, large = taken_out(batch_of(run_id, seq, events, self.redact, self._where), seq)
+        begin = partial(
+            database.fork, source=source, seq=seq, run_id=run_id, batch=batch, large=large, where=self._where
+        )
+        try:
+            await settled(self._workers.write(begin))
         finally:
             self._bell.ring(run_id)
 

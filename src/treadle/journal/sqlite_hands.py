@@ -8,6 +8,7 @@ from typing import Any
 
 from treadle.journal.database import JOURNAL_FILE
 from treadle.journal.open_file import OpenFile
+from treadle.journal.permissions import tell_once
 from treadle.journal.sqlite_file import snapshot, transaction
 from treadle.journal.worker import Job
 
@@ -46,6 +47,7 @@ class FileHands:
         with self._file.used() as connection:
             # A text that was altered may be none; it is seen by its hash, and must not stop what reads others.
             connection.text_factory = _as_text
+            tell_once(self._path)
             self._perform(connection, jobs, self._path)
 
     def close(self) -> None:

@@ -3,14 +3,18 @@
 import sqlite3
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
+from functools import partial
+from sys import maxsize
 
 from treadle.journal import payloads
 from treadle.journal.line import Line
+from treadle.journal.lineage import lineage_of
+from treadle.journal.shared_rows import SharedRows
 from treadle.journal.sqlite_file import is_corrupt
 from treadle.journal.tables import find_line, key
-from treadle.journal.verified import Row, Unreadable
+from treadle.journal.verified import Row, Rows, Unreadable
 
-_EVENTS = "SELECT seq, at, hash, CAST(body AS BLOB) FROM events WHERE run_id = ? AND seq >= ? ORDER BY seq"
+_PART = "SELECT seq, at, hash, CAST(body AS BLOB) FROM events WHERE run_id = ? AND seq >= ? AND seq < ? ORDER BY seq"
 
 _ENDS = """SELECT seq, at, hash, CASE WHEN seq IN (0, ?2) THEN CAST(body AS BLOB) END FROM events
     WHERE run_id = ?1 AND seq IN (0, ?2 - 1, ?2, ?2 + 1)"""
@@ -35,8 +39,13 @@ class FileRows:
 
     def events(self, run_id: str, start: int) -> Generator[Row]:
         """See `Rows.events`."""
+        return self.part(run_id, start, None)
+
+    def part(self, run_id: str, start: int, stop: int | None) -> Generator[Row]:
+        """See `OwnRows.part`."""
+        last = maxsize if stop is None else stop
         # One left open, in the traceback of an error, would hold the connection at this moment of the file.
-        with _told(), closing(self._connection.execute(_EVENTS, (run_id, start))) as rows:
+        with _told(), closing(self._connection.execute(_PART, (run_id, start, last))) as rows:
             yield from rows
 
     def ends(self, run_id: str, last: int) -> Mapping[int, Row]:
@@ -60,7 +69,17 @@ class FileRows:
     def whole(self, body: bytes) -> bytes:
         """See `Rows.whole`."""
         with _told():
-            return payloads.whole(self._connection, body)
+            return payloads.whole(body, partial(payloads.fetched, self._connection))
+
+    def of(self, line: Line) -> Rows:
+        """See `Rows.of`. Of a run that is no fork nobody needs to ask, if its line can be relied on."""
+        if line.sealed and line.info.fork is None:
+            return self
+        return SharedRows(self, lineage_of(self._connection, line.info.run_id))
+
+    def origin(self, run_id: str) -> str:
+        """See `Rows.origin`."""
+        return run_id
 
 
 @contextmanager

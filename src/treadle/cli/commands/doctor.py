@@ -18,6 +18,7 @@ from treadle.cli.exits import ExitCode
 from treadle.cli.storage import in_postgres, journal_at, journal_named, journal_option, may_be_there, told
 from treadle.cli.terminal import print_json, print_table
 from treadle.journal import JournalError
+from treadle.journal.permissions import exposed
 from treadle.kernel.errors import Misuse
 from treadle.models.providers import PROVIDERS
 
@@ -75,6 +76,9 @@ def _journal(named: str | None) -> Iterator[Row]:
         where = "is made at the first run" if writable else f"cannot be made: {folder} cannot be written"
         yield "journal", "ok" if writable else "bad", f"{path} {where}"
         return
+    if not in_postgres(where):
+        # Before it is opened: its -wal and -shm files go when it is closed.
+        yield from (("journal", "bad", line) for line in exposed(path.absolute()))
     try:
         runs = asyncio.run(_checked(named))
     except (JournalError, Misuse) as error:

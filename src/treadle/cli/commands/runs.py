@@ -12,7 +12,7 @@ from treadle.cli.commands.runs_export import export, import_
 from treadle.cli.moments import moment
 from treadle.cli.storage import journal_named, journal_option, opened, told
 from treadle.cli.terminal import console, note, print_json, print_table, shorten
-from treadle.journal import Journal, JournalDamaged, RunInfo, RunStatus, Wanted
+from treadle.journal import Journal, JournalDamaged, RunInfo, RunStatus, Stuck, Wanted, stuck_runs
 from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.fold import fold_all
 
@@ -36,10 +36,11 @@ def _wanted(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.group(invoke_without_command=True, short_help="List the runs in the journal, newest first.")
 @journal_option
 @_wanted
+@click.option("--stuck", is_flag=True, help="Those that should go on and that nobody drives, and why.")
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many at most.")
 @click.option("--json", "as_list", is_flag=True, help="Print a JSON list.")
 @click.pass_context
-def runs(context: click.Context, /, journal: str | None, limit: int, as_list: bool, **wanted: Any) -> int:
+def runs(context: click.Context, /, journal: str | None, stuck: bool, limit: int, as_list: bool, **wanted: Any) -> int:
     """List the runs in the journal, newest first.
 
     The status is "running" for a run that is under way, or whose process died; "damaged" for one that cannot be read,
@@ -50,6 +51,8 @@ def runs(context: click.Context, /, journal: str | None, limit: int, as_list: bo
         # Said before the command's name, it is meant for the command.
         context.obj = journal
         return 0
+    if stuck:
+        return _stuck(journal, limit, Wanted(**wanted), as_list)
     found = asyncio.run(_found(journal, limit, Wanted(**wanted)))
     if as_list:
         print_json([_as_json(info) for info in found])
@@ -75,6 +78,26 @@ def runs(context: click.Context, /, journal: str | None, limit: int, as_list: bo
         if info.damage:
             note(f"run {info.run_id} is damaged and cannot be read: {info.damage}")
     return 0
+
+
+def _stuck(journal: str | None, limit: int, wanted: Wanted, as_list: bool) -> int:
+    """Prints the runs that nobody drives."""
+    if wanted != Wanted():
+        raise click.UsageError("--stuck looks at all runs; give it without --status, --agent, --model and the like")
+    found = asyncio.run(_left(journal, limit))
+    if as_list:
+        print_json([{**_as_json(one.run), "why": one.why, "quiet": round(one.seconds)} for one in found])
+    elif not found:
+        note(f"no run is stuck in {told(journal_named(journal))}")
+    else:
+        rows = [(one.run.run_id, _when(one.run.updated_at), one.run.status, one.run.steps, one.why) for one in found]
+        print_table(["run", "last event", "status", "steps", "why"], rows, right=["steps"], whole=["last event"])
+    return 0
+
+
+async def _left(journal: str | None, limit: int) -> list[Stuck]:
+    async with opened(journal) as kept:
+        return [] if kept is None else await stuck_runs(kept, limit)
 
 
 for _command in (export, import_, delete, prune):

@@ -2,9 +2,11 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 
 import click
 
+from treadle.cli.falls import print_waterfall
 from treadle.cli.lines import teller
 from treadle.cli.next_command import NextCommand
 from treadle.cli.report import closing
@@ -13,11 +15,14 @@ from treadle.cli.story import Story, count, decisions, described, in_flight, num
 from treadle.cli.terminal import clean, console, print_json, print_table, set_off, visible
 from treadle.cli.waiting import Waiting
 from treadle.journal import Holder, Leases
-from treadle.kernel.events import Event, RunStarted
+from treadle.journal.info import told_by
+from treadle.kernel.events import Event
+from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import UserMessage
 from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
 from treadle.result import result_of
+from treadle.timetravel.waterfall import Waterfall, waterfall
 
 
 @click.command(short_help="Tell the story of a run; with --why, why it went on and stopped.")
@@ -26,16 +31,19 @@ from treadle.result import result_of
 @click.option(
     "--why", is_flag=True, help="Add what was looked at before each step and at the end, with the values found."
 )
-@click.option("--json", "as_list", is_flag=True, help="Print the run's events, a JSON list.")
-def show(run: str, journal: str | None, why: bool, as_list: bool) -> int:
+@click.option(
+    "--waterfall", "falls", is_flag=True, help="Show where the time went: a bar for each step, call and wait."
+)
+@click.option("--json", "as_list", is_flag=True, help="Print the run's events, a JSON list; with --waterfall its bars.")
+def show(run: str, journal: str | None, why: bool, falls: bool, as_list: bool) -> int:
     """Tell the story of RUN: its id, a beginning of it that no other run has, or "last"."""
+    if falls:
+        return _show_waterfall(run, journal, why, as_list)
     events, waiting, holder = asyncio.run(_events(journal, run))
     if as_list:
         print_json(events)
         return 0
-    first = events[0]
-    if isinstance(first, RunStarted):
-        _heading(first)
+    _heading(events)
     state = Story(teller(err=False), texts=True).tell(events)
     command = NextCommand.guessed(state.started, journal)
     if state.stop is None:
@@ -46,6 +54,24 @@ def show(run: str, journal: str | None, why: bool, as_list: bool) -> int:
         click.echo(_ending(state))
         closing(result_of(state, None, events), waiting, {}, command)
     return 0
+
+
+def _show_waterfall(run: str, journal: str | None, why: bool, as_object: bool) -> int:
+    if why:
+        raise click.UsageError("--waterfall and --why are two ways to look at a run; leave one out")
+    found = asyncio.run(_fallen(journal, run))
+    if as_object:
+        print_json(found)
+    else:
+        print_waterfall(found)
+    return 0
+
+
+async def _fallen(journal: str | None, run: str) -> Waterfall:
+    async with opened(journal) as kept:
+        if kept is None:
+            raise no_runs(journal, run)
+        return await waterfall(kept, await find_run(kept, run))
 
 
 def _under_way(
@@ -81,10 +107,12 @@ async def _events(journal: str | None, run: str) -> tuple[list[Event], Waiting, 
         return events, await Waiting.of(events, kept), holders.get(run_id)
 
 
-def _heading(first: RunStarted) -> None:
-    question = next((message.text for message in reversed(first.messages) if isinstance(message, UserMessage)), "")
-    started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(first.at))
-    click.echo(set_off(f"run {first.run_id}, started {started}, model {first.model}"))
+def _heading(events: Sequence[Event]) -> None:
+    line, said = told_by(events), fold_all(events[:1]).messages
+    question = next((message.text for message in reversed(said) if isinstance(message, UserMessage)), "")
+    started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(line.started_at))
+    of = "" if line.fork is None else f", a fork of run {line.fork.run_id}"
+    click.echo(set_off(f"run {line.run_id}{of}, started {started}, model {line.model}"))
     click.echo(set_off(f"question: {question}"))
     click.echo()
 

@@ -5,14 +5,19 @@ An append returns when the server has its events on its disk. Written by one thr
 """
 
 import weakref
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
 from treadle.journal.batch import batch_of
+from treadle.journal.holder import Holder
 from treadle.journal.info import ALL, RunInfo, Wanted
-from treadle.journal.port import check_count, check_first
+from treadle.journal.leases import LEASE, Held, checked_lease
+from treadle.journal.payloads import taken_out
+from treadle.journal.port import check_count, check_first, check_fork
+from treadle.journal.redaction import Redact
 from treadle.journal.watch import Bell, follow
 from treadle.journal.worker import Pair, settled
 from treadle.kernel.errors import Misuse
@@ -29,7 +34,7 @@ class PostgresJournal:
     Use it as `async with PostgresJournal(dsn) as journal`, or `close` it; one that is forgotten is closed when it is
     collected, or when the program ends. It has two connections, a third while runs are watched.
 
-    A server that was lost in the middle is looked for again, for up to 10 seconds. What was under way is then stored
+    A server that was lost in the middle is looked for again, for up to 30 seconds. What was under way is then stored
     once: if the server had stored it before it went, that is found out.
 
     Needs the package psycopg: `pip install 'treadle[postgres]'`. PostgreSQL 13 or later.
@@ -39,12 +44,22 @@ class PostgresJournal:
             (`host=… dbname=…`); what it does not say comes from libpq's environment (PGHOST, PGPASSWORD and so on) and
             files. Its password is in no message.
         schema: the schema that holds the journal's tables, and nothing else.
+        lease: as of `SqliteJournal`.
+        redact: given each text of a run before it is written, returns what is written in its place; None writes them as
+            they are. What it is given and what not is said in docs/journal.md.
+
+    Attributes:
+        redact: as above.
 
     Raises:
-        Misuse: psycopg is missing, `dsn` names no database, or `schema` is not made of small letters, digits and _.
+        Misuse: psycopg is missing, `dsn` names no database, or `schema` is not made of small letters, digits and _, or
+            `lease` is no number of seconds above 0.
     """
 
-    def __init__(self, dsn: str, *, schema: str = "treadle") -> None:
+    def __init__(
+        self, dsn: str, *, schema: str = "treadle", lease: float = LEASE, redact: Redact | None = None
+    ) -> None:
+        self._lease = checked_lease(lease)
         try:
             from treadle.journal.postgres.address import address_of
             from treadle.journal.postgres.connection import Session
@@ -54,6 +69,7 @@ class PostgresJournal:
             from treadle.journal.postgres.writer import WriterHands
         except ImportError as error:
             raise Misuse("PostgresJournal needs psycopg: pip install 'treadle[postgres]'") from error
+        self.redact = redact
         address = address_of(dsn, schema)
         self._statements = Statements(schema)
         self._where = address.where
@@ -70,8 +86,13 @@ class PostgresJournal:
         """The database and the schema, as a person would name them; without the password."""
         return self._where
 
-    async def append(self, run_id: str, seq: int, events: Sequence[Event]) -> None:
-        """See `Journal.append`. Returns when the server has the events on its disk.
+    @property
+    def lease(self) -> float:
+        """See `Leases.lease`."""
+        return self._lease
+
+    async def append(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None = None) -> None:
+        """See `Journal.append` and `Leases.append`. Returns when the server has the events on its disk.
 
         If the server was lost in the middle and does not come back in time, the `JournalUnavailable` says whether it is
         known that nothing was stored; `read` tells it later.
@@ -81,9 +102,20 @@ class PostgresJournal:
         check_count("seq", seq)
         if seq == 0:
             check_first(run_id, events)
-        batch = batch_of(run_id, seq, events, self._where)
+        batch, large = taken_out(batch_of(run_id, seq, events, self.redact, self._where), seq)
         try:
-            await settled(self._workers.write(Append(run_id, seq, batch)))
+            await settled(self._workers.write(Append(run_id, seq, batch, large, held)))
+        finally:
+            self._bell.ring(run_id)
+
+    async def fork(self, source: str, seq: int, run_id: str, events: Sequence[Event]) -> None:
+        """See `Journal.fork`."""
+        from treadle.journal.postgres.actions import Fork
+
+        check_fork(seq, run_id, events)
+        batch, large = taken_out(batch_of(run_id, seq, events, self.redact, self._where), seq)
+        try:
+            await settled(self._workers.write(Fork(source, seq, run_id, batch, large)))
         finally:
             self._bell.ring(run_id)
 
@@ -104,6 +136,40 @@ class PostgresJournal:
         finally:
             self._bell.ring(run_id)
 
+    async def hold(self, run_id: str, holder: Holder, seconds: float, *, takeover: bool = False) -> Holder | None:
+        """See `Leases.hold`. By the server's clock."""
+        from treadle.journal.postgres import lease_rows
+
+        take = partial(lease_rows.hold, held=Held(run_id, holder, seconds), takeover=takeover)
+        found: Holder | None = await settled(self._change(take))
+        return found
+
+    def beat(self, run_ids: Collection[str], holder: Holder, seconds: float) -> "Future[Sequence[str]]":
+        """See `Leases.beat`."""
+        from treadle.journal.postgres import lease_rows
+
+        return self._change(partial(lease_rows.beat, run_ids=tuple(run_ids), holder=holder, seconds=seconds))
+
+    def let_go(self, run_id: str, holder: Holder) -> "Future[None]":
+        """See `Leases.let_go`."""
+        from treadle.journal.postgres import lease_rows
+
+        return self._change(partial(lease_rows.let_go, run_id=run_id, holder=holder))
+
+    async def holders(self, run_ids: Collection[str]) -> Mapping[str, Holder]:
+        """See `Leases.holders`."""
+        from treadle.journal.postgres import lease_rows
+
+        look = partial(lease_rows.holders, statements=self._statements, run_ids=tuple(run_ids))
+        found: Mapping[str, Holder] = await settled(self._workers.read(look))
+        return found
+
+    def _change(self, change: Callable[..., Any]) -> "Future[Any]":
+        """Has something changed that is no run's, apart from what is appended."""
+        from treadle.journal.postgres.reader import Change
+
+        return self._workers.read(Change(partial(change, statements=self._statements)))
+
     def watch(self, run_id: str, start: int = 0) -> AsyncIterator[Event]:
         """See `Journal.watch`. What others append the server tells at once; without that it is seen in POLL."""
         check_count("start", start)
@@ -118,10 +184,10 @@ class PostgresJournal:
             JournalDamaged: events are not what was stored; `damage` says which, the first of each damaged run.
             JournalUnavailable: it cannot be used; says why and what to do.
         """
-        from treadle.journal.postgres import rows
         from treadle.journal.postgres.actions import Renew
+        from treadle.journal.postgres.damage import find_damage
 
-        look = partial(rows.find_damage, statements=self._statements, where=self._where)
+        look = partial(find_damage, statements=self._statements, where=self._where)
         stale: list[str] = await settled(self._workers.read(look))
         await settled(self._workers.write(Renew(tuple(stale))))
 
@@ -146,10 +212,10 @@ class PostgresJournal:
         """See `Journal.list`. Read from an index, and from the first and last event of each run that is listed.
 
         A run of which one of these is not what was stored is "damaged"; what is wrong between them `read` and `check`
-        find. Of `wanted` it has no index: it looks at one run after the other until there are enough.
+        find. A text is looked for in every run that is not excluded otherwise, until there are enough.
         """
-        from treadle.journal.postgres import rows
+        from treadle.journal.postgres.listing import list_runs
 
         check_count("limit", limit)
-        look = partial(rows.list_runs, statements=self._statements, wanted=wanted, where=self._where)
-        return await settled(self._workers.read(partial(look, limit=limit, before=before)))
+        look = partial(list_runs, statements=self._statements, limit=limit, before=before, wanted=wanted)
+        return await settled(self._workers.read(partial(look, where=self._where)))
