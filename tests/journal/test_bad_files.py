@@ -202,7 +202,10 @@ async def test_an_empty_file_becomes_a_journal(path: Path, started: Started) -> 
 
 
 UNPRIVILEGED = """
-import tempfile
+import logging, tempfile
+
+# What the file's rights are is said elsewhere.
+logging.getLogger("treadle").addHandler(logging.NullHandler())
 
 async def warm_up():
     # Loads what is loaded at the first use, which the other user may not be allowed to read.

@@ -56,9 +56,7 @@ class Recorder:
         if lease is not None:
             lease.require()
 
-    async def confirm(
-        self, journal: Journal, run_id: str, events: Sequence[Event], lease: Lease | None = None
-    ) -> None:
+    async def confirm(self, journal: Journal, run_id: str, events: Sequence[Event], lease: Lease | None = None) -> None:
         """Likewise, and asks the journal in any case whether the run is still this process's.
 
         Raises:
