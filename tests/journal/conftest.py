@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from postgres_server import Server
 
-from treadle.journal import PostgresJournal, SqliteJournal
+from treadle.journal import Journal, MemoryJournal, PostgresJournal, SqliteJournal
 from treadle.kernel.events import FORMAT, Event, NudgeGiven, RunFinished, RunStarted
 from treadle.kernel.messages import SystemMessage, UserMessage
 from treadle.kernel.stop import stopped
@@ -56,6 +56,21 @@ def place(request: pytest.FixtureRequest, path: Path) -> str:
         return str(path)
     server, schema = request.getfixturevalue("server"), request.getfixturevalue("schema")
     return f"{server.dsn()}#{schema}"
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+async def journal(request: pytest.FixtureRequest, path: Path, anyio_backend: str) -> AsyncIterator[Journal]:
+    made: Journal
+    match request.param:
+        case "memory":
+            made = MemoryJournal()
+        case "sqlite":
+            made = SqliteJournal(path)
+        case _:
+            server, schema = request.getfixturevalue("server"), request.getfixturevalue("schema")
+            made = PostgresJournal(server.dsn(), schema=schema)
+    yield made
+    await made.close()
 
 
 @pytest.fixture

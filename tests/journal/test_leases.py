@@ -8,7 +8,7 @@ import sys
 import pytest
 from msgspec.structs import replace
 
-from treadle import Misuse, PostgresJournal, SqliteJournal
+from treadle import MemoryJournal, Misuse, PostgresJournal, SqliteJournal
 from treadle.journal import Held, Leases, TakenOver
 from treadle.journal.holder import is_gone, this_process
 from treadle.kernel.events import NudgeGiven, RunFinished, RunPaused
@@ -20,6 +20,20 @@ ONE, OTHER = this_process("one"), this_process("other")
 # One of whose host nothing is known here.
 FAR = replace(OTHER, name="far", host="far away")
 NUDGE = NudgeGiven(at=2.0, text="on")
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+async def journal(request, path, anyio_backend):
+    match request.param:
+        case "memory":
+            made = MemoryJournal()
+        case "sqlite":
+            made = SqliteJournal(path)
+        case _:
+            server, schema = request.getfixturevalue("server"), request.getfixturevalue("schema")
+            made = PostgresJournal(server.dsn(), schema=schema)
+    yield made
+    await made.close()
 
 
 in_memory = pytest.mark.parametrize("journal", ["memory"], indirect=True)

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 from postgres_server import Server
 
-from treadle.journal import JournalDamaged, JournalUnavailable, PostgresJournal, UnknownRun
+from treadle.journal import JournalConflict, JournalDamaged, JournalUnavailable, PostgresJournal, UnknownRun
 from treadle.journal.postgres import journal as postgres_journal
 from treadle.kernel.errors import Misuse
-from treadle.kernel.events import Event, NudgeGiven, RunStarted
+from treadle.kernel.events import Event, NudgeGiven, RunForked, RunStarted
 
 pytestmark = pytest.mark.anyio
 
@@ -283,6 +283,36 @@ async def test_a_payload_that_one_deletes_while_another_stores_it_is_there(
         await other.delete("r40")
         assert server.execute(f"SELECT count(*) FROM {schema}.payloads") == [(0,)]
         await journal.check()
+
+
+async def test_a_fork_shares_its_rows_and_is_whole_whoever_deletes_what_at_the_same_time(
+    server: Server, schema: str, journal: PostgresJournal, started: Started, note: Note
+) -> None:
+    text, count = "x" * 6000, f"SELECT count(*) FROM {schema}.events"
+    async with PostgresJournal(server.dsn(), schema=schema) as other:
+        for n in range(15):
+            shared = [started("r"), note(text), note("b")]
+            await journal.append("r", 0, shared)
+            await journal.fork("r", 2, "f", [RunForked("f", at=5.0)])
+            assert server.execute(count) == [(4,)]
+            changes = [journal.delete("r"), other.fork("f", 2, "g", [RunForked("g", at=6.0)])]
+            changes += [other.fork("r", 3, "h", [RunForked("h", at=7.0)]), journal.append("f", 3, [note("c")])]
+            if n % 2:
+                changes.append(other.delete("f"))
+            outcomes = await asyncio.gather(*changes, return_exceptions=True)
+            assert outcomes[0] is True
+            assert {type(one) for one in outcomes} <= {bool, type(None), UnknownRun, JournalConflict}
+            await journal.check()
+            for name, kept, first in (("f", 2, 5.0), ("g", 2, 6.0), ("h", 3, 7.0)):
+                try:
+                    events = await journal.read(name)
+                except UnknownRun:
+                    continue
+                assert events[: kept + 1] == [*shared[:kept], RunForked(name, at=first)]
+                await other.delete(name)
+            assert server.execute(count) == [(0,)]
+            assert server.execute(f"SELECT * FROM {schema}.payloads") == []
+            assert server.execute(f"SELECT * FROM {schema}.forks") == []
 
 
 COUNT = 6

@@ -116,6 +116,10 @@ async def both_runs(journal):
         await asyncio.sleep(0.02)
 
 
+def beating():
+    return [thread for thread in threading.enumerate() if thread.name == "treadle-heartbeat"]
+
+
 async def first_run(journal):
     return (await journal.list())[-1].run_id
 
@@ -265,19 +269,18 @@ async def test_what_is_said_before_the_first_turn_is_said_by_the_owner(tmp_path)
         assert run.result.text == "done"
 
 
-async def test_no_thread_is_left_when_no_run_is_held(tmp_path):
+async def test_one_thread_beats_for_all_runs_and_ends_after_the_last(tmp_path):
     driven.LEDGER = tmp_path / "ledger"
+    for left in beating():
+        await asyncio.to_thread(left.join, PATIENCE)
 
-    def beating():
-        return [thread for thread in threading.enumerate() if thread.name == "treadle-heartbeat"]
-
-    async with SqliteJournal(tmp_path / "runs.db") as journal:
+    async with SqliteJournal(tmp_path / "runs.db", lease=0.6) as journal:
         async with driven.agent("alone", journal).stream("go") as one, driven.agent("alone", journal).stream("go"):
             async for event in one:
                 if type(event).__name__ == "ToolStarted":
                     break
             (thread,) = beating()
-        thread.join(PATIENCE)
+        await asyncio.to_thread(thread.join, PATIENCE)
         assert beating() == []
 
 

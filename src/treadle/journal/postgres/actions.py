@@ -23,6 +23,16 @@ class Append(NamedTuple):
         return self.held is not None and self.seq == 0 and self.held.run_id == self.run_id
 
 
+class Fork(NamedTuple):
+    """Begin run `run_id` with the first `seq` events of `source`, which it shares, and then `batch`."""
+
+    source: str
+    seq: int
+    run_id: str
+    batch: Batch
+    large: Sequence[tuple[int, Payload]]
+
+
 class Delete(NamedTuple):
     """Remove the run; whether there was one."""
 
@@ -35,4 +45,4 @@ class Renew(NamedTuple):
     run_ids: tuple[str, ...]
 
 
-Action = Append | Delete | Renew
+Action = Append | Fork | Delete | Renew

@@ -16,7 +16,7 @@ from treadle.journal.holder import Holder
 from treadle.journal.info import ALL, RunInfo, Wanted
 from treadle.journal.leases import LEASE, Held, checked_lease
 from treadle.journal.payloads import taken_out
-from treadle.journal.port import check_count, check_first, check_fork, too_short
+from treadle.journal.port import check_count, check_first, check_fork
 from treadle.journal.redaction import Redact
 from treadle.journal.watch import Bell, follow
 from treadle.journal.worker import Pair, settled
@@ -109,12 +109,15 @@ class PostgresJournal:
             self._bell.ring(run_id)
 
     async def fork(self, source: str, seq: int, run_id: str, events: Sequence[Event]) -> None:
-        """See `Journal.fork`. Here the fork has rows of its own for what it shares, stored in one append."""
+        """See `Journal.fork`."""
+        from treadle.journal.postgres.actions import Fork
+
         check_fork(seq, run_id, events)
-        shared = (await self.read(source))[:seq]
-        if len(shared) < seq:
-            raise too_short(source, len(shared), seq)
-        await self.append(run_id, 0, [*shared, *events])
+        batch, large = taken_out(batch_of(run_id, seq, events, self.redact, self._where), seq)
+        try:
+            await settled(self._workers.write(Fork(source, seq, run_id, batch, large)))
+        finally:
+            self._bell.ring(run_id)
 
     async def read(self, run_id: str, start: int = 0) -> list[Event]:
         """See `Journal.read`; every event is held against its hash, and the run's end against the index."""

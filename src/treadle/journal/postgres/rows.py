@@ -7,9 +7,11 @@ import psycopg
 
 from treadle.journal.errors import UnknownRun
 from treadle.journal.line import Line, line_of
+from treadle.journal.lineage import Lineage, traced
 from treadle.journal.payloads import references, whole
 from treadle.journal.postgres.connection import Connection
 from treadle.journal.postgres.statements import Statements, key
+from treadle.journal.shared_rows import SharedRows
 from treadle.journal.verified import Row, Rows, events_of, found_line
 from treadle.kernel.events import Event
 
@@ -52,10 +54,15 @@ class DatabaseRows:
 
     def events(self, run_id: str, start: int) -> Generator[Row]:
         """See `Rows.events`."""
-        rows = self._ask(self._statements.events, key(run_id), min(start, _MOST)).fetchall()
+        return self.part(run_id, start, None)
+
+    def part(self, run_id: str, start: int, stop: int | None) -> Generator[Row]:
+        """See `OwnRows.part`."""
+        last = _MOST if stop is None else stop
+        rows = self._ask(self._statements.part, key(run_id), min(start, _MOST), last).fetchall()
         needed = frozenset[bytes]().union(*(references(body) for *_, body in rows))
         if needed:
-            self._payloads = dict(self._ask(self._statements.payloads, [*needed]).fetchall())
+            self._payloads |= dict(self._ask(self._statements.payloads, [*needed]).fetchall())
         yield from rows
 
     def ends(self, run_id: str, last: int) -> Mapping[int, Row]:
@@ -78,12 +85,27 @@ class DatabaseRows:
         return whole(body, self._payloads.get)
 
     def of(self, line: Line) -> Rows:
-        """See `Rows.of`: a fork has rows of its own for all of its events."""
-        return self
+        """See `Rows.of`. Of a run that is no fork nobody needs to ask, if its line can be relied on."""
+        if line.sealed and line.info.fork is None:
+            return self
+        return SharedRows(self, self.lineage(line.info.run_id))
+
+    def lineage(self, run_id: str) -> Lineage:
+        """Where the run's events are."""
+
+        def find(name: str) -> tuple[str, str | None, int] | None:
+            row = self._ask(self._statements.fork, key(name)).fetchone()
+            return None if row is None else (_text(row[0]), None if row[1] is None else _text(row[1]), row[2])
+
+        return traced(run_id, find)
 
     def origin(self, run_id: str) -> str:
         """See `Rows.origin`."""
         return run_id
+
+    def newest(self) -> list[str]:
+        """The ids of the 1,000 runs that started last."""
+        return [_text(name) for (name,) in self._ask(self._statements.newest)]
 
     def _ask(self, statement: bytes, *values: Any) -> psycopg.Cursor[tuple[Any, ...]]:
         return self._connection.execute(statement, values, binary=True)
@@ -100,7 +122,7 @@ def ends_of(connection: Connection, statements: Statements, lasts: Mapping[str, 
     if lasts:
         asked = ([*map(key, lasts)], [*lasts.values()])
         for run_id, *row in connection.execute(statements.ends, asked, binary=True):
-            found[run_id.decode(errors="replace")][row[0]] = tuple(row)
+            found[_text(run_id)][row[0]] = tuple(row)
     return found
 
 
@@ -109,11 +131,15 @@ def read(connection: Connection, statements: Statements, run_id: str, start: int
     rows = DatabaseRows(connection, statements)
     line = found_line(rows, run_id, where)
     if line is None:
-        names = connection.execute(statements.newest, binary=True).fetchall()
-        raise UnknownRun(run_id, [name.decode(errors="replace") for (name,) in names], where=where)
+        raise UnknownRun(run_id, rows.newest(), where=where)
     return events_of(rows, line, start, where)
 
 
 def _line(row: Sequence[Any]) -> Line:
     run_id, *rest = row
-    return line_of(run_id.decode(errors="replace"), *rest)
+    return line_of(_text(run_id), *rest)
+
+
+def _text(name: bytes) -> str:
+    """A run id as it was stored; one that was altered may be no text."""
+    return name.decode(errors="replace")

@@ -46,6 +46,13 @@ SCHEMA = (
         PRIMARY KEY (run_id, seq, hash)
     )""",
     "CREATE INDEX payload_uses_by_hash ON {}.payload_uses (hash)",
+    """CREATE TABLE {}.forks (
+        run_id bytea PRIMARY KEY,
+        origin bytea NOT NULL,
+        source bytea,
+        seq bigint NOT NULL
+    )""",
+    "CREATE INDEX forks_by_source ON {}.forks (source) WHERE source IS NOT NULL",
     """CREATE TABLE {}.leases (
         run_id bytea PRIMARY KEY,
         name text NOT NULL,
@@ -115,7 +122,9 @@ class Statements:
         self.found_by = made("SELECT agent, model, status, searched FROM {}.runs WHERE run_id = %b")
         self.newest = made("SELECT run_id FROM {}.runs ORDER BY started_at DESC LIMIT 1000")
         self.all_runs = made("SELECT run_id FROM {}.runs UNION SELECT run_id FROM {}.events")
-        self.events = made("SELECT seq, at, hash, body FROM {}.events WHERE run_id = %b AND seq >= %b ORDER BY seq")
+        self.part = made(
+            "SELECT seq, at, hash, body FROM {}.events WHERE run_id = %b AND seq >= %b AND seq < %b ORDER BY seq"
+        )
         self.ends = made(
             "SELECT it.run_id, it.seq, it.at, it.hash, CASE WHEN it.seq IN (0, wanted.last) THEN it.body END "
             "FROM unnest(%b::bytea[], %b::bigint[]) AS wanted (run_id, last) JOIN {}.events AS it "
@@ -125,6 +134,16 @@ class Statements:
         self.hash = made("SELECT hash FROM {}.events WHERE run_id = %b AND seq = %b")
         self.one = made("SELECT hash, body FROM {}.events WHERE run_id = %b AND seq = %b")
         self.any_event = made("SELECT 1 FROM {}.events WHERE run_id = %b LIMIT 1")
+        # Whose rows are whose changes one at a time.
+        self.hold_forks = b"SELECT pg_advisory_xact_lock(hashtext(%s))"
+        self.fork = made("SELECT origin, source, seq FROM {}.forks WHERE run_id = %b")
+        self.forks = made("SELECT run_id, seq FROM {}.forks WHERE source = %b ORDER BY seq DESC, run_id")
+        self.add_fork = made("INSERT INTO {}.forks (run_id, origin, source, seq) VALUES (%b, %b, %b, %b)")
+        self.delete_fork = made("DELETE FROM {}.forks WHERE run_id = %b")
+        self.give_events = made("UPDATE {}.events SET run_id = %b WHERE run_id = %b AND seq < %b")
+        self.give_uses = made("UPDATE {}.payload_uses SET run_id = %b WHERE run_id = %b AND seq < %b")
+        self.change_fork = made("UPDATE {}.forks SET source = %b, seq = %b WHERE run_id = %b")
+        self.change_sources = made("UPDATE {}.forks SET source = %b WHERE source = %b")
         self.end_stuck = made(
             "SELECT pg_terminate_backend(it.pid) FROM pg_stat_activity AS it WHERE it.wait_event = 'ClientRead' "
             "AND it.xact_start < clock_timestamp() - make_interval(secs => %s) AND it.usename = current_user "

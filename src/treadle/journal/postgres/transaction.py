@@ -5,19 +5,20 @@ from hashlib import blake2b
 from typing import Any
 from uuid import uuid4
 
-from treadle.journal.batch import Growth, growth
-from treadle.journal.errors import JournalError, TakenOver
+from treadle.journal.batch import Growth, fork_of, growth
+from treadle.journal.errors import JournalConflict, JournalError, TakenOver, UnknownRun
 from treadle.journal.info import unknown
 from treadle.journal.leases import Held
 from treadle.journal.line import Line, sealed
 from treadle.journal.payloads import Payload
-from treadle.journal.postgres.actions import Action, Append, Delete, Renew
+from treadle.journal.port import too_short
+from treadle.journal.postgres.actions import Action, Append, Delete, Fork, Renew
 from treadle.journal.postgres.connection import Connection
 from treadle.journal.postgres.damage import uses_of
 from treadle.journal.postgres.lease_rows import holding
 from treadle.journal.postgres.rows import DatabaseRows, lines_of
 from treadle.journal.postgres.statements import Statements, found_by, key
-from treadle.journal.verified import found_line, told_anew
+from treadle.journal.verified import first_events, found_line, told_anew
 from treadle.journal.worker import Job
 from treadle.kernel.events import RunFinished, RunPaused
 
@@ -53,6 +54,9 @@ class Transaction:
         self._payloads: dict[bytes, bytes] = {}
         self._uses: list[tuple[bytes, int, bytes]] = []
         self._unused: list[bytes] = []
+        self._shared: tuple[bytes, bytes, bytes, int] | None = None
+        self._heirs: Sequence[tuple[Any, ...]] = ()
+        self._heritage: tuple[Any, ...] | None = None
         self._outcomes: list[Any] = []
         self._leases: dict[str, str] = {}
         self._begun: list[Held] = []
@@ -66,6 +70,8 @@ class Transaction:
         under = sorted({key(one.held.run_id) for one in self._appends() if one.held is not None and not one.begins})
         with connection.pipeline():
             connection.execute(say.begin)
+            if isinstance(self._jobs[0].action, Fork | Delete):
+                connection.execute(say.hold_forks, (say.channel,))
             number = connection.execute(say.transaction_id)
             found = connection.execute(say.lock_lines, (names,), binary=True)
             loose = connection.execute(say.without_line, (names,), binary=True)
@@ -88,8 +94,12 @@ class Transaction:
             match job.action:
                 case Append() as append:
                     self._outcomes.append(self._grow(rows, append))
-                case Delete():
+                case Fork() as fork:
+                    self._outcomes.append(self._fork(rows, fork))
+                case Delete(run_id):
                     self._outcomes.append(self._existed)
+                    self._heirs = connection.execute(say.forks, (key(run_id),), binary=True).fetchall()
+                    self._heritage = connection.execute(say.fork, (key(run_id),), binary=True).fetchone()
                 case Renew() as renew:
                     self._outcomes.append(self._renew(rows, renew))
                     self._unused = [one for (one,) in connection.execute(say.hold_unused, binary=True)]
@@ -108,6 +118,7 @@ class Transaction:
             match self._jobs[0].action:
                 case Delete(run_id):
                     name = key(run_id)
+                    self._leave(connection, name)
                     connection.execute(say.hold_used, (name,))
                     connection.execute(say.delete_used, (name, name))
                     for statement in (say.delete_uses, say.delete_events, say.delete_line):
@@ -131,17 +142,20 @@ class Transaction:
     def settle(self) -> None:
         """Give each job what came of it."""
         for job, outcome in zip(self._jobs, self._outcomes, strict=True):
-            if isinstance(outcome, JournalError):
+            if isinstance(outcome, Exception):
                 job.error = outcome
             else:
                 job.value = outcome
 
     def _run_ids(self) -> Iterable[str]:
         for job in self._jobs:
-            if isinstance(job.action, Renew):
-                yield from job.action.run_ids
-            else:
-                yield job.action.run_id
+            match job.action:
+                case Renew(run_ids):
+                    yield from run_ids
+                case Fork(source=source, run_id=run_id):
+                    yield from (source, run_id)
+                case Append(run_id=run_id) | Delete(run_id):
+                    yield run_id
 
     def _grow(self, rows: DatabaseRows, append: Append) -> JournalError | None:
         run_id = append.run_id
@@ -163,6 +177,39 @@ class Transaction:
             self._after[run_id] = new.line
             self._uses += [(key(run_id), seq, one.hash) for seq, one in append.large]
         return None
+
+    def _fork(self, rows: DatabaseRows, fork: Fork) -> Exception | None:
+        try:
+            line = found_line(rows, fork.source, self._where)
+            if line is None:
+                return UnknownRun(fork.source, rows.newest(), where=self._where)
+            if not line.sealed:
+                line = told_anew(rows, line, self._where)
+            if line.info.events < fork.seq:
+                return too_short(fork.source, line.info.events, fork.seq)
+            if (there := found_line(rows, fork.run_id, self._where)) is not None:
+                return JournalConflict(fork.run_id, 0, there.info.events, where=self._where)
+            new = fork_of(*first_events(rows, line, fork.seq, self._where), fork.batch)
+        except JournalError as error:
+            return error
+        lineage = rows.lineage(fork.source)
+        self._shared = (key(fork.run_id), key(lineage.origin), key(lineage.owner(fork.seq - 1)), fork.seq)
+        self._growths.append((fork.run_id, new))
+        self._after[fork.run_id] = new.line
+        self._uses += [(key(fork.run_id), seq, one.hash) for seq, one in fork.large]
+        return None
+
+    def _leave(self, connection: Connection, name: bytes) -> None:
+        """Take the run out of the lineages: its rows that forks share become those of the one that shares most."""
+        say = self._statements
+        connection.execute(say.delete_fork, (name,))
+        if self._heirs:
+            heir, seq = self._heirs[0]
+            _, source, start = self._heritage or (name, None, 0)
+            connection.execute(say.give_events, (heir, name, seq))
+            connection.execute(say.give_uses, (heir, name, seq))
+            connection.execute(say.change_fork, (source, start, heir))
+            connection.execute(say.change_sources, (heir, name))
 
     def _require(self, held: Held, *, begins: bool) -> None:
         """Raises `TakenOver` if the lease is lost; one that begins is this process's from here on."""
@@ -187,6 +234,8 @@ class Transaction:
 
     def _write(self, connection: Connection) -> None:
         say = self._statements
+        if self._shared is not None:
+            connection.execute(say.add_fork, self._shared)
         lines, used = [*self._after.items()], {one for *_, one in self._uses}
         for statement, rows in (
             (say.add_events, [(key(run_id), *row) for run_id, new in self._growths for row in new.rows]),
@@ -210,7 +259,7 @@ class Transaction:
 
 
 def _large(action: Action) -> Sequence[tuple[int, Payload]]:
-    return action.large if isinstance(action, Append) else ()
+    return action.large if isinstance(action, Append | Fork) else ()
 
 
 def _added(line: Line) -> tuple[Any, ...]:
