@@ -1,9 +1,19 @@
-"""Recorder: writes what a run has been fed to its journal, in order, each event once."""
+"""Recorder: writes what a run has been fed to its journal, in order, each event once.
+
+A journal that keeps `Promises` need not be waited for each time. What is handed over to it and not stored yet is, to
+whoever takes the run up after a crash, a call in flight. So the wait may overlap with what is then made again, a model
+call or a call of a tool that only reads; before anything else it is waited for.
+"""
 
 import asyncio
+from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import Future
+from functools import cache
+from typing import TypeGuard
 
-from treadle.journal import Journal, JournalError
+from treadle.journal import Journal, JournalError, Promises
+from treadle.journal.worker import settled
 from treadle.kernel.events import Event
 
 
@@ -14,18 +24,26 @@ class Recorder:
         earlier: how many events the journal had of the run when this process took it up.
     """
 
-    __slots__ = ("_broken", "_earlier", "_saved", "_writing")
+    __slots__ = ("_broken", "_earlier", "_handed", "_saved", "_under_way", "_writing")
 
     def __init__(self, earlier: int) -> None:
         self._earlier = earlier
         self._saved = 0
+        self._handed = 0
+        self._under_way: deque[tuple[int, Future[None]]] = deque()
         self._writing: asyncio.Future[None] | None = None
-        self._broken: JournalError | None = None
+        self._broken: BaseException | None = None
 
     @property
     def saved(self) -> int:
-        """How many events of this process are written."""
+        """How many events of this process are known to be written."""
+        self._look()
         return self._saved
+
+    @property
+    def handed(self) -> int:
+        """How many events of this process the journal was given without a wait."""
+        return self._handed
 
     async def write(self, journal: Journal, run_id: str, events: Sequence[Event]) -> None:
         """Writes those of `events`, all that this process has added, that are not written yet.
@@ -36,6 +54,10 @@ class Recorder:
             JournalConflict: another process has taken the run over; this one must stop.
             JournalError: the journal cannot be written; nothing more is written in this process.
         """
+        if is_promising(journal):
+            self.hand_over(journal, run_id, events)
+            await self.stored(self._handed)
+            return
         while self._saved < len(events):
             if self._broken is not None:
                 raise self._broken
@@ -43,6 +65,51 @@ class Recorder:
                 await asyncio.wait([self._writing])
             else:
                 await self._append(journal, run_id, events)
+
+    def hand_over(self, journal: Promises, run_id: str, events: Sequence[Event]) -> None:
+        """Gives the journal those of `events` that it has not been given yet, and waits for nothing.
+
+        Raises:
+            JournalError: what it was given before could not be written; nothing more is written in this process.
+        """
+        self._look()
+        if self._broken is not None:
+            raise self._broken
+        handed, fed = self._handed, len(events)
+        if handed < fed:
+            try:
+                stored = journal.put(run_id, self._earlier + handed, events[handed:fed])
+            except JournalError as error:
+                self._broken = error
+                raise
+            self._handed = fed
+            self._under_way.append((fed, stored))
+
+    async def stored(self, count: int) -> None:
+        """Waits until the first `count` events of this process are written, all of which were handed over.
+
+        Raises:
+            JournalError: one of them could not be; it is raised in place of a cancellation.
+        """
+        while self.saved < count:
+            if self._broken is not None:
+                raise self._broken
+            stored = next(stored for fed, stored in self._under_way if fed >= count)
+            try:
+                await settled(stored)
+            except Exception:
+                self._look()
+                if self._broken is None:
+                    raise
+
+    def _look(self) -> None:
+        """Takes note of what has become of what was handed over; what failed first is why the rest did."""
+        under_way = self._under_way
+        while under_way and self._broken is None and under_way[0][1].done():
+            fed, stored = under_way.popleft()
+            self._broken = stored.exception()
+            if self._broken is None:
+                self._saved = fed
 
     async def _append(self, journal: Journal, run_id: str, events: Sequence[Event]) -> None:
         saved, fed = self._saved, len(events)
@@ -61,3 +128,15 @@ class Recorder:
         finally:
             self._writing.set_result(None)
             self._writing = None
+
+
+def is_promising(journal: Journal) -> TypeGuard[Promises]:
+    """Whether `journal` can be handed events without a wait."""
+    return _is_promising(type(journal))
+
+
+@cache
+def _is_promising(kind: type) -> bool:
+    """Whether a kind of journal has `put`. One made from another by changing its `append` alone is asked by that."""
+    places = {name: place for place, one in reversed([*enumerate(kind.__mro__)]) for name in vars(one)}
+    return "put" in places and places["put"] <= places.get("append", len(places))

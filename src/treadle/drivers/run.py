@@ -46,7 +46,7 @@ from treadle.drivers.purse.request_size import request_tokens
 from treadle.drivers.purse.so_far import spent_so_far
 from treadle.drivers.purse.telling import tell_used, tell_whose
 from treadle.drivers.reading import reading
-from treadle.drivers.recorder import Recorder
+from treadle.drivers.recorder import Recorder, is_promising
 from treadle.drivers.request import prepared, request_of
 from treadle.drivers.watching import RunEvent, SpentSoFar, log_event
 from treadle.journal import Journal, JournalConflict, MemoryJournal
@@ -79,6 +79,9 @@ _SETTLES = frozenset({ModelReplied, ModelFailed, RunPaused, RunFinished})
 """What ends the call under way: what it did not take is given back."""
 
 _BEFORE_A_CALL = frozenset({RunStarted, StepPrepared})
+
+_ENDS = frozenset({RunPaused, RunFinished})
+"""What nobody is shown before it is in the journal."""
 
 
 class Driver(NamedTuple):
@@ -140,6 +143,8 @@ class Run:
         self._call_ids = CallIds()
         self._events: list[Event] = []
         self._recorder = Recorder(self.state.events)
+        self._before_asking = 0
+        self._unshown: list[RunEvent] = []
         self._step_model: Model | None = None
         self._counted: Model | None = None
         self._models: dict[str, Model] = {}
@@ -226,7 +231,10 @@ class Run:
         if self._logged:
             log_event(state, event)
         if self._on_event is not None:
-            self.show(event)
+            if type(event) in _ENDS and self._journal is not None:
+                self._unshown.append(event)
+            else:
+                self.show(event)
         after = state.accounts
         if (
             after is not before
@@ -280,7 +288,7 @@ class Run:
         if self._journal is not None or self.state.phase in ("paused", "finished"):
             await tell_whose(self.purses, self.run_id)
             try:
-                await self._recorder.write(self.journal, self.run_id, self._events)
+                await self._write()
             except JournalConflict:
                 raise
             except Exception:
@@ -289,6 +297,61 @@ class Run:
                     await tell_used(self.purses)
                 raise
         await tell_used(self.purses)
+
+    async def _write(self) -> None:
+        """Sees to it that all is written that was fed to this run, and what the runs above it have handed over."""
+        recorder = self._recorder
+        try:
+            await recorder.write(self.journal, self.run_id, self._events)
+        finally:
+            while self._unshown and recorder.saved >= len(self._events):
+                self.show(self._unshown.pop(0))
+        if self.parent is not None:
+            await self.parent.handed_over()
+
+    async def handed_over(self) -> None:
+        """Waits until all is written that the journal was given of this run and of those above it.
+
+        Raises:
+            JournalError: some of it could not be; nothing may be done for this run any more.
+        """
+        above: Run | None = self
+        while above is not None:
+            await above._recorder.stored(above._recorder.handed)
+            above = above.parent
+
+    async def hand_over(self) -> None:
+        """Gives what has been fed to the journal, and waits for it only where there is a budget, or no other way.
+
+        Called where nothing follows that could not be made again: what is on its way when the process dies is then a
+        call in flight.
+
+        Raises:
+            JournalError: something that was handed over before could not be written.
+        """
+        journal = self._journal
+        if journal is None or self.purses or not is_promising(journal):
+            await self.commit()
+        else:
+            self._recorder.hand_over(journal, self.run_id, self._events)
+
+    async def commit_before_asking(self) -> None:
+        """Sees to it that what must not be lost is written before a model is asked.
+
+        That is the step, where a reserve is set aside for it: after a crash it has to be counted. It is the first
+        that this process adds to the run, since another may have taken it up. Else it is what came before the model was
+        asked last: so a run is never further ahead of its journal than by one reply and what came of it.
+
+        Raises:
+            JournalError: as `commit`.
+        """
+        recorder, prepared = self._recorder, self.state.prepared
+        if not recorder.saved or (prepared is not None and prepared.reserve is not None):
+            await self.commit()
+        else:
+            await self.hand_over()
+            await recorder.stored(self._before_asking)
+        self._before_asking = recorder.handed
 
     def _has_asked(self) -> bool:
         """Whether a model may have been asked for what is set aside now: never before that stands in the journal."""

@@ -11,7 +11,7 @@ from treadle.journal.errors import (
 )
 from treadle.journal.info import RunInfo, RunStatus
 from treadle.journal.memory import MemoryJournal
-from treadle.journal.port import Journal
+from treadle.journal.port import Journal, Promises
 from treadle.journal.sqlite import SqliteJournal
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "JournalError",
     "JournalUnavailable",
     "MemoryJournal",
+    "Promises",
     "RunInfo",
     "RunStatus",
     "SqliteJournal",

@@ -12,21 +12,19 @@ from typing import NamedTuple
 
 import msgspec
 
-from treadle.journal.chain import beginning, link
 from treadle.journal.errors import (
     Damage,
     EventNotStorable,
-    JournalConflict,
     JournalDamaged,
     JournalUnavailable,
     UnknownRun,
 )
-from treadle.journal.info import RunInfo, after, begun
+from treadle.journal.info import RunInfo
 from treadle.journal.sqlite_file import RESCUE, FileKind
-from treadle.journal.tables import SCHEMA, begin_line, change_line, key, newest, page
+from treadle.journal.tables import SCHEMA, begin_line, key, newest, page
 from treadle.journal.upgrade import from_version_1
 from treadle.journal.verified import events_of, found_line, shown, told_anew
-from treadle.kernel.events import Event, RunStarted, encode_event
+from treadle.kernel.events import Event, encode_event
 
 APPLICATION_ID = 0x7472646C
 """Marks an SQLite file as a treadle journal: "trdl", in the file's header."""
@@ -76,28 +74,6 @@ def batch_of(run_id: str, seq: int, events: Sequence[Event], where: str) -> Batc
                 where=where,
             ) from error
     return Batch(events, rows)
-
-
-def append(connection: sqlite3.Connection, run_id: str, seq: int, batch: Batch, where: str) -> None:
-    """Store `batch` if the run has `seq` events; in a transaction of the caller's."""
-    line = found_line(connection, run_id, where)
-    if line is not None and not line.sealed:
-        line = told_anew(connection, line, where)
-    found = 0 if line is None else line.info.events
-    if found != seq:
-        raise JournalConflict(run_id, seq, found, where=where)
-    if not batch.rows:
-        return
-    head = beginning(run_id) if line is None else line.head
-    rows = []
-    for number, (at, body) in enumerate(batch.rows, seq):
-        head = link(head, at, body)
-        rows.append((run_id, number, at, head, body.decode()))
-    connection.executemany("INSERT INTO events (run_id, seq, at, hash, body) VALUES (?, ?, ?, ?, ?)", rows)
-    if line is not None:
-        change_line(connection, after(line.info, batch.events), head)
-    elif isinstance(first := batch.events[0], RunStarted):
-        begin_line(connection, after(begun(first), batch.events), head)
 
 
 def read(connection: sqlite3.Connection, run_id: str, start: int, where: str) -> list[Event]:

@@ -5,6 +5,7 @@ for the threads, `database.py` for the file.
 """
 
 from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import Future
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -12,9 +13,10 @@ from types import TracebackType
 from typing import Self
 
 from treadle.journal import database
+from treadle.journal.appends import Append
 from treadle.journal.info import RunInfo
 from treadle.journal.port import check_count, check_first
-from treadle.journal.sqlite_hands import Action, FileHands, answer_each, commit_together
+from treadle.journal.sqlite_hands import Action, Commits, FileHands, answer_each
 from treadle.journal.watch import Bell, follow
 from treadle.journal.worker import Pair, settled
 from treadle.kernel.errors import Misuse
@@ -49,7 +51,7 @@ class SqliteJournal:
         self._bell = Bell()
         self._workers: Pair[Action] = Pair(
             self,
-            partial(FileHands, self._path, commit_together),
+            partial(_writer, self._path),
             partial(FileHands, self._path, answer_each),
             self._where,
         )
@@ -61,16 +63,18 @@ class SqliteJournal:
 
     async def append(self, run_id: str, seq: int, events: Sequence[Event]) -> None:
         """See `Journal.append`. Returns when the events are on the disk."""
+        await settled(self.put(run_id, seq, events))
+
+    def put(self, run_id: str, seq: int, events: Sequence[Event]) -> "Future[None]":
+        """See `Promises.put`. The future is done when the events are on the disk."""
         check_count("seq", seq)
         if seq == 0:
             check_first(run_id, events)
         batch = database.batch_of(run_id, seq, events, self._where)
-        try:
-            await settled(
-                self._workers.write(partial(database.append, run_id=run_id, seq=seq, batch=batch, where=self._where))
-            )
-        finally:
-            self._bell.ring(run_id)
+        stored = self._workers.write(Append(run_id, seq, batch, self._where))
+        ring = partial(self._bell.ring, run_id)
+        stored.add_done_callback(lambda _: ring())
+        return stored
 
     async def read(self, run_id: str, start: int = 0) -> list[Event]:
         """See `Journal.read`; every event is held against its hash, and the run's end against the index."""
@@ -129,3 +133,7 @@ class SqliteJournal:
         check_count("limit", limit)
         look = partial(database.list_runs, limit=limit, before=before, where=self._where)
         return await settled(self._workers.read(look))
+
+
+def _writer(path: Path) -> FileHands:
+    return FileHands(path, Commits())

@@ -6,6 +6,7 @@ chain of hashes ends, so that rows missing at the end are noticed. Each append w
 
 import sqlite3
 from collections.abc import Iterator
+from functools import cache
 from math import inf
 from sys import maxsize
 from typing import NamedTuple
@@ -41,6 +42,10 @@ _FIND = """SELECT started_at, CAST(head AS BLOB), CAST(seal AS BLOB), CAST(line 
     FROM runs WHERE run_id = ?"""
 _PAGE = """SELECT CAST(run_id AS TEXT), started_at, CAST(head AS BLOB), CAST(seal AS BLOB), CAST(line AS BLOB)
     FROM runs WHERE (started_at, run_id) < (?, ?) ORDER BY started_at DESC, run_id DESC LIMIT ?"""
+
+_INTO_EVENTS = "INSERT INTO events (run_id, seq, at, hash, body) VALUES"
+_INTO_RUNS = "INSERT INTO runs (run_id, started_at, head, seal, line) VALUES"
+_OR_CHANGE = "ON CONFLICT (run_id) DO UPDATE SET head = excluded.head, seal = excluded.seal, line = excluded.line"
 
 _lines = msgspec.json.Decoder(RunInfo)
 
@@ -88,22 +93,32 @@ def newest(connection: sqlite3.Connection) -> Iterator[str]:
         yield run_id
 
 
+def line_row(line: Line) -> tuple[str, float, bytes, bytes, str]:
+    """The row of a run's line."""
+    info, head, _ = line
+    text = msgspec.json.encode(info)
+    return info.run_id, info.started_at, head, seal(head, text), text.decode()
+
+
+@cache
+def insert_events(count: int) -> str:
+    """The statement that puts so many rows of events into the file."""
+    return " ".join((_INTO_EVENTS, _marks(count)))
+
+
+@cache
+def insert_lines(count: int) -> str:
+    """The statement that puts so many lines into the index, new ones and what has become of others."""
+    return " ".join((_INTO_RUNS, _marks(count), _OR_CHANGE))
+
+
+def _marks(count: int) -> str:
+    return ", ".join(["(?, ?, ?, ?, ?)"] * count)
+
+
 def begin_line(connection: sqlite3.Connection, info: RunInfo, head: bytes) -> None:
     """Put a new run into the index."""
-    text = msgspec.json.encode(info)
-    connection.execute(
-        "INSERT INTO runs (run_id, started_at, head, seal, line) VALUES (?, ?, ?, ?, ?)",
-        (info.run_id, info.started_at, head, seal(head, text), text.decode()),
-    )
-
-
-def change_line(connection: sqlite3.Connection, info: RunInfo, head: bytes) -> None:
-    """Write what has become of a run into the index."""
-    text = msgspec.json.encode(info)
-    connection.execute(
-        "UPDATE runs SET head = ?, seal = ?, line = ? WHERE run_id = ?",
-        (head, seal(head, text), text.decode(), info.run_id),
-    )
+    connection.execute(insert_lines(1), line_row(Line(info, head, sealed=True)))
 
 
 def decoded(body: bytes) -> Event:

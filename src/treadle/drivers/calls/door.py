@@ -98,7 +98,7 @@ class Batch:
                 at_once.append(admitted)
             else:
                 back.append(record)
-        await self._run.commit()
+        await _start(self._run, at_once)
         work: list[Coroutine[Any, Any, None]] = [self._back(one.record.id, one) for one in at_once]
         work += [self._back(record.id) for record in back]
         work += [self._turns(lane) for lane in _lanes(in_turn, self._tool)]
@@ -165,7 +165,7 @@ class Batch:
         if not begun:
             self._begin(admitted)
             if run.writes:
-                await run.commit()
+                await _start(run, (admitted,))
         try:
             event, output = await executed(run, admitted, run.begun.pop(admitted.record.call.id, None))
         except PassesThrough:
@@ -181,7 +181,8 @@ class Batch:
         run.below.pop(admitted.record.call.id, None)
         settle(run)
         if run.writes:
-            await run.commit()
+            # At once, since it is in doubt until then.
+            await run.hand_over()
 
     async def _react(self, call_id: str) -> None:
         """Asks the application about a result that is recorded.
@@ -207,6 +208,14 @@ class Batch:
         await run.commit()
         if isinstance(reaction, Retry) and reaction.delay > 0 and isinstance(event, ToolReacted) and event.call:
             await asyncio.sleep(reaction.delay)
+
+
+async def _start(run: Run, calls: Sequence[Admitted]) -> None:
+    """Records that `calls` start. What they may do that cannot be taken back waits until that is written."""
+    if all(call.tool.effect == "read" and call.tool.agent is None for call in calls):
+        await run.hand_over()
+    else:
+        await run.commit()
 
 
 def _returned(run: Run, call_id: str) -> CallRecord | None:
