@@ -26,6 +26,7 @@ import dataclasses
 import inspect
 import logging
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -79,6 +80,9 @@ _SETTLES = frozenset({ModelReplied, ModelFailed, RunPaused, RunFinished})
 """What ends the call under way: what it did not take is given back."""
 
 _BEFORE_A_CALL = frozenset({RunStarted, StepPrepared})
+
+AHEAD = 4
+"""Replies that a run may be ahead of its journal, on a disk that is slower than its model."""
 
 _ENDS = frozenset({RunPaused, RunFinished})
 """What nobody is shown before it is in the journal."""
@@ -143,7 +147,7 @@ class Run:
         self._call_ids = CallIds()
         self._events: list[Event] = []
         self._recorder = Recorder(self.state.events)
-        self._before_asking = 0
+        self._asked = deque([0], maxlen=AHEAD)
         self._unshown: list[RunEvent] = []
         self._step_model: Model | None = None
         self._counted: Model | None = None
@@ -339,8 +343,8 @@ class Run:
         """Sees to it that what must not be lost is written before a model is asked.
 
         That is the step, where a reserve is set aside for it: after a crash it has to be counted. It is the first
-        that this process adds to the run, since another may have taken it up. Else it is what came before the model was
-        asked last: so a run is never further ahead of its journal than by one reply and what came of it.
+        that this process adds to the run, since another may have taken it up. Else it is what came before the last few
+        calls, so that a run is never further ahead of its journal than by `AHEAD` replies and what came of them.
 
         Raises:
             JournalError: as `commit`.
@@ -350,8 +354,8 @@ class Run:
             await self.commit()
         else:
             await self.hand_over()
-            await recorder.stored(self._before_asking)
-        self._before_asking = recorder.handed
+            await recorder.stored(self._asked[0])
+        self._asked.append(recorder.handed)
 
     def _has_asked(self) -> bool:
         """Whether a model may have been asked for what is set aside now: never before that stands in the journal."""
