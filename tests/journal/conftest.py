@@ -1,14 +1,16 @@
-"""What the journals' tests share: the two journals, some events, and programs to run beside the test."""
+"""What the journals' tests share: the journals, some events, and programs to run beside the test."""
 
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+from postgres_server import Server
 
-from treadle.journal import Journal, MemoryJournal, SqliteJournal
+from treadle.journal import Journal, MemoryJournal, PostgresJournal, SqliteJournal
 from treadle.kernel.events import FORMAT, Event, NudgeGiven, RunFinished, RunStarted
 from treadle.kernel.messages import SystemMessage, UserMessage
 from treadle.kernel.stop import stopped
@@ -24,9 +26,28 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "runs" / "journal.db"
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+_schemas = count(1)
+
+
+@pytest.fixture
+def schema(server: Server) -> Iterator[str]:
+    """A schema of the database in which nothing is."""
+    name = f"s{next(_schemas)}"
+    yield name
+    server.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE")
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 async def journal(request: pytest.FixtureRequest, path: Path, anyio_backend: str) -> AsyncIterator[Journal]:
-    made: Journal = MemoryJournal() if request.param == "memory" else SqliteJournal(path)
+    made: Journal
+    match request.param:
+        case "memory":
+            made = MemoryJournal()
+        case "sqlite":
+            made = SqliteJournal(path)
+        case _:
+            server, schema = request.getfixturevalue("server"), request.getfixturevalue("schema")
+            made = PostgresJournal(server.dsn(), schema=schema)
     yield made
     await made.close()
 

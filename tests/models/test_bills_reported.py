@@ -344,6 +344,7 @@ def counts_of(make, server_of, asked, received):
     else:
         counts = {"input_tokens": asked, "output_tokens": received}
         body = {"type": "message", "id": "m", "content": [{"type": "text", "text": "hi"}], "usage": counts}
+        body["stop_reason"] = "end_turn"
     return make(server_of(whole(body)), streaming=False)
 
 

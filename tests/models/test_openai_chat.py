@@ -212,11 +212,12 @@ def test_an_error_inside_a_stream_becomes_its_typed_error(inside: dict[str, Any]
 def test_a_stream_is_whole_by_its_finish_or_its_end_and_by_nothing_else() -> None:
     usage = {"usage": {"prompt_tokens": 1, "completion_tokens": 2}}
     assert decoded(chunk(content="a"), chunk("stop"))[1].message.text == "a"
-    assert decoded(chunk(content="a"), DONE)[1].finish == "unknown"
-    assert decoded(chunk(content="a"), {"choices": []} | usage)[1].usage is not None
+    assert decoded(chunk(content="a"), DONE)[1].finish == "stop"
+    assert decoded(chunk(content="a"), {"choices": []} | usage, DONE)[1].usage is not None
     assert decoded(chunk(content="a"), chunk("stop"), {"choices": []} | usage)[1].usage == Usage(1, 2)
     assert decoded(chunk(content="a"), chunk("stop"), DONE)[1].usage is None
-    for chunks in ([], [chunk(content="a")], [chunk(content="a") | usage]):
+    told = {"choices": []} | usage
+    for chunks in ([], [chunk(content="a")], [chunk(content="a") | usage], [told, chunk(content="a")], [told]):
         with pytest.raises(ProtocolError, match="before the reply was whole"):
             decoded(*chunks)
 

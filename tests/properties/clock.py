@@ -6,13 +6,19 @@ what can never come is found at once: `Hung`.
 
 import asyncio
 import selectors
-from collections.abc import Callable, Coroutine, Mapping
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import cycle
 from typing import Any
 
 MOST_TURNS = 200_000
 """More turns of the event loop than any generated run takes."""
 THREADS_MAY_TAKE = 5.0
 """Seconds of real time after which a thread that has not come back is given up."""
+
+
+HOUR = 3600.0
 
 
 class Hung(Exception):
@@ -71,3 +77,20 @@ def run_quickly(main: Callable[[], Coroutine[Any, Any, Any]], threads: bool = Fa
     """`asyncio.run` with such a clock."""
     with asyncio.Runner(loop_factory=lambda: Loop(threads)) as runner:
         return runner.run(main())
+
+
+@contextmanager
+def wall_clock(steps: tuple[float, ...]) -> Iterator[None]:
+    """The wall clock is set by the next of `steps` seconds, again and again, each time that anybody looks at it."""
+    real, next_step, ahead = time.time, cycle(steps or (0.0,)), 0.0
+
+    def told() -> float:
+        nonlocal ahead
+        ahead += next(next_step)
+        return real() + ahead
+
+    time.time = told
+    try:
+        yield
+    finally:
+        time.time = real

@@ -1,6 +1,9 @@
 """Combinations that broke something once, or that nobody had thought of: the smallest setup of each, by name."""
 
+from dataclasses import replace
+
 from below import HELPER, PASS_ON, Below
+from clock import HOUR
 from hooks import Hooks, Reacts, Rule, Temper
 from journals import Paper
 from player import Breaks, Calls, Says, Stream
@@ -282,11 +285,15 @@ BATCHES = {
     "writes that may overlap": Setup((calls("write_beside", "write_beside"), DONE)),
     "a slow write beside one that is killed": Setup((calls("write", "write_slowly", "look"), DONE)),
 }
+CLOCKS = {
+    f"a clock that is set {which}": replace(calling(WRITES), clock=steps, limits=Limits(seconds=60))
+    for which, steps in (("ahead", (HOUR,)), ("back", (-HOUR,)), ("to and fro", (HOUR, -3 * HOUR)))
+}
 FOUND: dict[str, Setup] = {
     name: setup
     for table in (
         REACTIONS, HOOKS, RULES, STREAMS, TOOLS_THAT_END_THE_WORLD, BELOW, JOURNALS, DECISIONS, TEXTS, GOING_ON,
-        BATCHES, STEPS, LIMITED,
+        BATCHES, STEPS, LIMITED, CLOCKS,
     )
     for name, setup in table.items()
 }  # fmt: skip

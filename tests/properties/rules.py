@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any, get_args
 
 from checks import requests_valid, same, valid
+from clock import HOUR
 from rules_of_calls import (
     a_hook_that_raises_touches_nobody_else,
     calls_are_started_again_for_a_reason,
@@ -86,6 +87,16 @@ def the_journal_is_the_truth(trial: Trial) -> Iterator[str]:
     root = trial.journal.root
     if result is not None and root is not None and list(result.events) != trial.journal.events(root):
         yield "the result has other events than the journal"
+
+
+def time_goes_on(trial: Trial) -> Iterator[str]:
+    """However the wall clock is set: the events of a run are in the order of their times, and it takes no hour."""
+    for run in trial.journal.runs:
+        events = trial.journal.events(run)
+        if any(after.at < one.at for one, after in pairwise(events)):
+            yield f"{trial.path(run)}: time runs backwards: {[event.at for event in events]}"
+        if fold_all(events).elapsed >= HOUR / 2:
+            yield f"{trial.path(run)}: it was under way for {fold_all(events).elapsed} s"
 
 
 def every_run_has_one_end(trial: Trial) -> Iterator[str]:
@@ -187,12 +198,19 @@ def budgets_are_kept(trial: Trial) -> Iterator[str]:
         spent, runs = budget.spent(), [run for run in trial.journal.runs if trial.path(run) == path]
         trees = list({below for run in runs for below in trial.tree(run)})
         billed, _ = trial.world.ledger.of(trees)
-        if budget.tokens is not None and max(spent.tokens, billed) > budget.tokens:
+        # A reply that was not written yet when the process died is told as the worst case of its call; what it did not
+        # take others had been given already.
+        lost = sum(_lost(event) for run in trees for event in trial.journal.events(run))
+        if budget.tokens is not None and max(spent.tokens - lost, billed) > budget.tokens:
             yield f"{path}: was billed {billed} tokens, and tells {spent.tokens}, of a budget of {budget.tokens}"
         total = sum(fold_all(trial.journal.events(run)).usage.total_tokens for run in runs)
         over = trial.last.result is not None and all(trial.ended(run) for run in runs)
         if over and not trial.before and not trial.journal.failed and (spent.tokens, spent.held_tokens) != (total, 0):
             yield f"{path}: {total} tokens were taken, and the budget tells {spent}"
+
+
+def _lost(event: Event) -> int:
+    return event.lost.usage.total_tokens if isinstance(event, RunResumed) and event.lost is not None else 0
 
 
 def a_step_by_hand_is_one(trial: Trial) -> Iterator[str]:
@@ -371,6 +389,7 @@ RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     requests_are_valid,
     histories_are_valid,
     the_journal_is_the_truth,
+    time_goes_on,
     every_run_has_one_end,
     limits_are_kept,
     what_was_billed_is_told,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
-from clock import Hung, run_quickly
+from clock import Hung, run_quickly, wall_clock
 from deciding import decide
 from hooks import OfTheApplication
 from journals import Recording, journal_of
@@ -94,7 +94,8 @@ class Trial:
         """The whole of it, or another way to go through it, with a clock that costs nothing."""
         script = repr(self.setup)
         try:
-            run_quickly(whole or self._whole, any(f"'{name}'" in script for name in IN_THREADS))
+            with wall_clock(self.setup.clock):
+                run_quickly(whole or self._whole, any(f"'{name}'" in script for name in IN_THREADS))
         except Hung as hung:
             self.wrong.append(f"hangs: {hung}; under way: {[one.tool for one in self.world.under_way]}")
         except BaseException as error:

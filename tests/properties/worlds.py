@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from below import Below, belows
 from biller import Biller
+from clock import HOUR
 from hooks import Hooks, Rule, hooks, rules
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
@@ -283,6 +284,7 @@ class Setup:
     goes_on: int = 0
     one_step: bool = False
     biller: Biller = field(default_factory=Biller)
+    clock: tuple[float, ...] = ()
 
     def agent(
         self, player: Player, journal: Journal | None = None, tools: Any = TOOLS, world: Any = None, path: str = "agent"
@@ -416,6 +418,7 @@ def _at_the_top() -> dict[str, Any]:
         "steers": mostly(st.just(()), st.lists(moves, min_size=1, max_size=8).map(tuple), times=3),
         "goes_on": st.sampled_from([0, 0, 1, 2]),
         "one_step": mostly(st.just(False), st.just(True), times=9),
+        "clock": st.sampled_from([(), (HOUR,), (-HOUR,), (HOUR, -3 * HOUR), (-25 * HOUR, 0, 26 * HOUR)]),
     }
 
 

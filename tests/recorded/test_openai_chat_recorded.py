@@ -26,7 +26,7 @@ from treadle.models.port import (
 Rows = Callable[[str], list[dict[str, Any]]]
 Reader = Callable[..., list[bytes]]
 Call = tuple[str | None, str, str]
-FINISHES = {"stop": "stop", "tool_calls": "tool_calls", "length": "length", "": "unknown"}
+FINISHES = {"stop": "stop", "tool_calls": "tool_calls", "length": "length", "": "stop"}
 
 
 def chat_rows(recordings: Rows) -> list[dict[str, Any]]:

@@ -918,7 +918,8 @@ def test_a_forked_process_opens_the_file_for_itself(tmp_path):
     from treadle import Agent, Budget, Usage
     from treadle.testing import ScriptedModel
 
-    budget = Budget(tokens=10_000, path=sys.argv[1])
+    # Enough for what both set aside at once.
+    budget = Budget(tokens=100_000, path=sys.argv[1])
     agent = Agent(ScriptedModel(lambda request: "done", usage=Usage(50, 50)), budget=budget)
     agent.run_sync("go")
     child = os.fork()

@@ -361,10 +361,10 @@ def _later(path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
-        (_other, "something else"),
+        (_other, "another application"),
         (_later, "later treadle"),
         (lambda path: path.write_bytes(b"no database" * 1000), "no SQLite database"),
-        (lambda path: path.mkdir(), "cannot be opened"),
+        (lambda path: path.mkdir(), "is a folder"),
     ],
 )
 def test_a_file_that_is_none_of_ours_is_refused_and_left_alone(tmp_path: Path, spoil: Any, says: str) -> None:

@@ -24,6 +24,8 @@ COMMANDS = {
     "resume": ("decide", "Go on with a run that is paused, or whose process died."),
     "approve": ("decide", "Allow a tool call that a run waits for, and go on."),
     "deny": ("decide", "Refuse a tool call that a run waits for, and go on."),
+    "submit": ("submit", "Have a worker answer a question, or go on with a run."),
+    "worker": ("worker", "Drive the runs that were submitted, until stopped."),
     "tools": ("tools", "List the tools and their schemas."),
     "models": ("models", "List the providers of models, and which can be used here."),
     "sources": ("sources", "List the data analyst's sources, or describe one."),
@@ -114,6 +116,9 @@ def leave(code: int) -> NoReturn:
         except OSError:
             # What could not be written is given up here: Python would end with a code of its own.
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    if all(thread.daemon or thread is threading.main_thread() for thread in threading.enumerate()):
+    # Threads that Python does not know, those of Temporal's client, crash an interpreter that ends as usual.
+    if "temporalio" not in sys.modules and all(
+        thread.daemon or thread is threading.main_thread() for thread in threading.enumerate()
+    ):
         sys.exit(code)
     os._exit(code)

@@ -30,7 +30,7 @@ from treadle.result import conversation_part, history, result_of
 
 
 class Asked(NamedTuple):
-    """What a run is begun with; see `treadle.Agent.run`."""
+    """What a run is begun with; see `treadle.Agent.run`. To be driven `elsewhere`, it needs no dependencies."""
 
     input: Input = None
     conversation: Conversation | None = None
@@ -40,6 +40,8 @@ class Asked(NamedTuple):
     one_step: bool = False
     budget: Budgets = None
     user: str | None = None
+    run_id: str | None = None
+    elsewhere: bool = False
 
 
 async def begun(config: Configuration, asked: Asked) -> Run:
@@ -48,8 +50,9 @@ async def begun(config: Configuration, asked: Asked) -> Run:
     Raises:
         Misuse: the question, the conversation or the limits cannot be right, or the tools want dependencies.
     """
-    require_dependencies(config.tools, asked.deps)
-    run_id, task = _run_id(), asyncio.current_task()
+    if not asked.elsewhere:
+        require_dependencies(config.tools, asked.deps)
+    run_id, task = asked.run_id or _run_id(), asyncio.current_task()
     cancels = 0 if task is None else task.cancelling()
     try:
         instructions = _instructions(config, run_id, asked.deps)

@@ -19,14 +19,14 @@ from treadle.drivers.calls.subrun import left_below
 from treadle.drivers.compact import compact, make_room, overflowed
 from treadle.drivers.configuration import AnswerType, StepContext, StepSettings
 from treadle.drivers.purse.claims import settle
-from treadle.drivers.purse.patience import patiently
 from treadle.drivers.run import Driver, Run, cancelled_itself
 from treadle.drivers.think import seconds_left, think
+from treadle.drivers.turn import prepared_in_turn
 from treadle.journal import JournalError
 from treadle.kernel.calls import cut_off
 from treadle.kernel.decide import CallModel, Finish, Nudge, Pause, PrepareStep, RunTools
 from treadle.kernel.errors import Misuse
-from treadle.kernel.events import Event, NudgeGiven, RunFinished, RunPaused, ToolFinished
+from treadle.kernel.events import Event, NudgeGiven, RunFinished, ToolFinished
 from treadle.kernel.messages import AssistantMessage, Text
 from treadle.kernel.stop import LIMIT_REASONS, Stop, stopped
 from treadle.result import RunResult
@@ -56,6 +56,8 @@ async def drive(run: Run) -> None:
         limit = run.state.limits.seconds
         await end(run, stopped("deadline", f"the time limit of {limit:g} s is reached."))
     except asyncio.CancelledError as error:
+        if run.is_given_up():
+            raise
         if not run.is_cancelled():
             await _broken_off(run)
             raise cancelled_itself("a function of the application's", error) from error
@@ -125,8 +127,8 @@ async def _loop(run: Run, early: Early | None) -> None:
     while True:
         match run.next() if run.config.stop_when is None else await run.judged():
             case PrepareStep() as command:
-                if run.pause_wanted:
-                    run.feed(RunPaused(Stop("waiting", "paused by the caller", "Resume the run.")))
+                if run.pause_wanted is not None:
+                    run.feed(run.pause_wanted)
                     return
                 if run.state.started.one_step and len(run.state.steps) > run.state.taken_up:
                     limit = command.landing
@@ -164,8 +166,8 @@ async def perceive(run: Run, command: PrepareStep) -> None:
             return
         command = again
     picked = None if run.config.prepare_step is None else await chosen(run, command)
-    # Only the file of a budget may have to be waited for.
-    run.feed(await patiently(lambda: run.prepare(command, picked)) if run.purses else run.prepare(command, picked))
+    # Only budgets may have to be waited for.
+    run.feed(await prepared_in_turn(run, command, picked) if run.purses else run.prepare(command, picked))
 
 
 async def chosen(run: Run, command: PrepareStep) -> StepSettings | None:

@@ -13,8 +13,8 @@ from treadle.drivers.partial import Partial
 from treadle.drivers.run import Run
 from treadle.drivers.watching import RunEvent
 from treadle.kernel.errors import IllegalEvent, Misuse
-from treadle.kernel.events import MessageAdded
-from treadle.kernel.stop import stopped
+from treadle.kernel.events import MessageAdded, RunPaused
+from treadle.kernel.stop import Stop, stopped
 from treadle.models.port import ToolCallCompleted, ToolCallDelta, ToolCallStarted
 from treadle.result import Output, RunResult
 
@@ -111,7 +111,7 @@ class LiveRun(Generic[Output]):
 
         The run may end before it could be paused; the result's stop reason tells.
         """
-        self._run.pause_wanted = True
+        self._run.pause_wanted = RunPaused(Stop("waiting", "paused by the caller", "Resume the run."))
         return await self._ended()
 
     async def _ended(self) -> RunResult[Output]:

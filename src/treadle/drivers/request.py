@@ -3,7 +3,6 @@
 Pure but for the clock: the choice is an event (`StepPrepared`), and the request follows from it and the state alone.
 """
 
-import time
 from collections.abc import Collection, Sequence
 from decimal import Decimal
 from typing import get_args
@@ -49,7 +48,6 @@ def prepared(
         tool_choice="none" if command.landing is not None else None,
         stuck=command.stuck,
         withheld=command.withheld,
-        at=time.time(),
     )
     if chosen is not None:
         event = _with_choice(config, state, event, chosen, model)

@@ -25,7 +25,6 @@ import asyncio
 import dataclasses
 import inspect
 import logging
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
@@ -37,6 +36,7 @@ from treadle.context.tokens import next_tokens, uncounted
 from treadle.drivers.below import Below
 from treadle.drivers.call_ids import CallIds
 from treadle.drivers.checks import model_of
+from treadle.drivers.clock import Clock
 from treadle.drivers.configuration import AnswerType, Configuration, StepSettings
 from treadle.drivers.output import handed_in, typed_output
 from treadle.drivers.purse.arrived import Arrived
@@ -61,6 +61,7 @@ from treadle.kernel.events import (
     ModelFailed,
     ModelReplied,
     Parent,
+    Queued,
     RunFinished,
     RunPaused,
     RunStarted,
@@ -100,6 +101,7 @@ class Run:
 
     Attributes:
         state: what has happened, folded.
+        clock: gives its events their times.
         config: the agent that it is a run of.
         deps: what tools are given as their dependencies.
         arrived: what has come of the reply that is arriving.
@@ -110,7 +112,9 @@ class Run:
         begun: by call, the runs that work on calls of the step under way and have been taken up again already.
         below: by call, the runs that work on calls of the step under way, until what they took is recorded.
         error: the exception behind the state's failure, while this process has it.
-        pause_wanted: whether somebody asked for a pause before the next step.
+        pause_wanted: the pause that somebody asked for before the next step.
+        order: how it was queued, if a worker drives it.
+        given_up: whether this process leaves it as it is: what is cancelled then is as if the process had died.
     """
 
     def __init__(
@@ -129,9 +133,12 @@ class Run:
         self.driver = driver
         self.deps = deps
         self.state = RunState() if state is None else state
+        self.clock: Clock = Clock(self.state.now, None if parent is None else parent.clock)
         self.arrived = Arrived()
         self.error: Exception | None = None
-        self.pause_wanted = False
+        self.pause_wanted: RunPaused | None = None
+        self.given_up = False
+        self.order: Queued | None = None
         self.begun: dict[str, Run] = {}
         self.below: dict[str, Run] = {}
         self._on_event = on_event
@@ -226,7 +233,7 @@ class Run:
         else:
             event = storable_event(event)
             if not event.at:
-                event = replace(event, at=time.time())
+                event = replace(event, at=self.clock.now())
         before = self.state.accounts
         state = self.state = fold(self.state, event)
         self._events.append(event)
@@ -376,6 +383,14 @@ class Run:
         told = task is None or task.cancelling() > self._cancels
         return told or (self.parent is not None and self.parent.is_cancelled())
 
+    def is_given_up(self) -> bool:
+        """Whether this process leaves it, or a run above it, as it is."""
+        return self.given_up or (self.parent is not None and self.parent.is_given_up())
+
+    def is_queued(self) -> bool:
+        """Whether a worker drives it, or a run above it: then nobody waits for its answer here."""
+        return self.order is not None or (self.parent is not None and self.parent.is_queued())
+
     async def own(self, function: Callable[..., Any], what: str, *given: Any) -> Any:
         """What a function of the application's gives. That it cancels itself is an error of its own, and no more."""
         try:
@@ -417,7 +432,7 @@ class Run:
                 config.rules,
                 config.hooks,
                 one_step,
-                at=time.time(),
+                at=self.clock.now(),
             )
         )
 
@@ -500,7 +515,7 @@ class Run:
             uncounted(state) if state.size.reported or not in_full else 0,
             calls_allowed(self) if self.parent is not None and message.calls else None,
             handed,
-            at=time.time(),
+            at=self.clock.now(),
         )
 
     @property

@@ -35,9 +35,9 @@ from treadle.result import RunResult, conversation_part, history, result_of
 
 
 class GoingOn(NamedTuple):
-    """What a run goes on with; see `treadle.Agent.resume`."""
+    """What a run goes on with; see `treadle.Agent.resume`. To be driven `elsewhere`, it needs no dependencies."""
 
-    answers: Answers
+    answers: Answers = Answers()
     message: str | None = None
     conversation: Conversation | None = None
     deps: Any = None
@@ -45,6 +45,7 @@ class GoingOn(NamedTuple):
     on_event: OnEvent = None
     budget: Budgets = None
     user: str | None = None
+    elsewhere: bool = False
 
 
 async def taken_up(
@@ -76,7 +77,8 @@ async def taken_up(
             f"run {state.run_id} works for run {above.run_id}, under the rules and limits of that one too: resume that "
             "one"
         )
-    require_dependencies(config.tools, going_on.deps)
+    if not going_on.elsewhere:
+        require_dependencies(config.tools, going_on.deps)
     require_rules(state.run_id, state.started.rules, state.started.hooks, config.rules, config.hooks)
     kind("conversation", going_on.conversation, lambda it: isinstance(it, Conversation), "a treadle.Conversation")
     conversation, watcher = going_on.conversation, watcher_of(going_on.on_event)

@@ -12,6 +12,7 @@ from treadle.journal.errors import (
 from treadle.journal.info import RunInfo, RunStatus
 from treadle.journal.memory import MemoryJournal
 from treadle.journal.port import Journal, Promises
+from treadle.journal.postgres.journal import PostgresJournal
 from treadle.journal.sqlite import SqliteJournal
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "JournalError",
     "JournalUnavailable",
     "MemoryJournal",
+    "PostgresJournal",
     "Promises",
     "RunInfo",
     "RunStatus",

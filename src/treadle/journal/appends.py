@@ -10,13 +10,11 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from treadle.journal.chain import beginning, link
-from treadle.journal.database import Batch
-from treadle.journal.errors import JournalConflict
-from treadle.journal.info import after, begun
-from treadle.journal.tables import Line, insert_events, insert_lines, line_row
+from treadle.journal.batch import Batch, growth
+from treadle.journal.line import Line
+from treadle.journal.sqlite_rows import FileRows
+from treadle.journal.tables import insert_events, insert_lines, line_row
 from treadle.journal.verified import found_line, told_anew
-from treadle.kernel.events import RunStarted
 
 MOST_KNOWN = 10_000
 """Runs of which a writer keeps in mind how they stand; each takes a kilobyte or two."""
@@ -60,21 +58,10 @@ class Appends:
         """
         run_id, seq, batch, where = append
         line = self._lines.get(run_id) or _look(connection, run_id, where)
-        found = 0 if line is None else line.info.events
-        if found != seq:
-            raise JournalConflict(run_id, seq, found, where=where)
-        if not batch.rows:
-            return
-        first = batch.events[0]
-        if line is None and isinstance(first, RunStarted):
-            line = Line(begun(first), beginning(run_id), sealed=True)
-        if line is None:
-            raise ValueError(f"run {run_id!r} does not begin with RunStarted")
-        head = line.head
-        for number, (at, body) in enumerate(batch.rows, seq):
-            head = link(head, at, body)
-            self._rows.append((run_id, number, at, head, body.decode()))
-        self._lines[run_id] = self._changed[run_id] = Line(after(line.info, batch.events), head, sealed=True)
+        new = growth(line, run_id, seq, batch, where)
+        if new is not None:
+            self._lines[run_id] = self._changed[run_id] = new.line
+            self._rows += [(run_id, number, at, head, body.decode()) for number, at, head, body in new.rows]
 
     def write(self, connection: sqlite3.Connection) -> None:
         """Writes what was taken in."""
@@ -94,8 +81,9 @@ class Appends:
 
 
 def _look(connection: sqlite3.Connection, run_id: str, where: str) -> Line | None:
-    line = found_line(connection, run_id, where)
-    return told_anew(connection, line, where) if line is not None and not line.sealed else line
+    rows = FileRows(connection)
+    line = found_line(rows, run_id, where)
+    return told_anew(rows, line, where) if line is not None and not line.sealed else line
 
 
 def _insert(connection: sqlite3.Connection, statement: Callable[[int], str], rows: list[tuple[Any, ...]]) -> None:

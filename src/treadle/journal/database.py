@@ -5,26 +5,16 @@ such a file is opened, and `tables.py` what is in it.
 """
 
 import sqlite3
-from collections.abc import Sequence
-from math import isfinite
 from pathlib import Path
-from typing import NamedTuple
 
-import msgspec
-
-from treadle.journal.errors import (
-    Damage,
-    EventNotStorable,
-    JournalDamaged,
-    JournalUnavailable,
-    UnknownRun,
-)
+from treadle.journal.errors import Damage, JournalDamaged, JournalUnavailable, UnknownRun
 from treadle.journal.info import RunInfo
 from treadle.journal.sqlite_file import RESCUE, FileKind
+from treadle.journal.sqlite_rows import FileRows
 from treadle.journal.tables import SCHEMA, begin_line, key, newest, page
 from treadle.journal.upgrade import from_version_1
 from treadle.journal.verified import events_of, found_line, shown, told_anew
-from treadle.kernel.events import Event, encode_event
+from treadle.kernel.events import Event
 
 APPLICATION_ID = 0x7472646C
 """Marks an SQLite file as a treadle journal: "trdl", in the file's header."""
@@ -48,40 +38,13 @@ JOURNAL_FILE = FileKind("journal", APPLICATION_ID, VERSION, SCHEMA, _unavailable
 """Raises `JournalUnavailable` where the file cannot be used."""
 
 
-class Batch(NamedTuple):
-    """Events to store, and the time and stored form of each."""
-
-    events: Sequence[Event]
-    rows: Sequence[tuple[float, bytes]]
-
-
-def batch_of(run_id: str, seq: int, events: Sequence[Event], where: str) -> Batch:
-    """What is needed to store `events`.
-
-    Raises:
-        EventNotStorable: one of them has no JSON form.
-    """
-    events, rows = tuple(events), []
-    for number, event in enumerate(events, seq):
-        try:
-            if not isfinite(event.at):
-                raise ValueError(f"its time is {event.at}")
-            rows.append((float(event.at), encode_event(event)))
-        except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
-            raise EventNotStorable(
-                f"event {number} ({type(event).__name__}) of run {run_id!r} cannot be stored in journal {where}: "
-                f"{error}. What a tool gives the application must be made of JSON's types.",
-                where=where,
-            ) from error
-    return Batch(events, rows)
-
-
 def read(connection: sqlite3.Connection, run_id: str, start: int, where: str) -> list[Event]:
     """The run's events from number `start` on; each is what was stored."""
-    line = found_line(connection, run_id, where)
+    rows = FileRows(connection)
+    line = found_line(rows, run_id, where)
     if line is None:
         raise UnknownRun(run_id, newest(connection), where=where)
-    return events_of(connection, line, start, where)
+    return events_of(rows, line, start, where)
 
 
 def delete(connection: sqlite3.Connection, run_id: str) -> bool:
@@ -93,7 +56,8 @@ def delete(connection: sqlite3.Connection, run_id: str) -> bool:
 
 def list_runs(connection: sqlite3.Connection, limit: int, before: RunInfo | None, where: str) -> list[RunInfo]:
     """The runs that started before `before`, newest first."""
-    return [shown(connection, line, where) for line in page(connection, limit, before)]
+    rows = FileRows(connection)
+    return [shown(rows, line, where) for line in page(connection, limit, before)]
 
 
 def find_damage(connection: sqlite3.Connection, path: Path) -> None:
@@ -106,14 +70,15 @@ def find_damage(connection: sqlite3.Connection, path: Path) -> None:
     found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
     if found != "ok":
         raise JOURNAL_FILE.unavailable(path, f"is damaged ({found})", RESCUE)
+    rows = FileRows(connection)
     damage: list[Damage] = []
     for (run_id,) in connection.execute("SELECT run_id FROM runs UNION SELECT run_id FROM events").fetchall():
         try:
-            line = found_line(connection, run_id, str(path))
+            line = found_line(rows, run_id, str(path))
             if line is not None and line.sealed:
-                events_of(connection, line, 0, str(path))
+                events_of(rows, line, 0, str(path))
             elif line is not None:
-                anew = told_anew(connection, line, str(path))
+                anew = told_anew(rows, line, str(path))
                 connection.execute("DELETE FROM runs WHERE run_id = ?", (run_id,))
                 begin_line(connection, anew.info, anew.head)
         except JournalDamaged as error:

@@ -111,7 +111,7 @@ class JournalDamaged(JournalUnavailable):
         )
         more = f"; and {len(damage) - SHOWN} more runs" if len(damage) > SHOWN else ""
         super().__init__(
-            f"{shown}{more}. Other runs can be read. Take the file from a backup, or remove the run with "
+            f"{shown}{more}. Other runs can be read. Take the journal from a backup, or remove the run with "
             "`await journal.delete(run_id)`.",
             where=where,
         )

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from treadle.journal.errors import JournalConflict, JournalUnavailable, UnknownRun
+from treadle.journal.forks import renewed_in_a_child
 from treadle.journal.info import RunInfo, after, begun
 from treadle.journal.port import check_count, check_first
 from treadle.journal.watch import Bell, follow
@@ -26,6 +27,11 @@ class MemoryJournal:
         self._lock = Lock()
         self._bell = Bell()
         self._closed = False
+        renewed_in_a_child(self)
+
+    def renew(self) -> None:
+        """See `Locking.renew`."""
+        self._lock = Lock()
 
     async def append(self, run_id: str, seq: int, events: Sequence[Event]) -> None:
         """See `Journal.append`; it has no await in it, so no cancellation can come between."""

@@ -14,6 +14,7 @@ from typing import Self
 
 from treadle.journal import database
 from treadle.journal.appends import Append
+from treadle.journal.batch import batch_of
 from treadle.journal.info import RunInfo
 from treadle.journal.port import check_count, check_first
 from treadle.journal.sqlite_hands import Action, Commits, FileHands, answer_each
@@ -70,7 +71,7 @@ class SqliteJournal:
         check_count("seq", seq)
         if seq == 0:
             check_first(run_id, events)
-        batch = database.batch_of(run_id, seq, events, self._where)
+        batch = batch_of(run_id, seq, events, self._where)
         stored = self._workers.write(Append(run_id, seq, batch, self._where))
         ring = partial(self._bell.ring, run_id)
         stored.add_done_callback(lambda _: ring())

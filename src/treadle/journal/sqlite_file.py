@@ -26,9 +26,9 @@ _CAUSES: dict[int, tuple[str, str]] = {
     sqlite3.SQLITE_READONLY: ("cannot be written", "Give this user the right to write to it and its folder."),
     sqlite3.SQLITE_PERM: ("may not be opened", "Give this user the right to write to it and its folder."),
     sqlite3.SQLITE_CANTOPEN: ("cannot be opened", "Look at the rights of the file and its folder."),
-    sqlite3.SQLITE_FULL: ("is on a full disk", "Make room, and resume the run."),
-    sqlite3.SQLITE_IOERR: ("has a failing disk under it, or one that is full", "Look at the disk, and resume the run."),
-    sqlite3.SQLITE_BUSY: ("is locked by another process", "Look for a process that holds it, and resume the run."),
+    sqlite3.SQLITE_FULL: ("is on a full disk", "Make room, and {again}."),
+    sqlite3.SQLITE_IOERR: ("has a failing disk under it, or one that is full", "Look at the disk, and {again}."),
+    sqlite3.SQLITE_BUSY: ("is locked by another process", "Look for a process that holds it, and {again}."),
 }
 
 
@@ -42,14 +42,19 @@ class FileKind(Struct, frozen=True):
         schema: the statements that make its tables.
         error: what is raised where it cannot be used, of the message and the path.
         upgrade: brings a file of an earlier version up to this one, in a transaction; given that version.
+        writes_ahead: whether it has a write-ahead log, so that reading and writing do not wait for each other; a file
+            that is opened for a moment only needs none.
+        again: what a person does once the disk or the lock is free again.
     """
 
     what: str
     application_id: int
     version: int
     schema: tuple[str, ...]
-    error: Callable[[str, str], PassesThrough]
+    error: Callable[[str, str], Exception]
     upgrade: Callable[[sqlite3.Connection, Path, int], None] | None = None
+    writes_ahead: bool = True
+    again: str = "resume the run"
 
     def open(self, path: Path, *, any_thread: bool = False, patience: float | None = None) -> sqlite3.Connection:
         """A connection to the file at `path`, which is made if it is not there; its folder likewise.
@@ -59,7 +64,8 @@ class FileKind(Struct, frozen=True):
             patience: seconds to wait for another process that is writing; None for `PATIENCE`.
 
         Raises:
-            PassesThrough: it is of another kind, of a later version, damaged, or cannot be opened. It is not changed.
+            Exception: the kind's `error`: it is of another kind, of a later version, damaged, or cannot be opened. It
+                is not changed.
         """
         with self.explained(path):
             patience = PATIENCE if patience is None else patience
@@ -87,14 +93,14 @@ class FileKind(Struct, frozen=True):
             what = f"cannot be made ({error.strerror or error}: {error.filename})"
             raise self.unavailable(path, what, remedy) from error
 
-    def told(self, path: Path, error: sqlite3.Error) -> PassesThrough:
+    def told(self, path: Path, error: sqlite3.Error) -> Exception:
         """What an error of SQLite means."""
         what, remedy = _CAUSES.get(_code(error), ("cannot be used", "See the cause."))
-        told = self.unavailable(path, f"{what} ({error})", remedy)
+        told = self.unavailable(path, f"{what} ({error})", remedy.format(again=self.again))
         told.__cause__ = error
         return told
 
-    def unavailable(self, path: Path, what: str, remedy: str) -> PassesThrough:
+    def unavailable(self, path: Path, what: str, remedy: str) -> Exception:
         """The error that says what is wrong with the file, and what to do."""
         return self.error(f"the {self.what} {path} {what}. {remedy}", str(path))
 
@@ -143,7 +149,7 @@ class FileKind(Struct, frozen=True):
         raise self.unavailable(path, "is the SQLite database of another application", "Use another path.")
 
     def _prepare(self, connection: sqlite3.Connection, path: Path, fresh: bool, patience: float) -> None:
-        if (mode := _write_ahead(connection, patience)) != "wal":
+        if self.writes_ahead and (mode := _write_ahead(connection, patience)) != "wal":
             what = f"is on a file system that cannot share memory (mode {mode})"
             raise self.unavailable(path, what, "Use a local disk.")
         # FULL syncs at every commit; macOS does so only with fullfsync.

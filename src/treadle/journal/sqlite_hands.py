@@ -7,7 +7,8 @@ from typing import Any
 
 from treadle.journal.appends import Append, Appends
 from treadle.journal.database import JOURNAL_FILE
-from treadle.journal.sqlite_file import identity, is_corrupt, snapshot, transaction
+from treadle.journal.open_file import OpenFile
+from treadle.journal.sqlite_file import is_corrupt, snapshot, transaction
 from treadle.journal.worker import Job
 
 OnFile = Callable[[sqlite3.Connection], Any]
@@ -23,8 +24,7 @@ class FileHands:
     def __init__(self, path: Path, perform: Perform) -> None:
         self._path = path
         self._perform = perform
-        self._connection: sqlite3.Connection | None = None
-        self._opened: tuple[int, int] | None = None
+        self._file = OpenFile(JOURNAL_FILE, path)
 
     @property
     def where(self) -> str:
@@ -33,22 +33,18 @@ class FileHands:
 
     def perform(self, jobs: list[Job[Any]]) -> None:
         """See `Hands.perform`."""
-        with JOURNAL_FILE.explained(self._path):
-            if self._connection is not None and identity(self._path) != self._opened:
-                # Removed or replaced: what was written to the old file now would be lost without a word.
-                self.close()
-            if self._connection is None:
-                self._connection = JOURNAL_FILE.open(self._path)
-                # A text that was altered may be none; it is seen by its hash, and must not stop what reads others.
-                self._connection.text_factory = lambda data: data.decode(errors="replace")
-                self._opened = identity(self._path)
-            self._perform(self._connection, jobs, self._path)
+        with self._file.used() as connection:
+            # A text that was altered may be none; it is seen by its hash, and must not stop what reads others.
+            connection.text_factory = _as_text
+            self._perform(connection, jobs, self._path)
 
     def close(self) -> None:
         """Close the connection."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._file.close()
+
+
+def _as_text(data: bytes) -> str:
+    return data.decode(errors="replace")
 
 
 class Commits:

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from treadle.journal.chain import beginning, link
 from treadle.journal.info import RunInfo, after, begun, unknown
-from treadle.journal.tables import SCHEMA, begin_line, decoded
+from treadle.journal.line import decoded
+from treadle.journal.tables import SCHEMA, begin_line
 from treadle.kernel.events import Event, RunStarted
 
 _ROWS = "SELECT seq, at, CAST(body AS BLOB) FROM events_1 WHERE run_id = CAST(? AS TEXT) ORDER BY seq"

@@ -1,55 +1,87 @@
-"""What is read from a journal's file, held against its hashes: nothing that was altered is handed out.
+"""What is read from a journal's database, held against its hashes: nothing that was altered is handed out.
 
 An event is what was stored if the chain of hashes leads to it; a run is whole if the chain ends where the index says.
 """
 
-import sqlite3
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from struct import error as NotPacked
+from typing import Protocol
 
 from treadle.journal.chain import beginning, link
 from treadle.journal.errors import Damage, JournalDamaged
 from treadle.journal.info import RunInfo, after, begun
-from treadle.journal.sqlite_file import is_corrupt
-from treadle.journal.tables import Line, decoded, find_line, key
+from treadle.journal.line import Line, decoded
 from treadle.kernel.events import Event, RunStarted
 
-_ENDS = """SELECT seq, at, hash, CASE WHEN seq IN (0, ?2) THEN CAST(body AS BLOB) END FROM events
-    WHERE run_id = ?1 AND seq IN (0, ?2 - 1, ?2, ?2 + 1)"""
+Row = tuple[int, float, bytes, bytes]
+"""A stored event: its number, time, hash and stored form."""
 
-_ONE = "SELECT hash, CAST(body AS BLOB) FROM events WHERE run_id = ? AND seq = ?"
+
+class Unreadable(Exception):
+    """The database itself cannot give what is asked of it; the message is its own word for why."""
+
+
+class Rows(Protocol):
+    """The rows of a journal's database as they are at one moment, whatever was done to them."""
+
+    def line(self, run_id: str) -> Line | None:
+        """The run's line; None if it has none."""
+
+    def has_events(self, run_id: str) -> bool:
+        """Whether there is any row of the run's."""
+
+    def events(self, run_id: str, start: int) -> Generator[Row]:
+        """The rows from number `start` on, in order.
+
+        Raises:
+            Unreadable: the next one cannot be had.
+        """
+
+    def ends(self, run_id: str, last: int) -> Mapping[int, Row]:
+        """Of the events 0, `last - 1`, `last` and `last + 1` those there are.
+
+        Raises:
+            Unreadable: one of them cannot be had.
+        """
+
+    def hash(self, run_id: str, seq: int) -> bytes | None:
+        """The hash that stands at event `seq`; None if it is missing."""
+
+    def can_give(self, run_id: str, seq: int) -> bool:
+        """Whether event `seq` by itself can be had, if it is there."""
+
 
 _ALTERED = "it was altered: its content and its hash do not agree"
 
 
-def found_line(connection: sqlite3.Connection, run_id: str, where: str) -> Line | None:
+def found_line(rows: Rows, run_id: str, where: str) -> Line | None:
     """The run's line; None if there is no such run.
 
     Raises:
         JournalDamaged: it has events and no line.
     """
-    line = find_line(connection, run_id)
-    if line is None and connection.execute("SELECT 1 FROM events WHERE run_id = ?", (key(run_id),)).fetchone():
+    line = rows.line(run_id)
+    if line is None and rows.has_events(run_id):
         raise _damaged(run_id, 0, "the run is missing in the index, and so is how many events it had", where)
     return line
 
 
-def told_anew(connection: sqlite3.Connection, line: Line, where: str) -> Line:
+def told_anew(rows: Rows, line: Line, where: str) -> Line:
     """The line of a run, made from its events.
 
     Raises:
         JournalDamaged: these are damaged too.
     """
     run_id = line.info.run_id
-    events = events_of(connection, line, 0, where)
+    events = events_of(rows, line, 0, where)
     first = events[0] if events else None
     if not isinstance(first, RunStarted) or first.run_id != run_id:
         raise _damaged(run_id, 0, "it is not the beginning of this run", where)
-    return Line(after(begun(first), events), _hash(connection, run_id, len(events) - 1) or b"", sealed=True)
+    return Line(after(begun(first), events), rows.hash(run_id, len(events) - 1) or b"", sealed=True)
 
 
-def events_of(connection: sqlite3.Connection, line: Line, start: int, where: str) -> list[Event]:
+def events_of(rows: Rows, line: Line, start: int, where: str) -> list[Event]:
     """The events of a run from number `start` on, held against their hashes and the end of the chain.
 
     Raises:
@@ -57,27 +89,24 @@ def events_of(connection: sqlite3.Connection, line: Line, start: int, where: str
     """
     run_id, count = line.info.run_id, line.info.events
     if not line.sealed and start:
-        return events_of(connection, line, 0, where)[start:]
+        return events_of(rows, line, 0, where)[start:]
     if start > count:
         return []
-    before = beginning(run_id) if start == 0 else _hash(connection, run_id, start - 1)
+    before = beginning(run_id) if start == 0 else rows.hash(run_id, start - 1)
     if before is None:
         raise _damaged(run_id, start - 1, "it is missing", where)
     events: list[Event] = []
-    asked = "SELECT seq, at, hash, CAST(body AS BLOB) FROM events WHERE run_id = ? AND seq >= ? ORDER BY seq"
     number = start
     try:
         # One left open, in the traceback of an error, would hold the connection at this moment of the file.
-        with closing(connection.execute(asked, (run_id, start))) as rows:
-            for number, (seq, at, found, body) in enumerate(rows, start):
+        with closing(rows.events(run_id, start)) as there:
+            for number, (seq, at, found, body) in enumerate(there, start):
                 if seq != number:
                     raise _damaged(run_id, number, "it is missing", where)
                 before = _linked(before, at, found, body)
                 events.append(decoded(body))
-    except sqlite3.DatabaseError as error:
-        if not is_corrupt(error):
-            raise
-        broken = _broken(connection, run_id, range(start + len(events), count))
+    except Unreadable as error:
+        broken = _broken(rows, run_id, range(start + len(events), count))
         raise _damaged(run_id, broken, f"the file is damaged there ({error})", where) from error
     except ValueError as error:
         raise _damaged(run_id, number, str(error), where) from error
@@ -97,20 +126,20 @@ def _at_the_end(stored: int, count: int) -> str:
     return "it was altered, or the events before it" if stored == count else "it is not one that the journal wrote"
 
 
-def shown(connection: sqlite3.Connection, line: Line, where: str) -> RunInfo:
+def shown(rows: Rows, line: Line, where: str) -> RunInfo:
     """A run's line for a list, after a look at both ends of the run."""
     try:
         if not line.sealed:
-            return told_anew(connection, line, where).info
+            return told_anew(rows, line, where).info
         if not line.info.damage:
-            _check_ends(connection, line, where)
+            _check_ends(rows, line, where)
     except JournalDamaged as error:
         (one,) = error.damage
         return line.info.damaged(f"event {one.event}: {one.why}")
     return line.info
 
 
-def _check_ends(connection: sqlite3.Connection, line: Line, where: str) -> None:
+def _check_ends(rows: Rows, line: Line, where: str) -> None:
     """Hold the first and the last event against their hashes and the index.
 
     Raises:
@@ -120,22 +149,19 @@ def _check_ends(connection: sqlite3.Connection, line: Line, where: str) -> None:
     last = count - 1
     number = 0
     try:
-        with closing(connection.execute(_ENDS, (run_id, last))) as rows:
-            there = {seq: (at, found, body) for seq, at, found, body in rows}
+        there = rows.ends(run_id, last)
         for number in sorted({0, last}):
             before = number - 1
             for needed in (before, number):
                 if needed >= 0 and needed not in there:
                     raise _damaged(run_id, needed, "it is missing", where)
-            _linked(beginning(run_id) if number == 0 else there[before][1], *there[number])
-    except sqlite3.DatabaseError as error:
-        if not is_corrupt(error):
-            raise
-        broken = _broken(connection, run_id, (0, last))
+            _linked(beginning(run_id) if number == 0 else there[before][2], *there[number][1:])
+    except Unreadable as error:
+        broken = _broken(rows, run_id, (0, last))
         raise _damaged(run_id, broken, f"the file is damaged there ({error})", where) from error
     except ValueError as error:
         raise _damaged(run_id, number, str(error), where) from error
-    if there[last][1] != line.head:
+    if there[last][2] != line.head:
         raise _damaged(run_id, last, _at_the_end(count, count), where)
     if count in there:
         raise _damaged(run_id, count, _at_the_end(count + 1, count), where)
@@ -156,20 +182,9 @@ def _linked(before: bytes, at: float, found: bytes, body: bytes) -> bytes:
     return made
 
 
-def _broken(connection: sqlite3.Connection, run_id: str, numbers: Sequence[int]) -> int:
-    """Which of the events `numbers` the file cannot give; the first, if each of them by itself can be had."""
-    for number in numbers:
-        try:
-            connection.execute(_ONE, (run_id, number)).fetchone()
-        except sqlite3.DatabaseError:
-            return number
-    return next(iter(numbers), 0)
-
-
-def _hash(connection: sqlite3.Connection, run_id: str, seq: int) -> bytes | None:
-    """The hash that stands at event `seq`; None if it is missing."""
-    row = connection.execute("SELECT hash FROM events WHERE run_id = ? AND seq = ?", (run_id, seq)).fetchone()
-    return None if row is None else bytes(row[0])
+def _broken(rows: Rows, run_id: str, numbers: Sequence[int]) -> int:
+    """Which of the events `numbers` cannot be had; the first, if each of them by itself can."""
+    return next((number for number in numbers if not rows.can_give(run_id, number)), next(iter(numbers), 0))
 
 
 def _damaged(run_id: str, event: int, why: str, where: str) -> JournalDamaged:

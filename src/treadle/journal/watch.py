@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import Lock
 
+from treadle.journal.forks import renewed_in_a_child
 from treadle.kernel.events import Event, RunFinished
 
 _Listener = tuple[asyncio.AbstractEventLoop, asyncio.Event]
@@ -19,6 +20,11 @@ class Bell:
     def __init__(self) -> None:
         self._lock = Lock()
         self._listeners: dict[str, set[_Listener]] = {}
+        renewed_in_a_child(self)
+
+    def renew(self) -> None:
+        """See `Locking.renew`; those who listen are in the parent."""
+        self._lock, self._listeners = Lock(), {}
 
     @contextmanager
     def heard(self, run_id: str) -> Iterator[asyncio.Event]:
@@ -41,6 +47,11 @@ class Bell:
             with self._lock:
                 listeners = tuple(self._listeners.get(run_id, ()))
             _wake(listeners)
+
+    def heard_for(self) -> tuple[str, ...]:
+        """The runs that somebody waits for."""
+        with self._lock:
+            return tuple(self._listeners)
 
     def ring_all(self) -> None:
         """Something happened to all runs."""

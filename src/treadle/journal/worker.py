@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 import anyio
 
 from treadle.journal.errors import JournalUnavailable
+from treadle.journal.forks import renewed_in_a_child
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -143,6 +144,7 @@ class Pair(Generic[A]):
         self._workers: tuple[Worker[A], Worker[A]] | None = None
         self._process = 0
         self._closed = False
+        renewed_in_a_child(self)
 
     def write(self, action: A) -> "Future[Any]":
         """Have the writer do `action`."""
@@ -163,6 +165,10 @@ class Pair(Generic[A]):
             for worker in reversed(workers):
                 await settled(worker.end())
                 worker.stop()
+
+    def renew(self) -> None:
+        """See `Locking.renew`."""
+        self._lock = Lock()
 
     def _open(self) -> "tuple[Worker[A], Worker[A]]":
         if self._closed:

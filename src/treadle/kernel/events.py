@@ -278,10 +278,19 @@ class NudgeGiven(Happened, frozen=True, gc=False, tag="nudge_given"):
     stuck: bool = False
 
 
+class Queued(Struct, frozen=True, gc=False, omit_defaults=True):
+    """How a run waits for a worker: whose turn it takes (`key`), higher `priority` first, not before `at`."""
+
+    key: str = ""
+    priority: int = 0
+    at: float | None = None
+
+
 class RunPaused(Happened, frozen=True, gc=False, tag="run_paused"):
-    """The run stopped for a while; nothing of it is in flight."""
+    """The run stopped for a while; nothing of it is in flight. With `queued` a worker is to go on with it."""
 
     stop: Stop
+    queued: Queued | None = None
 
 
 class RunResumed(Happened, frozen=True, gc=False, tag="run_resumed"):

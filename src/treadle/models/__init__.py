@@ -34,6 +34,7 @@ from treadle.models.errors import (
     ProtocolError,
     RateLimited,
     ToolUseFailed,
+    UnfinishedReply,
 )
 from treadle.models.port import (
     AttemptFailed,
@@ -91,5 +92,5 @@ __all__ = [
     "OfflineModel", "Opaque", "OpenAIChatModel", "OpenAIResponsesModel", "Overloaded", "Price", "PriceTable",
     "ProtocolError", "RateLimited", "SystemMessage", "Text", "TextDelta", "TextTools", "Thinking", "ThinkingDelta",
     "Timeouts", "ToolCall", "ToolCallCompleted", "ToolCallDelta", "ToolCallStarted", "ToolMessage", "ToolSpec",
-    "ToolUseFailed", "Usage", "UsageReported", "UserMessage", "Usual", "model_from_name",
+    "ToolUseFailed", "UnfinishedReply", "Usage", "UsageReported", "UserMessage", "Usual", "model_from_name",
 ]  # fmt: skip

@@ -114,6 +114,15 @@ class ProtocolError(ModelError):
     retryable = True
 
 
+class UnfinishedReply(ProtocolError):
+    """A reply that ended with a word that nobody knows to mean that it is whole: nothing of it is used or carried out.
+
+    It was paid for all the same, and is counted.
+    """
+
+    kind = "unfinished_reply"
+
+
 class UnsoundReply(ProtocolError):
     """A reply that holds what no reply may hold, such as a finish that treadle has no word for.
 

@@ -180,10 +180,11 @@ class ChatDecoder:
         return reply
 
     def _reply(self) -> ModelReply:
-        finish = FINISHES.get(self._finish.lower(), "unknown")
-        if self._calls and finish in ("stop", "unknown"):
+        # Some hosts give no reason at all; that the reply is whole its body or the stream's last word has said then.
+        finish = FINISHES.get(self._finish.lower(), "unknown") if self._finish else "stop"
+        if self._calls and finish == "stop":
             finish = "tool_calls"
-        elif self._refused and finish in ("stop", "unknown"):
+        elif self._refused and finish == "stop":
             finish = "refusal"
         return ModelReply(
             AssistantMessage(tuple(self._parts())),
@@ -204,8 +205,6 @@ class ChatDecoder:
         if usage:
             self._counts = usage_of(usage)
             self._cost = cost_in(usage) if self._tells_cost else None
-            # A chunk of usage without choices is the last; usage beside choices may come with every chunk.
-            self._whole = self._whole or not data.get("choices")
 
     def _choice(self, choice: Json, events: list[ModelEvent]) -> None:
         delta = choice.get("delta") or choice.get("message")
@@ -228,7 +227,7 @@ class ChatDecoder:
             if finish in BROKEN:
                 raise Overloaded(f"{self._provider} broke the reply off: {finish}")
             self._finish = finish
-            if FINISHES.get(finish.lower()) in ("stop", "tool_calls", None):
+            if FINISHES.get(finish.lower()) in ("stop", "tool_calls"):
                 self._complete(events)
 
     def _say(self, content: str | list[Any], events: list[ModelEvent]) -> None:

@@ -28,7 +28,7 @@ from treadle.kernel.messages import (
     Usage,
 )
 from treadle.kernel.money import MOST, dollars
-from treadle.models.errors import ModelError, UnsoundReply
+from treadle.models.errors import ModelError, UnfinishedReply, UnsoundReply
 from treadle.models.port import (
     AttemptFailed,
     ModelEvent,
@@ -90,11 +90,17 @@ def sound_reply(reply: ModelReply) -> ModelReply:
     as a float or int, and subclasses of text. Lone surrogates are left to `treadle.context.storable`.
 
     Raises:
+        UnfinishedReply: its finish is "unknown": it is not known to be whole.
         UnsoundReply: anything else is not what it must be; the words say what would be right.
     """
+    finish: object = reply.finish
+    if finish == "unknown":
+        said = f"the word {reply.finish_detail!r:.100}" if reply.finish_detail else "no word for why"
+        raise UnfinishedReply(
+            f"the reply ended with {said}, which is not known to mean that it is whole; it is not used"
+        )
     if _is_sound(reply):
         return reply
-    finish: object = reply.finish
     if not isinstance(finish, str) or finish not in FINISHES:
         words = ", ".join(map(repr, get_args(FinishReason)))
         wanted = f"one of {words}, and a word of the model's own in finish_detail"

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from postgres_server import Server
 
 from treadle.analyst import Bounds, Catalog, CompareRequest, Source, compare
 
-from ..postgres_server import Server
 from .conftest import DSN
 
 COLUMNS = ("company", "note", "made", "amount")

@@ -14,7 +14,6 @@ recorded, and nothing more is started.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from time import time
 from typing import Any
 
 from msgspec.structs import replace
@@ -156,7 +155,7 @@ class Batch:
         return None
 
     def _begin(self, admitted: Admitted) -> None:
-        self._run.feed(ToolStarted(len(self._run.state.steps), admitted.record.call.id, at=time()))
+        self._run.feed(ToolStarted(len(self._run.state.steps), admitted.record.call.id, at=self._run.clock.now()))
         self._made.begun(admitted.record)
 
     async def _carry(self, admitted: Admitted, *, begun: bool = False) -> None:

@@ -4,7 +4,6 @@ called, or a run below this one is driven.
 
 import asyncio
 from collections import defaultdict
-from time import time
 from weakref import WeakKeyDictionary
 
 from treadle.drivers.below import Below
@@ -35,7 +34,7 @@ async def executed(
     context = context_of(run, record) if tool.injected else None
     output = await tool.call(admitted.arguments, context, cancelled=run.is_cancelled, errors=run.config.errors)
     content, failed, app, raised = output.content, output.is_error, output.app, output.raised
-    return ToolFinished(step, record.call.id, content, failed, app, raised=raised, at=time()), output
+    return ToolFinished(step, record.call.id, content, failed, app, raised=raised, at=run.clock.now()), output
 
 
 def context_of(run: Run, record: CallRecord) -> ToolContext:
@@ -47,7 +46,7 @@ def context_of(run: Run, record: CallRecord) -> ToolContext:
         tool_name=name,
         call_id=record.id,
         step=len(run.state.steps),
-        deadline=None if left is None else run.state.now + left,
+        deadline=None if left is None else run.clock.on_the_wall(run.state.now + left),
         deps=run.deps,
         progress=lambda update: run.show(ToolProgress(record.id, name, update)),
         made=record.made,

@@ -82,6 +82,8 @@ class Arrived:
             ended: how the call ended, as the `kind` of its error.
         """
         received, reported = self._received(), self.reported
+        if reported is not None and not reported.estimated and isinstance(self._events[-1], ModelReply):
+            return reported
         if not received and reported is None and ended in GIVEN_UP:
             return Usage(asked, 0, estimated=True)
         if not received and (reported is None or not reported.estimated):

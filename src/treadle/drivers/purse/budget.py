@@ -2,7 +2,6 @@
 
 import inspect
 import logging
-import time
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from os import PathLike, fspath
@@ -11,6 +10,7 @@ from typing import Any, Final, Literal, Never, get_args
 
 from msgspec import Struct
 
+from treadle.drivers.clock import day
 from treadle.drivers.purse.claims import Claim
 from treadle.drivers.purse.ledger import Ledger, Mark, Most, Sums
 from treadle.drivers.purse.patience import outside
@@ -136,7 +136,7 @@ class Budget:
         if self.per is None and key is not None:
             raise Misuse(f"all share this budget, and nobody has a purse of their own: spent(), and not spent({key!r})")
         if self.per == "day" and key is None:
-            key = today()
+            key = day()
         if self.per is not None and not isinstance(key, str):
             raise Misuse(f"spent takes whose purse is meant, a {self.per} (see purses()); it was given {key!r:.100}")
         return self.balance(key or "", outside(lambda: self.ledger.sums(self.series, key or "")))
@@ -223,11 +223,6 @@ def _plain(usd: Decimal) -> Decimal:
     """`usd` without zeros at its end."""
     text = f"{usd:f}"
     return Decimal(text.rstrip("0").rstrip(".")) if "." in text else usd
-
-
-def today() -> str:
-    """The day by UTC."""
-    return time.strftime("%Y-%m-%d", time.gmtime(time.time()))
 
 
 def checked_name(where: str, name: object, *, may_be_empty: bool = False) -> str:

@@ -56,6 +56,9 @@ class Shared(Protocol):
     def refused(self, worst: Claim, *, priced: bool) -> Stop | None:
         """Why `draw` would not set aside what a call may take; None if it would."""
 
+    def is_held(self) -> bool:
+        """Whether other runs have something set aside that they may give back."""
+
     def hold(self, run_id: str, worst: Claim) -> None:
         """A call is under way."""
 

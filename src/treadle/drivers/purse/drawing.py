@@ -5,12 +5,12 @@ kept in the row of the run in each purse: raised before a model call, where the 
 used once that stands in the journal. So a process that dies in between leaves the higher figure.
 """
 
-import time
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-from treadle.drivers.purse.budget import Budget, checked_name, log, today
+from treadle.drivers.clock import day
+from treadle.drivers.purse.budget import Budget, checked_name, log
 from treadle.drivers.purse.claims import Borrower, Claim
 from treadle.drivers.purse.ledger import NOTHING, BudgetBusy, BudgetUnavailable, Place, Row
 from treadle.drivers.purse.reckoning import Reached
@@ -71,6 +71,12 @@ class Share:
         """What other runs claim of it."""
         self._begun()
         return self._ledger.others(self._place)
+
+    def is_held(self) -> bool:
+        """Whether other runs claim of it what they have not used."""
+        self._begun()
+        held = self._ledger.held(self._place)
+        return held.tokens > 0 or held.usd > 0
 
     def draw(self, budget: Budget, more: Claim) -> Claim | None:
         """Raises the claim by `more`, unless `budget` does not allow that: what others claim then, else None."""
@@ -133,26 +139,26 @@ class Share:
     def _begun(self) -> Claim:
         """What the run had used when its part of the purse began."""
         if self._base is None:
-            self._base = self._begin(today())
+            self._base = self._begin(day())
         return self._base
 
     def turn(self) -> None:
         """A new day has a new purse; what is under way counts there too, if more is asked for before it is settled."""
-        if self._fixed is not None or today() <= self._key:
+        if self._fixed is not None or day() <= self._key:
             return
         if self._base is not None and self._written is not None:
             settled = self._settled() - self._base
             self._ledger.settle(self._place, Row(self._base, settled, settled), ())
             self._written = NOTHING, NOTHING
-        self._base = self._begin(today())
+        self._base = self._begin(day())
 
-    def _begin(self, day: str) -> Claim:
-        known = self._ledger.base(self._place._replace(key=day))
-        self._key = day
+    def _begin(self, key: str) -> Claim:
+        known = self._ledger.base(self._place._replace(key=key))
+        self._key = key
         if known is not None:
             return known
-        began = time.strftime("%Y-%m-%d", time.gmtime(self.run.state.started_at or time.time()))
-        return NOTHING if began == day else self._settled()
+        began = day(self.run.state.started_at or None)
+        return NOTHING if began == key else self._settled()
 
 
 class Purse:
@@ -208,6 +214,15 @@ class Purse:
         if self.budget.most.allows(others + own + worst):
             return None
         return self.budget.refusal(self.share.key, others, own, worst)
+
+    def is_held(self) -> bool:
+        """Whether other runs have something set aside that they may give back.
+
+        Raises:
+            BudgetUnavailable: the file cannot be used.
+        """
+        self.share.turn()
+        return self.share.is_held()
 
     def hold(self, run_id: str, worst: Claim) -> None:
         """A call of this run is under way."""

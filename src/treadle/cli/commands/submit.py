@@ -1,0 +1,72 @@
+"""`treadle submit`: a run that a worker is to drive."""
+
+import asyncio
+from datetime import datetime
+
+import click
+
+from treadle.cli.agents import load_agent
+from treadle.cli.queues import queue_named, shared_journal
+from treadle.cli.storage import find_run
+from treadle.cli.terminal import note
+
+
+@click.command(short_help="Have a worker answer a question, or go on with a run.")
+@click.argument("prompt", nargs=-1)
+@click.option(
+    "--agent",
+    "-a",
+    required=True,
+    metavar="MODULE[:NAME]",
+    help="Your agent, the same as the workers': module:name or path.py:name.",
+)
+@click.option("--journal", metavar="URL", help="The journal that the workers share (TREADLE_JOURNAL).")
+@click.option("--queue", metavar="URL", help="postgresql://… or temporal://HOST:PORT. Default: the journal's database.")
+@click.option("--key", metavar="NAME", help="In whose turn it runs, such as a user's or a tenant's.")
+@click.option("--priority", type=int, default=0, show_default=True, help="Higher goes first.")
+@click.option("--at", metavar="TIME", help="When to begin it, such as 2027-01-01T07:00+01:00.")
+@click.option("--run-id", metavar="ID", help="A name of your own; submitting it again begins no second run.")
+@click.option("--user", metavar="NAME", help="Whose run it is, for budgets that each user has.")
+@click.option("--again", metavar="RUN", help="Queue this run again, whose worker or place in the queue is gone.")
+def submit(
+    prompt: tuple[str, ...],
+    agent: str,
+    journal: str | None,
+    queue: str | None,
+    key: str | None,
+    priority: int,
+    at: str | None,
+    run_id: str | None,
+    user: str | None,
+    again: str | None,
+) -> int:
+    """Record a run with the question PROMPT and queue it for a worker; its id is printed.
+
+    Nothing of it happens in this process: `treadle worker` carries it out. `treadle show RUN` tells how it stands.
+    """
+    if bool(prompt) == (again is not None):
+        raise click.UsageError("give a question, or --again RUN")
+
+    async def submitted() -> str:
+        async with shared_journal(journal) as kept, queue_named(queue, journal) as to:
+            one = load_agent(agent).with_journal(kept)
+            if again is not None:
+                return await one.resubmit(await find_run(kept, again), to=to)
+            return await one.submit(
+                " ".join(prompt), to=to, key=key, priority=priority, at=_time(at), run_id=run_id, user=user
+            )
+
+    queued = asyncio.run(submitted())
+    click.echo(queued)
+    note("a worker goes on with it; `treadle show` tells how it stands")
+    return 0
+
+
+def _time(given: str | None) -> datetime | None:
+    """The time in `given`; one without a zone is meant as the clock on the wall here."""
+    if given is None:
+        return None
+    try:
+        return datetime.fromisoformat(given).astimezone()
+    except ValueError as error:
+        raise click.BadParameter(f"{given} is no time such as 2027-01-01T07:00", param_hint="'--at'") from error

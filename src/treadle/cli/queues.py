@@ -1,0 +1,53 @@
+"""Queues: the queue that a command brings runs to, or a worker takes them from, and the journal beside it."""
+
+import os
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import click
+
+from treadle.cli.storage import journal_path
+from treadle.journal import PostgresJournal, SqliteJournal
+
+if TYPE_CHECKING:
+    from treadle.workers import PostgresQueue, TemporalQueue
+
+
+_POSTGRES = ("postgresql://", "postgres://")
+
+
+def shared_journal(named: str | None) -> PostgresJournal | SqliteJournal:
+    """The journal that workers share: `named` by --journal, else TREADLE_JOURNAL, else the user's own file."""
+    where = _where(named)
+    return PostgresJournal(where) if where.startswith(_POSTGRES) else SqliteJournal(journal_path(named))
+
+
+def _where(named: str | None) -> str:
+    return named or os.environ.get("TREADLE_JOURNAL", "").strip()
+
+
+def queue_named(
+    named: str | None, journal: str | None, *, per_key: int | None = None, heartbeat: float = 10.0
+) -> "PostgresQueue | TemporalQueue":
+    """The queue at `named`: postgresql://… or temporal://HOST:PORT/NAMESPACE; by default the journal's own database.
+
+    Raises:
+        click.UsageError: it is neither, or what it needs is not installed.
+    """
+    where = named or _where(journal)
+    try:
+        if where.startswith(_POSTGRES):
+            from treadle.workers import PostgresQueue
+
+            return PostgresQueue(where, per_key=per_key)
+        if where.startswith("temporal://"):
+            from treadle.workers import TemporalQueue
+
+            parts = urlsplit(where)
+            if per_key is not None:
+                raise click.UsageError("--per-key is for a queue in PostgreSQL; in Temporal keys take turns")
+            return TemporalQueue(parts.netloc, namespace=parts.path.strip("/") or "default", heartbeat=heartbeat)
+    except ModuleNotFoundError as error:
+        raise click.UsageError(str(error)) from error
+    what = f"it was given {where!r}" if named else "it is left out only where the journal is in PostgreSQL"
+    raise click.UsageError(f"--queue takes postgresql://… or temporal://HOST:PORT/NAMESPACE; {what}")

@@ -1,0 +1,256 @@
+"""Dispatch: how a run is begun for a worker to drive, how it is decided on, and how a worker drives it.
+
+Whatever dispatches runs keeps one contract: call `drive(run_id)` until it returns. It may call late, twice, at the same
+time from two machines, or in any order: a run has one owner in its journal, and whoever is not it stops before it does
+anything. What is to be driven stands in the journal first: a run whose dispatch got lost is there, says that it is
+queued, and can be dispatched again. Only names cross to the dispatcher; what was said and found stays in the journal.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+from msgspec import Struct
+
+from treadle.drivers.beginning import Asked, begun
+from treadle.drivers.configuration import Configuration
+from treadle.drivers.drive import DRIVER, drive, end
+from treadle.drivers.purse.budget import checked_name
+from treadle.drivers.run import Run
+from treadle.drivers.taking_up import GoingOn, recorded, taken_up
+from treadle.journal import JournalConflict
+from treadle.kernel.errors import Misuse
+from treadle.kernel.events import Event, Queued, RunPaused, RunStarted
+from treadle.kernel.fold import fold_all
+from treadle.kernel.stop import Stop, stopped
+from treadle.result import RunResult
+
+QUEUED: Final = Stop("waiting", "queued", "A worker goes on with it; `treadle worker` starts one.")
+"""Why a run waits that a worker is to drive."""
+
+_ATTEMPTS: Final = 5
+"""How often a run that goes on meanwhile is taken from whoever drives it."""
+
+
+class Order(Struct, frozen=True):
+    """A run that a worker is to drive.
+
+    Attributes:
+        run_id: the run.
+        agent: the name of its agent.
+        key: in whose turn it runs, such as a user or a tenant; empty for nobody's.
+        priority: those with a higher one go first.
+        at: Unix seconds before which it does not begin; None for at once.
+    """
+
+    run_id: str
+    agent: str
+    key: str = ""
+    priority: int = 0
+    at: float | None = None
+
+
+class Dispatcher(Protocol):
+    """Brings runs to workers. Any queue that delivers at least once will do."""
+
+    async def accept(self, agent: str) -> None:
+        """Looks whether one more run of `agent` may be queued, before anything of it is recorded.
+
+        Raises:
+            QueueFull: too many wait.
+        """
+
+    async def dispatch(self, order: Order) -> None:
+        """Has a worker drive the run. When it returns, the order outlives this process.
+
+        An order of a run that waits for a worker already may be dropped.
+        """
+
+
+class QueueFull(RuntimeError):
+    """As many runs wait for a worker as may; nothing was recorded. Try again later, or start another worker."""
+
+
+class Pausing:
+    """The runs that this process drives, to be paused or left when it is to end."""
+
+    def __init__(self) -> None:
+        self._runs: dict[Run, asyncio.Task[Any] | None] = {}
+        self._wanted = False
+
+    @property
+    def wanted(self) -> bool:
+        """Whether runs are to pause."""
+        return self._wanted
+
+    def pause(self) -> None:
+        """Has each run pause before its next step, for another worker to go on with."""
+        self._wanted = True
+        for run in self._runs:
+            run.pause_wanted = _again(run)
+
+    def give_up(self, run_id: str | None = None) -> None:
+        """Leaves each run, or that one, as if this process had died: cancels what is under way, and records nothing."""
+        for run, task in self._runs.items():
+            if run_id is None or run.run_id == run_id:
+                run.given_up = True
+                if task is not None:
+                    task.cancel()
+
+    @contextmanager
+    def holding(self, run: Run) -> Iterator[None]:
+        """`run` is driven in this task."""
+        self._runs[run] = asyncio.current_task()
+        if self._wanted:
+            run.pause_wanted = _again(run)
+        try:
+            yield
+        finally:
+            del self._runs[run]
+
+
+def queued_as(key: str | None, priority: int, at: datetime | None) -> Queued:
+    """How a run waits for a worker.
+
+    Raises:
+        Misuse: the priority is no whole number of 32 bits, or the time has no zone.
+    """
+    if isinstance(priority, bool) or not isinstance(priority, int) or not -(2**31) <= priority < 2**31:
+        raise Misuse(f"priority takes a whole number, the higher the sooner; it was given {priority!r:.100}")
+    if at is not None and (not isinstance(at, datetime) or at.tzinfo is None):
+        raise Misuse(f"at takes a datetime with its zone, such as datetime.now(UTC) + …; it was given {at!r:.100}")
+    return Queued("" if key is None else checked_name("key", key), priority, None if at is None else at.timestamp())
+
+
+async def submitted(config: Configuration, asked: Asked, to: Dispatcher, queued: Queued) -> str:
+    """Records a run that waits for a worker, and dispatches it; its id.
+
+    Raises:
+        Misuse: the question cannot be right, the agent keeps no journal, or the id is that of another run.
+        QueueFull: too many wait; nothing was recorded.
+    """
+    if config.journal is None:
+        raise Misuse("submit needs a journal that the workers share: Agent(…, journal=PostgresJournal(url))")
+    await to.accept(config.name)
+    run = await begun(config, asked)
+    run.feed(RunPaused(QUEUED, queued))
+    try:
+        await run.commit()
+    except JournalConflict as conflict:
+        if asked.run_id is None or conflict.found == 0:
+            raise
+        _require_same(run, await config.journal.read(asked.run_id))
+        return await submitted_again(config, asked.run_id, GoingOn(), to)
+    await to.dispatch(_order(run.run_id, config.name, queued))
+    return run.run_id
+
+
+async def submitted_again(config: Configuration, run_id: str, going_on: GoingOn, to: Dispatcher) -> str:
+    """Records what was decided of a run, and dispatches it; its id. One that has finished is not dispatched.
+
+    Raises:
+        UnknownRun: the journal has no such run.
+        Misuse: it waits for a decision and none is given, or one that is given does not fit.
+    """
+    events, _ = await recorded(config, "resubmit", run_id)
+    state = fold_all(events)
+    order = _queued_last(events) or Queued()
+    more = going_on.limits is not None or going_on.budget is not None or going_on.message is not None
+    if going_on.answers or more:
+        run, _, to_do = await taken_up(config, run_id, going_on)
+        if not to_do:
+            return run_id
+        run.feed(RunPaused(QUEUED, order))
+        await run.commit()
+    elif state.phase == "finished":
+        return run_id
+    elif state.phase == "paused" and not is_queued(events):
+        waits = state.stop.detail if state.stop is not None else ""
+        raise Misuse(f"run {run_id} waits ({waits}): say what was decided, with approve=, deny=, results= or message=")
+    await to.dispatch(_order(run_id, state.agent, order))
+    return run_id
+
+
+async def carried(
+    config: Configuration, run_id: str, going_on: GoingOn, pausing: Pausing | None = None
+) -> RunResult[Any]:
+    """Drives a run to its end or to a pause. One that has finished, or waits for a person, is left as it is.
+
+    Raises:
+        UnknownRun: the journal has no such run.
+        JournalConflict: somebody else drives it by now.
+        Misuse: this agent may not take it up.
+    """
+    events, _ = await recorded(config, "drive", run_id)
+    state = fold_all(events)
+    if state.phase == "paused" and not is_queued(events):
+        return Run(config, DRIVER, state=state).result_after(events)
+    run, earlier, to_do = await taken_up(config, run_id, going_on)
+    if not to_do:
+        return run.result_after(earlier)
+    run.order = _queued_last(events)
+    try:
+        with (pausing or Pausing()).holding(run):
+            await drive(run)
+    finally:
+        run.release()
+    return run.result_after(earlier)
+
+
+async def cancelled(config: Configuration, run_id: str) -> RunResult[Any]:
+    """Ends a run, whoever drives it: that one's next append fails, and it does nothing more.
+
+    Raises:
+        UnknownRun: the journal has no such run.
+        JournalConflict: it goes on too fast to be caught; ask again.
+    """
+    attempts = _ATTEMPTS
+    while True:
+        run, earlier, to_do = await taken_up(config, run_id, GoingOn(elsewhere=True))
+        if not to_do:
+            return run.result_after(earlier)
+        try:
+            await end(run, stopped("cancelled"))
+            return run.result_after(earlier)
+        except JournalConflict:
+            attempts -= 1
+            if not attempts:
+                raise
+        finally:
+            run.release()
+
+
+def is_queued(events: Sequence[Event]) -> bool:
+    """Whether the run waits for a worker."""
+    last = events[-1]
+    return isinstance(last, RunPaused) and last.queued is not None
+
+
+def order_of(events: Sequence[Event]) -> Order:
+    """The order by which a run was last queued."""
+    state = fold_all(events[:1])
+    return _order(state.run_id, state.agent, _queued_last(events) or Queued())
+
+
+def _queued_last(events: Sequence[Event]) -> Queued | None:
+    pauses = (event.queued for event in reversed(events) if isinstance(event, RunPaused))
+    return next((queued for queued in pauses if queued is not None), None)
+
+
+def _order(run_id: str, agent: str, queued: Queued) -> Order:
+    return Order(run_id, agent, queued.key, queued.priority, queued.at)
+
+
+def _again(run: Run) -> RunPaused:
+    return RunPaused(QUEUED, run.order or Queued())
+
+
+def _require_same(run: Run, events: Sequence[Event]) -> None:
+    """Refuses a run that is begun twice under one id, with another question."""
+    first, mine = events[0], run.state.started
+    if not isinstance(first, RunStarted) or (first.agent, first.messages) != (mine.agent, mine.messages):
+        raise Misuse(
+            f"there is a run {run.run_id!r} already, of another agent or with another question: give each its own"
+        )

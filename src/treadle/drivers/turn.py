@@ -1,0 +1,52 @@
+"""Turn: how a run that a worker drives waits for money that others have set aside, and may not need.
+
+Before each model call its worst case is set aside in the budgets that the run draws on. Of many runs at once the last
+would so find too little, though there is enough for all: most calls take less than they may. A person waits for the
+answer of `agent.run`, which is told at once that there is too little. A run in a queue has time: as long as calls of
+other runs are under way, it waits for what they give back.
+"""
+
+import asyncio
+from typing import Final
+
+from treadle.drivers.configuration import StepSettings
+from treadle.drivers.purse.claims import refused, within
+from treadle.drivers.purse.patience import patiently
+from treadle.drivers.run import Run
+from treadle.kernel.decide import PrepareStep
+from treadle.kernel.events import RunFinished, StepPrepared
+
+WAIT: Final = 120.0
+"""Seconds for which it waits at most, within its own limit of time: what a crash left set aside stands for longer."""
+
+_LONGEST_PAUSE: Final = 0.25
+
+
+async def prepared_in_turn(run: Run, command: PrepareStep, chosen: StepSettings | None) -> StepPrepared | RunFinished:
+    """What carries `command` out, as `Run.prepare`, when it is the run's turn.
+
+    Raises:
+        BudgetUnavailable: the file of a budget cannot be used.
+    """
+    loop, pause = asyncio.get_running_loop(), 0.01
+    end = loop.time() + (WAIT if run.is_queued() else 0.0)
+    while loop.time() < end:
+        if not await patiently(lambda: _is_crowded(run, command, chosen)):
+            event = await patiently(lambda: run.prepare(command, chosen))
+            # Another process may have been quicker.
+            if isinstance(event, StepPrepared) or not any(purse.is_held() for purse in run.purses):
+                return event
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
+    return await patiently(lambda: run.prepare(command, chosen))
+
+
+def _is_crowded(run: Run, command: PrepareStep, chosen: StepSettings | None) -> bool:
+    """Whether the call would not be made, or be made shorter, for a budget in which others have something set aside."""
+    bounds = within(run)
+    if bounds.tokens is None and bounds.usd is None:
+        return False
+    event = run.reckoned(command, chosen)
+    is_whole = event.landing == command.landing and (event.reserve is None or event.reserve.limit is None)
+    fits = is_whole and refused(run, event.reserve) is None
+    return not fits and any(purse.is_held() for purse in run.purses)

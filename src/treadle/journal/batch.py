@@ -1,0 +1,81 @@
+"""Events that are to be stored: in which form, and what they make of their run."""
+
+from collections.abc import Sequence
+from math import isfinite
+from typing import NamedTuple
+
+import msgspec
+
+from treadle.journal.chain import beginning, link
+from treadle.journal.errors import EventNotStorable, JournalConflict
+from treadle.journal.info import after, begun
+from treadle.journal.line import Line
+from treadle.journal.verified import Row
+from treadle.kernel.events import Event, RunStarted, encode_event
+
+
+class Batch(NamedTuple):
+    """Events to store, and the time and stored form of each."""
+
+    events: Sequence[Event]
+    rows: Sequence[tuple[float, bytes]]
+
+
+def batch_of(run_id: str, seq: int, events: Sequence[Event], where: str) -> Batch:
+    """What is needed to store `events`.
+
+    Raises:
+        EventNotStorable: one of them has no JSON form.
+    """
+    events, rows = tuple(events), []
+    for number, event in enumerate(events, seq):
+        try:
+            if not isfinite(event.at):
+                raise ValueError(f"its time is {event.at}")
+            rows.append((float(event.at), encode_event(event)))
+        except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
+            raise EventNotStorable(
+                f"event {number} ({type(event).__name__}) of run {run_id!r} cannot be stored in journal {where}: "
+                f"{error}. What a tool gives the application must be made of JSON's types.",
+                where=where,
+            ) from error
+    return Batch(events, rows)
+
+
+class Growth(NamedTuple):
+    """What an append adds to a run: its new rows, and its line with them."""
+
+    line: Line
+    rows: Sequence[Row]
+
+
+def growth(line: Line | None, run_id: str, seq: int, batch: Batch, where: str) -> Growth | None:
+    """What becomes of the run when `batch` comes to it; None if there is nothing in that.
+
+    Args:
+        line: the run's line, sealed or told anew; None if there is no such run.
+        run_id: the run.
+        seq: how many events the writer believes that it has.
+        batch: what to store.
+        where: the journal, as a person would name it.
+
+    Raises:
+        JournalConflict: it has another number of events.
+    """
+    found = 0 if line is None else line.info.events
+    if found != seq:
+        raise JournalConflict(run_id, seq, found, where=where)
+    if not batch.rows:
+        return None
+    head = beginning(run_id) if line is None else line.head
+    rows = []
+    for number, (at, body) in enumerate(batch.rows, seq):
+        head = link(head, at, body)
+        rows.append((number, at, head, body))
+    if line is not None:
+        info = line.info
+    elif isinstance(first := batch.events[0], RunStarted):
+        info = begun(first)
+    else:
+        raise ValueError(f"run {run_id!r} cannot begin with {type(first).__name__}")
+    return Growth(Line(after(info, batch.events), head, sealed=True), rows)

@@ -1,0 +1,66 @@
+"""OpenFile: a connection to one of treadle's own SQLite files that is kept open between uses."""
+
+import sqlite3
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from treadle.journal.forks import at_work, closed_before_a_fork, is_torn
+from treadle.journal.sqlite_file import FileKind, identity
+
+_TORN = "was in use in the middle of a fork, which SQLite does not survive"
+_SPAWN = 'Start processes with the method "spawn" or "forkserver", or fork while nothing is being written.'
+
+
+class OpenFile:
+    """A connection to the file at `path`; whoever has one sees to it that one thread at a time uses it.
+
+    It is opened at its first use, and again at the next one after a fork, or where the file was removed or replaced:
+    what was written to the old one now would be lost without a word. It is closed when it is forgotten.
+
+    Args:
+        kind: what kind of file it is.
+        path: the file.
+        patience: seconds to wait for another process that is writing; None for as long as that kind is waited for.
+    """
+
+    def __init__(self, kind: FileKind, path: Path, *, patience: float | None = None) -> None:
+        self._kind, self._path, self._patience = kind, path, patience
+        self._kept: list[sqlite3.Connection] = []
+        self._identity: tuple[int, int] | None = None
+        closed_before_a_fork(self)
+        weakref.finalize(self, _close, self._kept)
+
+    @contextmanager
+    def used(self) -> Iterator[sqlite3.Connection]:
+        """The connection; a fork waits for the end of its use.
+
+        Raises:
+            Exception: the kind's `error`: the file cannot be used.
+        """
+        if is_torn():
+            raise self._kind.unavailable(self._path, _TORN, _SPAWN)
+        with at_work(), self._kind.explained(self._path):
+            if self._kept and identity(self._path) != self._identity:
+                self.let_go()
+            if not self._kept:
+                # Another thread closes it before a fork.
+                self._kept.append(self._kind.open(self._path, any_thread=True, patience=self._patience))
+                self._identity = identity(self._path)
+            yield self._kept[0]
+
+    def close(self) -> None:
+        """Close it until it is used again."""
+        with at_work():
+            self.let_go()
+
+    def let_go(self) -> None:
+        """See `Opened.let_go`."""
+        _close(self._kept)
+
+
+def _close(kept: list[sqlite3.Connection]) -> None:
+    # In a process that was torn, to close what it inherited may wait for ever.
+    while kept and not is_torn():
+        kept.pop().close()

@@ -1,0 +1,159 @@
+"""PostgresJournal: runs kept in a PostgreSQL database, by any number of processes on any number of machines.
+
+An append returns when the server has its events on its disk. Written by one thread in groups, read by another; see
+`writer.py` and `reader.py` for what they do, `statements.py` for the tables.
+"""
+
+import weakref
+from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import Future
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+from treadle.journal.batch import batch_of
+from treadle.journal.info import RunInfo
+from treadle.journal.port import check_count, check_first
+from treadle.journal.watch import Bell, follow
+from treadle.journal.worker import Pair, settled
+from treadle.kernel.errors import Misuse
+from treadle.kernel.events import Event
+
+POLL = 0.5
+"""Seconds between a watcher's looks, if no notification comes before."""
+
+
+class PostgresJournal:
+    """A journal in the PostgreSQL database at `dsn`.
+
+    Making one does nothing yet: the first call connects, and makes the schema and its tables if they are not there.
+    Use it as `async with PostgresJournal(dsn) as journal`, or `close` it; one that is forgotten is closed when it is
+    collected, or when the program ends. It has two connections, a third while runs are watched.
+
+    A server that was lost in the middle is looked for again, for up to 10 seconds. What was under way is then stored
+    once: if the server had stored it before it went, that is found out.
+
+    Needs the package psycopg: `pip install 'treadle[postgres]'`. PostgreSQL 13 or later.
+
+    Args:
+        dsn: the database, as `postgresql://user:password@host:port/database` or in libpq's words
+            (`host=… dbname=…`); what it does not say comes from libpq's environment (PGHOST, PGPASSWORD and so on) and
+            files. Its password is in no message.
+        schema: the schema that holds the journal's tables, and nothing else.
+
+    Raises:
+        Misuse: psycopg is missing, `dsn` names no database, or `schema` is not made of small letters, digits and _.
+    """
+
+    def __init__(self, dsn: str, *, schema: str = "treadle") -> None:
+        try:
+            from treadle.journal.postgres.address import address_of
+            from treadle.journal.postgres.connection import Session
+            from treadle.journal.postgres.listener import Listener
+            from treadle.journal.postgres.reader import ReaderHands
+            from treadle.journal.postgres.statements import Statements
+            from treadle.journal.postgres.writer import WriterHands
+        except ImportError as error:
+            raise Misuse("PostgresJournal needs psycopg: pip install 'treadle[postgres]'") from error
+        address = address_of(dsn, schema)
+        self._statements = Statements(schema)
+        self._where = address.where
+        session = partial(Session, address, self._statements)
+        self._bell = Bell()
+        self._listener = Listener(session, self._bell)
+        weakref.finalize(self, self._listener.stop)
+        self._workers: Pair[Any] = Pair(
+            self, lambda: WriterHands(session()), lambda: ReaderHands(session()), self._where
+        )
+
+    @property
+    def where(self) -> str:
+        """The database and the schema, as a person would name them; without the password."""
+        return self._where
+
+    async def append(self, run_id: str, seq: int, events: Sequence[Event]) -> None:
+        """See `Journal.append`. Returns when the server has the events on its disk.
+
+        If the server was lost in the middle and does not come back in time, the `JournalUnavailable` says whether it is
+        known that nothing was stored; `read` tells it later.
+        """
+        await settled(self.put(run_id, seq, events))
+
+    def put(self, run_id: str, seq: int, events: Sequence[Event]) -> "Future[None]":
+        """See `Promises.put`. The future is done when the server has the events on its disk."""
+        from treadle.journal.postgres.actions import Append
+
+        check_count("seq", seq)
+        if seq == 0:
+            check_first(run_id, events)
+        stored = self._workers.write(Append(run_id, seq, batch_of(run_id, seq, events, self._where)))
+        ring = partial(self._bell.ring, run_id)
+        stored.add_done_callback(lambda _: ring())
+        return stored
+
+    async def read(self, run_id: str, start: int = 0) -> list[Event]:
+        """See `Journal.read`; every event is held against its hash, and the run's end against the index."""
+        from treadle.journal.postgres import rows
+
+        check_count("start", start)
+        ask = partial(rows.read, statements=self._statements, run_id=run_id, start=start, where=self._where)
+        return await settled(self._workers.read(ask))
+
+    async def delete(self, run_id: str) -> bool:
+        """See `Journal.delete`. The server keeps what was deleted in its files until it vacuums them."""
+        from treadle.journal.postgres.actions import Delete
+
+        try:
+            return await settled(self._workers.write(Delete(run_id)))
+        finally:
+            self._bell.ring(run_id)
+
+    def watch(self, run_id: str, start: int = 0) -> AsyncIterator[Event]:
+        """See `Journal.watch`. What others append the server tells at once; without that it is seen in POLL."""
+        check_count("start", start)
+        self._listener.begin()
+        return follow(self.read, self._bell, run_id, start, poll=POLL)
+
+    async def check(self) -> None:
+        """Look at every event, put lines of the index right that are not what their runs' events say, and see that rows
+        can be written.
+
+        Raises:
+            JournalDamaged: events are not what was stored; `damage` says which, the first of each damaged run.
+            JournalUnavailable: it cannot be used; says why and what to do.
+        """
+        from treadle.journal.postgres import rows
+        from treadle.journal.postgres.actions import Renew
+
+        look = partial(rows.find_damage, statements=self._statements, where=self._where)
+        stale: list[str] = await settled(self._workers.read(look))
+        await settled(self._workers.write(Renew(tuple(stale))))
+
+    async def close(self) -> None:
+        """See `Journal.close`. Leaves no thread and no connection behind."""
+        self._listener.stop()
+        await self._workers.close()
+        self._bell.ring_all()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"PostgresJournal({self._where!r})"
+
+    async def list(self, limit: int = 50, before: RunInfo | None = None) -> list[RunInfo]:
+        """See `Journal.list`. Read from an index, and from the first and last event of each run that is listed.
+
+        A run of which one of these is not what was stored is "damaged"; what is wrong between them `read` and `check`
+        find.
+        """
+        from treadle.journal.postgres import rows
+
+        check_count("limit", limit)
+        look = partial(rows.list_runs, statements=self._statements, limit=limit, before=before, where=self._where)
+        return await settled(self._workers.read(look))

@@ -1,0 +1,52 @@
+"""How the reader's thread answers what is put to it: one question after another, each as things are at one moment."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+
+from treadle.journal.postgres.connection import PATIENCE, Connection, Session, explained
+from treadle.journal.worker import Job
+
+Question = Callable[[Connection], Any]
+
+
+class ReaderHands:
+    """A connection, and what is asked over it; see `Hands`."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @property
+    def where(self) -> str:
+        """The database and its schema."""
+        return self._session.address.where
+
+    def perform(self, jobs: list[Job[Question]]) -> None:
+        """See `Hands.perform`."""
+        for job in jobs:
+            try:
+                job.value = self._answer(job.action)
+            except Exception as error:
+                job.error = error
+
+    def close(self) -> None:
+        """See `Hands.close`."""
+        self._session.close()
+
+    def _answer(self, question: Question) -> Any:
+        deadline = 0.0
+        while True:
+            try:
+                connection = self._session.open(deadline)
+                connection.execute(self._session.statements.look)
+                try:
+                    return question(connection)
+                finally:
+                    self._session.undo()
+            except psycopg.Error as error:
+                lost = self._session.is_lost(error)
+                if not lost or (deadline and time.monotonic() > deadline):
+                    raise explained(self._session.address, error) from error
+                deadline = deadline or time.monotonic() + PATIENCE

@@ -1,0 +1,110 @@
+"""What is said to PostgreSQL: the tables of a journal, and the statements over them.
+
+Texts are stored as bytes (`bytea`), so that they are what they were whatever the database's encoding, also where they
+have a NUL in them, which PostgreSQL's texts cannot have; and run ids are sorted as Python sorts them.
+"""
+
+from psycopg.sql import Identifier
+
+VERSION = 1
+"""The version of the tables. A schema of a higher one is refused and not touched."""
+
+# Half of each page of `runs` is left free, so that a line is changed in its place.
+SCHEMA = (
+    "CREATE SCHEMA IF NOT EXISTS {}",
+    "CREATE TABLE {}.about (version integer NOT NULL)",
+    """CREATE TABLE {}.events (
+        run_id bytea NOT NULL,
+        seq bigint NOT NULL,
+        at double precision NOT NULL,
+        hash bytea NOT NULL,
+        body bytea NOT NULL,
+        PRIMARY KEY (run_id, seq)
+    )""",
+    """CREATE TABLE {}.runs (
+        run_id bytea PRIMARY KEY,
+        started_at double precision NOT NULL,
+        head bytea NOT NULL,
+        seal bytea NOT NULL,
+        line bytea NOT NULL
+    ) WITH (fillfactor = 50)""",
+    "CREATE INDEX runs_by_start ON {}.runs (started_at, run_id)",
+)
+
+
+_LINE = "run_id, started_at, head, seal, line"
+
+
+class Statements:
+    """The statements over the tables of one schema."""
+
+    def __init__(self, schema: str) -> None:
+        def made(text: str) -> bytes:
+            return text.replace("{}", Identifier(schema).as_string()).replace("*line*", _LINE).encode()
+
+        self.channel = f"{schema}_events"
+        self.tables = tuple(map(made, SCHEMA))
+        self.listen = f"LISTEN {Identifier(self.channel).as_string()}".encode()
+        self.version = made("SELECT version FROM {}.about")
+        self.set_version = made("INSERT INTO {}.about VALUES (%s)")
+        self.line = made("SELECT *line* FROM {}.runs WHERE run_id = %b")
+        self.lock_lines = made("SELECT *line* FROM {}.runs WHERE run_id = ANY(%b) ORDER BY run_id FOR UPDATE")
+        self.without_line = made(
+            "SELECT wanted.run_id FROM unnest(%b::bytea[]) AS wanted (run_id) "
+            "WHERE NOT EXISTS (SELECT FROM {}.runs AS it WHERE it.run_id = wanted.run_id) "
+            "AND EXISTS (SELECT FROM {}.events AS it WHERE it.run_id = wanted.run_id)"
+        )
+        # The rows that one transaction wrote, and no other, though it may have written the same.
+        self.written_by = made(
+            "SELECT it.run_id, it.seq FROM {}.events AS it "
+            "JOIN unnest(%b::bytea[], %b::bigint[], %b::bytea[]) AS mine (run_id, seq, hash) "
+            "ON it.run_id = mine.run_id AND it.seq = mine.seq AND it.hash = mine.hash WHERE it.xmin::text = %s"
+        )
+        self.add_events = made(
+            "INSERT INTO {}.events (run_id, seq, at, hash, body) SELECT * FROM "
+            "unnest(%b::bytea[], %b::bigint[], %b::double precision[], %b::bytea[], %b::bytea[])"
+        )
+        self.add_lines = made(
+            "INSERT INTO {}.runs (*line*) SELECT * FROM "
+            "unnest(%b::bytea[], %b::double precision[], %b::bytea[], %b::bytea[], %b::bytea[]) ORDER BY 1"
+        )
+        self.change_lines = made(
+            "UPDATE {}.runs AS it SET started_at = new.started_at, head = new.head, seal = new.seal, line = new.line "
+            "FROM unnest(%b::bytea[], %b::double precision[], %b::bytea[], %b::bytea[], %b::bytea[]) "
+            "AS new (run_id, started_at, head, seal, line) WHERE it.run_id = new.run_id"
+        )
+        self.delete_events = made("DELETE FROM {}.events WHERE run_id = %b")
+        self.delete_line = made("DELETE FROM {}.runs WHERE run_id = %b")
+        self.first_page = made("SELECT *line* FROM {}.runs ORDER BY started_at DESC, run_id DESC LIMIT %b")
+        self.next_page = made(
+            "SELECT *line* FROM {}.runs WHERE (started_at, run_id) < (%b, %b) "
+            "ORDER BY started_at DESC, run_id DESC LIMIT %b"
+        )
+        self.newest = made("SELECT run_id FROM {}.runs ORDER BY started_at DESC LIMIT 1000")
+        self.all_runs = made("SELECT run_id FROM {}.runs UNION SELECT run_id FROM {}.events")
+        self.events = made("SELECT seq, at, hash, body FROM {}.events WHERE run_id = %b AND seq >= %b ORDER BY seq")
+        self.ends = made(
+            "SELECT it.run_id, it.seq, it.at, it.hash, CASE WHEN it.seq IN (0, wanted.last) THEN it.body END "
+            "FROM unnest(%b::bytea[], %b::bigint[]) AS wanted (run_id, last) JOIN {}.events AS it "
+            "ON it.run_id = wanted.run_id "
+            "AND it.seq = ANY(ARRAY[0, wanted.last - 1, wanted.last, wanted.last + 1])"
+        )
+        self.hash = made("SELECT hash FROM {}.events WHERE run_id = %b AND seq = %b")
+        self.one = made("SELECT hash, body FROM {}.events WHERE run_id = %b AND seq = %b")
+        self.any_event = made("SELECT 1 FROM {}.events WHERE run_id = %b LIMIT 1")
+        self.end_stuck = made(
+            "SELECT pg_terminate_backend(it.pid) FROM pg_stat_activity AS it WHERE it.wait_event = 'ClientRead' "
+            "AND it.xact_start < clock_timestamp() - make_interval(secs => %s) AND it.usename = current_user "
+            "AND it.pid IN (SELECT pid FROM pg_locks WHERE relation = '{}.runs'::regclass)"
+        )
+        self.begin = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+        self.look = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        self.commit = b"COMMIT"
+        self.rollback = b"ROLLBACK"
+        self.transaction_id = b"SELECT pg_current_xact_id()::xid::text"
+        self.notify = b"SELECT pg_notify(%s, %s)"
+
+
+def key(run_id: str) -> bytes:
+    """The run id as it is stored; one that is no Unicode text is one that no row has."""
+    return run_id.encode(errors="surrogatepass")

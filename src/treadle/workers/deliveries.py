@@ -1,0 +1,144 @@
+"""Deliveries: what a worker does with the runs that a queue brings it, whichever queue that is."""
+
+import inspect
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+from treadle.agent import Agent
+from treadle.drivers.dispatch import Dispatcher, Pausing, is_queued, order_of
+from treadle.journal import Journal, JournalConflict, JournalError, RunInfo, UnknownRun
+from treadle.kernel.errors import Misuse, PassesThrough
+from treadle.result import RunResult
+
+log = logging.getLogger("treadle")
+
+Deps = Callable[[str], Any] | None
+"""What gives the tools of a run, named by its id, their dependencies; it may be asynchronous."""
+
+LOST_AFTER: Final = 60.0
+"""Seconds after which a run that says that it is queued, and that no queue may know of, is queued again."""
+
+_PAGE: Final = 500
+
+
+class WorkerStopped(RuntimeError):
+    """The worker ended by itself, such as where its database went away. Its runs go on elsewhere; start it again."""
+
+
+class QueueUnavailable(PassesThrough):
+    """The queue cannot be used. What was recorded is in the journal, and can be dispatched again."""
+
+
+class Delivered(Struct, frozen=True):
+    """What has come of a delivery.
+
+    Attributes:
+        status: "finished"; "waiting" for a person; "queued" again, because this worker is to end; "elsewhere" if
+            somebody else has the run by now; "unknown" if it was deleted.
+        reason: why it ended or waits, in a word.
+    """
+
+    status: Literal["finished", "waiting", "queued", "elsewhere", "unknown"]
+    reason: str = ""
+
+
+class Deliveries:
+    """The agents of a worker, by name, and the runs of theirs that it drives.
+
+    Raises:
+        Misuse: there is no agent, two have one name, or one keeps no journal.
+    """
+
+    def __init__(self, agents: Iterable[Agent[Any, Any]], deps: Deps = None) -> None:
+        self.agents: dict[str, Agent[Any, Any]] = {}
+        self.pausing = Pausing()
+        self._deps = deps
+        for agent in agents:
+            if self.agents.setdefault(agent.name, agent) is not agent:
+                raise Misuse(f"two agents of the worker are called {agent.name!r}: give each its own, Agent(name=…)")
+            if agent.journal is None:
+                raise Misuse(f"agent {agent.name!r} keeps no journal; a worker drives what is recorded: journal=…")
+        if not self.agents:
+            raise Misuse("a worker needs an agent whose runs it is to drive")
+
+    async def drive(self, agent: str, run_id: str) -> Delivered:
+        """Drives a run to its end or to a pause, unless it is no longer for this worker to drive.
+
+        Raises:
+            JournalError: the journal cannot be used.
+            Exception: the application's own code raised; the run can be driven again.
+        """
+        deps = None if self._deps is None else self._deps(run_id)
+        if inspect.isawaitable(deps):
+            deps = await deps
+        try:
+            result = await self.agents[agent].drive(run_id, deps=deps, pausing=self.pausing)
+        except JournalConflict as conflict:
+            log.info("run %s goes on elsewhere: %s", run_id, conflict)
+            return Delivered("elsewhere")
+        except UnknownRun:
+            log.warning("run %s is not in the journal: it was deleted", run_id)
+            return Delivered("unknown")
+        return delivered(result)
+
+    async def queue_again(self, queue: Dispatcher, now: float) -> int:
+        """Dispatches runs that say that they are queued and have stood so for a minute: how many.
+
+        Whoever submitted one may have died before it was dispatched. Of one that is in its place nothing comes.
+        """
+        journals = {id(agent.journal): agent.journal for agent in self.agents.values() if agent.journal is not None}
+        return sum([await self._queue_again(journal, queue, now) for journal in journals.values()])
+
+    async def _queue_again(self, journal: Journal, queue: Dispatcher, now: float) -> int:
+        found, before = 0, None
+        while page := await journal.list(_PAGE, before):
+            for line in page:
+                if self._is_lost(line, now):
+                    try:
+                        events = await journal.read(line.run_id)
+                    except JournalError as error:
+                        log.warning("run %s cannot be queued again: %s", line.run_id, error)
+                        continue
+                    if is_queued(events):
+                        await queue.dispatch(order_of(events))
+                        found += 1
+            before = page[-1]
+        return found
+
+    def _is_lost(self, line: RunInfo, now: float) -> bool:
+        queued = line.status == "waiting" and line.stop is not None and line.stop.detail == "queued"
+        return queued and line.agent in self.agents and now - line.updated_at >= LOST_AFTER
+
+
+def delivered(result: RunResult[Any]) -> Delivered:
+    """What `result` says of the delivery that it came of."""
+    reason = result.stop.reason
+    if reason != "waiting":
+        return Delivered("finished", reason)
+    return Delivered("queued" if is_queued(result.events) else "waiting", reason)
+
+
+def at_once(concurrency: int | Mapping[str, int], agents: Iterable[str]) -> list[tuple[tuple[str, ...], int]]:
+    """How many runs of which agents together may be under way.
+
+    Raises:
+        Misuse: a number is none, or is given for an agent that is not there.
+    """
+    names = tuple(agents)
+    if not isinstance(concurrency, Mapping):
+        concurrency = {"": concurrency}
+    for name, most in concurrency.items():
+        if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+            raise Misuse(f"concurrency takes how many runs may be under way at once, 1 or more; it was given {most!r}")
+        if name and name not in names:
+            raise Misuse(f"concurrency is given for agent {name!r}; this worker has {', '.join(names)}")
+    own = [((name,), most) for name, most in concurrency.items() if name]
+    rest = tuple(name for name in names if name not in concurrency)
+    return [*own, *([(rest, concurrency.get("", DEFAULT))] if rest else [])]
+
+
+DEFAULT: Final = 10
+"""Runs that a worker drives at once."""

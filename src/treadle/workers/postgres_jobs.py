@@ -1,0 +1,107 @@
+"""The jobs of procrastinate, as orders to drive a run are kept in them."""
+
+import hashlib
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import psycopg
+from procrastinate import App, PsycopgConnector
+from procrastinate.exceptions import ConnectorException
+from procrastinate.schema import SchemaManager
+from psycopg_pool import PoolTimeout
+
+from treadle.drivers.dispatch import Order
+from treadle.workers.deliveries import QueueUnavailable
+
+DRIVE: Final = "treadle.drive"
+"""What a job is called that drives a run."""
+
+_MAKING: Final = 0x7472_6471
+"""The lock under which the tables are made, so that of two that start at once only one does."""
+
+
+def connector(url: str) -> PsycopgConnector:
+    """Connections to the queue's database."""
+    return PsycopgConnector(conninfo=url, min_size=1, max_size=4, configure=_configured)
+
+
+async def _configured(connection: psycopg.AsyncConnection[Any]) -> None:
+    # A process that is stopped in the middle of a transaction does not keep an order to itself for longer than this.
+    await connection.execute("SELECT set_config('idle_in_transaction_session_timeout', '3s', false)")
+    await connection.commit()
+
+
+def queue_of(agent: str) -> str:
+    """The name of the queue of an agent: its own, or the beginning of it where that is too long to listen to."""
+    if len(agent.encode()) <= _LONGEST:
+        return agent
+    digest = hashlib.sha256(agent.encode()).hexdigest()[:12]
+    return f"{agent.encode()[: _LONGEST - 13].decode(errors='ignore')}-{digest}"
+
+
+_LONGEST: Final = 40
+"""Bytes; PostgreSQL takes 63 for the name of a channel, and procrastinate puts 23 before it."""
+
+
+def lock_of(order: Order, per_key: int | None) -> str | None:
+    """The lock that no two jobs under way share; each key has as many as it may have runs.
+
+    What begins later has none until its time has come: a job that waits keeps others of its lock waiting.
+    """
+    if per_key is None or not order.key or (order.at is not None and order.at > datetime.now(UTC).timestamp()):
+        return None
+    return f"{order.key}#{zlib.crc32(order.run_id.encode()) % per_key}"
+
+
+async def put(app: App, order: Order, lock: str | None, connection: Any = None) -> None:
+    """Queues the order; within the transaction of `connection`, if there is one.
+
+    Raises:
+        AlreadyEnqueued: an order of the run waits there already.
+        ConnectorException: the database cannot be used.
+    """
+    job = app.configure_task(
+        DRIVE,
+        queue=queue_of(order.agent),
+        priority=order.priority,
+        lock=lock,
+        queueing_lock=order.run_id,
+        schedule_at=None if order.at is None else datetime.fromtimestamp(order.at, UTC),
+        connection=connection,
+    )
+    await job.defer_async(run_id=order.run_id, agent=order.agent, key=order.key)
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Says of an error of the database what it means for runs.
+
+    Raises:
+        QueueUnavailable: in place of what procrastinate or psycopg raises.
+    """
+    try:
+        yield
+    except (ConnectorException, psycopg.Error, PoolTimeout) as error:
+        why = str(error.__cause__ or error).strip()
+        raise QueueUnavailable(
+            f"the queue cannot be used: {why}. What was recorded is in the journal; when the database is there again, "
+            "a worker that starts, or `treadle submit --again RUN`, queues what was not queued"
+        ) from error
+
+
+async def make_tables(url: str) -> None:
+    """Makes the tables of the queue where there are none.
+
+    Raises:
+        QueueUnavailable: the database cannot be used.
+    """
+    with explained():
+        # By a connection of its own: a pool says of a wrong password only that it took too long.
+        async with await psycopg.AsyncConnection.connect(url, connect_timeout=10) as connection:
+            await connection.execute("SELECT pg_advisory_xact_lock(%s)", [_MAKING])
+            found = await connection.execute("SELECT to_regclass('procrastinate_jobs')")
+            if await found.fetchone() == (None,):
+                await connection.execute(SchemaManager.get_schema())

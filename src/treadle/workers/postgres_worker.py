@@ -1,0 +1,240 @@
+"""PostgresWorker: fetches orders with procrastinate's workers, drives the runs, and looks after silent workers.
+
+procrastinate fetches, and keeps priorities, locks and heartbeats. What is added is what a heartbeat that stops means:
+the job of a silent worker is deleted and its order given out as another, in one transaction. To give out the same job
+again, as procrastinate's own recipe has it, would let a worker that was only asleep close the job of the one that
+took over; nobody would then see that one die.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, Final
+
+from procrastinate import App, JobContext
+from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
+from procrastinate.jobs import Job, Status
+from procrastinate.manager import JobManager, get_channel_for_queues
+from procrastinate.retry import BaseRetryStrategy, RetryDecision
+from procrastinate.worker import Worker
+from psycopg.errors import RaiseException
+
+from treadle.drivers.dispatch import Dispatcher, Order
+from treadle.kernel.errors import Misuse
+from treadle.workers.deliveries import Deliveries, QueueUnavailable, WorkerStopped
+from treadle.workers.postgres_jobs import DRIVE, connector, explained, lock_of, put, queue_of
+from treadle.workers.schedule import Schedule
+
+log = logging.getLogger("treadle")
+
+ATTEMPTS: Final = 6
+"""Deliveries of a run whose own code raises, before it is left alone; `treadle runs` then says that it is running."""
+
+SILENT: Final = 1.5
+"""Heartbeats after which a worker counts as gone."""
+
+LOOKS: Final = 4
+"""Times a heartbeat that silent workers are looked for, so that no run waits for more than two."""
+
+_POLL: Final = 1.0
+"""Seconds between looks for orders that nobody announces: those whose time has come, or whose key is free again."""
+
+_BEAT: Final = "UPDATE procrastinate_workers SET last_heartbeat = now() WHERE id = ANY(%(ids)s) RETURNING id"
+
+_STALLED: Final = """
+SELECT job.id, job.args FROM procrastinate_jobs AS job
+LEFT JOIN procrastinate_workers AS worker ON worker.id = job.worker_id
+WHERE job.status = 'doing' AND job.task_name = %(task)s AND job.queue_name = ANY(%(queues)s)
+AND (worker.id IS NULL OR worker.last_heartbeat < now() - make_interval(secs => %(silent)s))
+FOR UPDATE OF job SKIP LOCKED
+"""
+
+_FREE: Final = """SELECT pg_notify(%(channel)s, '{"type": "job_inserted", "job_id": 0}')"""
+
+_FIRST: Final = 2**31 - 1
+"""The priority of a run that was under way: it does not wait behind those that have not begun."""
+
+_CLOSE: Final = "DELETE FROM procrastinate_jobs WHERE id = %s"
+
+
+class _Again(Exception):
+    """The same delivery is to be made again at once."""
+
+
+class _Ended(Exception):
+    """Nothing waits that is due."""
+
+
+class _Retries(BaseRetryStrategy):
+    """A delivery that failed is made again, later each time: after 2, 4, 8, … seconds."""
+
+    def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
+        """When the job is done again; None if it is not."""
+        if isinstance(exception, _Again | asyncio.CancelledError):
+            return RetryDecision(retry_at=datetime.now(UTC))
+        if isinstance(exception, Misuse) or job.attempts + 1 >= ATTEMPTS:
+            return None
+        return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=2 ** (job.attempts + 1)))
+
+
+class _Jobs(JobManager):
+    """Closes jobs, or puts them off; one that was given to another worker meanwhile is that one's to close."""
+
+    async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
+        """See `JobManager`. Whoever waits for the lock of the job is told, which procrastinate leaves to be found."""
+        with _given_away(job.id):
+            await super().finish_job(job, status, delete_job)
+        if job.lock is not None:
+            for channel in get_channel_for_queues([job.queue]):
+                await self.connector.execute_query_async(_FREE, channel=channel)
+
+    async def retry_job_by_id_async(self, job_id: int, retry_at: datetime, *more: Any, **named: Any) -> None:
+        """See `JobManager`."""
+        with _given_away(job_id):
+            await super().retry_job_by_id_async(job_id, retry_at, *more, **named)
+
+
+@contextmanager
+def _given_away(job_id: int | None) -> Iterator[None]:
+    try:
+        yield
+    except ConnectorException as error:
+        if not isinstance(error.__cause__, RaiseException):
+            raise
+        log.info("order %s was given to another worker", job_id)
+
+
+class PostgresWorker:
+    """What `PostgresQueue.work` runs; its arguments are explained there."""
+
+    def __init__(
+        self,
+        queue: Dispatcher,
+        url: str,
+        per_key: int | None,
+        deliveries: Deliveries,
+        heartbeat: float,
+        schedules: Sequence[Schedule],
+    ) -> None:
+        self._queue, self._per_key = queue, per_key
+        self._deliveries, self._heartbeat = deliveries, heartbeat
+        self._connector = connector(url)
+        self._app = App(connector=self._connector)
+        self._app.job_manager = _Jobs(self._connector)
+        self._app.task(name=DRIVE, pass_context=True, retry=_Retries())(self._drive)
+        self._workers: list[Worker] = []
+        for one in schedules:
+            begin = self._app.task(name=f"treadle.begin {one.name}", queue=f"begin {one.name}", retry=_Retries())(
+                partial(self._begin, one)
+            )
+            self._app.periodic(cron=one.cron, periodic_id=one.name)(begin)
+        self._begins = [f"begin {one.name}" for one in schedules]
+
+    async def run(self, shares: Sequence[tuple[Sequence[str], int]], grace: float, *, once: bool) -> None:
+        """Works until it is cancelled, or nothing is left."""
+        async with self._app.open_async():
+            again = await self._deliveries.queue_again(self._queue, time.time())
+            if again:
+                log.info("%d runs that were recorded and never queued are queued now", again)
+            queues = [([queue_of(name) for name in names], most) for names, most in shares]
+            if self._begins:
+                queues.append((self._begins, 1))
+            self._workers = [self._worker(names, most, once) for names, most in queues]
+            try:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(self._stopping(grace))
+                    group.create_task(self._watch([name for names, _ in queues for name in names]))
+                    await asyncio.wait([group.create_task(_until_stopped(one, once)) for one in self._workers])
+                    raise _Ended
+            except* _Ended:
+                pass
+            except* (WorkerStopped, QueueUnavailable) as stopped:
+                raise stopped.exceptions[0] from None
+
+    def _worker(self, queues: Sequence[str], concurrency: int, once: bool) -> Worker:
+        return Worker(
+            self._app,
+            queues=queues,
+            concurrency=concurrency,
+            wait=not once,
+            fetch_job_polling_interval=_POLL,
+            delete_jobs="successful",
+            install_signal_handlers=False,
+            update_heartbeat_interval=self._heartbeat,
+            stalled_worker_timeout=max(60.0, 10 * self._heartbeat),
+        )
+
+    async def _drive(self, context: JobContext, run_id: str, agent: str, key: str) -> None:
+        job = context.job
+        lock = lock_of(Order(run_id, agent, key), self._per_key)
+        if lock is not None and job.lock is None:
+            # It was queued for later: now that its time has come it takes its turn.
+            with suppress(AlreadyEnqueued):
+                await put(self._app, Order(run_id, agent, key, job.priority), lock)
+            return
+        found = await self._deliveries.drive(agent, run_id)
+        if found.status == "queued":
+            raise _Again
+        log.info("run %s: %s %s", run_id, found.status, found.reason)
+
+    async def _begin(self, schedule: Schedule, timestamp: int) -> None:
+        agent, run_id = self._deliveries.agents[schedule.agent], schedule.run_id(timestamp)
+        await agent.submit(schedule.input, to=self._queue, key=schedule.name, priority=schedule.priority, run_id=run_id)
+
+    async def _stopping(self, grace: float) -> None:
+        """Has the runs pause when the worker is to end, and leaves those that do not."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._deliveries.pausing.pause()
+            asyncio.get_running_loop().call_later(grace, self._deliveries.pausing.give_up)
+
+    async def _watch(self, queues: Sequence[str]) -> None:
+        """Gives signs of life, and takes the orders of workers that give none.
+
+        Raises:
+            WorkerStopped: the database was away for so long that others have taken this worker for gone.
+        """
+        last = time.monotonic()
+        while True:
+            await asyncio.sleep(self._heartbeat / LOOKS)
+            try:
+                with explained():
+                    await self._beat()
+                    await self._take_over(queues)
+            except QueueUnavailable as error:
+                if time.monotonic() - last > SILENT * self._heartbeat:
+                    raise WorkerStopped(f"this worker has lost its database: {error}") from error
+                log.warning("a sign of life could not be given: %s", error)
+            else:
+                last = time.monotonic()
+
+    async def _beat(self) -> None:
+        own = {one.worker_id for one in self._workers if one.worker_id is not None}
+        rows = await self._connector.execute_query_all_async(_BEAT, ids=list(own))
+        struck = own - {row["id"] for row in rows}
+        if struck.intersection(one.worker_id for one in self._workers):
+            raise WorkerStopped("this worker was silent for so long that others have struck it off; start it again")
+
+    async def _take_over(self, queues: Sequence[str]) -> None:
+        silent = SILENT * self._heartbeat
+        async with self._connector.pool.connection() as connection:
+            found = await connection.execute(_STALLED, {"task": DRIVE, "queues": list(queues), "silent": silent})
+            for job_id, args in await found.fetchall():
+                order = Order(args["run_id"], args["agent"], args["key"], _FIRST)
+                await connection.execute(_CLOSE, [job_id])
+                with suppress(AlreadyEnqueued):
+                    async with connection.transaction():
+                        await put(self._app, order, lock_of(order, self._per_key), connection)
+                log.warning("the worker of run %s is silent: the run is queued for another", order.run_id)
+
+
+async def _until_stopped(worker: Worker, once: bool) -> None:
+    running: Awaitable[None] = worker.run()  # type: ignore[no-untyped-call]
+    await running
+    if not once:
+        raise WorkerStopped("this worker has lost its connection to the queue; start it again")

@@ -1,0 +1,210 @@
+"""TemporalQueue: a workflow a run in a Temporal cluster, and one activity that drives it."""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from types import TracebackType
+from typing import Any, Final, Self
+
+from temporalio import activity
+from temporalio.client import Client
+from temporalio.common import Priority, WorkflowIDConflictPolicy
+from temporalio.service import RPCError
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+
+from treadle.agent import Agent
+from treadle.drivers.dispatch import Order
+from treadle.kernel.errors import Misuse
+from treadle.workers.deliveries import DEFAULT, Deliveries, Deps, QueueUnavailable, at_once
+from treadle.workers.temporal_workflow import CANCEL, DECIDE, DRIVE, RUN, RunWorkflow
+
+log = logging.getLogger("treadle")
+
+_MIDDLE: Final = 3
+"""The priority that Temporal gives where none is said; 1 goes first and 5 last."""
+
+
+class TemporalQueue:
+    """A queue in a Temporal cluster: each run has a workflow called as it is, and each agent a task queue.
+
+    How many runs of one key are under way at once is not limited; the keys take turns, by Temporal's fairness. A
+    priority above 0 goes before, one below 0 after; two levels either way.
+
+    Args:
+        address: the cluster's frontend, such as "localhost:7233", or a `temporalio.client.Client` that is connected.
+        namespace: where in the cluster.
+        heartbeat: seconds between two signs of life of a worker; one that is silent for one and a half counts as gone.
+    """
+
+    def __init__(self, address: str | Client, *, namespace: str = "default", heartbeat: float = 10.0) -> None:
+        self._address = address if isinstance(address, str) else ""
+        self._namespace, self._heartbeat = namespace, heartbeat
+        self._client = None if isinstance(address, str) else address
+
+    async def accept(self, agent: str) -> None:
+        """See `Dispatcher.accept`; Temporal has no such limit."""
+
+    async def dispatch(self, order: Order) -> None:
+        """See `Dispatcher.dispatch`.
+
+        Raises:
+            QueueUnavailable: the cluster cannot be reached, or refuses.
+        """
+        client = await self._connected()
+        delay = 0.0 if order.at is None else order.at - datetime.now(UTC).timestamp()
+        later = delay > 0
+        try:
+            await client.start_workflow(
+                RUN,
+                args=[order.run_id, order.agent, self._heartbeat],
+                id=workflow_of(order.run_id),
+                task_queue=queue_of(order.agent),
+                id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+                # A signal would begin it before its time.
+                start_delay=timedelta(seconds=delay) if later else None,
+                start_signal=None if later else "go_on",
+                priority=Priority(
+                    priority_key=min(5, max(1, _MIDDLE - order.priority)),
+                    fairness_key=order.key.encode()[:64].decode(errors="ignore") or None,
+                ),
+            )
+        except RPCError as error:
+            raise QueueUnavailable(_unavailable(str(error))) from error
+
+    async def work(
+        self,
+        agents: Agent[Any, Any] | Iterable[Agent[Any, Any]],
+        *,
+        concurrency: int | Mapping[str, int] = DEFAULT,
+        grace: float = 25.0,
+        deps: Deps = None,
+    ) -> None:
+        """Drives the runs that are queued for `agents`, until it is cancelled.
+
+        Cancelled, it takes no more; each run under way pauses after its step, and another worker goes on with it. What
+        is not there after `grace` is left as it is, as if the process had died.
+
+        Args:
+            agents: whose runs; each is known by its name.
+            concurrency: runs of each agent under way at once in this worker; or by the agent's name.
+            grace: seconds that steps under way are given to end when it is cancelled.
+            deps: called with the id of a run for what its tools are given as dependencies.
+
+        Raises:
+            Misuse: something does not fit; the message says what would.
+            QueueUnavailable: the cluster cannot be reached.
+        """
+        deliveries = Deliveries([agents] if isinstance(agents, Agent) else agents, deps)
+        shares = [(name, most) for names, most in at_once(concurrency, deliveries.agents) for name in names]
+        client = await self._connected()
+        await deliveries.queue_again(self, datetime.now(UTC).timestamp())
+        activities = _Activities(deliveries, self._heartbeat)
+        async with asyncio.TaskGroup() as group:
+            for name, most in shares:
+                worker = Worker(
+                    client,
+                    task_queue=queue_of(name),
+                    workflows=[RunWorkflow],
+                    activities=[activities.drive, activities.decide, activities.cancel],
+                    workflow_runner=UnsandboxedWorkflowRunner(),
+                    max_concurrent_activities=most,
+                    graceful_shutdown_timeout=timedelta(seconds=grace),
+                    # The workflows of a worker that died are others' soon.
+                    sticky_queue_schedule_to_start_timeout=timedelta(seconds=self._heartbeat / 2),
+                )
+                group.create_task(worker.run())
+            try:
+                await asyncio.Event().wait()
+            finally:
+                deliveries.pausing.pause()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """A client of Temporal's has nothing to close."""
+
+    async def _connected(self) -> Client:
+        if self._client is None:
+            try:
+                self._client = await Client.connect(self._address, namespace=self._namespace)
+            except RuntimeError as error:
+                raise QueueUnavailable(_unavailable(f"{self._address}: {error}")) from error
+        return self._client
+
+
+class _Nowhere:
+    """Dispatches nothing: the workflow that asks goes on itself."""
+
+    async def accept(self, agent: str) -> None:
+        """Any number may be queued."""
+
+    async def dispatch(self, order: Order) -> None:
+        """It is on its way."""
+
+
+class _Activities:
+    """What workflows have done by a worker."""
+
+    def __init__(self, deliveries: Deliveries, heartbeat: float) -> None:
+        self._deliveries, self._heartbeat = deliveries, heartbeat
+
+    @activity.defn(name=DRIVE)
+    async def drive(self, run_id: str, agent: str) -> dict[str, str]:
+        """Drives a run, giving signs of life. Cancelled by the workflow, it ends the run; by a shutdown, leaves it."""
+        async with asyncio.TaskGroup() as group:
+            beating = group.create_task(self._beat())
+            driving = group.create_task(self._deliveries.drive(agent, run_id))
+            try:
+                await asyncio.wait([driving])
+            except asyncio.CancelledError:
+                why = activity.cancellation_details()
+                if why is not None and why.cancel_requested:
+                    driving.cancel()
+                else:
+                    self._deliveries.pausing.give_up(run_id)
+                await asyncio.wait([driving])
+                raise
+            finally:
+                beating.cancel()
+        found = driving.result()
+        return {"status": found.status, "reason": found.reason}
+
+    async def _beat(self) -> None:
+        while True:
+            activity.heartbeat()
+            await asyncio.sleep(self._heartbeat / 4)
+
+    @activity.defn(name=DECIDE)
+    async def decide(self, run_id: str, agent: str, approve: list[str], deny: list[str]) -> None:
+        """Records decisions that came as signals. One that fits no call that waits is logged: nobody waits for it."""
+        for approved, denied in [([call], []) for call in approve] + [([], [call]) for call in deny]:
+            try:
+                await self._deliveries.agents[agent].resubmit(run_id, to=_Nowhere(), approve=approved, deny=denied)
+            except Misuse as error:
+                log.warning("a decision that was signalled to run %s is not taken: %s", run_id, error)
+
+    @activity.defn(name=CANCEL)
+    async def cancel(self, run_id: str, agent: str) -> None:
+        """Ends a run as cancelled, unless it has ended."""
+        await self._deliveries.agents[agent].cancel(run_id)
+
+
+def workflow_of(run_id: str) -> str:
+    """The id of the workflow of a run."""
+    return f"treadle-{run_id}"
+
+
+def queue_of(agent: str) -> str:
+    """The name of the task queue of an agent."""
+    return f"treadle-{agent}"
+
+
+def _unavailable(why: str) -> str:
+    return (
+        f"Temporal cannot be used: {why}. What was recorded is in the journal; when it is there again, a worker that "
+        "starts, or `treadle submit --again RUN`, queues what was not queued"
+    )

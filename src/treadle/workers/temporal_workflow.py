@@ -1,0 +1,109 @@
+"""The workflow of a run: one activity drives it; where it waits for a person the workflow waits for a signal.
+
+Names cross to Temporal and nothing else: the id of the run, the name of its agent, the ids of calls decided on.
+What was said and found is in the journal, so that no limit of Temporal's on the size of payloads and histories binds.
+"""
+
+import asyncio
+from datetime import timedelta
+from typing import Final
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy
+from temporalio.exceptions import ActivityError, CancelledError
+
+RUN: Final = "treadle-run"
+DRIVE: Final = "treadle-drive"
+DECIDE: Final = "treadle-decide"
+CANCEL: Final = "treadle-cancel"
+
+_SILENT: Final = 1.5
+"""Heartbeats after which a worker counts as gone; another then has the run before two are over."""
+
+_EVER: Final = timedelta(days=365)
+"""A run's own limits say how long it may take."""
+
+_SOON: Final = timedelta(minutes=1)
+_AGAIN: Final = RetryPolicy(
+    initial_interval=timedelta(milliseconds=100),
+    maximum_interval=timedelta(minutes=1),
+    non_retryable_error_types=["Misuse"],
+)
+
+
+@workflow.defn(name=RUN)
+class RunWorkflow:
+    """One run, from its order to its end."""
+
+    def __init__(self) -> None:
+        self._go_on = False
+        self._approved: list[str] = []
+        self._denied: list[str] = []
+        self._cancelled = False
+        self._driving: asyncio.Future[dict[str, str]] | None = None
+
+    @workflow.run
+    async def run(self, run_id: str, agent: str, heartbeat: float) -> str:
+        """Has the run driven until it has ended: why it did."""
+        names = [run_id, agent]
+        try:
+            while not self._cancelled:
+                self._go_on = False
+                found = await self._drive(names, heartbeat)
+                if found["status"] not in ("waiting", "queued"):
+                    return found["reason"] or found["status"]
+                if found["status"] == "waiting":
+                    await workflow.wait_condition(self._is_news)
+                if self._approved or self._denied:
+                    said = [*names, self._approved, self._denied]
+                    self._approved, self._denied = [], []
+                    await workflow.execute_activity(
+                        DECIDE, args=said, start_to_close_timeout=_SOON, retry_policy=_AGAIN
+                    )
+        except (ActivityError, asyncio.CancelledError) as error:
+            # A cancelled activity may not have begun, and an order to cancel is to stand in the journal.
+            if isinstance(error, ActivityError) and not isinstance(error.cause, CancelledError):
+                raise
+        await workflow.execute_activity(CANCEL, args=names, start_to_close_timeout=_SOON, retry_policy=_AGAIN)
+        return "cancelled"
+
+    @workflow.signal
+    def go_on(self) -> None:
+        """Something was recorded in the journal that the run goes on with."""
+        self._go_on = True
+
+    @workflow.signal
+    def approve(self, call: str) -> None:
+        """Allows a call that the run waits for, by its id or key."""
+        self._approved.append(call)
+
+    @workflow.signal
+    def deny(self, call: str) -> None:
+        """Refuses a call that the run waits for, by its id or key."""
+        self._denied.append(call)
+
+    @workflow.signal
+    def cancel(self) -> None:
+        """Ends the run as cancelled, also in the middle of a step."""
+        self._cancelled = True
+        if self._driving is not None:
+            self._driving.cancel()
+
+    def _is_news(self) -> bool:
+        return self._go_on or self._cancelled or bool(self._approved or self._denied)
+
+    async def _drive(self, names: list[str], heartbeat: float) -> dict[str, str]:
+        self._driving = workflow.start_activity(
+            DRIVE,
+            args=names,
+            result_type=dict[str, str],
+            start_to_close_timeout=_EVER,
+            heartbeat_timeout=timedelta(seconds=_SILENT * heartbeat),
+            retry_policy=_AGAIN,
+            cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+        )
+        try:
+            found: dict[str, str] = await self._driving
+            return found
+        finally:
+            self._driving = None

@@ -1,0 +1,76 @@
+"""A wire to the PostgreSQL server that can be cut at a chosen moment."""
+
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+
+class Wire:
+    """Passes bytes between a client and the server at `port`, until it is told to cut.
+
+    `cut` is asked of everything that the client says; it may return "before" (the server hears nothing of it),
+    "half" (it hears the first half), "after" (it hears it and answers, and the answer is lost), "deaf" (it hears
+    nothing of it, and does not hear either that the client has gone) or "" to pass it on.
+    """
+
+    def __init__(self, port: int) -> None:
+        self.cut: Callable[[bytes], str] = lambda said: ""
+        self.cuts: list[str] = []
+        self._server = port
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        self._sockets: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        for one in (self._listening, *self._sockets):
+            _end(one)
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                server = socket.create_connection(("127.0.0.1", self._server))
+                self._sockets += [client, server]
+                mute = threading.Event()
+                for way in (self._forth, self._back):
+                    threading.Thread(target=way, args=(client, server, mute), daemon=True).start()
+
+    def _forth(self, client: socket.socket, server: socket.socket, mute: threading.Event) -> None:
+        with suppress(OSError):
+            while said := client.recv(1 << 20):
+                how = self.cut(said)
+                self.cuts += [how] if how else []
+                match how:
+                    case "" | "after":
+                        if how:
+                            mute.set()
+                        server.sendall(said)
+                    case "half":
+                        server.sendall(said[: len(said) // 2])
+                        break
+                    case "before":
+                        break
+                    case "deaf":
+                        _end(client)
+                        return
+        _end(client)
+        _end(server)
+
+    def _back(self, client: socket.socket, server: socket.socket, mute: threading.Event) -> None:
+        with suppress(OSError):
+            while told := server.recv(1 << 20):
+                if not mute.is_set():
+                    client.sendall(told)
+                # The last that it says of a pipeline: ready, in no transaction.
+                elif told.endswith(b"Z\x00\x00\x00\x05I"):
+                    break
+        _end(client)
+        _end(server)
+
+
+def _end(one: socket.socket) -> None:
+    with suppress(OSError):
+        one.shutdown(socket.SHUT_RDWR)
+    one.close()

@@ -1,0 +1,176 @@
+"""What is not known to be whole is never carried out, and never taken for an answer; over a real socket."""
+
+import json
+from decimal import Decimal
+
+import pytest
+
+from treadle import Agent, tool
+from treadle.kernel.messages import Usage
+from treadle.models import AnthropicModel, FallbackModel, OpenAIChatModel, OpenAIResponsesModel, Price
+from treadle.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+PRICE = Price(1, 1)
+JSON = {"content-type": "application/json"}
+PAY = {"to": "A"}
+STRANGE = ["abort", "timeout", "cancelled", "ERROR", "cosmic_ray"]
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def chat(server, **options):
+    return OpenAIChatModel("m", base_url=server.url, api_key="k", price=PRICE, **options)
+
+
+def responses(server, **options):
+    return OpenAIResponsesModel("m", base_url=server.url, api_key="k", price=PRICE, **options)
+
+
+def claude(server, **options):
+    return AnthropicModel("m", base_url=server.url.removesuffix("/v1"), api_key="k", price=PRICE, **options)
+
+
+def answering(*bodies, streamed=False):
+    """Answers with each of the bodies in turn, the last for ever."""
+
+    def answer(peer):
+        body = bodies[min(peer.number, len(bodies) - 1)]
+        if not streamed:
+            peer.answer("200 OK", JSON, json.dumps(body).encode())
+            return
+        peer.begin()
+        for event in body:
+            data = event if isinstance(event, str) else json.dumps(event)
+            peer.chunk(f"data: {data}\n\n".encode())
+        peer.end()
+
+    return answer
+
+
+def paying(paid):
+    @tool
+    def pay(to: str) -> str:
+        """Pays."""
+        paid.append(to)
+        return "paid"
+
+    return pay
+
+
+CALL = {"index": 0, "id": "c1", "type": "function", "function": {"name": "pay", "arguments": json.dumps(PAY)}}
+TOLD = {"prompt_tokens": 7, "completion_tokens": 2}
+
+
+def chunks(finish, said=None):
+    said = {"tool_calls": [CALL]} if said is None else said
+    choices = [{"index": 0, "delta": said, "finish_reason": None}], [{"index": 0, "delta": {}, "finish_reason": finish}]
+    return [*({"id": "r", "choices": one} for one in choices), {"id": "r", "choices": [], "usage": TOLD}, "[DONE]"]
+
+
+def completion(finish, said=None):
+    message = {"role": "assistant", "content": None} | ({"tool_calls": [CALL]} if said is None else said)
+    return {"id": "r", "choices": [{"index": 0, "message": message, "finish_reason": finish}], "usage": TOLD}
+
+
+async def refused(model, word):
+    """The result of a run whose one reply ended with `word`, and of which nothing was carried out."""
+    paid = []
+    result = await Agent(model, tools=[paying(paid)], retries=0).run("pay A")
+    assert paid == []
+    assert (result.stop.reason, result.finished) == ("model_error", False)
+    assert f"'{word}'" in result.stop.detail
+    return result
+
+
+@pytest.mark.parametrize("word", STRANGE)
+@pytest.mark.parametrize("streamed", [True, False])
+@pytest.mark.parametrize("said", [None, {"content": "Half of"}])
+async def test_a_finish_of_chat_that_nobody_knows_carries_nothing_out(serve, word, streamed, said):
+    body = chunks(word, said) if streamed else completion(word, said)
+    result = await refused(chat(serve(answering(body, streamed=streamed)), streaming=streamed), word)
+    assert result.usage == Usage(7, 2)
+    assert result.cost == Decimal("0.000009")
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_a_reply_that_is_not_whole_is_asked_for_again(serve, streamed):
+    paid = []
+    strange, whole = ("abort", "tool_calls")
+    made = chunks if streamed else completion
+    server = serve(answering(made(strange), made(whole), made("stop", {"content": "Done."}), streamed=streamed))
+    result = await Agent(chat(server, streaming=streamed), tools=[paying(paid)]).run("pay A")
+    assert (result.text, paid) == ("Done.", ["A"])
+    assert result.usage == Usage(21, 6)
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_a_reply_without_any_finish_is_whole_where_its_protocol_says_so(serve, streamed):
+    """As Snowflake answers: a whole body, or a stream with its last word."""
+    paid = []
+    made = chunks if streamed else completion
+    server = serve(answering(made(None), made(None, {"content": "Done."}), streamed=streamed))
+    result = await Agent(chat(server, streaming=streamed), tools=[paying(paid)]).run("pay A")
+    assert (result.text, paid) == ("Done.", ["A"])
+
+
+async def test_usage_before_the_content_does_not_make_a_cut_stream_whole(serve):
+    half = {"id": "r", "choices": [{"index": 0, "delta": {"content": "Half of"}}]}
+    server = serve(answering([{"id": "r", "choices": [], "usage": TOLD}, half], streamed=True))
+    result = await Agent(chat(server), retries=0).run("go")
+    assert (result.stop.reason, result.finished) == ("model_error", False)
+
+
+def item(arguments=PAY):
+    return {"type": "function_call", "id": "i", "call_id": "c1", "name": "pay", "arguments": json.dumps(arguments)}
+
+
+def response(status, reason=None):
+    details = None if reason is None else {"reason": reason}
+    told = {"input_tokens": 7, "output_tokens": 2}
+    return {"id": "r", "status": status, "incomplete_details": details, "output": [item()], "usage": told}
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+@pytest.mark.parametrize(
+    ("status", "reason", "word"),
+    [
+        ("incomplete", None, "incomplete"),
+        ("incomplete", "cosmic_ray", "cosmic_ray"),
+        ("cancelled", None, "cancelled"),
+        ("in_progress", None, "in_progress"),
+        ("queued", None, "queued"),
+        ("cosmic_ray", None, "cosmic_ray"),
+    ],
+)
+async def test_a_response_that_is_not_completed_carries_nothing_out(serve, streamed, status, reason, word):
+    whole = response(status, reason)
+    kind = "response.incomplete" if status == "incomplete" else "response.completed"
+    events = [
+        {"type": "response.created", "response": {"id": "r", "status": "in_progress"}},
+        {"type": "response.output_item.done", "output_index": 0, "item": item()},
+        {"type": kind, "response": whole},
+    ]
+    server = serve(answering(events if streamed else whole, streamed=streamed))
+    result = await refused(responses(server, streaming=streamed), word)
+    assert result.error.retryable
+
+
+@pytest.mark.parametrize("word", ["cosmic_ray", "cancelled"])
+async def test_a_stop_reason_of_anthropic_that_nobody_knows_carries_nothing_out(serve, word):
+    call = {"type": "tool_use", "id": "c1", "name": "pay", "input": PAY}
+    body = {"type": "message", "id": "m", "content": [call], "stop_reason": word}
+    told = {"input_tokens": 7, "output_tokens": 2}
+    result = await refused(claude(serve(answering(body | {"usage": told})), streaming=False), word)
+    assert result.usage == Usage(7, 2)
+
+
+async def test_another_model_is_asked_where_one_does_not_say_that_its_reply_is_whole(serve):
+    server = serve(answering(completion("abort")))
+    result = await Agent(FallbackModel([chat(server, streaming=False), ScriptedModel(["Whole."])])).run("go")
+    assert result.text == "Whole."
+    assert result.usage.input_tokens >= 7

@@ -1,0 +1,225 @@
+"""The contract: a run that waits for a worker stands in the journal, and `drive` may be called late, twice or at once.
+
+With a dispatcher that does nothing, a journal in a file, and no queue at all.
+"""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from treadle import Agent, Limits, Misuse, ToolContext, tool
+from treadle.drivers.dispatch import Order, Pausing
+from treadle.journal import JournalConflict, MemoryJournal, SqliteJournal, UnknownRun
+from treadle.kernel.messages import UserMessage
+from treadle.testing import ScriptedModel
+from treadle.workers.deliveries import Deliveries, at_once
+
+pytestmark = pytest.mark.anyio
+
+
+class Kept:
+    """A dispatcher that keeps orders, and brings them to nobody."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.orders: list[Order] = []
+        self.failure = failure
+
+    async def accept(self, agent: str) -> None:
+        pass
+
+    async def dispatch(self, order: Order) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.orders.append(order)
+
+
+@pytest.fixture
+async def file(tmp_path, anyio_backend):
+    async with SqliteJournal(tmp_path / "runs.db") as journal:
+        yield journal
+
+
+async def test_a_submitted_run_is_queued_in_the_journal_and_nothing_of_it_is_done(clerk, done, file):
+    kept = Kept()
+    run_id = await clerk(file).submit("pay", to=kept, key="anna", priority=3)
+    (line,) = await file.list()
+    assert (line.run_id, line.status, line.stop.detail) == (run_id, "waiting", "queued")
+    assert kept.orders == [Order(run_id, "clerk", "anna", 3)]
+    assert done == []
+
+
+async def test_drive_carries_it_to_its_end_and_then_only_tells(clerk, done, file):
+    agent, kept = clerk(file), Kept()
+    run_id = await agent.submit("pay", to=kept)
+    assert (await agent.drive(run_id)).text == "It is done."
+    events = len(await file.read(run_id))
+    assert (await agent.drive(run_id)).text == "It is done."
+    assert done == ["pay"]
+    assert len(await file.read(run_id)) == events
+
+
+async def test_two_that_drive_at_once_do_nothing_twice(clerk, done, tmp_path):
+    kept = Kept()
+    async with SqliteJournal(tmp_path / "runs.db") as one, SqliteJournal(tmp_path / "runs.db") as other:
+        run_id = await clerk(one).submit("pay", to=kept)
+        found = await asyncio.gather(clerk(one).drive(run_id), clerk(other).drive(run_id), return_exceptions=True)
+    assert done == ["pay"]
+    assert any(not isinstance(one, BaseException) and one.text == "It is done." for one in found)
+    assert all(isinstance(one, JournalConflict) or one.text == "It is done." for one in found)
+
+
+async def test_a_run_whose_dispatch_fails_is_queued_again(clerk, done, file):
+    agent, kept = clerk(file), Kept()
+    with pytest.raises(ConnectionError):
+        await agent.submit("pay", to=Kept(ConnectionError("gone")))
+    (line,) = await file.list()
+    await agent.resubmit(line.run_id, to=kept)
+    deliveries = Deliveries([agent])
+    assert await deliveries.queue_again(kept, line.updated_at + 1) == 0
+    assert await deliveries.queue_again(kept, line.updated_at + 61) == 1
+    assert kept.orders == [Order(line.run_id, "clerk")] * 2
+    assert done == []
+
+
+async def test_a_run_that_waits_for_a_person_is_left_alone_until_they_decide(clerk, done, file):
+    agent, kept = clerk(file), Kept()
+    run_id = await agent.submit("ask: pay", to=kept, key="anna", priority=2)
+    waiting = await agent.drive(run_id)
+    assert waiting.stop.reason == "waiting"
+    events = len(await file.read(run_id))
+    assert (await agent.drive(run_id)).pending == waiting.pending
+    assert len(await file.read(run_id)) == events
+    with pytest.raises(Misuse, match="say what was decided"):
+        await agent.resubmit(run_id, to=kept)
+    await agent.resubmit(run_id, to=kept, approve=waiting.pending)
+    assert kept.orders == [Order(run_id, "clerk", "anna", 2)] * 2
+    assert done == []
+    assert (await agent.drive(run_id)).text == "It is done."
+    assert done == ["ask: pay"]
+
+
+async def test_a_run_of_ones_own_name_begins_once(clerk, file):
+    agent, kept = clerk(file), Kept()
+    assert await agent.submit("pay", to=kept, run_id="order-17") == "order-17"
+    assert await agent.submit("pay", to=kept, run_id="order-17") == "order-17"
+    with pytest.raises(Misuse, match="another"):
+        await agent.submit("pay twice", to=kept, run_id="order-17")
+    assert len(await file.list()) == 1
+    assert await agent.drive("order-17")
+    await agent.submit("pay", to=kept, run_id="order-17")
+    assert len(kept.orders) == 2
+
+
+async def test_who_pauses_queues_again_and_who_gives_up_records_nothing(file):
+    begun = asyncio.Event()
+
+    @tool(effect="idempotent")
+    async def wait() -> str:
+        """Waits."""
+        begun.set()
+        await asyncio.sleep(seconds)
+        return "waited"
+
+    def says(request):
+        return "It is done." if len(request.messages) > 4 else [("wait", {})]
+
+    seconds, kept, pausing = 0.05, Kept(), Pausing()
+    agent = Agent(ScriptedModel(says), tools=[wait], journal=file)
+    run_id = await agent.submit("go", to=kept, key="anna")
+    async with asyncio.TaskGroup() as group:
+        driving = group.create_task(agent.drive(run_id, pausing=pausing))
+        await begun.wait()
+        pausing.pause()
+    (line,) = await file.list()
+    assert (line.status, line.stop.detail, line.steps) == ("waiting", "queued", 1)
+    assert driving.result().stop.reason == "waiting"
+    begun.clear()
+    seconds, pausing = 60, Pausing()
+    task = asyncio.get_running_loop().create_task(agent.drive(run_id, pausing=pausing))
+    await begun.wait()
+    before = await file.read(run_id)
+    pausing.give_up()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await file.read(run_id) == before
+    begun.clear()
+    seconds = 0
+    assert (await agent.drive(run_id)).text == "It is done."
+
+
+async def test_a_run_is_cancelled_wherever_it_is(clerk, done, tmp_path):
+    held, go_on = asyncio.Event(), asyncio.Event()
+
+    async def says(request):
+        held.set()
+        await go_on.wait()
+        return [("do", {})]
+
+    @tool(effect="write")
+    def do() -> str:
+        """Does it."""
+        done.append("done")
+        return "done"
+
+    async with SqliteJournal(tmp_path / "runs.db") as one, SqliteJournal(tmp_path / "runs.db") as other:
+        agent = Agent(ScriptedModel(says), tools=[do], journal=one)
+        run_id = await agent.submit("go", to=Kept())
+        task = asyncio.get_running_loop().create_task(agent.drive(run_id))
+        await held.wait()
+        assert (await agent.with_journal(other).cancel(run_id)).stop.reason == "cancelled"
+        go_on.set()
+        with pytest.raises(JournalConflict):
+            await task
+        assert done == []
+        assert (await agent.cancel(run_id)).stop.reason == "cancelled"
+        with pytest.raises(UnknownRun):
+            await agent.cancel("nothing")
+
+
+async def test_what_tools_depend_on_is_the_workers(file):
+    class Shop:
+        name = "ours"
+
+    @tool
+    def named(context: ToolContext) -> str:
+        """Says the shop's name."""
+        return context.deps.name
+
+    def says(request):
+        return [("named", {})] if isinstance(request.messages[-1], UserMessage) else request.messages[-1].text
+
+    agent = Agent(ScriptedModel(says), tools=[named], deps_type=Shop, journal=file)
+    run_id = await agent.submit("which shop?", to=Kept())
+
+    async def deps(run_id):
+        return Shop()
+
+    assert (await Deliveries([agent], deps).drive("agent", run_id)).reason == "answered"
+
+
+async def test_time_in_the_queue_is_no_time_of_the_run(file, monkeypatch):
+    agent = Agent(ScriptedModel(["done"]), journal=file, limits=Limits(seconds=5))
+    run_id = await agent.submit("go", to=Kept())
+    real = __import__("time").time
+    monkeypatch.setattr("time.time", lambda: real() + 3600)
+    assert (await agent.drive(run_id)).stop.reason == "answered"
+
+
+async def test_what_cannot_be_right_is_refused(clerk, file):
+    agent = clerk(file)
+    with pytest.raises(Misuse, match="its zone"):
+        await agent.submit("pay", to=Kept(), at=datetime(2030, 1, 1))
+    with pytest.raises(Misuse, match="whole number"):
+        await agent.submit("pay", to=Kept(), priority=1.5)
+    with pytest.raises(Misuse, match="needs a journal"):
+        await clerk(None).submit("pay", to=Kept())
+    with pytest.raises(Misuse, match="two agents"):
+        Deliveries([clerk(file), clerk(file)])
+    with pytest.raises(Misuse, match="this worker has clerk"):
+        at_once({"other": 3}, ["clerk"])
+    with pytest.raises(Misuse, match="1 or more"):
+        at_once(0, ["clerk"])
+    assert at_once({"": 4, "b": 2}, ["a", "b", "c"]) == [(("b",), 2), (("a", "c"), 4)]
+    assert await agent.submit("pay", to=Kept(), at=datetime.now(UTC) + timedelta(hours=1))
+    assert await clerk(MemoryJournal()).submit("pay", to=Kept())

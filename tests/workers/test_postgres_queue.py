@@ -1,0 +1,210 @@
+"""PostgresQueue in one process, over a real server: who goes first, who waits, what is begun when and how often."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from needs import need
+
+need("procrastinate", "TREADLE_REQUIRE_POSTGRES")
+from fleet import until
+
+from treadle import Agent, Misuse, tool
+from treadle.kernel.messages import UserMessage
+from treadle.testing import ScriptedModel
+from treadle.workers import PostgresQueue, QueueFull, QueueUnavailable, Schedule
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def queue(database, anyio_backend):
+    async with PostgresQueue(database.url) as made:
+        yield made
+
+
+class Busy:
+    """An agent whose runs say how many of their key are under way at once."""
+
+    def __init__(self, journal, name="busy"):
+        self.now, self.most, self.order = {}, {}, []
+
+        @tool(effect="write")
+        async def work(key: str) -> str:
+            """Works."""
+            self.order.append(key)
+            self.now[key] = self.now.get(key, 0) + 1
+            self.most[key] = max(self.most.get(key, 0), self.now[key])
+            await asyncio.sleep(0.02)
+            self.now[key] -= 1
+            return "done"
+
+        def says(request):
+            last = request.messages[-1]
+            return [("work", {"key": last.text})] if isinstance(last, UserMessage) else "done"
+
+        self.agent = Agent(ScriptedModel(says), tools=[work], journal=journal, name=name)
+
+
+async def test_all_runs_are_driven_those_of_a_higher_priority_first(clerk, done, journal, queue):
+    agent = clerk(journal)
+    for number in range(6):
+        await agent.submit(f"n{number}", to=queue, priority=number // 2)
+    await queue.work(agent, concurrency=1, once=True)
+    assert done == ["n4", "n5", "n2", "n3", "n0", "n1"]
+    assert {line.status for line in await journal.list()} == {"finished"}
+
+
+async def test_no_more_than_so_many_of_a_key_run_at_once(database, journal):
+    busy = Busy(journal)
+    async with PostgresQueue(database.url, per_key=2) as queue:
+        for number in range(24):
+            await busy.agent.submit("ab"[number % 2], to=queue, key="ab"[number % 2])
+        working = asyncio.get_running_loop().create_task(queue.work(busy.agent, concurrency=12, heartbeat=5))
+        await until(lambda: len(busy.order) == 24)
+        working.cancel()
+        await asyncio.wait([working])
+    assert busy.most == {"a": 2, "b": 2}
+
+
+async def test_an_agent_may_have_its_own_number(journal, queue):
+    one, other = Busy(journal, "one"), Busy(journal, "other")
+    for _ in range(8):
+        await one.agent.submit("k", to=queue)
+        await other.agent.submit("k", to=queue)
+    await queue.work([one.agent, other.agent], concurrency={"one": 2, "": 4}, once=True)
+    assert (one.most, len(one.order), len(other.order)) == ({"k": 2}, 8, 8)
+    assert other.most["k"] <= 4
+
+
+async def test_a_run_for_later_is_begun_when_its_time_has_come(clerk, done, journal, database):
+    agent, now = clerk(journal), datetime.now(UTC)
+    async with PostgresQueue(database.url, per_key=1) as queue:
+        await agent.submit("later", to=queue, key="anna", at=now + timedelta(seconds=1))
+        # It does not hold up those of its key that may begin now.
+        await agent.submit("now", to=queue, key="anna")
+        await queue.work(agent, once=True)
+        assert done == ["now"]
+        while done != ["now", "later"]:
+            await asyncio.sleep(0.2)
+            await queue.work(agent, once=True)
+
+
+async def test_a_decision_queues_the_run_again(clerk, done, journal, queue):
+    agent = clerk(journal)
+    run_id = await agent.submit("ask: pay", to=queue)
+    await queue.work(agent, once=True)
+    await agent.resubmit(run_id, to=queue, approve=(await agent.drive(run_id)).pending)
+    await queue.work(agent, once=True)
+    assert done == ["ask: pay"]
+    assert (await agent.drive(run_id)).text == "It is done."
+
+
+async def test_what_was_recorded_and_not_queued_is_queued_by_the_next_worker(clerk, done, journal, queue, monkeypatch):
+    class Gone:
+        async def accept(self, agent):
+            pass
+
+        async def dispatch(self, order):
+            raise ConnectionError("gone")
+
+    agent = clerk(journal)
+    with pytest.raises(ConnectionError):
+        await agent.submit("pay", to=Gone())
+    await queue.work(agent, once=True)
+    assert done == []
+    monkeypatch.setattr("treadle.workers.deliveries.LOST_AFTER", 0.0)
+    await queue.work(agent, once=True)
+    assert done == ["pay"]
+
+
+async def test_a_full_queue_takes_no_more_and_records_nothing(clerk, journal, database):
+    agent = clerk(journal)
+    async with PostgresQueue(database.url, most_waiting=2) as queue:
+        await agent.submit("one", to=queue)
+        await agent.submit("two", to=queue)
+        with pytest.raises(QueueFull, match="2 runs of agent 'clerk' wait"):
+            await agent.submit("three", to=queue)
+        assert len(await journal.list()) == 2
+        await queue.work(agent, once=True)
+        await agent.submit("three", to=queue)
+
+
+async def test_a_schedule_begins_each_of_its_runs_once(clerk, done, journal, database):
+    # Two workers, and every second: cron lines may have a sixth field, of seconds.
+    schedule = Schedule("* * * * * *", "clerk", "tick", "ticks")
+    async with PostgresQueue(database.url) as one, PostgresQueue(database.url) as other:
+        loop = asyncio.get_running_loop()
+        working = [
+            loop.create_task(queue.work(clerk(journal), schedules=[schedule], heartbeat=5)) for queue in (one, other)
+        ]
+        await until(lambda: len(done) >= 2)
+        for each in working:
+            each.cancel()
+        await asyncio.wait(working)
+    lines = await journal.list()
+    assert all(line.run_id.startswith("ticks-") and line.question == "tick" for line in lines)
+    assert len(done) == sum(line.status == "finished" for line in lines)
+
+
+async def test_a_run_whose_own_code_raises_is_tried_again_and_then_left(journal, queue, database, monkeypatch):
+    monkeypatch.setattr("treadle.workers.postgres_worker.ATTEMPTS", 1)
+
+    def fails(context):
+        raise RuntimeError("a fault")
+
+    agent = Agent(ScriptedModel(["done"]), prepare_step=fails, journal=journal, name="faulty")
+    run_id = await agent.submit("go", to=queue)
+    await queue.work(agent, once=True)
+    assert database.execute("SELECT status::text, args->>'run_id' FROM procrastinate_jobs") == [("failed", run_id)]
+    healthy = Agent(ScriptedModel(["done"]), prepare_step=lambda context: None, journal=journal, name="faulty")
+    await healthy.resubmit(run_id, to=queue)
+    await queue.work(healthy, once=True)
+    assert (await healthy.drive(run_id)).text == "done"
+
+
+async def test_an_order_of_a_silent_worker_is_given_out_as_another(clerk, done, journal, queue, database):
+    """The job that the silent one has is gone: when it wakes, it cannot close that of the one that took over."""
+    agent = clerk(journal)
+    run_id = await agent.submit("pay", to=queue)
+    database.execute("INSERT INTO procrastinate_workers (last_heartbeat) VALUES (now() - interval '1 hour')")
+    ((job,),) = database.execute(
+        "UPDATE procrastinate_jobs SET status = 'doing', worker_id = (SELECT max(id) FROM procrastinate_workers) "
+        "RETURNING id"
+    )
+    working = asyncio.get_running_loop().create_task(queue.work(agent, heartbeat=0.4))
+    await until(lambda: done)
+    working.cancel()
+    await asyncio.wait([working])
+    await agent.resubmit(run_id, to=queue)
+    await queue.work(agent, once=True)
+    assert (await agent.drive(run_id)).text == "It is done."
+    assert done == ["pay"]
+    assert database.execute("SELECT count(*) FROM procrastinate_jobs WHERE id = %s", [job]) == [(0,)]
+
+
+async def test_a_worker_that_others_have_struck_off_ends(clerk, journal, queue, database):
+    from treadle.workers import WorkerStopped
+
+    working = asyncio.get_running_loop().create_task(queue.work(clerk(journal), heartbeat=0.4))
+    while not working.done():
+        await asyncio.sleep(0.05)
+        if database.execute("SELECT to_regclass('procrastinate_workers')") != [(None,)]:
+            database.execute("DELETE FROM procrastinate_workers")
+    with pytest.raises(WorkerStopped, match="start it again"):
+        await working
+
+
+async def test_what_is_wrong_is_said(clerk, journal, queue):
+    with pytest.raises(Misuse, match="per_key"):
+        PostgresQueue("postgresql:///x", per_key=0)
+    with pytest.raises(Misuse, match="this worker does not have"):
+        await queue.work(clerk(journal), schedules=[Schedule("* * * * *", "other", "go", "s")])
+    with pytest.raises(Misuse, match="no / and no dot"):
+        Schedule("* * * * *", "clerk", "go", "a.b")
+    agent = clerk(journal)
+    with pytest.raises(QueueUnavailable, match="cannot be used"):
+        await agent.submit("pay", to=PostgresQueue("postgresql://nobody:wrong@127.0.0.1:1/none"))
+    (line,) = await journal.list()
+    assert line.stop is not None
+    assert line.stop.detail == "queued"

