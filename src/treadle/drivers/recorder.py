@@ -79,7 +79,7 @@ class Recorder:
         if handed < fed:
             try:
                 stored = journal.put(run_id, self._earlier + handed, events[handed:fed])
-            except JournalError as error:
+            except Exception as error:
                 self._broken = error
                 raise
             self._handed = fed

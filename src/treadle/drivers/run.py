@@ -27,6 +27,7 @@ import inspect
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -50,7 +51,7 @@ from treadle.drivers.reading import reading
 from treadle.drivers.recorder import Recorder, is_promising
 from treadle.drivers.request import prepared, request_of
 from treadle.drivers.watching import RunEvent, SpentSoFar, log_event
-from treadle.journal import Journal, JournalConflict, MemoryJournal
+from treadle.journal import Journal, JournalConflict, MemoryJournal, Promises
 from treadle.judging.judge import judge
 from treadle.judging.recent import Recent
 from treadle.kernel.calls import CallRecord
@@ -344,6 +345,18 @@ class Run:
         if journal is None or self.purses or not is_promising(journal):
             await self.commit()
         else:
+            self._recorder.hand_over(journal, self.run_id, self._events)
+
+    async def hand_over_soon(self) -> None:
+        """`hand_over` as soon as this run waits for anything: together with what follows at once."""
+        if self._journal is None or self.purses or not is_promising(self._journal):
+            await self.commit()
+        else:
+            asyncio.get_running_loop().call_soon(self._hand_over_now, self._journal)
+
+    def _hand_over_now(self, journal: Promises) -> None:
+        # Where it fails, the recorder tells whoever asks next.
+        with suppress(Exception):
             self._recorder.hand_over(journal, self.run_id, self._events)
 
     async def commit_before_asking(self) -> None:

@@ -180,8 +180,8 @@ class Batch:
         run.below.pop(admitted.record.call.id, None)
         settle(run)
         if run.writes:
-            # At once, since it is in doubt until then.
-            await run.hand_over()
+            # What was done is in doubt until it is stored; what was read is read again.
+            await (run.hand_over_soon() if _only_reads(admitted.tool) else run.hand_over())
 
     async def _react(self, call_id: str) -> None:
         """Asks the application about a result that is recorded.
@@ -211,10 +211,14 @@ class Batch:
 
 async def _start(run: Run, calls: Sequence[Admitted]) -> None:
     """Records that `calls` start. What they may do that cannot be taken back waits until that is written."""
-    if all(call.tool.effect == "read" and call.tool.agent is None for call in calls):
+    if all(_only_reads(call.tool) for call in calls):
         await run.hand_over()
     else:
         await run.commit()
+
+
+def _only_reads(tool: Tool) -> bool:
+    return tool.effect == "read" and tool.agent is None
 
 
 def _returned(run: Run, call_id: str) -> CallRecord | None:
