@@ -5,6 +5,7 @@ import copy
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from functools import partial
 from types import UnionType
 from typing import Any, Generic, Literal, Never, Self, _SpecialForm
 
@@ -15,7 +16,7 @@ from treadle.conversation import Conversation
 from treadle.drivers.answers import Answers
 from treadle.drivers.approvals import ApprovalRule
 from treadle.drivers.assembly import assembled, toolbox_of
-from treadle.drivers.beginning import Asked, begun, begun_now
+from treadle.drivers.beginning import Asked, begun, begun_anew, begun_now
 from treadle.drivers.below import Below
 from treadle.drivers.calls.reaction import OnToolResult
 from treadle.drivers.checks import Input, OnEvent, ceiling, model_of, refuse_unknown, rules_in, with_budgets
@@ -37,7 +38,6 @@ from treadle.drivers.purse.drawing import Budgets
 from treadle.drivers.purse.spending import Spending, spending_of
 from treadle.drivers.run import Run
 from treadle.drivers.taking_up import GoingOn, recorded, taken_up
-from treadle.drivers.watching import RunEvent
 from treadle.journal import Journal
 from treadle.judging.conditions import StopWhen, condition
 from treadle.kernel.errors import Misuse
@@ -45,6 +45,8 @@ from treadle.kernel.messages import ModelSettings
 from treadle.kernel.stop import Limits, OnLimit
 from treadle.models.port import Model, OutputMode
 from treadle.result import Output, Pending, RunResult, conversation_part
+from treadle.timetravel.forking import Forked, begin_fork, forked, with_model
+from treadle.timetravel.replay import Replay, replayed
 from treadle.tools import Skill, Tool
 from treadle.tools.external import agent_tool
 
@@ -197,6 +199,16 @@ class Agent(Generic[Deps, Output]):
         other._config = dataclasses.replace(self._config, journal=journal)
         return other
 
+    def with_model(self, model: str | Model) -> Self:
+        """This agent with another model, and all else as it is.
+
+        Raises:
+            Misuse: the model cannot be used with what the agent has, such as its limits in dollars.
+        """
+        other = copy.copy(self)
+        other._config = with_model(self._config, model)
+        return other
+
     async def run(
         self,
         input: Input = None,
@@ -275,6 +287,12 @@ class Agent(Generic[Deps, Output]):
         budget: Budgets = None,
         user: str | None = None,
         partial_arguments: bool = False,
+        resume: str | RunResult[Any] | None = None,
+        approve: Iterable[str | Pending] | Mapping[str, Mapping[str, Any] | None] = (),
+        deny: Iterable[str | Pending] | Mapping[str, str] = (),
+        results: Mapping[str, Any] | None = None,
+        message: str | None = None,
+        takeover: bool = False,
         **unknown: Never,
     ) -> LiveRun[Output]:
         """The run, under way in the background: `async with agent.stream(…) as run: async for event in run: …`.
@@ -282,13 +300,28 @@ class Agent(Generic[Deps, Output]):
         With `partial_arguments` a `PartialArguments` event says what can be read of a tool call's arguments while they
         are still arriving. The other arguments are those of `run`. With `on_limit="raise"` nothing is raised here;
         `run.result.require()` does.
+
+        `agent.stream(resume=run, approve=…)` goes on with a run in the same way: `approve`, `deny`, `results`,
+        `message` and `takeover` are those of `resume`, and there is no `input`. What is seen are the events from then
+        on; the result is that of the whole run. Of a run for which there is nothing to do no event is seen.
+
+        Raises:
+            Misuse: it was given both an input and a run to resume, or decisions without one. What `run` and `resume`
+                raise is raised as it is entered.
         """
         refuse_unknown(Agent.stream, unknown, Agent)
-
-        async def begin(on_event: Callable[[RunEvent], None]) -> Run:
-            return await begun(self._config, Asked(input, conversation, deps, limits, on_event, False, budget, user))
-
-        return LiveRun(begin, partial_arguments=partial_arguments)
+        answers = Answers.of(approve, deny, results or {})
+        if resume is None:
+            if answers or message is not None or takeover:
+                raise Misuse(
+                    "approve, deny, results, message and takeover go on with a run: name it with stream(resume=run, …)"
+                )
+            asked = Asked(input, conversation, deps, limits, None, False, budget, user)
+            return LiveRun(partial(begun_anew, self._config, asked), partial_arguments=partial_arguments)
+        if input is not None:
+            raise Misuse("stream takes a question or a run to resume; what is said to that one is message=")
+        going_on = GoingOn(answers, message, conversation, deps, limits, None, budget, user, takeover=takeover)
+        return LiveRun(partial(taken_up, self._config, resume, going_on), partial_arguments=partial_arguments)
 
     def start(
         self,
@@ -323,6 +356,7 @@ class Agent(Generic[Deps, Output]):
         limits: Limits | None = None,
         budget: Budgets = None,
         user: str | None = None,
+        takeover: bool = False,
         on_event: OnEvent = None,
         **unknown: Never,
     ) -> RunResult[Output]:
@@ -343,18 +377,118 @@ class Agent(Generic[Deps, Output]):
             limits: in place of the limits that the run was under.
             budget: as in `run`; a run that a budget stopped goes on if one is given.
             user: as in `run`; needed only where no budget has it in a file or in this process.
+            takeover: whether to take the run from a process, or a task of this one, that is driving it. That one stops
+                at its next append, with a `TakenOver`. From one that is gone or silent it is taken in any case.
             on_event: as in `run`.
 
         Raises:
             UnknownRun: the journal has no such run.
+            RunHeld: it is under way, and not to be taken over; says where.
             Misuse: a decision names a call that does not wait for it, the run was started under stricter rules than
                 this agent's, or more was said in the conversation meanwhile.
         """
         refuse_unknown(Agent.resume, unknown, Agent)
         answers = Answers.of(approve, deny, results or {})
-        going_on = GoingOn(answers, message, conversation, deps, limits, on_event, budget, user)
-        resumed, earlier, to_do = await taken_up(self._config, run, going_on)
-        return await driven(resumed, earlier) if to_do else resumed.result_after(earlier)
+        going_on = GoingOn(answers, message, conversation, deps, limits, on_event, budget, user, takeover=takeover)
+        gone_on = await taken_up(self._config, run, going_on)
+        return await driven(gone_on.run, gone_on.earlier) if gone_on.to_do else gone_on.result
+
+    async def fork(
+        self,
+        run: str | RunResult[Any],
+        *,
+        at: int,
+        message: str | None = None,
+        tool_results: Mapping[str, Any] | None = None,
+        model: str | Model | None = None,
+        limits: Limits | None = None,
+        deps: Deps | None = None,
+        budget: Budgets = None,
+        user: str | None = None,
+        on_event: OnEvent = None,
+        **unknown: Never,
+    ) -> RunResult[Output]:
+        """Goes on from the beginning of step `at` of a run as a run of its own, and leaves the run as it is.
+
+        What the steps before did is done and not repeated. What they took counts against the limits and stands in the
+        result; it is the run that paid it (`spending` tells the two apart). Calls of the step before whose results are
+        replaced are not made again either.
+
+        Args:
+            run: the run's id in the agent's journal, or its result.
+            at: the step, from 0; one after the last, to go on where the run ended.
+            message: something to say at that point; the model is shown it at its next call.
+            tool_results: other results of calls of the step before, by call id.
+            model: in place of the agent's.
+            limits: in place of those that the run was under.
+            deps: as in `run`.
+            budget: as in `run`.
+            user: as in `resume`.
+            on_event: as in `run`.
+
+        Raises:
+            UnknownRun: the journal has no such run.
+            Misuse: it has no such step or call, works for another run, was started under stricter rules than this
+                agent's, or had ended there and nothing is said to it.
+        """
+        refuse_unknown(Agent.fork, unknown, Agent)
+        asked = Forked(at, message, tool_results, model, limits, deps, on_event, budget, user)
+        return await driven(*await forked(self._config, run, asked))
+
+    async def begin_fork(
+        self,
+        run: str,
+        *,
+        at: int,
+        message: str | None = None,
+        tool_results: Mapping[str, Any] | None = None,
+        model: str | Model | None = None,
+        limits: Limits | None = None,
+        deps: Deps | None = None,
+        budget: Budgets = None,
+        user: str | None = None,
+        **unknown: Never,
+    ) -> str:
+        """`fork`, recorded and not carried out: its id. Whoever resumes it, here or elsewhere, carries it out.
+
+        Raises:
+            UnknownRun, Misuse: as `fork`; and if the agent keeps no journal.
+        """
+        refuse_unknown(Agent.begin_fork, unknown, Agent)
+        asked = Forked(at, message, tool_results, model, limits, deps, None, budget, user)
+        begun = await begin_fork(self._config, run, asked)
+        if not isinstance(begun, str):
+            raise Misuse("begin_fork needs a journal to keep the fork in: give the agent one, or use fork")
+        return begun
+
+    async def replay(
+        self,
+        run: str | RunResult[Any],
+        *,
+        deps: Deps | None = None,
+        limits: Limits | None = None,
+        recorded_limits: bool = False,
+        **unknown: Never,
+    ) -> Replay:
+        """Carries a run out again from its journal, with no model and no tool, and says where it comes out otherwise.
+
+        What came from outside is taken as it was recorded; what the agent decides is decided anew at the same place:
+        the first request, each step, nudge, edit of the history, pause and end, and whether each call is made. Of your
+        functions those are called that choose: the instructions, `prepare_step`, `stop_when`, context policies of your
+        own, rules, and checks of arguments and answers; never a tool, `on_tool_result` or `on_event`.
+
+        Args:
+            run: the run's id in the agent's journal, or its result.
+            deps: what these functions are given as dependencies.
+            limits: in place of the agent's, for a run that was begun with limits of its own.
+            recorded_limits: whether the limits are those that the run began with.
+
+        Raises:
+            UnknownRun: the journal has no such run.
+        """
+        refuse_unknown(Agent.replay, unknown, Agent)
+        events, journal = await recorded(self._config, "replay", run)
+        return await replayed(events, journal, self._config, deps=deps, limits=limits, recorded_limits=recorded_limits)
 
     async def submit(
         self,
@@ -415,6 +549,7 @@ class Agent(Generic[Deps, Output]):
 
         Raises:
             UnknownRun: the journal has no such run.
+            RunHeld: something is decided of it, and it is under way.
             Misuse: it waits for a decision and none is given, or one that is given does not fit.
         """
         refuse_unknown(Agent.resubmit, unknown, Agent)
@@ -432,7 +567,8 @@ class Agent(Generic[Deps, Output]):
 
         Raises:
             UnknownRun: the journal has no such run.
-            JournalConflict: somebody else has the run by now; there is nothing more to do here.
+            RunHeld: somebody else drives it. Call again later: that one may die.
+            JournalConflict: somebody else has taken it over meanwhile.
             Misuse: the run was begun under stricter rules than this agent's.
         """
         return await carried(self._config, run_id, GoingOn(deps=deps, on_event=on_event), pausing)

@@ -17,6 +17,8 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 import pytest
+from needs import need
+from postgres_server import Server
 
 Json = dict[str, Any]
 
@@ -55,6 +57,13 @@ def replay() -> Iterator[Callable[[str], dict[str, str]]]:
             }
 
         yield start
+
+
+@pytest.fixture
+def database(server: Server) -> str:
+    """The address of a database, for pages that keep runs and orders in PostgreSQL."""
+    need("procrastinate", "TREADLE_REQUIRE_POSTGRES")
+    return f"postgresql://owner:{server.password}@127.0.0.1:{server.port}/postgres"
 
 
 class Asked(NamedTuple):

@@ -5,7 +5,8 @@ to, as a reader would who pastes them one after the other. `await` may stand at 
 here says why in a comment right before it, `<!-- skip: reason -->`, and is reported as skipped.
 
 The pages about models talk to a server on loopback that plays back what providers said (see `conftest.py`): the
-environment says where it is, and it stands where a page writes the address of a server of one's own.
+environment says where it is, and it stands where a page writes the address of a server of one's own. So it is with the
+pages that keep runs in PostgreSQL, and a database.
 
 Run as a script, this file is that process: `test_docs.py PAGE` runs the blocks of one page.
 """
@@ -36,6 +37,8 @@ TALKING = [
     for name in ("getting-started", "models", "local-models", "keys", "retries", "costs", "text-protocols")
 ]
 OWN_SERVER = "127.0.0.1:8080"
+STORING = [ROOT / "docs" / "workers.md"]
+OWN_DATABASE = "postgresql://treadle:secret@db.example/treadle"
 
 
 class Block(NamedTuple):
@@ -71,18 +74,20 @@ def run_page(page: Path) -> None:
     """Runs a page's blocks; ends the process with the place and the traceback of the first that fails."""
     namespace = {"__name__": "__main__"}
     server = os.environ.pop("LOCAL_SERVER", OWN_SERVER)
+    database = os.environ.pop("LOCAL_DATABASE", OWN_DATABASE)
     with asyncio.Runner() as runner:
         for block in blocks(page.read_text(encoding="utf-8")):
             if block.skip:
                 continue
             try:
                 # Empty lines before the code, so that tracebacks have the page's own line numbers.
-                source = "\n" * (block.line - 1) + block.code.replace(OWN_SERVER, server)
-                code = compile(source, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-                if code.co_flags & inspect.CO_COROUTINE:
-                    runner.run(eval(code, namespace))
+                code = block.code.replace(OWN_SERVER, server).replace(OWN_DATABASE, database)
+                source = "\n" * (block.line - 1) + code
+                compiled = compile(source, str(page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+                if compiled.co_flags & inspect.CO_COROUTINE:
+                    runner.run(eval(compiled, namespace))
                 else:
-                    exec(code, namespace)
+                    exec(compiled, namespace)
             except BaseException as error:
                 steps = [step for step in traceback.extract_tb(error.__traceback__) if step.filename != __file__]
                 here = [step.lineno for step in steps if step.filename == str(page)]
@@ -106,7 +111,7 @@ def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in TALKING], ids=name_of)
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in (*TALKING, *STORING)], ids=name_of)
 def test_every_block_of_the_page_runs(page: Path, tmp_path: Path) -> None:
     assert_ran(run_apart(page, tmp_path))
 
@@ -117,6 +122,13 @@ def test_every_block_of_a_page_about_models_runs_against_the_replay_server(
     page: Path, replies: str, tmp_path: Path, replay: Callable[[str], dict[str, str]]
 ) -> None:
     assert_ran(run_apart(page, tmp_path, replay(replies)))
+
+
+@pytest.mark.parametrize("page", STORING, ids=name_of)
+def test_every_block_of_a_page_about_workers_runs_over_a_real_database(
+    page: Path, tmp_path: Path, database: str
+) -> None:
+    assert_ran(run_apart(page, tmp_path, {"LOCAL_DATABASE": database}))
 
 
 def assert_ran(done: subprocess.CompletedProcess[str]) -> None:

@@ -126,7 +126,7 @@ ALTERED = {
     "the line and the last are altered": (
         5,
         [
-            f"UPDATE runs SET line = replace(line, 'question', 'answer') WHERE {BAD}",
+            f"UPDATE runs SET info = replace(info, 'question', 'answer') WHERE {BAD}",
             f"DELETE FROM events WHERE {BAD} AND seq = 5",
         ],
     ),
@@ -221,9 +221,9 @@ async def test_pages_that_are_broken_harm_the_run_that_they_belong_to(file: Path
 
 
 LINES = [
-    "UPDATE runs SET line = replace(line, 'question of', 'secret of') WHERE run_id = 'bad'",
-    "UPDATE runs SET line = '{' WHERE run_id = 'bad'",
-    "UPDATE runs SET line = CAST(x'ff00' AS TEXT) WHERE run_id = 'bad'",
+    "UPDATE runs SET info = replace(info, 'question of', 'secret of') WHERE run_id = 'bad'",
+    "UPDATE runs SET info = '{' WHERE run_id = 'bad'",
+    "UPDATE runs SET info = CAST(x'ff00' AS TEXT) WHERE run_id = 'bad'",
     "UPDATE runs SET head = zeroblob(16) WHERE run_id = 'bad'",
     "UPDATE runs SET seal = 'no bytes' WHERE run_id = 'bad'",
     "UPDATE runs SET started_at = 9e9 WHERE run_id = 'bad'",
@@ -250,7 +250,7 @@ async def test_a_line_of_the_index_that_was_altered_is_told_anew_from_the_events
         if then == "check":
             await journal.check()
             with opened(file) as other:
-                (found,) = other.execute("SELECT json_extract(line, '$.question') FROM runs WHERE run_id = 'bad'")
+                (found,) = other.execute("SELECT json_extract(info, '$.question') FROM runs WHERE run_id = 'bad'")
             assert found == ("question of bad",)
         assert {line.run_id: line for line in await journal.list()} == before
 

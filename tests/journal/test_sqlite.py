@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from treadle.journal import EventNotStorable, JournalConflict, JournalUnavailable, SqliteJournal, UnknownRun
+from treadle.journal import EventNotStorable, JournalConflict, JournalUnavailable, SqliteJournal, UnknownRun, Wanted
 from treadle.journal.database import list_runs
 from treadle.journal.sqlite_hands import Commits, FileHands
 from treadle.journal.worker import Worker
@@ -198,14 +198,40 @@ async def test_listing_reads_an_index_and_of_the_events_the_ends(path: Path, sta
     with closing(sqlite3.connect(path)) as other:
         asked: list[str] = []
         other.set_trace_callback(asked.append)
-        assert len(list_runs(other, 50, None, "")) == 3
+        assert len(list_runs(other, 50, None, Wanted(), "")) == 3
         other.set_trace_callback(None)
-        first, *ends = [" ".join(str(row) for row in other.execute("EXPLAIN QUERY PLAN " + one)) for one in asked]
+        first, *each = [" ".join(str(row) for row in other.execute("EXPLAIN QUERY PLAN " + one)) for one in asked]
         rows = [len(other.execute(one).fetchall()) for one in asked[1:]]
-    assert "runs_by_start" in first
+    assert "COVERING INDEX runs_by_start" in first
     assert "TEMP B-TREE" not in first
-    assert rows == [3, 3, 3]
-    assert all("run_id=? AND seq=?" in one for one in ends)
+    assert rows == [1, 3] * 3
+    assert all("run_id=?" in one for one in each[::2])
+    assert all("run_id=? AND seq=?" in one for one in each[1::2])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "index"),
+    [
+        (Wanted(agent="a"), "INDEX runs_by_agent (agent=?)"),
+        (Wanted(model="a", status="finished"), "INDEX runs_by_model (model=?)"),
+        (Wanted(status="waiting"), "INDEX runs_by_status (status=?)"),
+        (Wanted(since=1.0, until=2.0), "INDEX runs_by_start (started_at>? AND started_at<?)"),
+        (Wanted(text="a"), "COVERING INDEX runs_by_start"),
+    ],
+)
+async def test_what_a_list_is_narrowed_by_has_an_index(
+    path: Path, started: Started, wanted: Wanted, index: str
+) -> None:
+    async with SqliteJournal(path) as journal:
+        await journal.append("r", 0, [started()])
+    with closing(sqlite3.connect(path)) as other:
+        asked: list[str] = []
+        other.set_trace_callback(asked.append)
+        list_runs(other, 50, None, wanted, "")
+        other.set_trace_callback(None)
+        plan = " ".join(str(row) for row in other.execute("EXPLAIN QUERY PLAN " + asked[0]))
+    assert index in plan
+    assert "TEMP B-TREE" not in plan
 
 
 async def test_a_file_that_was_checked_is_sound(path: Path, started: Started) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -12,7 +13,7 @@ import pytest
 
 from treadle.journal import JournalDamaged, JournalUnavailable, MemoryJournal, RunInfo, SqliteJournal
 from treadle.journal.database import APPLICATION_ID
-from treadle.kernel.events import Event, NudgeGiven, decode_event
+from treadle.kernel.events import Event, NudgeGiven, RunStarted, decode_event
 
 pytestmark = pytest.mark.anyio
 
@@ -77,9 +78,9 @@ async def test_every_run_is_listed_read_and_gone_on_with(path: Path, runs: dict[
         await journal.check()
         assert {line.events - len(runs[run_id]) for run_id, line in (await listed(journal)).items()} == {1}
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (3,)
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        assert tables == {"events", "runs"}
+        assert tables == {"events", "runs", "payloads", "payload_uses", "leases", "forks"}
 
 
 async def test_from_then_on_what_is_altered_is_seen(path: Path, runs: dict[str, list[Event]]) -> None:
@@ -180,3 +181,64 @@ async def test_a_kill_in_the_middle_leaves_it_as_it_was(
     async with SqliteJournal(path) as journal:
         assert [await journal.read(run_id) for run_id in runs] == [*runs.values()]
         await journal.check()
+
+
+RECORDED_FILES = sorted((Path(__file__).parent / "recorded").glob("*.db"))
+
+
+@pytest.fixture(params=RECORDED_FILES, ids=lambda file: file.stem)
+def recorded(request: pytest.FixtureRequest, path: Path) -> dict[str, list[Event]]:
+    """The runs of a file that an earlier version made, of which there is a copy at `path`."""
+    path.parent.mkdir()
+    shutil.copyfile(request.param, path)
+    found: dict[str, list[Event]] = {}
+    for row in request.param.with_suffix(".jsonl").read_bytes().splitlines():
+        event = decode_event(row)
+        if isinstance(event, RunStarted):
+            run_id = event.run_id
+        found.setdefault(run_id, []).append(event)
+    return found
+
+
+async def test_a_recorded_file_is_what_it_was(path: Path, recorded: dict[str, list[Event]]) -> None:
+    memory = MemoryJournal()
+    for run_id, events in recorded.items():
+        await memory.append(run_id, 0, events)
+    async with SqliteJournal(path) as journal:
+        assert await listed(journal) == await listed(memory)
+        assert {run_id: await journal.read(run_id) for run_id in recorded} == recorded
+        await journal.check()
+        for run_id, events in recorded.items():
+            await journal.append(run_id, len(events), [NudgeGiven(text="on " * 9000)])
+            assert len(await journal.read(run_id)) == len(events) + 1
+            await journal.delete(run_id)
+        assert await journal.list() == []
+
+
+async def test_a_recorded_file_shows_the_damage_that_it_had(path: Path, recorded: dict[str, list[Event]]) -> None:
+    ended, waiting, other, *_ = recorded
+    change(path, f"UPDATE events SET body = replace(body, 'lease', 'lapse') WHERE run_id = '{ended}' AND seq > 2")
+    change(path, f"UPDATE runs SET head = zeroblob(16) WHERE run_id = '{waiting}'")
+    change(path, f"UPDATE runs SET head = zeroblob(16) WHERE run_id = '{other}'")
+    change(path, f"DELETE FROM events WHERE run_id = '{waiting}' AND seq = 3")
+    async with SqliteJournal(path) as journal:
+        assert len(await listed(journal)) == len(recorded)
+        with pytest.raises(JournalDamaged) as found:
+            await journal.check()
+        assert {one.run_id for one in found.value.damage} == {ended, waiting}
+        assert await journal.read(other) == recorded[other]
+        for run_id in (ended, waiting):
+            with pytest.raises(JournalDamaged):
+                await journal.read(run_id)
+
+
+async def test_a_process_with_the_code_of_version_2_that_has_it_open_cannot_spoil_it(path: Path) -> None:
+    path.parent.mkdir()
+    shutil.copyfile(RECORDED_FILES[0], path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as old:
+        (run_id, before) = old.execute("SELECT run_id, line FROM runs").fetchone()
+        async with SqliteJournal(path) as journal:
+            whole = await listed(journal)
+            with pytest.raises(sqlite3.OperationalError, match="no such column: line"):
+                old.execute("UPDATE runs SET line = ? WHERE run_id = ?", (before, run_id))
+            assert await listed(journal) == whole

@@ -16,6 +16,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from treadle import SqliteJournal, ToolContext
+from treadle.journal import Held
 from treadle.kernel.events import Event
 
 
@@ -81,13 +82,15 @@ class Stage:
         if hit and self.plan.where == where:
             die(self.plan.delay if where == "inside" else 0)
 
-    def put(self, journal: "KilledJournal", run_id: str, seq: int, events: Sequence[Event]) -> "Future[None]":
+    def put(
+        self, journal: "KilledJournal", run_id: str, seq: int, events: Sequence[Event], held: Held | None
+    ) -> "Future[None]":
         """Hands events to the journal, at which the process may die; also right after they were stored."""
         self.appends += 1
         hit = self.plan[:2] == ("append", self.appends)
         self._at(hit, "before")
         self._at(hit, "inside")
-        stored = journal.put_now(run_id, seq, events)
+        stored = journal.put_now(run_id, seq, events, held)
         stored.add_done_callback(lambda _: self._at(hit, "after"))
         return stored
 
@@ -95,13 +98,13 @@ class Stage:
 class KilledJournal(SqliteJournal):
     """The real journal, in a process that may die at any append."""
 
-    def put(self, run_id: str, seq: int, events: Sequence[Event]) -> "Future[None]":
+    def put(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None = None) -> "Future[None]":
         """Hands events over, if the process lives that long."""
-        return stage().put(self, run_id, seq, events)
+        return stage().put(self, run_id, seq, events, held)
 
-    def put_now(self, run_id: str, seq: int, events: Sequence[Event]) -> "Future[None]":
+    def put_now(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None = None) -> "Future[None]":
         """Hands events over."""
-        return super().put(run_id, seq, events)
+        return super().put(run_id, seq, events, held)
 
 
 def die(after: float) -> None:

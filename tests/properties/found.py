@@ -289,11 +289,19 @@ CLOCKS = {
     f"a clock that is set {which}": replace(calling(WRITES), clock=steps, limits=Limits(seconds=60))
     for which, steps in (("ahead", (HOUR,)), ("back", (-HOUR,)), ("to and fro", (HOUR, -3 * HOUR)))
 }
+OVER_THE_BOUND = {
+    "a tool gives the application too much": Setup((calls("heaps", "write"), DONE), bound=100),
+    "an agent below gives too much": calling(Setup((calls("heaps"), DONE)), bound=100),
+    "a reply goes on and on": Setup((calls("write"), Says("long " * 60, calls("look").calls), DONE), bound=100),
+    "a reply below goes on and on": calling(Setup((Says("long " * 60),)), bound=100),
+    "a reply of many small pieces goes on": Setup((calls(*["look"] * 9), DONE), stream=SLOWLY, bound=100),
+}
 FOUND: dict[str, Setup] = {
     name: setup
     for table in (
         REACTIONS, HOOKS, RULES, STREAMS, TOOLS_THAT_END_THE_WORLD, BELOW, JOURNALS, DECISIONS, TEXTS, GOING_ON,
         BATCHES, STEPS, LIMITED, CLOCKS,
+        OVER_THE_BOUND,
     )
     for name, setup in table.items()
 }  # fmt: skip

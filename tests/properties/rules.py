@@ -6,6 +6,7 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any, get_args
 
+import msgspec
 from checks import requests_valid, same, valid
 from clock import HOUR
 from rules_of_calls import (
@@ -53,6 +54,7 @@ from treadle.kernel.messages import (
 )
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import STOP_REASONS
+from treadle.models.bounds import size_of_message
 
 
 def requests_are_valid(trial: Trial) -> Iterator[str]:
@@ -97,6 +99,23 @@ def time_goes_on(trial: Trial) -> Iterator[str]:
             yield f"{trial.path(run)}: time runs backwards: {[event.at for event in events]}"
         if fold_all(events).elapsed >= HOUR / 2:
             yield f"{trial.path(run)}: it was under way for {fold_all(events).elapsed} s"
+
+
+def nothing_is_over_its_bound(trial: Trial) -> Iterator[str]:
+    """No reply and no `for_app` is longer than it may be; a reply that is ends its run, and is not asked for again."""
+    most = trial.setup.bound
+    for run in trial.journal.runs:
+        events = trial.journal.events(run)
+        for event, after in zip(events, [*events[1:], None], strict=True):
+            if isinstance(event, ModelReplied) and most is not None and size_of_message(event.message) > most:
+                yield f"{trial.path(run)}: a reply of {size_of_message(event.message)} characters, of {most}"
+            if isinstance(event, ToolFinished) and most is not None and len(msgspec.json.encode(event.app)) > most:
+                yield f"{trial.path(run)}: {len(msgspec.json.encode(event.app))} bytes for the application, of {most}"
+            if isinstance(event, ModelFailed) and event.error.kind == "reply_too_long":
+                if most is None or len(event.text) > most:
+                    yield f"{trial.path(run)}: {len(event.text)} characters of a reply that is too long are kept"
+                if isinstance(after, (ModelFailed, ModelReplied)):
+                    yield f"{trial.path(run)}: a reply that is too long is asked for again"
 
 
 def every_run_has_one_end(trial: Trial) -> Iterator[str]:
@@ -390,6 +409,7 @@ RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     histories_are_valid,
     the_journal_is_the_truth,
     time_goes_on,
+    nothing_is_over_its_bound,
     every_run_has_one_end,
     limits_are_kept,
     what_was_billed_is_told,

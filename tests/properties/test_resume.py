@@ -79,7 +79,9 @@ def test_a_write_under_way_is_asked_about_or_told(choice, reason):
 
 
 class LateJournal(SlowJournal):
-    """A journal whose readers act on what was true a while ago."""
+    """A journal whose readers act on what was true a while ago, and that keeps no leases."""
+
+    hold = None
 
     async def read(self, run_id, start=0):
         events = await super().read(run_id, start)

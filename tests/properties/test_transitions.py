@@ -23,6 +23,7 @@ from treadle.kernel.events import (
     NudgeGiven,
     ResultAwaited,
     RunFinished,
+    RunForked,
     RunPaused,
     RunResumed,
     RunStarted,
@@ -65,6 +66,7 @@ SAMPLES = {
         NudgeGiven("go on", at=9.0),
         RunPaused(stopped("waiting"), at=9.0),
         RunResumed(at=9.0),
+        RunForked("other", at=9.0),
         RunFinished(stopped("cancelled"), at=9.0),
     )
 }
@@ -211,6 +213,7 @@ any_event = st.one_of(
     st.builds(ContextEdited, st.just("Shorter"), st.integers(-1, 6), st.integers(0, 8), replacements),
     st.builds(RunPaused, stops),
     st.builds(RunResumed),
+    st.builds(RunForked, st.just("other")),
     st.builds(RunFinished, stops),
 )
 

@@ -13,7 +13,7 @@ from journals import Recording
 from texts import figures
 
 import treadle
-from treadle import Budget, Event, File, Text, ToolContext, ToolError, external_tool, tool
+from treadle import Budget, Event, File, Text, ToolContext, ToolError, ToolResult, external_tool, tool
 from treadle.tools.function import ToolOptions
 
 
@@ -157,6 +157,13 @@ async def rows(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> st
     with deps.doing("rows", context, n) as it:
         it.said = figures(n)
         return it.said
+
+
+@tool(effect="read")
+async def heaps(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> ToolResult:
+    """Give the application a lot."""
+    with deps.doing("heaps", context, n):
+        return ToolResult(f"a heap of {n}", for_app={"heap": "x" * 500})
 
 
 @tool(effect="idempotent")
@@ -353,9 +360,9 @@ done = external_tool("done", "Give the answer.", {"type": "object", "properties"
 ask = external_tool("ask", "Ask outside.", {"type": "object", "properties": {"n": {"type": "integer"}}}, wait=True)
 
 TOOLS = (
-    look, look_in_thread, rows, put, write, write_slowly, write_beside, write_alone, through_door, fails, refuses,
-    too_slow, not_json, odd_name, odd_error, cancels_itself, quits, interrupts, aborts, leaves, stops, quits_in_thread,
-    cancels_in_thread, stops_in_thread, guarded, guarded_sometimes, guarded_later, done, ask,
+    look, look_in_thread, rows, heaps, put, write, write_slowly, write_beside, write_alone, through_door, fails,
+    refuses, too_slow, not_json, odd_name, odd_error, cancels_itself, quits, interrupts, aborts, leaves, stops,
+    quits_in_thread, cancels_in_thread, stops_in_thread, guarded, guarded_sometimes, guarded_later, done, ask,
 )  # fmt: skip
 NAMES = tuple(one.name for one in TOOLS)
 EFFECTS = {one.name: one.effect for one in (*TOOLS, hangs)}

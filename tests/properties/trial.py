@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
+from bounded import bounded
 from clock import Hung, run_quickly, wall_clock
 from deciding import decide
 from hooks import OfTheApplication
@@ -94,7 +95,7 @@ class Trial:
         """The whole of it, or another way to go through it, with a clock that costs nothing."""
         script = repr(self.setup)
         try:
-            with wall_clock(self.setup.clock):
+            with wall_clock(self.setup.clock), bounded(self.setup.bound):
                 run_quickly(whole or self._whole, any(f"'{name}'" in script for name in IN_THREADS))
         except Hung as hung:
             self.wrong.append(f"hangs: {hung}; under way: {[one.tool for one in self.world.under_way]}")

@@ -66,6 +66,7 @@ COMMON = (
     "ask",
     "rows",
     "rows",
+    "heaps",
 )
 TASKS = ('{"task": "look"}', '{"task": "look"}', '{"task": "write"}', '{"task": "put"}', "{}")
 REASONS = ("{}", '{"reason": "so"}', "{}", "{}", '{"reason": 1}')
@@ -285,6 +286,7 @@ class Setup:
     one_step: bool = False
     biller: Biller = field(default_factory=Biller)
     clock: tuple[float, ...] = ()
+    bound: int | None = None
 
     def agent(
         self, player: Player, journal: Journal | None = None, tools: Any = TOOLS, world: Any = None, path: str = "agent"
@@ -418,6 +420,7 @@ def _at_the_top() -> dict[str, Any]:
         "steers": mostly(st.just(()), st.lists(moves, min_size=1, max_size=8).map(tuple), times=3),
         "goes_on": st.sampled_from([0, 0, 1, 2]),
         "one_step": mostly(st.just(False), st.just(True), times=9),
+        "bound": mostly(st.none(), st.sampled_from([30, 100, 250]), times=4),
         "clock": st.sampled_from([(), (HOUR,), (-HOUR,), (HOUR, -3 * HOUR), (-25 * HOUR, 0, 26 * HOUR)]),
     }
 

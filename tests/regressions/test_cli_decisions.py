@@ -352,17 +352,15 @@ def test_an_interrupted_call_says_that_approving_runs_it_again_and_how_to_give_i
     said = done.stderr
     assert "hang" in said
     assert "again" in said
-    assert "--result call_0_0=" in said
+    assert "resolve" in said
+    assert "call_0_0 --done" in said
 
 
 def test_the_result_of_an_interrupted_call_is_given_as_it_is_said(desk):
     killed_while_it_hangs(desk)
-    refused = desk("resume", "last", "--result", "call_0_0=it was done", *agent("hanging"))
-    assert refused.returncode == 2
-    assert "take it up first" in refused.stderr
     said = desk("resume", "last", *agent("hanging")).stderr
-    hint = re.search(r"treadle resume .*--result.*", said)
+    hint = re.search(r"treadle resolve .*--done RESULT.*", said)
     assert hint, said
-    done = desk(*shlex.split(hint[0].replace("=VALUE", "='it was done'"))[1:])
+    done = desk(*shlex.split(hint[0].replace("RESULT", "'it was done'"))[1:])
     assert done.returncode == 0, done.stderr
     assert desk.notes == ["hang 7"]

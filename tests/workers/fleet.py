@@ -30,6 +30,7 @@ class Told(NamedTuple):
         twice: effects that happened twice or oftener: the run and the number.
         missing: effects of which there is no row, whose worker was cut off before or while they happened.
         recovery: by run that was under way in a worker that was killed or stopped, seconds until another went on.
+        cut: how many runs were under way in these two.
         seconds: from the first submission to the end.
         pids: how many effects each worker had.
     """
@@ -38,6 +39,7 @@ class Told(NamedTuple):
     twice: list[tuple[str, int]]
     missing: int
     recovery: dict[str, float]
+    cut: int
     seconds: float
     pids: dict[int, int]
 
@@ -130,6 +132,7 @@ async def show(fleet: Fleet, runs: int, log: Path | None = None) -> Told:
         twice,
         2 * runs - fleet.effects(),
         {run: again - at for run, at in cut.items() if (again := _again(histories[run], at)) is not None},
+        len(cut),
         seconds,
         dict(fleet.execute("SELECT pid, count(*) FROM effects GROUP BY pid")),
     )

@@ -88,8 +88,25 @@ def agent_to_go_on(state: RunState, options: Options, journal: Journal) -> tuple
 
 
 def _own(target: str, journal: Journal | None) -> tuple[Agent, ModelChoice]:
-    agent = load_agent(target).with_journal(journal)
-    return agent, ModelChoice(agent.model.name, f"of {target}")
+    agent = load_agent(target)
+    agent = agent if journal is None else keeping(agent, journal)
+    return agent.with_journal(journal), ModelChoice(agent.model.name, f"of {target}")
+
+
+def keeping(agent: Agent, journal: Journal) -> Agent:
+    """The agent with the command's journal, to which its texts are written as its own journal would write them.
+
+    Raises:
+        click.UsageError: another agent's texts are written there in another way.
+    """
+    redact, other = (getattr(one, "redact", None) for one in (agent.journal, journal))
+    if redact is not None and redact is not other:
+        if other is not None:
+            raise click.UsageError("the agents' journals have different redact functions: use a command for each")
+        if not hasattr(journal, "redact"):
+            raise click.UsageError(f"the journal of {agent.name} has a redact function, which {journal!r} cannot take")
+        journal.redact = redact
+    return agent.with_journal(journal)
 
 
 def load_agent(target: str) -> Agent:

@@ -1,6 +1,6 @@
 """The options that configure an agent, the same for every command that runs one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import wraps
@@ -11,6 +11,7 @@ import click
 from msgspec.structs import replace
 
 from treadle.cli.catalogs import sources_option
+from treadle.cli.storage import journal_option
 from treadle.kernel.stop import Limits
 
 
@@ -42,14 +43,17 @@ class Options:
         }
         return replace(over, **{name: value for name, value in given.items() if value is not None})
 
-    def require_agent_alone(self) -> None:
+    def require_agent_alone(self, *, but: Collection[str] = ()) -> None:
         """Refuses what is given beside an agent that has its own.
+
+        Args:
+            but: the options that may stand beside it.
 
         Raises:
             click.UsageError: says what to leave out.
         """
         beside = {"--model": self.model, "--skill": self.skill, "--tools": self.tools, "--sources": self.sources}
-        given = [option for option, value in beside.items() if value]
+        given = [option for option, value in beside.items() if value and option not in but]
         if self.agent is not None and given:
             raise click.UsageError(f"--agent brings its own model and tools; leave out {' and '.join(given)}")
 
@@ -84,18 +88,21 @@ _OPTIONS = (
     click.option("--max-tokens", type=_COUNT, metavar="N", help="Tokens at most, in and out. Default: any."),
     click.option("--timeout", type=_AMOUNT, callback=_finite, metavar="SECONDS", help="Time at most. Default: 300."),
     click.option("--user", metavar="NAME", help="Whose run it is, for budgets of the agent that each user has."),
-    click.option("--journal", metavar="FILE", type=click.Path(), help="The journal's SQLite file (TREADLE_JOURNAL)."),
+    journal_option,
 )  # fmt: skip
 
 
-def agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a command the options of an agent, as one argument `options`."""
+def agent_options(command: Callable[..., Any], *, another_model: bool = False) -> Callable[..., Any]:
+    """Gives a command the options of an agent, as one argument `options`.
+
+    With `another_model`, --model may stand beside --agent, in place of that agent's.
+    """
 
     @wraps(command)
     def packed(**given: Any) -> Any:
         own = {name: given.pop(name) for name in Options.__dataclass_fields__}
         options = Options(**own)
-        options.require_agent_alone()
+        options.require_agent_alone(but=("--model",) if another_model else ())
         return command(options=options, **given)
 
     decorated: Callable[..., Any] = packed

@@ -16,6 +16,7 @@ class ExitCode(IntEnum):
     STOPPED = 3
     WAITING = 4
     MODEL_ERROR = 5
+    DIFFERS = 6
     INTERRUPTED = 130
     PIPE_CLOSED = 141
 

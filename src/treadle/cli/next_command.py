@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from treadle.cli.choose import ModelChoice
 from treadle.cli.configure import Options
+from treadle.cli.storage import told
 from treadle.cli.waiting import Waiting
 from treadle.kernel.events import RunStarted
 
@@ -61,23 +62,26 @@ class NextCommand:
             yield f"it works for another run, and is decided there: {self.line('show', self.above)}"
             return
         run_id = waiting.run_id
-        to_decide = [call for call in waiting.calls if call.to_decide]
+        to_decide = [call for call in waiting.calls if call.pending.kind == "approval"]
         them = "it" if len(to_decide) == 1 else "all"
         if to_decide:
-            again = all(call.pending.kind == "interrupted" for call in to_decide)
-            yield f"{f'run {them} again' if again else f'allow {them}'}: {self.line('approve', run_id)}"
+            yield f"allow {them}: {self.line('approve', run_id)}"
             yield f"refuse {them}: {self.line('deny', run_id)}"
         if len(to_decide) > 1:
             yield f"one of them: {self.line('approve', run_id, to_decide[0].name)}"
         for call in waiting.calls:
-            if call.pending.kind != "approval":
+            if call.pending.kind == "interrupted":
+                yield f"it was done: {self.line('resolve', run_id, call.name, '--done', 'RESULT')}"
+                yield f"it failed: {self.line('resolve', run_id, call.name, '--failed', 'WHY')}"
+                yield f"run it again: {self.line('resolve', run_id, call.name, '--again')}"
+            elif call.pending.kind == "result":
                 yield f"give its result: {self.line('resume', run_id, '--result', f'{call.name}=VALUE')}"
         if self.remark and waiting.calls:
             yield f"({self.remark})"
 
 
 def _journal(named: str | None) -> tuple[str, ...]:
-    return () if named is None else ("--journal", named)
+    return () if named is None else ("--journal", told(named))
 
 
 def only_with_agent(started: RunStarted) -> bool:

@@ -1,29 +1,14 @@
-"""Queues: the queue that a command brings runs to, or a worker takes them from, and the journal beside it."""
+"""Queues: the queue that a command brings runs to, or a worker takes them from."""
 
-import os
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
 
-from treadle.cli.storage import journal_path
-from treadle.journal import PostgresJournal, SqliteJournal
+from treadle.cli.storage import in_postgres, journal_named, told, without_schema
 
 if TYPE_CHECKING:
     from treadle.workers import PostgresQueue, TemporalQueue
-
-
-_POSTGRES = ("postgresql://", "postgres://")
-
-
-def shared_journal(named: str | None) -> PostgresJournal | SqliteJournal:
-    """The journal that workers share: `named` by --journal, else TREADLE_JOURNAL, else the user's own file."""
-    where = _where(named)
-    return PostgresJournal(where) if where.startswith(_POSTGRES) else SqliteJournal(journal_path(named))
-
-
-def _where(named: str | None) -> str:
-    return named or os.environ.get("TREADLE_JOURNAL", "").strip()
 
 
 def queue_named(
@@ -34,12 +19,12 @@ def queue_named(
     Raises:
         click.UsageError: it is neither, or what it needs is not installed.
     """
-    where = named or _where(journal)
+    where = named or journal_named(journal)
     try:
-        if where.startswith(_POSTGRES):
+        if in_postgres(where):
             from treadle.workers import PostgresQueue
 
-            return PostgresQueue(where, per_key=per_key)
+            return PostgresQueue(without_schema(where), per_key=per_key)
         if where.startswith("temporal://"):
             from treadle.workers import TemporalQueue
 
@@ -49,5 +34,5 @@ def queue_named(
             return TemporalQueue(parts.netloc, namespace=parts.path.strip("/") or "default", heartbeat=heartbeat)
     except ModuleNotFoundError as error:
         raise click.UsageError(str(error)) from error
-    what = f"it was given {where!r}" if named else "it is left out only where the journal is in PostgreSQL"
+    what = f"it was given {told(where)!r}" if named else "it is left out only where the journal is in PostgreSQL"
     raise click.UsageError(f"--queue takes postgresql://… or temporal://HOST:PORT/NAMESPACE; {what}")

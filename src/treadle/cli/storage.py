@@ -1,44 +1,103 @@
 """Where the command line keeps its journal, and how a run in it is found."""
 
 import os
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from sys import maxsize
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import click
 
-from treadle.journal import Journal, JournalDamaged, RunInfo, SqliteJournal, UnknownRun
+from treadle.journal import Journal, PostgresJournal, RunInfo, SqliteJournal, UnknownRun
+from treadle.journal.families import is_there
+from treadle.journal.leases import LEASE
 
 _PAGE = 500
 
 
-def journal_path(named: str | None = None) -> Path:
-    """The journal's file: `named` by --journal, else TREADLE_JOURNAL, else `runs.db` in the user's data folder."""
-    path = named or os.environ.get("TREADLE_JOURNAL", "").strip()
-    if path:
-        return Path(path).expanduser()
+JOURNAL_HELP = "The journal: an SQLite file, or postgresql://USER@HOST/DATABASE (TREADLE_JOURNAL)."
+
+_POSTGRES = ("postgresql://", "postgres://")
+
+_SECRET = re.compile(r"((?:^|&)(?:password|sslpassword)=)[^&]*")
+
+
+def journal_named(named: str | None = None) -> str:
+    """Where the journal is: `named` by --journal, else TREADLE_JOURNAL, else `runs.db` in the user's data folder.
+
+    A file's path, or the address of a PostgreSQL database; that may hold a password: `told` is for what is shown.
+    """
+    given = named or os.environ.get("TREADLE_JOURNAL", "").strip()
+    if in_postgres(given):
+        return given
+    if given:
+        return str(Path(given).expanduser())
     from platformdirs import user_data_path
 
-    return user_data_path("treadle", appauthor=False) / "runs.db"
+    return str(user_data_path("treadle", appauthor=False) / "runs.db")
+
+
+def in_postgres(where: str) -> bool:
+    """Whether a journal's name is the address of a PostgreSQL database."""
+    return where.startswith(_POSTGRES)
+
+
+def may_be_there(where: str) -> bool:
+    """Whether a journal is there, as far as this can be seen without a server."""
+    return in_postgres(where) or Path(where).exists()
+
+
+def told(where: str) -> str:
+    """A journal's name without its password."""
+    if "://" not in where:
+        return where
+    parts = urlsplit(where)
+    user, at, host = parts.netloc.rpartition("@")
+    name, colon, _ = user.partition(":")
+    netloc = f"{name}{':PASSWORD' if colon else ''}{at}{host}"
+    return urlunsplit(parts._replace(netloc=netloc, query=_SECRET.sub(r"\1PASSWORD", parts.query)))
+
+
+def journal_at(named: str | None = None, lease: float = LEASE) -> PostgresJournal | SqliteJournal:
+    """The journal, which is made if it is not there. A database's address may end in `?schema=NAME`.
+
+    A process that drives a run, and is not heard of for `lease` seconds, counts as silent.
+
+    Raises:
+        Misuse: the address is none, or what it needs is not installed.
+    """
+    where = journal_named(named)
+    if not in_postgres(where):
+        return SqliteJournal(where, lease=lease)
+    parts = urlsplit(where)
+    words = parts.query.split("&") if parts.query else []
+    schema = [word.removeprefix("schema=") for word in words if word.startswith("schema=")]
+    address = without_schema(where)
+    return PostgresJournal(address, schema=schema[-1]) if schema else PostgresJournal(address)
+
+
+def without_schema(where: str) -> str:
+    """The address of a database without the `schema=NAME` that only a journal knows."""
+    parts = urlsplit(where)
+    words = [word for word in parts.query.split("&") if not word.startswith("schema=")]
+    return urlunsplit(parts._replace(query="&".join(words)))
 
 
 def journal_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The option --journal, for a command that reads the journal."""
-    return click.option(
-        "--journal", metavar="FILE", type=click.Path(), help="The journal's SQLite file (TREADLE_JOURNAL)."
-    )(command)
+    """The option --journal."""
+    return click.option("--journal", metavar="FILE|URL", type=click.Path(), help=JOURNAL_HELP)(command)
 
 
 @asynccontextmanager
-async def opened(named: str | None) -> AsyncIterator[SqliteJournal | None]:
+async def opened(named: str | None) -> AsyncIterator[PostgresJournal | SqliteJournal | None]:
     """The journal, open for reading; None if its file is not there, which is then not made either."""
-    path = journal_path(named)
-    if not path.exists():
+    where = journal_named(named)
+    if not may_be_there(where):
         yield None
         return
-    async with SqliteJournal(path) as journal:
+    async with journal_at(named) as journal:
         yield journal
 
 
@@ -51,7 +110,7 @@ async def find_run(journal: Journal, given: str) -> str:
         UnknownRun: there is no such run.
         click.UsageError: several runs begin like that.
     """
-    if given != "last" and await _is_there(journal, given):
+    if given != "last" and await is_there(journal, given):
         return given
     before: RunInfo | None = None
     found: list[str] = []
@@ -70,17 +129,6 @@ async def find_run(journal: Journal, given: str) -> str:
     return found[0]
 
 
-async def _is_there(journal: Journal, run_id: str) -> bool:
-    """Whether there is a run of that very id, damaged or not."""
-    try:
-        await journal.read(run_id, maxsize)
-    except UnknownRun:
-        return False
-    except JournalDamaged:
-        pass
-    return True
-
-
 def no_runs(named: str | None, given: str) -> UnknownRun:
     """The error for a run that cannot be in a journal that is not there."""
-    return UnknownRun(given, where=str(journal_path(named)))
+    return UnknownRun(given, where=told(journal_named(named)))

@@ -22,6 +22,7 @@ from treadle.kernel.events import (
     NudgeGiven,
     ResultAwaited,
     RunFinished,
+    RunForked,
     RunPaused,
     RunResumed,
     RunStarted,
@@ -149,6 +150,8 @@ class Story:
                 took = "" if lost is None else f"{lost.usage.total_tokens:,} tokens"
                 more = f"; a model call that was under way may have been billed: {took} are counted for it"
                 self._say("", f"taken up again{more if took else ''}")
+            case RunForked(run_id=run_id):
+                self._say("", f"from here on it is run {run_id}, a fork of run {before.run_id}")
             case _:
                 pass
 

@@ -14,11 +14,12 @@ import msgspec
 
 from treadle.cli.terminal import visible
 from treadle.drivers.below import Below
+from treadle.drivers.unsettled import unsettled
 from treadle.journal import Journal, JournalDamaged, UnknownRun
 from treadle.kernel.events import Event, RunStarted
 from treadle.kernel.fold import fold_all
 from treadle.kernel.state import RunState
-from treadle.result import Pending, pending_in
+from treadle.result import Pending
 from treadle.tools import Tool
 
 
@@ -64,7 +65,8 @@ class WaitingCall:
         if one.kind == "interrupted":
             return [
                 f"{call} was interrupted: nobody knows what it did.",
-                "  Approving it runs it again. If you know what came of it, give that as its result instead.",
+                *_quoted(one.question),
+                "  To run it again may do it twice. Look what came of it, and say so.",
             ]
         if one.kind == "approval":
             return [f"{call} asks for approval.", *_quoted(one.question)]
@@ -103,7 +105,7 @@ def _quoted(text: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What a run waits for.
+    """What a run waits for, or will when it is taken up after its process died.
 
     Attributes:
         run_id: the run.
@@ -119,7 +121,7 @@ class Waiting:
     async def of(cls, events: Sequence[Event], journal: Journal | None) -> "Waiting":
         """What the run of `events` waits for; the journal, if there is one, says more of the runs below it."""
         state = fold_all(events)
-        calls = [await _looked_up(one, state.started, journal) for one in _pending(state)]
+        calls = [await _looked_up(one, state.started, journal) for one in await unsettled(state, journal)]
         return cls(state.run_id, state.phase, tuple(calls))
 
     def decided(self, verb: Literal["approve", "deny"], given: str | None) -> list[WaitingCall]:
@@ -136,10 +138,24 @@ class Waiting:
                     f"with: treadle resume {self.run_id} --result {found.name}=VALUE"
                 )
             return [found]
-        waiting = [call for call in self.calls if call.to_decide]
+        waiting = [call for call in self.calls if call.to_decide] if self.phase == "paused" else []
         if not waiting:
             raise click.UsageError(f"there is nothing to {verb}: run {self.run_id} {self._instead()}")
         return waiting
+
+    def settled(self, given: str) -> WaitingCall:
+        """The call that `given` names, of which nobody knows what it did, or that is answered from outside.
+
+        Raises:
+            click.UsageError: it is none of these; says which calls are.
+        """
+        found = self._named(given)
+        if found.pending.kind == "approval":
+            raise click.UsageError(
+                f"call {given!r} of run {self.run_id} was not made: it asks for approval. Allow it with treadle "
+                "approve, or refuse it with treadle deny"
+            )
+        return found
 
     def answered(self, item: str) -> tuple[WaitingCall, str]:
         """The call and the value that CALL=VALUE names. A call's name may have a "=" in it too.
@@ -179,13 +195,9 @@ class Waiting:
                 return "waits for no decision" if self.calls else "waits for nobody"
             case _:
                 return (
-                    "is not paused: it is under way, or its process died. If it died, take it up first with "
-                    f"treadle resume {self.run_id}, which says what waits then"
+                    "is not paused: it is under way, or its process died. If it died, take it up with treadle "
+                    f"resume {self.run_id}; a call that was under way is settled by its name, with treadle resolve"
                 )
-
-
-def _pending(state: RunState) -> tuple[Pending, ...]:
-    return () if state.phase != "paused" or state.step is None else pending_in(state.step)
 
 
 async def _looked_up(one: Pending, started: RunStarted, journal: Journal | None) -> WaitingCall:
@@ -194,7 +206,8 @@ async def _looked_up(one: Pending, started: RunStarted, journal: Journal | None)
     while made.run_id:
         below = await _state(made.run_id, journal)
         path = path.partition("/")[2]
-        inner = None if below is None else next((each for each in _pending(below) if each.call_id == path), None)
+        waiting = () if below is None else await unsettled(below, journal)
+        inner = next((each for each in waiting if each.call_id == path), None)
         if below is None or inner is None:
             return WaitingCall(one, "")
         made, started = inner, below.started

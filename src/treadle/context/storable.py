@@ -20,6 +20,7 @@ from treadle.kernel.events import (
     ModelReplied,
     NudgeGiven,
     RunFinished,
+    RunForked,
     RunPaused,
     RunResumed,
     StepPrepared,
@@ -34,7 +35,17 @@ E = TypeVar("E", bound=Struct)
 _ENCODER: Final = msgspec.json.Encoder()
 
 _OUR_OWN: Final = frozenset(
-    {ModelReplied, ModelFailed, ToolStarted, ApprovalRequested, NudgeGiven, RunPaused, RunResumed, RunFinished}
+    {
+        ModelReplied,
+        ModelFailed,
+        ToolStarted,
+        ApprovalRequested,
+        NudgeGiven,
+        RunPaused,
+        RunResumed,
+        RunForked,
+        RunFinished,
+    }
 )
 """The events in which every value was made, or looked at, by us."""
 

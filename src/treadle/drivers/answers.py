@@ -2,6 +2,8 @@
 
 An answer names a call by its id, escaped (`treadle.kernel.names`), and a call of a sub-run by the path to it
 ("call/its call"); with the fingerprint of its arguments after it ("call#1f2e3d4c") it holds for these arguments only.
+Of a run whose process died the calls that were under way are answered in the same way: what came of them is their
+result, allowed is that they run again, and refused that they do.
 All answers are held against all that waits, in the run and in those below it, before any of them is recorded; and all
 are in the journal before anything goes on.
 """
@@ -16,12 +18,13 @@ from treadle.drivers.below import Below
 from treadle.drivers.calls.subrun import recorded_below, taken_up
 from treadle.drivers.purse.reckoning import lost_call
 from treadle.drivers.run import Run
+from treadle.drivers.unsettled import as_taken_up, unsettled
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import Misuse
-from treadle.kernel.events import ApprovalDecided, RunResumed, ToolFinished
+from treadle.kernel.events import ApprovalDecided, ApprovalRequested, RunResumed, ToolFinished
 from treadle.kernel.names import escaped
 from treadle.kernel.stop import Limits
-from treadle.result import Pending, pending_in
+from treadle.result import Pending
 from treadle.tools import ToolError, ToolOutput
 from treadle.tools.output import encode_given
 
@@ -104,13 +107,16 @@ class _Fitting:
         self.denied: dict[str, str] = {}
         self.answered: list[tuple[CallRecord, ToolOutput]] = []
         self.below: dict[str, _Fitting] = {}
+        # Those below that go on by themselves, and those of its own that nobody was asked about yet.
+        self.goes_on: set[str] = set()
+        self.interrupted: list[str] = []
 
     @classmethod
     async def of(cls, run: Run, answers: Answers) -> "_Fitting":
-        waiting = run.state.phase == "paused"
-        step = run.state.step if waiting else None
+        step = as_taken_up(run.state).step
         records = () if step is None else tuple(step.calls)
-        pending = () if step is None else pending_in(step)
+        journal = None if run.state.phase == "paused" else run.journal
+        pending = await unsettled(run.state, journal) if answers else ()
         named = {name: one for one in pending for name in (one.call_id, one.key)}
         self, paths = cls(run), dict[str, str]()
         for given in answers.calls:
@@ -129,11 +135,15 @@ class _Fitting:
             else:
                 self._take(by_record[first], answers, given)
         for first, theirs in inner.items():
+            if by_record[first].status == "interrupted":
+                self.goes_on.add(by_record[first].id)
             self.below[by_record[first].id] = await _below(run, by_record[first], theirs)
         return self
 
     def _take(self, record: CallRecord, answers: Answers, given: str) -> None:
-        asked = record.status == "needs_approval"
+        asked = record.status in ("needs_approval", "interrupted")
+        if record.status == "interrupted" and given not in answers.results:
+            self.interrupted.append(record.id)
         if given in answers.results:
             self.answered.append((record, _encoded(self.run, record, answers.results[given])))
         elif not asked:
@@ -152,7 +162,9 @@ class _Fitting:
         run = self.run
         run.feed(RunResumed(limits, lost_call(run.state, run.model)))
         step = len(run.state.steps)
-        for call_id in self.below:
+        for call_id in self.interrupted:
+            run.feed(ApprovalRequested(step, call_id, "interrupted"))
+        for call_id in self.below.keys() - self.goes_on:
             run.feed(ApprovalDecided(step, call_id, True))
         for call_id, edited in self.approved.items():
             run.feed(ApprovalDecided(step, call_id, True, arguments=edited))

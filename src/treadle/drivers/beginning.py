@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from treadle.conversation import Conversation
@@ -24,9 +24,10 @@ from treadle.drivers.drive import DRIVER
 from treadle.drivers.purse.drawing import Budgets, whose_run
 from treadle.drivers.run import Run
 from treadle.kernel.errors import Misuse
+from treadle.kernel.events import Event
 from treadle.kernel.messages import ToolMessage, UserMessage
 from treadle.kernel.stop import Limits
-from treadle.result import conversation_part, history, result_of
+from treadle.result import RunResult, conversation_part, history, result_of
 
 
 class Asked(NamedTuple):
@@ -44,6 +45,30 @@ class Asked(NamedTuple):
     elsewhere: bool = False
 
 
+class Begun(NamedTuple):
+    """A run that is there to be driven.
+
+    Attributes:
+        run: the run.
+        earlier: its events that this process has not added.
+        to_do: whether there is anything to do for it.
+    """
+
+    run: Run
+    earlier: Sequence[Event] = ()
+    to_do: bool = True
+
+    @property
+    def result(self) -> RunResult[Any]:
+        """What has come of it so far, in all."""
+        return self.run.result_after(self.earlier)
+
+
+async def begun_anew(config: Configuration, asked: Asked, on_event: OnEvent) -> Begun:
+    """A new run that `on_event` watches. Raises as `begun`."""
+    return Begun(await begun(config, asked._replace(on_event=on_event)))
+
+
 async def begun(config: Configuration, asked: Asked) -> Run:
     """A run that has begun, and that nothing has been done for yet.
 
@@ -52,7 +77,7 @@ async def begun(config: Configuration, asked: Asked) -> Run:
     """
     if not asked.elsewhere:
         require_dependencies(config.tools, asked.deps)
-    run_id, task = asked.run_id or _run_id(), asyncio.current_task()
+    run_id, task = asked.run_id or new_run_id(), asyncio.current_task()
     cancels = 0 if task is None else task.cancelling()
     try:
         instructions = _instructions(config, run_id, asked.deps)
@@ -71,7 +96,7 @@ def begun_now(config: Configuration, asked: Asked) -> Run:
         Misuse: as above, or the agent's instructions are an asynchronous function.
     """
     require_dependencies(config.tools, asked.deps)
-    run_id = _run_id()
+    run_id = new_run_id()
     instructions = _instructions(config, run_id, asked.deps)
     if inspect.isawaitable(instructions):
         if inspect.iscoroutine(instructions):
@@ -92,7 +117,7 @@ def lent(conversation: Conversation | None) -> Callable[[Run], None] | None:
     return over
 
 
-def _run_id() -> str:
+def new_run_id() -> str:
     """Sorts by time, is typed with ease, and differs from every other: 40 random bits within a second."""
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(5)}"
 

@@ -152,6 +152,7 @@ async def submitted_again(config: Configuration, run_id: str, going_on: GoingOn,
 
     Raises:
         UnknownRun: the journal has no such run.
+        RunHeld: something is decided of it, and it is under way.
         Misuse: it waits for a decision and none is given, or one that is given does not fit.
     """
     events, _ = await recorded(config, "resubmit", run_id)
@@ -162,8 +163,11 @@ async def submitted_again(config: Configuration, run_id: str, going_on: GoingOn,
         run, _, to_do = await taken_up(config, run_id, going_on)
         if not to_do:
             return run_id
-        run.feed(RunPaused(QUEUED, order))
-        await run.commit()
+        try:
+            run.feed(RunPaused(QUEUED, order))
+            await run.commit()
+        finally:
+            run.let_go()
     elif state.phase == "finished":
         return run_id
     elif state.phase == "paused" and not is_queued(events):
@@ -180,7 +184,8 @@ async def carried(
 
     Raises:
         UnknownRun: the journal has no such run.
-        JournalConflict: somebody else drives it by now.
+        RunHeld: somebody else drives it; there may be something to do once that one is gone.
+        JournalConflict: somebody else has taken it over.
         Misuse: this agent may not take it up.
     """
     events, _ = await recorded(config, "drive", run_id)
@@ -195,6 +200,7 @@ async def carried(
         with (pausing or Pausing()).holding(run):
             await drive(run)
     finally:
+        run.let_go()
         run.release()
     return run.result_after(earlier)
 
@@ -204,11 +210,11 @@ async def cancelled(config: Configuration, run_id: str) -> RunResult[Any]:
 
     Raises:
         UnknownRun: the journal has no such run.
-        JournalConflict: it goes on too fast to be caught; ask again.
+        JournalConflict: it goes on too fast to be caught; ask again. Only where the journal keeps no leases.
     """
     attempts = _ATTEMPTS
     while True:
-        run, earlier, to_do = await taken_up(config, run_id, GoingOn(elsewhere=True))
+        run, earlier, to_do = await taken_up(config, run_id, GoingOn(elsewhere=True, takeover=True))
         if not to_do:
             return run.result_after(earlier)
         try:
@@ -219,6 +225,7 @@ async def cancelled(config: Configuration, run_id: str) -> RunResult[Any]:
             if not attempts:
                 raise
         finally:
+            run.let_go()
             run.release()
 
 

@@ -4,11 +4,13 @@
     think     CallModel    call the model
     act       RunTools     carry out the tool calls (`drivers/calls/door.py`)
 
-The deadline is one scope around all of it: when it is reached, whatever is in flight is cancelled.
+The deadline is one scope around all of it: when it is reached, or when another process is found to have taken the run
+over, whatever is in flight is cancelled.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, assert_never
 
 from msgspec.structs import replace
@@ -18,6 +20,7 @@ from treadle.drivers.calls.early import Early
 from treadle.drivers.calls.subrun import left_below
 from treadle.drivers.compact import compact, make_room, overflowed
 from treadle.drivers.configuration import AnswerType, StepContext, StepSettings
+from treadle.drivers.lease import new_lease
 from treadle.drivers.purse.claims import settle
 from treadle.drivers.run import Driver, Run, cancelled_itself
 from treadle.drivers.think import seconds_left, think
@@ -47,12 +50,28 @@ async def drive(run: Run) -> None:
         Exception: the agent's own code (`prepare_step`, a stop condition, a hook) raised it; the run can be resumed.
     """
     run.begin()
+    if run.parent is not None:
+        await _driven(run)
+        return
+    run.lease = run.lease or await new_lease(run.config.journal, run.run_id)
+    try:
+        await _driven(run)
+    finally:
+        run.let_go()
+
+
+async def _driven(run: Run) -> None:
+    lease = run.lease
     try:
         async with asyncio.timeout(seconds_left(run)) as deadline:
+            if lease is not None and run.parent is None:
+                lease.when_lost(_at_once(run, deadline))
             await _steps(run)
     except TimeoutError:
         if not deadline.expired():
             raise
+        if lease is not None:
+            lease.require()
         limit = run.state.limits.seconds
         await end(run, stopped("deadline", f"the time limit of {limit:g} s is reached."))
     except asyncio.CancelledError as error:
@@ -73,6 +92,24 @@ async def drive(run: Run) -> None:
 
 DRIVER = Driver(drive, act)
 """Who carries out the runs of agents."""
+
+
+def _at_once(run: Run, deadline: asyncio.Timeout) -> Callable[[], None]:
+    """Ends the scope of `deadline` now, from any thread, unless the run is over by then."""
+    loop = asyncio.get_running_loop()
+
+    def expire() -> None:
+        # Its end may have been reached meanwhile.
+        with suppress(RuntimeError):
+            if run.state.phase not in ("paused", "finished"):
+                deadline.reschedule(loop.time())
+
+    def told() -> None:
+        # The loop may be closed by now.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(expire)
+
+    return told
 
 
 async def _broken_off(run: Run) -> None:
@@ -130,9 +167,9 @@ async def _loop(run: Run, early: Early | None) -> None:
                 if run.pause_wanted is not None:
                     run.feed(run.pause_wanted)
                     return
-                if run.state.started.one_step and len(run.state.steps) > run.state.taken_up:
-                    limit = command.landing
-                    run.feed(RunFinished(_ONE_STEP if limit is None or limit.reason == "max_steps" else limit))
+                over = one_step_made(run, command)
+                if over is not None:
+                    run.feed(over)
                     return
                 await perceive(run, command)
                 if run.writes:
@@ -156,6 +193,14 @@ async def _loop(run: Run, early: Early | None) -> None:
                     return
             case unknown:
                 assert_never(unknown)
+
+
+def one_step_made(run: Run, command: PrepareStep) -> RunFinished | None:
+    """The end of a run that was to make one step, and has made it."""
+    if not (run.state.started.one_step and len(run.state.steps) > run.state.taken_up):
+        return None
+    limit = command.landing
+    return RunFinished(_ONE_STEP if limit is None or limit.reason == "max_steps" else limit)
 
 
 async def perceive(run: Run, command: PrepareStep) -> None:

@@ -7,6 +7,7 @@ from threading import get_ident
 from types import TracebackType
 from typing import Generic
 
+from treadle.drivers.beginning import Begun
 from treadle.drivers.checks import asked_of
 from treadle.drivers.drive import drive, end
 from treadle.drivers.partial import Partial
@@ -29,7 +30,7 @@ class LiveRun(Generic[Output]):
     """
 
     def __init__(
-        self, begin: Callable[[Callable[[RunEvent], None]], Awaitable[Run]], *, partial_arguments: bool = False
+        self, begin: Callable[[Callable[[RunEvent], None]], Awaitable[Begun]], *, partial_arguments: bool = False
     ) -> None:
         self._begin = begin
         self._events: deque[RunEvent] = deque()
@@ -40,14 +41,14 @@ class LiveRun(Generic[Output]):
         self._group = asyncio.TaskGroup()
         self._task: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
-        self._begun: Run | None = None
+        self._begun: Begun | None = None
         self._entered = False
 
     async def __aenter__(self) -> "LiveRun[Output]":
         self._loop, self._thread = asyncio.get_running_loop(), get_ident()
-        self._begun = await self._begin(self._heard)
+        self._begun = begun = await self._begin(self._heard)
         await self._group.__aenter__()
-        self._task = self._group.create_task(self._drive(self._begun))
+        self._task = self._group.create_task(self._drive(begun))
         return self
 
     async def __aexit__(
@@ -83,7 +84,7 @@ class LiveRun(Generic[Output]):
     @property
     def result(self) -> RunResult[Output]:
         """What came of the run; while it is under way, what has come of it so far."""
-        return self._run.result
+        return self._there.result
 
     async def send(self, text: str) -> None:
         """Adds a message to the run; the model is shown it at its next call.
@@ -130,24 +131,30 @@ class LiveRun(Generic[Output]):
         elif self._loop is not None:
             self._loop.call_soon_threadsafe(self._news.set)
 
-    async def _drive(self, run: Run) -> None:
+    async def _drive(self, begun: Begun) -> None:
         self._entered = True
         try:
-            await drive(run)
+            if begun.to_do:
+                await drive(begun.run)
         except asyncio.CancelledError:
             pass
         except Exception as error:
             self._failure = error
         finally:
-            run.release()
+            begun.run.release()
             self._news.set()
 
     async def _settled(self) -> None:
         """A task that is cancelled before its first turn never ran its own clean-up."""
         if not self._entered:
             self._entered = True
-            await end(self._run, stopped("cancelled"))
-            self._news.set()
+            try:
+                if self._there.to_do:
+                    await end(self._run, stopped("cancelled"))
+            finally:
+                self._run.let_go()
+                self._run.release()
+                self._news.set()
 
     @property
     def _driving(self) -> "asyncio.Task[None]":
@@ -157,6 +164,10 @@ class LiveRun(Generic[Output]):
 
     @property
     def _run(self) -> Run:
+        return self._there.run
+
+    @property
+    def _there(self) -> Begun:
         if self._begun is None:
             raise Misuse("agent.stream(…) is an async context manager: async with agent.stream(…) as run: …")
         return self._begun

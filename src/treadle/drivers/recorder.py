@@ -10,8 +10,10 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import cache
+from math import inf
 from typing import TypeGuard
 
+from treadle.drivers.heartbeat import Lease
 from treadle.journal import Journal, JournalError, Promises
 from treadle.journal.worker import settled
 from treadle.kernel.events import Event
@@ -24,12 +26,13 @@ class Recorder:
         earlier: how many events the journal had of the run when this process took it up.
     """
 
-    __slots__ = ("_broken", "_earlier", "_handed", "_saved", "_under_way", "_writing")
+    __slots__ = ("_broken", "_earlier", "_handed", "_lease", "_saved", "_under_way", "_writing")
 
     def __init__(self, earlier: int) -> None:
         self._earlier = earlier
         self._saved = 0
         self._handed = 0
+        self._lease: Lease | None = None
         self._under_way: deque[tuple[int, Future[None]]] = deque()
         self._writing: asyncio.Future[None] | None = None
         self._broken: BaseException | None = None
@@ -45,17 +48,20 @@ class Recorder:
         """How many events of this process the journal was given without a wait."""
         return self._handed
 
-    async def write(self, journal: Journal, run_id: str, events: Sequence[Event]) -> None:
+    async def write(self, journal: Journal, run_id: str, events: Sequence[Event], lease: Lease | None = None) -> None:
         """Writes those of `events`, all that this process has added, that are not written yet.
 
-        Several may ask at once: one writes, for all of them, and the others wait for it.
+        Several may ask at once: one writes, for all of them, and the others wait for it. Under a `lease` nothing is
+        written once that is lost.
 
         Raises:
             JournalConflict: another process has taken the run over; this one must stop.
             JournalError: the journal cannot be written; nothing more is written in this process.
         """
+        if lease is not None:
+            lease.require()
         if is_promising(journal):
-            self.hand_over(journal, run_id, events)
+            self.hand_over(journal, run_id, events, lease)
             await self.stored(self._handed)
             return
         while self._saved < len(events):
@@ -64,26 +70,33 @@ class Recorder:
             if self._writing is not None:
                 await asyncio.wait([self._writing])
             else:
-                await self._append(journal, run_id, events)
+                await self._append(journal, run_id, events, lease)
 
-    def hand_over(self, journal: Promises, run_id: str, events: Sequence[Event]) -> None:
+    def hand_over(self, journal: Promises, run_id: str, events: Sequence[Event], lease: Lease | None = None) -> None:
         """Gives the journal those of `events` that it has not been given yet, and waits for nothing.
 
         Raises:
             JournalError: what it was given before could not be written; nothing more is written in this process.
         """
+        if lease is not None:
+            lease.require()
         self._look()
         if self._broken is not None:
             raise self._broken
         handed, fed = self._handed, len(events)
         if handed < fed:
             try:
-                stored = journal.put(run_id, self._earlier + handed, events[handed:fed])
+                held = None if lease is None or lease.held.seconds == inf else lease.held
+                stored = journal.put(
+                    run_id, self._earlier + handed, events[handed:fed], *(() if held is None else (held,))
+                )
             except Exception as error:
                 self._broken = error
                 raise
             self._handed = fed
             self._under_way.append((fed, stored))
+            if lease is not None and lease.held.run_id == run_id:
+                self._lease = lease
 
     async def stored(self, count: int) -> None:
         """Waits until the first `count` events of this process are written, all of which were handed over.
@@ -110,12 +123,20 @@ class Recorder:
             self._broken = stored.exception()
             if self._broken is None:
                 self._saved = fed
+                if self._lease is not None:
+                    self._lease.begun = True
 
-    async def _append(self, journal: Journal, run_id: str, events: Sequence[Event]) -> None:
+    async def _append(self, journal: Journal, run_id: str, events: Sequence[Event], lease: Lease | None) -> None:
         saved, fed = self._saved, len(events)
         self._writing = asyncio.get_running_loop().create_future()
         try:
-            await journal.append(run_id, self._earlier + saved, events[saved:fed])
+            seq, new = self._earlier + saved, events[saved:fed]
+            if lease is None or lease.held.seconds == inf:
+                await journal.append(run_id, seq, new)
+            else:
+                await lease.journal.append(run_id, seq, new, lease.held)
+            if lease is not None and lease.held.run_id == run_id:
+                lease.begun = True
         except JournalError as error:
             self._broken = error
             raise

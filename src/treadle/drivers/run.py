@@ -39,6 +39,7 @@ from treadle.drivers.call_ids import CallIds
 from treadle.drivers.checks import model_of
 from treadle.drivers.clock import Clock
 from treadle.drivers.configuration import AnswerType, Configuration, StepSettings
+from treadle.drivers.heartbeat import Lease
 from treadle.drivers.output import handed_in, typed_output
 from treadle.drivers.purse.arrived import Arrived
 from treadle.drivers.purse.claims import Claim, calls_allowed, claim, settle, used, within
@@ -112,6 +113,7 @@ class Run:
         whose: for whom it works; `purses`, the budgets that it draws on, those of the runs above it included.
         begun: by call, the runs that work on calls of the step under way and have been taken up again already.
         below: by call, the runs that work on calls of the step under way, until what they took is recorded.
+        lease: under which it and the runs below it are driven, if its journal keeps leases and it is driven by a task.
         error: the exception behind the state's failure, while this process has it.
         pause_wanted: the pause that somebody asked for before the next step.
         order: how it was queued, if a worker drives it.
@@ -148,6 +150,7 @@ class Run:
         self._logged = log.isEnabledFor(logging.INFO)
         self._over = over
         self.parent = parent
+        self.lease: Lease | None = None if parent is None else parent.lease
         self.lent, self.claimed, self.paid = Claim(), Claim(), Claim()
         self.whose: Whose = Whose() if parent is None else parent.whose
         self.purses: Sequence[Purse] = () if parent is None else parent.purses
@@ -257,11 +260,28 @@ class Run:
         if self._over is not None and self.state.phase in ("finished", "paused"):
             self.release()
 
+    def follow(self, event: Event) -> None:
+        """Takes an event as it was recorded before: it is neither shown nor written again, and has no time of its own.
+
+        Raises:
+            IllegalEvent: the event cannot follow; nothing has changed.
+        """
+        self.state = fold(self.state, event)
+        if isinstance(event, ModelReplied):
+            self._counted = self.model
+
     def release(self) -> None:
         """Gives back what the run was lent: its conversation. Done when it has finished or is paused, once."""
         over, self._over = self._over, None
         if over is not None:
             over(self)
+
+    def let_go(self) -> None:
+        """Gives back the lease that it is driven under, once nothing more is done for it here."""
+        lease = self.lease
+        if lease is not None and self.parent is None:
+            saved = self._recorder.saved == len(self._events)
+            lease.give_back(over=saved and self.state.phase in ("paused", "finished"))
 
     def show(self, event: RunEvent) -> None:
         """Shows `event` to whoever watches. A watcher that raises is logged, and the run goes on."""
@@ -314,7 +334,7 @@ class Run:
         """Sees to it that all is written that was fed to this run, and what the runs above it have handed over."""
         recorder = self._recorder
         try:
-            await recorder.write(self.journal, self.run_id, self._events)
+            await recorder.write(self.journal, self.run_id, self._events, self.lease)
         finally:
             while self._unshown and recorder.saved >= len(self._events):
                 self.show(self._unshown.pop(0))
@@ -345,7 +365,7 @@ class Run:
         if journal is None or self.purses or not is_promising(journal):
             await self.commit()
         else:
-            self._recorder.hand_over(journal, self.run_id, self._events)
+            self._recorder.hand_over(journal, self.run_id, self._events, self.lease)
 
     async def hand_over_soon(self) -> None:
         """`hand_over` as soon as this run waits for anything: together with what follows at once."""
@@ -357,7 +377,7 @@ class Run:
     def _hand_over_now(self, journal: Promises) -> None:
         # Where it fails, the recorder tells whoever asks next.
         with suppress(Exception):
-            self._recorder.hand_over(journal, self.run_id, self._events)
+            self._recorder.hand_over(journal, self.run_id, self._events, self.lease)
 
     async def commit_before_asking(self) -> None:
         """Sees to it that what must not be lost is written before a model is asked.

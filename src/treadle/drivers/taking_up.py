@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from treadle.conversation import Conversation
 from treadle.drivers.answers import Answers, answer
 from treadle.drivers.approvals import require_rules
-from treadle.drivers.beginning import lent
+from treadle.drivers.beginning import Begun, lent
 from treadle.drivers.checks import (
     OnEvent,
     all_budgets,
@@ -21,6 +21,8 @@ from treadle.drivers.checks import (
 from treadle.drivers.configuration import Configuration
 from treadle.drivers.drive import DRIVER
 from treadle.drivers.ended import settle_ended
+from treadle.drivers.heartbeat import Lease
+from treadle.drivers.lease import taken
 from treadle.drivers.purse.drawing import Budgets, whose_again, whose_run
 from treadle.drivers.purse.patience import patiently
 from treadle.drivers.run import Run
@@ -32,6 +34,9 @@ from treadle.kernel.messages import AssistantMessage
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Limits
 from treadle.result import RunResult, conversation_part, history, result_of
+
+ROOM = "There is room to go on now. Go on with the task."
+"""What a run that ended on the model's word is told when it goes on and nobody says anything."""
 
 
 class GoingOn(NamedTuple):
@@ -46,37 +51,86 @@ class GoingOn(NamedTuple):
     budget: Budgets = None
     user: str | None = None
     elsewhere: bool = False
+    takeover: bool = False
+
+
+class _Found(NamedTuple):
+    """A run as it was found.
+
+    Attributes:
+        state: where it stands.
+        events: all of it.
+        kept: the journal that is kept with its result, if that was given and has it.
+        journal: the journal that has it and those of the runs below it; None if none has.
+    """
+
+    state: RunState
+    events: Sequence[Event]
+    kept: Journal | None
+    journal: Journal | None
 
 
 async def taken_up(
-    config: Configuration, run: str | RunResult[Any], going_on: GoingOn
-) -> tuple[Run, Sequence[Event], bool]:
-    """A run with what it goes on with, the events that it had before, and whether there is anything to do for it.
+    config: Configuration, run: str | RunResult[Any], going_on: GoingOn, on_event: OnEvent = None
+) -> Begun:
+    """A run with what it goes on with, watched by `on_event` too.
 
     Raises:
         UnknownRun: the journal has no such run.
+        RunHeld: it is under way in another process, or another task of this one, and is not to be taken over.
         Misuse: an answer names a call that does not wait for it, the run was started under stricter rules than these,
             it works for another run, its tools want dependencies, or more was said in the conversation meanwhile.
     """
-    answers, limits = going_on.answers, going_on.limits
-    config = with_budgets(config, going_on.budget)
-    if limits is not None:
-        check_limits(config, limits)
+    config, going_on = with_budgets(config, going_on.budget), going_on._replace(on_event=on_event or going_on.on_event)
+    if going_on.limits is not None:
+        check_limits(config, going_on.limits)
     events, journal = await recorded(config, "resume", run)
-    state = fold_all(events)
-    if answers and state.phase != "paused":
-        now = "has finished" if state.phase == "finished" else "is not paused"
-        raise Misuse(f"run {state.run_id} {now}: no call of it waits to be decided ({', '.join(answers.calls)})")
     kept = run.sub_runs if isinstance(run, RunResult) else None
-    if _over(state, going_on):
-        await settle_ended(config, state, events, kept or journal)
-        return Run(config, DRIVER, state=state, journal=kept), events, False
+    found, there = _Found(_standing(events, going_on), events, kept, kept or journal), kept or journal
+    if _over(found.state, going_on):
+        return await _as_it_is(config, found)
+    lease = await taken(there, found.state.run_id, going_on.takeover)
+    if lease is None or there is None:
+        return Begun(await _gone_on(config, going_on, found, None), events)
+    try:
+        # What its owner wrote until it had it no longer.
+        events = [*events, *await there.read(found.state.run_id, len(events))]
+        found = found._replace(state=_standing(events, going_on), events=events)
+        if not _over(found.state, going_on):
+            return Begun(await _gone_on(config, going_on, found, lease), events)
+    except BaseException:
+        lease.give_back(over=False)
+        raise
+    lease.give_back(over=False)
+    return await _as_it_is(config, found)
+
+
+def _standing(events: Sequence[Event], going_on: GoingOn) -> RunState:
+    """Where a run stands.
+
+    Raises:
+        Misuse: it is not to go on by itself, or nothing of it waits to be decided.
+    """
+    state, answers = fold_all(events), going_on.answers
+    if answers and state.phase == "finished":
+        raise Misuse(f"run {state.run_id} has finished: no call of it waits to be decided ({', '.join(answers.calls)})")
     above = state.started.parent
-    if above is not None:
+    if above is not None and not _over(state, going_on):
         raise Misuse(
             f"run {state.run_id} works for run {above.run_id}, under the rules and limits of that one too: resume that "
             "one"
         )
+    return state
+
+
+async def _as_it_is(config: Configuration, found: _Found) -> Begun:
+    await settle_ended(config, found.state, found.events, found.journal)
+    return Begun(Run(config, DRIVER, state=found.state, journal=found.kept), found.events, to_do=False)
+
+
+async def _gone_on(config: Configuration, going_on: GoingOn, found: _Found, lease: Lease | None) -> Run:
+    state = found.state
+    limits = going_on.limits
     if not going_on.elsewhere:
         require_dependencies(config.tools, going_on.deps)
     require_rules(state.run_id, state.started.rules, state.started.hooks, config.rules, config.hooks)
@@ -88,17 +142,18 @@ async def taken_up(
     if conversation is not None:
         conversation.begin(conversation_part(history(state, result_of(state).stop)))
     over = lent(conversation)
-    driven = Run(config, DRIVER, deps=going_on.deps, on_event=watcher, state=state, over=over, journal=kept)
+    driven = Run(config, DRIVER, deps=going_on.deps, on_event=watcher, state=state, over=over, journal=found.kept)
+    driven.lease = lease
     driven.draw_on(state.run_id, whose)
     try:
-        await settle_ended(config, state, events, kept or journal)
+        await settle_ended(config, state, found.events, found.journal)
         check_limits(config, limits or state.limits)
-        await answer(driven, answers, limits)
+        await answer(driven, going_on.answers, limits)
         _told(driven, state, going_on.message)
     except BaseException:
         driven.release()
         raise
-    return driven, events, True
+    return driven
 
 
 def _over(state: RunState, going_on: GoingOn) -> bool:
@@ -114,7 +169,7 @@ def _told(run: Run, before: RunState, message: str | None) -> None:
     if question is not None:
         run.feed(MessageAdded(question))
     elif before.phase == "finished" and isinstance(before.messages[-1], AssistantMessage):
-        run.feed(NudgeGiven("There is room to go on now. Go on with the task."))
+        run.feed(NudgeGiven(ROOM))
 
 
 async def recorded(

@@ -34,8 +34,12 @@ from treadle.models.port import (
     UsageReported,
 )
 from treadle.models.sound import sound_event
+from treadle.tools.output import cut
 
 ToolCallEvent = ToolCallStarted | ToolCallDelta | ToolCallCompleted
+
+LONGEST_WORDS = 10_000
+"""Characters of an error's message that are recorded; its middle is left out where it is longer."""
 
 TURN = 64
 """Pieces of a reply after which the event loop gets its turn: a stream that never waits is cancelled too."""
@@ -191,4 +195,11 @@ def seconds_left(run: Run) -> float | None:
 
 def error_info(error: ModelError) -> ErrorInfo:
     """The record of `error`."""
-    return ErrorInfo(error.kind, str(error), error.retryable, error.status, error.request_id, asked_to_wait(error))
+    return ErrorInfo(
+        error.kind,
+        cut(str(error), LONGEST_WORDS),
+        error.retryable,
+        error.status,
+        error.request_id,
+        asked_to_wait(error),
+    )

@@ -7,27 +7,50 @@ from treadle.journal.errors import (
     JournalDamaged,
     JournalError,
     JournalUnavailable,
+    NotImported,
+    RedactionFailed,
+    RunHeld,
+    TakenOver,
     UnknownRun,
 )
-from treadle.journal.info import RunInfo, RunStatus
+from treadle.journal.holder import Holder
+from treadle.journal.info import Fork, RunInfo, RunStatus, Wanted
+from treadle.journal.leases import Held, Leases
+from treadle.journal.lines import export_runs, import_runs
 from treadle.journal.memory import MemoryJournal
 from treadle.journal.port import Journal, Promises
 from treadle.journal.postgres.journal import PostgresJournal
+from treadle.journal.redaction import Redact
 from treadle.journal.sqlite import SqliteJournal
+from treadle.journal.stuck import Stuck, stuck_runs
 
 __all__ = [
     "Damage",
     "EventNotStorable",
+    "Fork",
+    "Held",
+    "Holder",
     "Journal",
     "JournalConflict",
     "JournalDamaged",
     "JournalError",
     "JournalUnavailable",
+    "Leases",
     "MemoryJournal",
+    "NotImported",
     "PostgresJournal",
     "Promises",
+    "Redact",
+    "RedactionFailed",
+    "RunHeld",
     "RunInfo",
     "RunStatus",
     "SqliteJournal",
+    "Stuck",
+    "TakenOver",
     "UnknownRun",
+    "Wanted",
+    "export_runs",
+    "import_runs",
+    "stuck_runs",
 ]

@@ -8,8 +8,9 @@ import msgspec
 
 from treadle.journal.chain import beginning, link
 from treadle.journal.errors import EventNotStorable, JournalConflict
-from treadle.journal.info import after, begun
+from treadle.journal.info import after, begun, told_by
 from treadle.journal.line import Line
+from treadle.journal.redaction import Redact, redacted
 from treadle.journal.verified import Row
 from treadle.kernel.events import Event, RunStarted, encode_event
 
@@ -21,13 +22,14 @@ class Batch(NamedTuple):
     rows: Sequence[tuple[float, bytes]]
 
 
-def batch_of(run_id: str, seq: int, events: Sequence[Event], where: str) -> Batch:
-    """What is needed to store `events`.
+def batch_of(run_id: str, seq: int, events: Sequence[Event], redact: Redact | None, where: str) -> Batch:
+    """What is needed to store `events`, each text of which is passed through `redact` first.
 
     Raises:
+        RedactionFailed: `redact` raised.
         EventNotStorable: one of them has no JSON form.
     """
-    events, rows = tuple(events), []
+    events, rows = tuple(redacted(run_id, seq, events, redact, where)), []
     for number, event in enumerate(events, seq):
         try:
             if not isfinite(event.at):
@@ -67,11 +69,7 @@ def growth(line: Line | None, run_id: str, seq: int, batch: Batch, where: str) -
         raise JournalConflict(run_id, seq, found, where=where)
     if not batch.rows:
         return None
-    head = beginning(run_id) if line is None else line.head
-    rows = []
-    for number, (at, body) in enumerate(batch.rows, seq):
-        head = link(head, at, body)
-        rows.append((number, at, head, body))
+    rows, head = _linked(beginning(run_id) if line is None else line.head, seq, batch)
     if line is not None:
         info = line.info
     elif isinstance(first := batch.events[0], RunStarted):
@@ -79,3 +77,18 @@ def growth(line: Line | None, run_id: str, seq: int, batch: Batch, where: str) -
     else:
         raise ValueError(f"run {run_id!r} cannot begin with {type(first).__name__}")
     return Growth(Line(after(info, batch.events), head, sealed=True), rows)
+
+
+def fork_of(shared: Sequence[Event], head: bytes, batch: Batch) -> Growth:
+    """What a fork has that shares these events, the last of which has the hash `head`, and begins with `batch`."""
+    rows, head = _linked(head, len(shared), batch)
+    return Growth(Line(told_by([*shared, *batch.events]), head, sealed=True), rows)
+
+
+def _linked(head: bytes, seq: int, batch: Batch) -> tuple[list[Row], bytes]:
+    """The rows of a batch that comes after `seq` events, the last of which has the hash `head`; and its last hash."""
+    rows = []
+    for number, (at, body) in enumerate(batch.rows, seq):
+        head = link(head, at, body)
+        rows.append((number, at, head, body))
+    return rows, head

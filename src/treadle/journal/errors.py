@@ -3,11 +3,13 @@
 Pure data and words; raised by every journal of this package.
 """
 
+import time
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from msgspec import Struct
 
+from treadle.journal.holder import Holder
 from treadle.kernel.errors import PassesThrough
 
 
@@ -28,8 +30,8 @@ class JournalConflict(JournalError):
 
     Attributes:
         run_id: the run.
-        expected: the number of events that the writer gave as `seq`.
-        found: the number of events that are stored.
+        expected: the number of events that the writer gave as `seq`; -1 where it is not about that.
+        found: the number of events that are stored; likewise.
     """
 
     def __init__(self, run_id: str, expected: int, found: int, *, where: str = "") -> None:
@@ -44,14 +46,63 @@ def _conflict(expected: int, found: int) -> str:
         return f"it exists already, with {found} events. Resume it, or start the run under another id."
     held = f"this process was at event {expected}, the journal is at {found}"
     if found == 0:
-        return f"{held}: the run was deleted meanwhile, never begun (a run begins at event 0), or never "
-        "written: by hand, end with await run.commit()."
+        return f"{held}: the run was deleted meanwhile, or the file removed; it was never begun (a run begins at event "
+        "0), or never written: by hand, end with await run.commit()."
     if found < expected:
         return f"{held}: events between them are missing. Read the run again and go on from what is there."
     return (
         f"{held}: another process has taken this run over, or another task of this one. Leave it to that one; read or "
         "watch it from here."
     )
+
+
+class TakenOver(JournalConflict):
+    """The run was taken over while this process drove it: whatever it would do from here on, the other one does.
+
+    Raised for its sub-runs too, though nobody else may have written to them yet.
+
+    Attributes:
+        holder: who has it now, as far as that is known.
+    """
+
+    def __init__(self, run_id: str, holder: Holder | None = None, *, where: str = "") -> None:
+        by = "another process, or another task of this one" if holder is None else str(holder)
+        JournalError.__init__(
+            self,
+            f"run {run_id!r} in journal {where} was taken over by {by}; this process has stopped driving it. Leave it "
+            "to that one; read or watch it from here.",
+            where=where,
+        )
+        self.run_id = run_id
+        self.expected = self.found = -1
+        self.holder = holder
+
+
+class RunHeld(JournalConflict):
+    """The run is under way: its owner lives, and goes on with it. Nothing was written.
+
+    Attributes:
+        run_id: the run.
+        holder: who drives it; None if another task of this process does.
+    """
+
+    def __init__(self, run_id: str, holder: Holder | None, *, where: str = "") -> None:
+        if holder is None:
+            who = "another task of this process"
+        else:
+            ago = max(0.0, time.time() - holder.beat_at)
+            clock = time.strftime("%H:%M:%S", time.localtime(holder.beat_at))
+            who = f"{holder}, which was last heard of {ago:.0f} s ago (at {clock})"
+        JournalError.__init__(
+            self,
+            f"run {run_id!r} in journal {where} is under way in {who}. Leave it to that one; read or watch it from "
+            "here. To take it over all the same, and so to stop it there, say takeover=True (command line: "
+            "--take-over).",
+            where=where,
+        )
+        self.run_id = run_id
+        self.expected = self.found = -1
+        self.holder = holder
 
 
 class UnknownRun(JournalError, LookupError):
@@ -123,3 +174,34 @@ SHOWN = 5
 
 class EventNotStorable(JournalError):
     """An event holds something that has no JSON form."""
+
+
+class RedactionFailed(JournalError):
+    """The function that is given each text before it is written (`redact=` of the journal) raised.
+
+    Nothing of the append was written, and the run ends in this process with this error; what was written before is in
+    the journal. `__cause__` is what it raised.
+
+    Attributes:
+        run_id: the run.
+        event: the number of the event that it was given texts of.
+    """
+
+    def __init__(self, run_id: str, event: int, kind: str, error: BaseException, where: str) -> None:
+        super().__init__(
+            f"event {event} ({kind}) of run {run_id!r} was not written to journal {where}: the journal's redact "
+            f"function raised {type(error).__name__}. Nothing was written unredacted. Put it right and resume the run.",
+            where=where,
+        )
+        self.run_id = run_id
+        self.event = event
+
+
+class NotImported(JournalError):
+    """An export cannot be imported: it is none, was altered or cut off, is of a later version, or its runs are there.
+
+    Nothing of it is in the journal.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"nothing was imported: {message}")

@@ -1,19 +1,44 @@
-"""RunInfo: a run in one line, for lists of runs; what it says of the run's events, one after another."""
+"""RunInfo: a run in one line, for lists of runs; what it says of the run's events, one after another.
 
-from collections.abc import Iterable, Sequence
+And `Wanted`: which runs a list is to have.
+"""
+
+from collections.abc import Sequence
+from decimal import Decimal
 from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.kernel.events import Event, ModelReplied, Parent, RunFinished, RunPaused, RunStarted
-from treadle.kernel.messages import UserMessage
+from treadle.kernel.accounts import Accounts
+from treadle.kernel.events import (
+    ContextEdited,
+    Event,
+    ModelFailed,
+    ModelReplied,
+    Parent,
+    RunFinished,
+    RunForked,
+    RunPaused,
+    RunResumed,
+    RunStarted,
+    ToolReacted,
+)
+from treadle.kernel.messages import Usage, UserMessage
+from treadle.kernel.money import NOTHING
 from treadle.kernel.stop import Stop
 
 RunStatus = Literal["running", "waiting", "finished", "damaged"]
 
 QUESTION = 1000
 """Characters of a question that a line has at most."""
+
+
+class Fork(Struct, frozen=True):
+    """Of which run another is a fork, and how many of its events the two share."""
+
+    run_id: str
+    seq: int
 
 
 class RunInfo(Struct, frozen=True):
@@ -34,8 +59,14 @@ class RunInfo(Struct, frozen=True):
         events: how many events are stored.
         parent: the run, step and call that it works for, if it is a sub-run.
         steps: how many replies its model gave.
+        tool_calls: how many tool calls its model asked for, and how many a hook made in the place of one.
+        usage: tokens of its own model calls so far; those of its sub-runs stand in their own lines.
+        cost: dollars of its own model calls so far; None if the price of one of them is not known.
         damage: why it cannot be read; empty if nothing is known of that. The rest of the line is then what is still
-            known: texts may be empty, `steps` may be too few.
+            known: texts may be empty, counts may be too low.
+        fork: the run of which it is a fork, whether that is still there or not; None if it is none. Then `started_at`
+            is when the fork was made; `events`, `steps` and `tool_calls` count those that it shares, `usage` and `cost`
+            do not: they were paid for the other run.
     """
 
     run_id: str
@@ -49,11 +80,57 @@ class RunInfo(Struct, frozen=True):
     events: int
     parent: Parent | None = None
     steps: int = 0
+    tool_calls: int = 0
+    usage: Usage = Usage()
+    cost: Decimal | None = NOTHING
     damage: str = ""
+    fork: Fork | None = None
 
     def damaged(self, why: str) -> "RunInfo":
         """The line of the run that cannot be read, because of `why`."""
         return replace(self, status="damaged", damage=why)
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """Which runs a list is to have: those for which all holds that is given.
+
+    Attributes:
+        status: how they stand; None for any. With "damaged" each run is looked at, however many there are.
+        agent: the name of their agent, exactly; None for any.
+        model: the name of the model that they were started with, exactly; None for any.
+        text: a part of their question (its first 1,000 characters) or of their id, in any letter case.
+        since: they began at this time or later, in Unix seconds.
+        until: they began before this time, in Unix seconds.
+    """
+
+    status: RunStatus | None = None
+    agent: str | None = None
+    model: str | None = None
+    text: str = ""
+    since: float | None = None
+    until: float | None = None
+
+    def fits(self, line: RunInfo) -> bool:
+        """Whether the run is wanted."""
+        return (self.status is None or line.status == self.status) and self.may_fit(line)
+
+    def may_fit(self, line: RunInfo) -> bool:
+        """Whether the run is wanted, whatever its status."""
+        return (
+            (self.agent is None or line.agent == self.agent)
+            and (self.model is None or line.model == self.model)
+            and (self.since is None or line.started_at >= self.since)
+            and (self.until is None or line.started_at < self.until)
+            and (not self.text or self.text.casefold() in searched(line))
+        )
+
+
+ALL = Wanted()
+
+
+def searched(line: RunInfo) -> str:
+    """What a text is looked for in."""
+    return f"{line.run_id}\n{line.question}".casefold()
 
 
 def begun(first: RunStarted) -> RunInfo:
@@ -82,22 +159,62 @@ def after(line: RunInfo, events: Sequence[Event]) -> RunInfo:
     """The line when `events` have come to it; one that is damaged stays so."""
     if not events:
         return line
+    for number, event in enumerate(events, line.events):
+        if isinstance(event, RunForked):
+            line = _forked(line, number, event)
     last = events[-1]
-    status: RunStatus = "running"
-    stop: Stop | None = None
-    if isinstance(last, RunPaused):
-        status, stop = "waiting", last.stop
-    elif isinstance(last, RunFinished):
-        status, stop = "finished", last.stop
+    steps, calls, spent = line.steps, line.tool_calls, None
+    for event in events:
+        kind = type(event)
+        if kind in _CHARGED:
+            spent = _charged(spent or Accounts(line.usage, line.cost, unpriced=line.cost is None), event)
+        if isinstance(event, ModelReplied):
+            steps, calls = steps + 1, calls + len(event.message.calls)
+        elif isinstance(event, ToolReacted) and event.call is not None:
+            calls += 1
     return replace(
         line,
         updated_at=last.at,
-        status="damaged" if line.damage else status,
-        stop=stop,
+        status="damaged" if line.damage else status_after(last),
+        stop=last.stop if isinstance(last, (RunPaused, RunFinished)) else None,
         events=line.events + len(events),
-        steps=line.steps + _replies(events),
+        steps=steps,
+        tool_calls=calls,
+        usage=line.usage if spent is None else spent.usage,
+        cost=line.cost if spent is None else spent.whole_cost,
     )
 
 
-def _replies(events: Iterable[Event]) -> int:
-    return sum(isinstance(event, ModelReplied) for event in events)
+def status_after(last: Event) -> RunStatus:
+    """How a run stands whose last event this is."""
+    return "waiting" if isinstance(last, RunPaused) else "finished" if isinstance(last, RunFinished) else "running"
+
+
+_CHARGED = frozenset({ModelReplied, ModelFailed, ContextEdited, RunResumed})
+
+
+def _charged(spent: Accounts, event: Event) -> Accounts:
+    """The accounts with what the run's own model was paid by `event`."""
+    if isinstance(event, RunResumed):
+        return spent if event.lost is None else spent.charged(event.lost.usage, event.lost.cost)
+    if isinstance(event, (ModelReplied, ModelFailed, ContextEdited)):
+        return spent.charged(event.usage, event.cost)
+    return spent
+
+
+def _forked(line: RunInfo, seq: int, event: RunForked) -> RunInfo:
+    """The line of a run that is forked after `seq` events, as that of the fork."""
+    model, fork = event.model or line.model, Fork(line.run_id, seq)
+    return replace(line, run_id=event.run_id, started_at=event.at, model=model, parent=None, fork=fork, damage="")
+
+
+def told_by(events: Sequence[Event]) -> RunInfo:
+    """The line of the run that has these events; of a fork, with those that it shares.
+
+    Raises:
+        ValueError: it does not begin with `RunStarted`.
+    """
+    first = events[0] if events else None
+    if not isinstance(first, RunStarted):
+        raise ValueError("a run begins with RunStarted")
+    return after(begun(first), events)

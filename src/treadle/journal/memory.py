@@ -1,16 +1,21 @@
 """MemoryJournal: runs kept in this process, and gone with it. For tests, and for programs that resume nothing."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from concurrent.futures import Future
+from math import inf
 from threading import Lock
 from types import TracebackType
 from typing import Self
 
 from treadle.journal.errors import JournalConflict, JournalUnavailable, UnknownRun
 from treadle.journal.forks import renewed_in_a_child
-from treadle.journal.info import RunInfo, after, begun
-from treadle.journal.port import check_count, check_first
+from treadle.journal.holder import Holder
+from treadle.journal.info import ALL, RunInfo, Wanted, after, status_after, told_by
+from treadle.journal.leases import Held
+from treadle.journal.port import check_count, check_first, check_fork, too_short
+from treadle.journal.redaction import Redact, redacted
 from treadle.journal.watch import Bell, follow
-from treadle.kernel.events import Event, RunStarted
+from treadle.kernel.events import Event, RunFinished, RunPaused
 
 WHERE = "memory"
 
@@ -20,10 +25,20 @@ class MemoryJournal:
     never waits.
 
     Memory grows with every run; `delete` gives it back.
+
+    Args:
+        redact: given each text of a run before it is kept, returns what is kept in its place; None keeps them as they
+            are.
+
+    Attributes:
+        redact: as above.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, redact: Redact | None = None) -> None:
+        self.redact = redact
         self._runs: dict[str, list[Event]] = {}
+        self._leases: dict[str, Holder] = {}
+        self._lines: dict[str, RunInfo] = {}
         self._lock = Lock()
         self._bell = Bell()
         self._closed = False
@@ -32,11 +47,15 @@ class MemoryJournal:
     def renew(self) -> None:
         """See `Locking.renew`."""
         self._lock = Lock()
+        # What the parent drives it drives in its own memory.
+        self._leases.clear()
 
-    async def append(self, run_id: str, seq: int, events: Sequence[Event]) -> None:
+    async def append(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None = None) -> None:
         """See `Journal.append`; it has no await in it, so no cancellation can come between."""
         if seq == 0:
             check_first(run_id, events)
+        if self.redact is not None:
+            events = redacted(run_id, seq, events, self.redact, WHERE)
         with self._lock:
             if self._closed:
                 raise _closed()
@@ -48,6 +67,24 @@ class MemoryJournal:
                 stored.extend(events)
             elif events:
                 self._runs[run_id] = list(events)
+                self._lines[run_id] = told_by(events)
+            if events and isinstance(events[-1], (RunPaused, RunFinished)):
+                self._leases.pop(run_id, None)
+        self._bell.ring(run_id)
+
+    async def fork(self, source: str, seq: int, run_id: str, events: Sequence[Event]) -> None:
+        """See `Journal.fork`; the event objects are shared."""
+        check_fork(seq, run_id, events)
+        if self.redact is not None:
+            events = redacted(run_id, seq, events, self.redact, WHERE)
+        with self._lock:
+            shared = self._stored(source)
+            if len(shared) < seq:
+                raise too_short(source, len(shared), seq)
+            if run_id in self._runs:
+                raise JournalConflict(run_id, 0, len(self._runs[run_id]), where=WHERE)
+            self._runs[run_id] = [*shared[:seq], *events]
+            self._lines[run_id] = told_by(self._runs[run_id])
         self._bell.ring(run_id)
 
     async def read(self, run_id: str, start: int = 0) -> list[Event]:
@@ -61,6 +98,8 @@ class MemoryJournal:
         with self._lock:
             self._check_open()
             found = self._runs.pop(run_id, None) is not None
+            self._leases.pop(run_id, None)
+            self._lines.pop(run_id, None)
         self._bell.ring(run_id)
         return found
 
@@ -69,11 +108,49 @@ class MemoryJournal:
         check_count("start", start)
         return follow(self.read, self._bell, run_id, start, poll=None)
 
+    @property
+    def lease(self) -> float:
+        """See `Leases.lease`: no other process can have its runs, and one that lives is never silent."""
+        return inf
+
+    async def hold(self, run_id: str, holder: Holder, seconds: float, *, takeover: bool = False) -> Holder | None:
+        """See `Leases.hold`."""
+        with self._lock:
+            self._check_open()
+            other = None if takeover else self._leases.get(run_id)
+            if other is not None and other.name != holder.name:
+                return other
+            self._leases[run_id] = holder
+        return None
+
+    def beat(self, run_ids: Collection[str], holder: Holder, seconds: float) -> "Future[Sequence[str]]":
+        """See `Leases.beat`."""
+        done: Future[Sequence[str]] = Future()
+        with self._lock:
+            owned = {run_id for run_id in run_ids if (one := self._leases.get(run_id)) and one.name == holder.name}
+        done.set_result([run_id for run_id in run_ids if run_id not in owned])
+        return done
+
+    def let_go(self, run_id: str, holder: Holder) -> "Future[None]":
+        """See `Leases.let_go`."""
+        done: Future[None] = Future()
+        with self._lock:
+            if (one := self._leases.get(run_id)) is not None and one.name == holder.name:
+                del self._leases[run_id]
+        done.set_result(None)
+        return done
+
+    async def holders(self, run_ids: Collection[str]) -> Mapping[str, Holder]:
+        """See `Leases.holders`."""
+        with self._lock:
+            return {run_id: self._leases[run_id] for run_id in run_ids if run_id in self._leases}
+
     async def close(self) -> None:
         """See `Journal.close`; the runs are dropped."""
         with self._lock:
             self._closed = True
             self._runs.clear()
+            self._lines.clear()
         self._bell.ring_all()
 
     async def __aenter__(self) -> Self:
@@ -98,17 +175,20 @@ class MemoryJournal:
         if self._closed:
             raise _closed()
 
-    async def list(self, limit: int = 50, before: RunInfo | None = None) -> list[RunInfo]:
-        """See `Journal.list`."""
+    async def list(self, limit: int = 50, before: RunInfo | None = None, wanted: Wanted = ALL) -> list[RunInfo]:
+        """See `Journal.list`. It looks at every run there is."""
         check_count("limit", limit)
         with self._lock:
             self._check_open()
-            runs = [(events[0], events) for events in self._runs.values()]
-            lines = [(begun(first), events) for first, events in runs if isinstance(first, RunStarted)]
-            if before is not None:
-                lines = [(line, events) for line, events in lines if _age(line) < _age(before)]
-            lines.sort(key=lambda one: _age(one[0]), reverse=True)
-            return [after(line, events) for line, events in lines[:limit]]
+            found = [
+                line
+                for run_id, line in self._lines.items()
+                if wanted.may_fit(line)
+                and (wanted.status is None or wanted.status == status_after(self._runs[run_id][-1]))
+                and (before is None or _age(line) < _age(before))
+            ]
+            found.sort(key=_age, reverse=True)
+            return [after(line, self._runs[line.run_id][line.events :]) for line in found[:limit]]
 
 
 def _closed() -> JournalUnavailable:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from treadle.journal.forks import at_work, closed_before_a_fork, is_torn
-from treadle.journal.sqlite_file import FileKind, identity
+from treadle.journal.sqlite_file import RESCUE, FileKind, Seen, is_whole, seen
 
 _TORN = "was in use in the middle of a fork, which SQLite does not survive"
 _SPAWN = 'Start processes with the method "spawn" or "forkserver", or fork while nothing is being written.'
@@ -28,7 +28,7 @@ class OpenFile:
     def __init__(self, kind: FileKind, path: Path, *, patience: float | None = None) -> None:
         self._kind, self._path, self._patience = kind, path, patience
         self._kept: list[sqlite3.Connection] = []
-        self._identity: tuple[int, int] | None = None
+        self._seen: Seen | None = None
         closed_before_a_fork(self)
         weakref.finalize(self, _close, self._kept)
 
@@ -42,13 +42,24 @@ class OpenFile:
         if is_torn():
             raise self._kind.unavailable(self._path, _TORN, _SPAWN)
         with at_work(), self._kind.explained(self._path):
-            if self._kept and identity(self._path) != self._identity:
-                self.let_go()
+            if self._kept:
+                self._look_again()
             if not self._kept:
                 # Another thread closes it before a fork.
                 self._kept.append(self._kind.open(self._path, any_thread=True, patience=self._patience))
-                self._identity = identity(self._path)
+                self._seen = seen(self._path)
             yield self._kept[0]
+
+    def _look_again(self) -> None:
+        """Lets go of a file that is not the one any more that was opened."""
+        now, before = seen(self._path), self._seen
+        self._seen = now
+        if now is None or before is None or now.is_other(before):
+            self.let_go()
+        elif now.size < before.size and not is_whole(self._path):
+            self.let_go()
+            what = f"was cut short while it was open, from {before.size:,} to {now.size:,} bytes"
+            raise self._kind.unavailable(self._path, what, RESCUE)
 
     def close(self) -> None:
         """Close it until it is used again."""

@@ -10,8 +10,9 @@ from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Future
 from typing import Protocol, runtime_checkable
 
-from treadle.journal.info import RunInfo
-from treadle.kernel.events import Event, RunStarted
+from treadle.journal.info import ALL, RunInfo, Wanted, told_by
+from treadle.journal.leases import Held
+from treadle.kernel.events import Event, RunForked, RunStarted
 
 
 @runtime_checkable
@@ -47,8 +48,29 @@ class Journal(Protocol):
             JournalUnavailable: the journal cannot be read.
         """
 
+    async def fork(self, source: str, seq: int, run_id: str, events: Sequence[Event]) -> None:
+        """Begin run `run_id` with the first `seq` events of run `source`, shared and not copied, and then `events`.
+
+        All or nothing, and cancelled as `append` is. From then on the two are runs of their own: what is appended to
+        one is not in the other, and deleting one leaves the other whole (what they share goes over to it). A shared
+        event that is damaged is damaged in both.
+
+        Args:
+            source: the run that is forked; it may be under way, and is left as it is.
+            seq: how many of its events are shared; at least its first.
+            run_id: the new run.
+            events: what it begins with itself: a `RunForked` of `run_id`, and whatever follows.
+
+        Raises:
+            UnknownRun: there is no run `source`.
+            JournalConflict: there is a run `run_id` already.
+            JournalDamaged: an event that would be shared is not what was stored.
+            JournalUnavailable: as in `append`; likewise `EventNotStorable`.
+            ValueError: `source` has fewer than `seq` events, or `events` do not begin with the `RunForked` of `run_id`.
+        """
+
     async def delete(self, run_id: str) -> bool:
-        """Remove the run and all its events; False if there was no such run.
+        """Remove the run and all its events; False if there was no such run. Its forks stay whole.
 
         Whoever is driving it gets a `JournalConflict` at the next append.
         """
@@ -66,12 +88,15 @@ class Journal(Protocol):
         Closing twice is fine; any other call then raises `JournalUnavailable`.
         """
 
-    async def list(self, limit: int = 50, before: RunInfo | None = None) -> builtins.list[RunInfo]:
+    async def list(
+        self, limit: int = 50, before: RunInfo | None = None, wanted: Wanted = ALL
+    ) -> builtins.list[RunInfo]:
         """Runs, those that started last first. One that cannot be read is among them, and hinders no other.
 
         Args:
             limit: how many at most.
             before: the last run of the page before, to get the next page; None for the first page.
+            wanted: which of them; all by default.
         """
 
 
@@ -83,12 +108,13 @@ class Promises(Protocol):
     `treadle.drivers.recorder`. A journal without `put` is waited for each time.
     """
 
-    def put(self, run_id: str, seq: int, events: Sequence[Event]) -> "Future[None]":
+    def put(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None = None) -> "Future[None]":
         """Hand `events` over, to be stored as by `append`, and return at once.
 
         What is handed over is stored in that order, so that of a run nothing is stored after something that was not.
         The future belongs to no event loop; it is done when `append` would return, and fails with what `append` would
-        raise of it. Nobody has to look at it. What can be seen at once is raised at once.
+        raise of it. Nobody has to look at it. What can be seen at once is raised at once. `held` is only given to a
+        journal that keeps `Leases`.
 
         Raises:
             JournalUnavailable: the journal is closed.
@@ -111,12 +137,34 @@ def check_first(run_id: str, events: Sequence[Event]) -> None:
     """Refuse events that no run can begin with.
 
     Raises:
-        ValueError: the first of `events` is not the `RunStarted` of `run_id`.
+        ValueError: the first of `events` is not the `RunStarted` of `run_id`, or of a run of which they say further on
+            that it was forked as `run_id`.
     """
     if not events:
         return
     first = events[0]
     if not isinstance(first, RunStarted):
         raise ValueError(f"a run begins with RunStarted; run {run_id!r} was given {type(first).__name__} as event 0")
-    if first.run_id != run_id:
+    if first.run_id != run_id and told_by(events).run_id != run_id:
         raise ValueError(f"run {run_id!r} was given the RunStarted of run {first.run_id!r}; put the same id in both")
+
+
+def check_fork(seq: int, run_id: str, events: Sequence[Event]) -> None:
+    """Refuse what no fork can begin with.
+
+    Raises:
+        ValueError: `seq` is below 1, or the first of `events` is not the `RunForked` of `run_id`.
+    """
+    if seq < 1:
+        raise ValueError(f"a fork shares at least the first event of a run; it was given seq {seq}")
+    first = events[0] if events else None
+    if not isinstance(first, RunForked):
+        given = "nothing" if first is None else type(first).__name__
+        raise ValueError(f"a fork begins with RunForked; run {run_id!r} was given {given}")
+    if first.run_id != run_id:
+        raise ValueError(f"run {run_id!r} was given the RunForked of run {first.run_id!r}; put the same id in both")
+
+
+def too_short(source: str, found: int, seq: int) -> ValueError:
+    """The error for a run that has fewer events than a fork of it would share."""
+    return ValueError(f"run {source!r} has {found} events, and cannot be forked after {seq}")

@@ -4,7 +4,8 @@ An append returns when its events are on the disk. Written by one thread in grou
 for the threads, `database.py` for the file.
 """
 
-from collections.abc import AsyncIterator, Sequence
+import sqlite3
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from os import PathLike
@@ -12,12 +13,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from treadle.journal import database
+from treadle.journal import database, lease_table
 from treadle.journal.appends import Append
 from treadle.journal.batch import batch_of
-from treadle.journal.info import RunInfo
-from treadle.journal.port import check_count, check_first
-from treadle.journal.sqlite_hands import Action, Commits, FileHands, answer_each
+from treadle.journal.holder import Holder
+from treadle.journal.info import ALL, RunInfo, Wanted
+from treadle.journal.leases import LEASE, Held, checked_lease
+from treadle.journal.payloads import taken_out
+from treadle.journal.port import check_count, check_first, check_fork
+from treadle.journal.redaction import Redact
+from treadle.journal.sqlite_hands import Action, Commits, FileHands, Followed, answer_each
 from treadle.journal.watch import Bell, follow
 from treadle.journal.worker import Pair, settled
 from treadle.kernel.errors import Misuse
@@ -39,14 +44,23 @@ class SqliteJournal:
 
     Args:
         path: the file; on a local disk (SQLite's write-ahead log does not work over a network).
+        lease: seconds after which a process that drives a run here and is not heard of counts as silent, so that others
+            may take the run up; it is heard of three times in that time. One that has ended is known at once.
+        redact: given each text of a run before it is written, returns what is written in its place; None writes them as
+            they are. What it is given and what not is said in docs/journal.md.
+
+    Attributes:
+        redact: as above.
 
     Raises:
-        Misuse: `path` is ":memory:"; `MemoryJournal` is that.
+        Misuse: `path` is ":memory:"; `MemoryJournal` is that. Or `lease` is no number of seconds above 0.
     """
 
-    def __init__(self, path: str | PathLike[str]) -> None:
+    def __init__(self, path: str | PathLike[str], *, lease: float = LEASE, redact: Redact | None = None) -> None:
         if str(path) == ":memory:":
             raise Misuse("SqliteJournal takes the path of a file; for a journal in memory use MemoryJournal()")
+        self._lease = checked_lease(lease)
+        self.redact = redact
         self._path = Path(path).absolute()
         self._where = str(self._path)
         self._bell = Bell()
@@ -62,20 +76,32 @@ class SqliteJournal:
         """The file."""
         return self._path
 
-    async def append(self, run_id: str, seq: int, events: Sequence[Event]) -> None:
-        """See `Journal.append`. Returns when the events are on the disk."""
-        await settled(self.put(run_id, seq, events))
+    async def append(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None = None) -> None:
+        """See `Journal.append` and `Leases.append`. Returns when the events are on the disk."""
+        await settled(self.put(run_id, seq, events, held))
 
-    def put(self, run_id: str, seq: int, events: Sequence[Event]) -> "Future[None]":
+    def put(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None = None) -> "Future[None]":
         """See `Promises.put`. The future is done when the events are on the disk."""
         check_count("seq", seq)
         if seq == 0:
             check_first(run_id, events)
-        batch = batch_of(run_id, seq, events, self._where)
-        stored = self._workers.write(Append(run_id, seq, batch, self._where))
+        batch, large = taken_out(batch_of(run_id, seq, events, self.redact, self._where), seq)
+        stored = self._workers.write(Append(run_id, seq, batch, large, self._where, held))
         ring = partial(self._bell.ring, run_id)
         stored.add_done_callback(lambda _: ring())
         return stored
+
+    async def fork(self, source: str, seq: int, run_id: str, events: Sequence[Event]) -> None:
+        """See `Journal.fork`; the hashes of the shared events are the beginning of the fork's chain."""
+        check_fork(seq, run_id, events)
+        batch, large = taken_out(batch_of(run_id, seq, events, self.redact, self._where), seq)
+        begin = partial(
+            database.fork, source=source, seq=seq, run_id=run_id, batch=batch, large=large, where=self._where
+        )
+        try:
+            await settled(self._workers.write(begin))
+        finally:
+            self._bell.ring(run_id)
 
     async def read(self, run_id: str, start: int = 0) -> list[Event]:
         """See `Journal.read`; every event is held against its hash, and the run's end against the index."""
@@ -83,9 +109,18 @@ class SqliteJournal:
         return await settled(self._workers.read(partial(database.read, run_id=run_id, start=start, where=self._where)))
 
     async def delete(self, run_id: str) -> bool:
-        """See `Journal.delete`; the place of what was deleted is overwritten in the file."""
+        """See `Journal.delete`. Its place in the file is overwritten, and the write-ahead log emptied.
+
+        SQLite moves rows about in the file as it grows, and may have left copies of some in the unused parts of pages.
+        `compact` removes these too.
+
+        Raises:
+            JournalUnavailable: another process has been reading for 10 seconds what the log has; the run is deleted,
+                and can still be found in the log's bytes.
+        """
+        gone = Followed(partial(database.delete, run_id=run_id), partial(database.forget, path=self._path))
         try:
-            return await settled(self._workers.write(partial(database.delete, run_id=run_id)))
+            return await settled(self._workers.write(gone))
         finally:
             self._bell.ring(run_id)
 
@@ -93,6 +128,37 @@ class SqliteJournal:
         """See `Journal.watch`. What other processes append is seen within some 50 ms."""
         check_count("start", start)
         return follow(self.read, self._bell, run_id, start, poll=POLL)
+
+    @property
+    def lease(self) -> float:
+        """See `Leases.lease`."""
+        return self._lease
+
+    async def hold(self, run_id: str, holder: Holder, seconds: float, *, takeover: bool = False) -> Holder | None:
+        """See `Leases.hold`."""
+        return await settled(
+            self._workers.write(
+                partial(lease_table.hold, run_id=run_id, holder=holder, seconds=seconds, takeover=takeover)
+            )
+        )
+
+    def beat(self, run_ids: Collection[str], holder: Holder, seconds: float) -> Future[Sequence[str]]:
+        """See `Leases.beat`."""
+        return self._workers.write(partial(lease_table.beat, run_ids=tuple(run_ids), holder=holder, seconds=seconds))
+
+    def let_go(self, run_id: str, holder: Holder) -> Future[None]:
+        """See `Leases.let_go`."""
+        return self._workers.write(partial(lease_table.let_go, run_id=run_id, holder=holder))
+
+    async def holders(self, run_ids: Collection[str]) -> Mapping[str, Holder]:
+        """See `Leases.holders`."""
+        wanted = tuple(run_ids)
+
+        def look(connection: sqlite3.Connection) -> dict[str, Holder]:
+            found = ((run_id, lease_table.found(connection, run_id)) for run_id in wanted)
+            return {run_id: holder for run_id, holder in found if holder is not None}
+
+        return await settled(self._workers.read(look))
 
     async def check(self) -> None:
         """Open the journal, look through the whole file and every event in it, and see that it can be written.
@@ -104,6 +170,18 @@ class SqliteJournal:
             JournalUnavailable: it cannot be used; says why and what to do.
         """
         await settled(self._workers.write(partial(database.find_damage, path=self._path)))
+
+    async def compact(self) -> None:
+        """Write the whole file anew: no byte of what was deleted is left, and its room is given back to the disk.
+
+        Writes wait until it is done, which takes the longer the larger the file is (some 10 s for a gigabyte). It needs
+        room for the file a second time in the system's temporary folder, and a third time beside it.
+
+        Raises:
+            JournalUnavailable: the disk has no room for that, or another process has been reading or writing for 10
+                seconds; says which.
+        """
+        await settled(self._workers.write(Followed(lambda _: None, partial(database.compact, path=self._path))))
 
     async def close(self) -> None:
         """See `Journal.close`.
@@ -125,14 +203,14 @@ class SqliteJournal:
     def __repr__(self) -> str:
         return f"SqliteJournal({self._where!r})"
 
-    async def list(self, limit: int = 50, before: RunInfo | None = None) -> list[RunInfo]:
+    async def list(self, limit: int = 50, before: RunInfo | None = None, wanted: Wanted = ALL) -> list[RunInfo]:
         """See `Journal.list`. Read from an index, and from the first and last event of each run that is listed.
 
         A run of which one of these is not what was stored is "damaged"; what is wrong between them `read` and `check`
-        find.
+        find. A text is looked for in every run that is not excluded otherwise, until there are enough.
         """
         check_count("limit", limit)
-        look = partial(database.list_runs, limit=limit, before=before, where=self._where)
+        look = partial(database.list_runs, limit=limit, before=before, wanted=wanted, where=self._where)
         return await settled(self._workers.read(look))
 
 

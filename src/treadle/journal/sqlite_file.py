@@ -9,10 +9,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
+from treadle.journal.disks import warn_of_shared
 from treadle.kernel.errors import PassesThrough
 
 PATIENCE = 10.0
@@ -70,6 +71,7 @@ class FileKind(Struct, frozen=True):
         with self.explained(path):
             patience = PATIENCE if patience is None else patience
             self._make_file(path)
+            warn_of_shared(self.what, path)
             fresh = self._glance(path, patience)
             connection = _connect(path, "rw", patience, any_thread)
             try:
@@ -210,13 +212,36 @@ def snapshot(connection: sqlite3.Connection) -> Iterator[None]:
             connection.execute("ROLLBACK")
 
 
-def identity(path: Path) -> tuple[int, int] | None:
-    """Which file is at `path`, whatever its name; None if there is none."""
+class Seen(NamedTuple):
+    """A file as it was found at its path: which one, and how large."""
+
+    device: int
+    number: int
+    size: int
+
+    def is_other(self, before: "Seen") -> bool:
+        """Whether another file than `before` is there now."""
+        return (self.device, self.number) != (before.device, before.number)
+
+
+def seen(path: Path) -> Seen | None:
+    """The file that is at `path`; None if there is none."""
     try:
         status = path.stat()
     except OSError:
         return None
-    return status.st_dev, status.st_ino
+    return Seen(status.st_dev, status.st_ino, status.st_size)
+
+
+def is_whole(path: Path) -> bool:
+    """Whether the file has all pages that its header speaks of; https://www.sqlite.org/fileformat.html, section 1.3."""
+    with path.open("rb") as file:
+        header, size = file.read(32), os.fstat(file.fileno()).st_size
+    if len(header) < 32:
+        return False
+    page = int.from_bytes(header[16:18], "big")
+    # 1 stands for 65,536 bytes.
+    return size >= (65_536 if page == 1 else page) * int.from_bytes(header[28:32], "big")
 
 
 def is_held(error: sqlite3.Error) -> bool:

@@ -2,12 +2,14 @@
 
 import sqlite3
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from treadle.journal.appends import Append, Appends
 from treadle.journal.database import JOURNAL_FILE
 from treadle.journal.open_file import OpenFile
+from treadle.journal.permissions import tell_once
 from treadle.journal.sqlite_file import is_corrupt, snapshot, transaction
 from treadle.journal.worker import Job
 
@@ -16,6 +18,18 @@ OnFile = Callable[[sqlite3.Connection], Any]
 Action = OnFile | Append
 
 Perform = Callable[[sqlite3.Connection, list[Job[Any]], Path], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """An action, and what is done outside of its transaction, when that is committed."""
+
+    action: OnFile
+    then: Callable[[sqlite3.Connection], None]
+
+    def __call__(self, connection: sqlite3.Connection) -> Any:
+        """Do the action."""
+        return self.action(connection)
 
 
 class FileHands:
@@ -36,6 +50,7 @@ class FileHands:
         with self._file.used() as connection:
             # A text that was altered may be none; it is seen by its hash, and must not stop what reads others.
             connection.text_factory = _as_text
+            tell_once(self._path)
             self._perform(connection, jobs, self._path)
 
     def close(self) -> None:
@@ -86,6 +101,17 @@ class Commits:
         except BaseException:
             appends.forget()
             raise
+        for job in jobs:
+            if isinstance(job.action, Followed) and job.error is None:
+                _follow(connection, job, job.action, path)
+
+
+def _follow(connection: sqlite3.Connection, job: Job[Action], action: Followed, path: Path) -> None:
+    try:
+        with JOURNAL_FILE.explained(path):
+            action.then(connection)
+    except Exception as error:
+        job.error = error
 
 
 def _add(appends: Appends, connection: sqlite3.Connection, job: Job[Action], append: Append, path: Path) -> None:

@@ -3,13 +3,18 @@
 import sqlite3
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
+from sys import maxsize
 
+from treadle.journal import payloads
 from treadle.journal.line import Line
+from treadle.journal.lineage import Lineage, lineage_of
 from treadle.journal.sqlite_file import is_corrupt
 from treadle.journal.tables import find_line, key
-from treadle.journal.verified import Row, Unreadable
+from treadle.journal.verified import Row, Rows, Unreadable
 
 _EVENTS = "SELECT seq, at, hash, CAST(body AS BLOB) FROM events WHERE run_id = ? AND seq >= ? ORDER BY seq"
+
+_PART = "SELECT seq, at, hash, CAST(body AS BLOB) FROM events WHERE run_id = ? AND seq >= ? AND seq < ? ORDER BY seq"
 
 _ENDS = """SELECT seq, at, hash, CASE WHEN seq IN (0, ?2) THEN CAST(body AS BLOB) END FROM events
     WHERE run_id = ?1 AND seq IN (0, ?2 - 1, ?2, ?2 + 1)"""
@@ -55,6 +60,63 @@ class FileRows:
         except sqlite3.DatabaseError:
             return False
         return True
+
+    def whole(self, body: bytes) -> bytes:
+        """See `Rows.whole`."""
+        with _told():
+            return payloads.whole(self._connection, body)
+
+    def of(self, line: Line) -> Rows:
+        """See `Rows.of`. Of a run that is no fork nobody needs to ask, if its line can be relied on."""
+        if line.sealed and line.info.fork is None:
+            return self
+        return SharedRows(self._connection, lineage_of(self._connection, line.info.run_id))
+
+    def origin(self, run_id: str) -> str:
+        """See `Rows.origin`."""
+        return run_id
+
+
+class SharedRows(FileRows):
+    """The rows of one run, some of which may be other runs'."""
+
+    def __init__(self, connection: sqlite3.Connection, lineage: Lineage) -> None:
+        super().__init__(connection)
+        self._lineage = lineage
+
+    def events(self, run_id: str, start: int) -> Generator[Row]:
+        """See `Rows.events`."""
+        for owner, first, stop in self._lineage.within(start):
+            with _told(), closing(self._connection.execute(_PART, (owner, first, _end(stop)))) as rows:
+                yield from rows
+
+    def ends(self, run_id: str, last: int) -> Mapping[int, Row]:
+        """See `Rows.ends`."""
+        there: dict[int, Row] = {}
+        for owner, first, stop in self._lineage.parts:
+            found = super().ends(owner, last)
+            there |= {seq: row for seq, row in found.items() if first <= seq < _end(stop)}
+        return there
+
+    def hash(self, run_id: str, seq: int) -> bytes | None:
+        """See `Rows.hash`."""
+        return super().hash(self._lineage.owner(seq), seq)
+
+    def can_give(self, run_id: str, seq: int) -> bool:
+        """See `Rows.can_give`."""
+        return super().can_give(self._lineage.owner(seq), seq)
+
+    def of(self, line: Line) -> Rows:
+        """See `Rows.of`."""
+        return self
+
+    def origin(self, run_id: str) -> str:
+        """See `Rows.origin`."""
+        return self._lineage.origin
+
+
+def _end(stop: int | None) -> int:
+    return maxsize if stop is None else stop
 
 
 @contextmanager

@@ -5,16 +5,18 @@ chain of hashes ends, so that rows missing at the end are noticed. Each append w
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from functools import cache
-from sys import maxsize
+from math import inf
+from typing import Any
 
-from treadle.journal.info import RunInfo
+from treadle.journal.info import RunInfo, Wanted, searched, unknown
 from treadle.journal.line import Line, line_of, sealed
 
 # The hash stands before the body, so that it is read without it.
 SCHEMA = (
-    """CREATE TABLE events (
+    """CREATE TABLE IF NOT EXISTS events (
         run_id TEXT NOT NULL,
         seq INTEGER NOT NULL,
         at REAL NOT NULL,
@@ -22,25 +24,27 @@ SCHEMA = (
         body TEXT NOT NULL,
         PRIMARY KEY (run_id, seq)
     )""",
-    """CREATE TABLE runs (
+    """CREATE TABLE IF NOT EXISTS runs (
         run_id TEXT NOT NULL PRIMARY KEY,
         started_at REAL NOT NULL,
         head BLOB NOT NULL,
         seal BLOB NOT NULL,
-        line TEXT NOT NULL
+        info TEXT NOT NULL,
+        agent TEXT NOT NULL,
+        model TEXT NOT NULL,
+        status TEXT NOT NULL,
+        searched TEXT NOT NULL
     ) WITHOUT ROWID""",
-    "CREATE INDEX runs_by_start ON runs (started_at, run_id)",
+    # It has what a text is looked for in, so that a search reads it and not the whole lines.
+    "CREATE INDEX IF NOT EXISTS runs_by_start ON runs (started_at, run_id, searched)",
+    "CREATE INDEX IF NOT EXISTS runs_by_agent ON runs (agent, started_at, run_id)",
+    "CREATE INDEX IF NOT EXISTS runs_by_model ON runs (model, started_at, run_id)",
+    "CREATE INDEX IF NOT EXISTS runs_by_status ON runs (status, started_at, run_id)",
 )
 
 # As what they should be, whatever an alteration has made of them.
-_FIND = """SELECT started_at, CAST(head AS BLOB), CAST(seal AS BLOB), CAST(line AS BLOB)
+_FIND = """SELECT started_at, CAST(head AS BLOB), CAST(seal AS BLOB), CAST(info AS BLOB)
     FROM runs WHERE run_id = ?"""
-_PAGE = """SELECT CAST(run_id AS TEXT), started_at, CAST(head AS BLOB), CAST(seal AS BLOB), CAST(line AS BLOB)
-    FROM runs WHERE (started_at, run_id) < (?, ?) ORDER BY started_at DESC, run_id DESC LIMIT ?"""
-
-_INTO_EVENTS = "INSERT INTO events (run_id, seq, at, hash, body) VALUES"
-_INTO_RUNS = "INSERT INTO runs (run_id, started_at, head, seal, line) VALUES"
-_OR_CHANGE = "ON CONFLICT (run_id) DO UPDATE SET head = excluded.head, seal = excluded.seal, line = excluded.line"
 
 
 def key(run_id: str) -> str | bytes:
@@ -58,12 +62,32 @@ def find_line(connection: sqlite3.Connection, run_id: str) -> Line | None:
     return None if row is None else line_of(run_id, *row)
 
 
-def page(connection: sqlite3.Connection, limit: int, before: RunInfo | None) -> list[Line]:
-    """The lines of the runs that started before `before`, newest first."""
-    # Bytes come after every number, also one that no clock gave.
-    bound = (b"", "") if before is None else (before.started_at, before.run_id)
-    rows = connection.execute(_PAGE, (*bound, min(limit, maxsize)))
-    return [line_of(*row) for row in rows.fetchall()]
+def find_lines(connection: sqlite3.Connection, before: RunInfo | None, wanted: Wanted) -> Generator[Line, None, None]:
+    """The lines of the runs that started before `before` and may be wanted, newest first."""
+    conditions: list[tuple[str, tuple[Any, ...]]] = []
+    if before is not None:
+        conditions.append(("(started_at, run_id) < (?, ?)", (before.started_at, key(before.run_id))))
+    # One that is damaged may have any other status here. Most runs have finished, so that an index of these is of
+    # little use beside another; the sign keeps SQLite from it.
+    if wanted.status not in (None, "damaged"):
+        narrow = wanted.status == "finished" and (wanted.agent is not None or wanted.model is not None)
+        conditions.append(("+status = ?" if narrow else "status = ?", (wanted.status,)))
+    for name, value in (("agent", wanted.agent), ("model", wanted.model)):
+        if value is not None:
+            conditions.append((f"{name} = ?", (key(value),)))
+    if wanted.since is not None:
+        conditions.append(("started_at >= ?", (wanted.since,)))
+    if wanted.until is not None:
+        conditions.append(("started_at < ?", (wanted.until,)))
+    if wanted.text:
+        conditions.append(("instr(searched, ?)", (key(wanted.text.casefold()),)))
+    where = f"WHERE {' AND '.join(text for text, _ in conditions)}" if conditions else ""
+    asked = f"SELECT CAST(run_id AS TEXT) FROM runs {where} ORDER BY started_at DESC, run_id DESC"  # noqa: S608 - of the words above
+    values = [value for _, values in conditions for value in values]
+    # One left open would hold the connection at this moment of the file.
+    with closing(connection.execute(asked, values)) as rows:
+        for (run_id,) in rows:
+            yield find_line(connection, run_id) or Line(unknown(run_id, inf), b"", sealed=False)
 
 
 def newest(connection: sqlite3.Connection) -> Iterator[str]:
@@ -72,29 +96,71 @@ def newest(connection: sqlite3.Connection) -> Iterator[str]:
         yield run_id
 
 
-def line_row(line: Line) -> tuple[str, float, bytes, bytes, str]:
-    """The row of a run's line."""
-    info, head, _ = line
-    seal, text = sealed(info, head)
-    return info.run_id, info.started_at, head, seal, text.decode()
-
-
 @cache
 def insert_events(count: int) -> str:
     """The statement that puts so many rows of events into the file."""
-    return " ".join((_INTO_EVENTS, _marks(count)))
+    return " ".join(("INSERT INTO events (run_id, seq, at, hash, body) VALUES", _marks(5, count)))
 
 
 @cache
 def insert_lines(count: int) -> str:
-    """The statement that puts so many lines into the index, new ones and what has become of others."""
-    return " ".join((_INTO_RUNS, _marks(count), _OR_CHANGE))
+    """The statement that puts the lines of so many new runs into the index; see `new_row`."""
+    columns = "run_id, started_at, head, seal, info, agent, model, status, searched"
+    return " ".join(("INSERT INTO runs (", columns, ") VALUES", _marks(9, count)))
 
 
-def _marks(count: int) -> str:
-    return ", ".join(["(?, ?, ?, ?, ?)"] * count)
+@cache
+def change_lines(count: int, *, status: bool) -> str:
+    """The statement that writes what has become of so many runs; see `changed_row`.
+
+    Their places in the index by status are looked for only where it has changed.
+    """
+    columns = ("head", "seal", "info", "status") if status else ("head", "seal", "info")
+    given = ", ".join(("run_id", *columns))
+    news = ", ".join(f"{one} = new.{one}" for one in columns)
+    marks = _marks(len(columns) + 1, count)
+    new = f"WITH new ({given}) AS (VALUES {marks})"
+    return f"{new} UPDATE runs SET {news} FROM new WHERE runs.run_id = new.run_id"  # noqa: S608 - of the words above
+
+
+def _marks(columns: int, count: int) -> str:
+    row = ", ".join("?" * columns)
+    return ", ".join([f"({row})"] * count)
+
+
+def new_row(line: Line) -> tuple[Any, ...]:
+    """The row of a new run's line."""
+    info = line.info
+    found, text = sealed(info, line.head)
+    kept = line.head, found, text.decode()
+    return info.run_id, info.started_at, *kept, info.agent, info.model, info.status, searched(info)
+
+
+def changed_row(line: Line, *, status: bool) -> tuple[Any, ...]:
+    """What is written of a run's line that has changed."""
+    found, text = sealed(line.info, line.head)
+    row = line.info.run_id, line.head, found, text.decode()
+    return (*row, line.info.status) if status else row
 
 
 def begin_line(connection: sqlite3.Connection, info: RunInfo, head: bytes) -> None:
     """Put a new run into the index."""
-    connection.execute(insert_lines(1), line_row(Line(info, head, sealed=True)))
+    keep_line(connection, info, (head, *sealed(info, head)))
+
+
+def keep_line(connection: sqlite3.Connection, info: RunInfo, kept: tuple[bytes, bytes, bytes]) -> None:
+    """Put a run into the index with `kept`, the hash of its last event, its seal and its text, as they are."""
+    head, found, text = kept
+    connection.execute(
+        """INSERT INTO runs (run_id, started_at, head, seal, info, agent, model, status, searched)
+        VALUES (?, ?, ?, ?, CAST(? AS TEXT), ?, ?, ?, ?)""",
+        (info.run_id, info.started_at, head, found, text, info.agent, info.model, info.status, searched(info)),
+    )
+
+
+def is_found(connection: sqlite3.Connection, info: RunInfo) -> bool:
+    """Whether the line is where a list looks for it, and says there what it says."""
+    columns = "CAST(agent AS TEXT), CAST(model AS TEXT), CAST(status AS TEXT), CAST(searched AS TEXT)"
+    asked = f"SELECT {columns} FROM runs WHERE run_id = ?"  # noqa: S608 - of the words above
+    row = connection.execute(asked, (info.run_id,)).fetchone()
+    return bool(row == (info.agent, info.model, info.status, searched(info)))

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from treadle.journal.chain import beginning, link
 from treadle.journal.errors import Damage, JournalDamaged
-from treadle.journal.info import RunInfo, after, begun
+from treadle.journal.info import RunInfo, told_by
 from treadle.journal.line import Line, decoded
 from treadle.kernel.events import Event, RunStarted
 
@@ -51,6 +51,20 @@ class Rows(Protocol):
     def can_give(self, run_id: str, seq: int) -> bool:
         """Whether event `seq` by itself can be had, if it is there."""
 
+    def whole(self, body: bytes) -> bytes:
+        """An event's form with what is stored apart from it in its place.
+
+        Raises:
+            ValueError: that is missing, or not what was stored.
+            Unreadable: it cannot be had.
+        """
+
+    def of(self, line: Line) -> "Rows":
+        """The rows of the run with this line, with those that it shares with others where it is a fork."""
+
+    def origin(self, run_id: str) -> str:
+        """Under which id the chain of the run's hashes began: its own, or that of the run that it is a fork of."""
+
 
 _ALTERED = "it was altered: its content and its hash do not agree"
 
@@ -76,9 +90,9 @@ def told_anew(rows: Rows, line: Line, where: str) -> Line:
     run_id = line.info.run_id
     events = events_of(rows, line, 0, where)
     first = events[0] if events else None
-    if not isinstance(first, RunStarted) or first.run_id != run_id:
+    if not isinstance(first, RunStarted) or told_by(events).run_id != run_id:
         raise _damaged(run_id, 0, "it is not the beginning of this run", where)
-    return Line(after(begun(first), events), rows.hash(run_id, len(events) - 1) or b"", sealed=True)
+    return Line(told_by(events), rows.of(line).hash(run_id, len(events) - 1) or b"", sealed=True)
 
 
 def events_of(rows: Rows, line: Line, start: int, where: str) -> list[Event]:
@@ -92,7 +106,37 @@ def events_of(rows: Rows, line: Line, start: int, where: str) -> list[Event]:
         return events_of(rows, line, 0, where)[start:]
     if start > count:
         return []
-    before = beginning(run_id) if start == 0 else rows.hash(run_id, start - 1)
+    events, head = _chained(rows.of(line), line, start, None, where)
+    stored = start + len(events)
+    if head == line.head or (stored == count and not line.sealed):
+        return events
+    if line.sealed:
+        raise _damaged(run_id, min(stored, count), _at_the_end(stored, count), where)
+    raise _damaged(
+        run_id, stored, "the run's line in the index was altered, and what came from here on is missing", where
+    )
+
+
+def first_events(rows: Rows, line: Line, count: int, where: str) -> tuple[list[Event], bytes]:
+    """The first `count` events of a run, held against their hashes, and the hash of the last of them.
+
+    Raises:
+        JournalDamaged: one of them is not what was stored. What comes after them is not looked at.
+    """
+    events, head = _chained(rows.of(line), line, 0, count, where)
+    if len(events) < count:
+        raise _damaged(line.info.run_id, len(events), "it is missing", where)
+    return events, head
+
+
+def _chained(rows: Rows, line: Line, start: int, stop: int | None, where: str) -> tuple[list[Event], bytes]:
+    """The events that are stored from `start` up to, not including, `stop`, and the hash that the chain has then.
+
+    Raises:
+        JournalDamaged: one of them is not what was stored, or one between them is missing.
+    """
+    run_id = line.info.run_id
+    before = beginning(rows.origin(run_id)) if start == 0 else rows.hash(run_id, start - 1)
     if before is None:
         raise _damaged(run_id, start - 1, "it is missing", where)
     events: list[Event] = []
@@ -101,23 +145,18 @@ def events_of(rows: Rows, line: Line, start: int, where: str) -> list[Event]:
         # One left open, in the traceback of an error, would hold the connection at this moment of the file.
         with closing(rows.events(run_id, start)) as there:
             for number, (seq, at, found, body) in enumerate(there, start):
+                if number == stop:
+                    break
                 if seq != number:
                     raise _damaged(run_id, number, "it is missing", where)
                 before = _linked(before, at, found, body)
-                events.append(decoded(body))
+                events.append(decoded(rows.whole(body)))
     except Unreadable as error:
-        broken = _broken(rows, run_id, range(start + len(events), count))
+        broken = _broken(rows, run_id, range(start + len(events), line.info.events))
         raise _damaged(run_id, broken, f"the file is damaged there ({error})", where) from error
     except ValueError as error:
         raise _damaged(run_id, number, str(error), where) from error
-    stored = start + len(events)
-    if before == line.head or (stored == count and not line.sealed):
-        return events
-    if line.sealed:
-        raise _damaged(run_id, min(stored, count), _at_the_end(stored, count), where)
-    raise _damaged(
-        run_id, stored, "the run's line in the index was altered, and what came from here on is missing", where
-    )
+    return events, before
 
 
 def _at_the_end(stored: int, count: int) -> str:
@@ -145,7 +184,7 @@ def _check_ends(rows: Rows, line: Line, where: str) -> None:
     Raises:
         JournalDamaged: one of them is not what was stored, or is not the last.
     """
-    run_id, count = line.info.run_id, line.info.events
+    run_id, count, rows = line.info.run_id, line.info.events, rows.of(line)
     last = count - 1
     number = 0
     try:
@@ -155,7 +194,7 @@ def _check_ends(rows: Rows, line: Line, where: str) -> None:
             for needed in (before, number):
                 if needed >= 0 and needed not in there:
                     raise _damaged(run_id, needed, "it is missing", where)
-            _linked(beginning(run_id) if number == 0 else there[before][2], *there[number][1:])
+            _linked(beginning(rows.origin(run_id)) if number == 0 else there[before][2], *there[number][1:])
     except Unreadable as error:
         broken = _broken(rows, run_id, (0, last))
         raise _damaged(run_id, broken, f"the file is damaged there ({error})", where) from error

@@ -88,8 +88,8 @@ async def follow(
             for number, event in enumerate(found, seen):
                 if number >= start:
                     yield event
-                if isinstance(event, RunFinished):
-                    return
+            if found and isinstance(found[-1], RunFinished):
+                return
             seen += len(found)
             if not found:
                 with suppress(TimeoutError):

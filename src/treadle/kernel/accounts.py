@@ -58,6 +58,7 @@ class Accounts(Struct, frozen=True, gc=False):
         errors: steps in a row in which everything went wrong.
         unpriced: whether any model call took tokens whose price is not known.
         presumed: dollars that were reserved for such calls: they may have cost as much.
+        shared: what of it another run took and has paid, of which this one is a fork.
     """
 
     usage: Usage = Usage()
@@ -68,6 +69,7 @@ class Accounts(Struct, frozen=True, gc=False):
     errors: int = 0
     unpriced: bool = False
     presumed: Decimal = NOTHING
+    shared: Spent = NOTHING_SPENT
 
     @property
     def whole_cost(self) -> Decimal | None:

@@ -304,6 +304,17 @@ class RunResumed(Happened, frozen=True, gc=False, tag="run_resumed"):
     lost: Spent | None = None
 
 
+class RunForked(Happened, frozen=True, gc=False, tag="run_forked"):
+    """Run `run_id` began as a fork of the run whose the events before this one are; what these took that run has paid.
+
+    `model`, the name of the agent's, and `limits` replace those of that run, if given.
+    """
+
+    run_id: str
+    model: str = ""
+    limits: Limits | None = None
+
+
 class RunFinished(Happened, frozen=True, gc=False, tag="run_finished"):
     """The run ended, for the one reason in `stop`. `output` is the typed answer or an external tool's arguments."""
 
@@ -328,6 +339,7 @@ Event = (
     | NudgeGiven
     | RunPaused
     | RunResumed
+    | RunForked
     | RunFinished
 )
 

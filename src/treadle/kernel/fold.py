@@ -24,31 +24,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.kernel import call_changes, run_changes, step_changes
+from treadle.kernel import call_changes, events, run_changes, step_changes
 from treadle.kernel.errors import IllegalEvent
-from treadle.kernel.events import (
-    ApprovalDecided,
-    ApprovalRequested,
-    ContextEdited,
-    Event,
-    MessageAdded,
-    ModelFailed,
-    ModelReplied,
-    NudgeGiven,
-    ResultAwaited,
-    RunFinished,
-    RunPaused,
-    RunResumed,
-    RunStarted,
-    StepPrepared,
-    ToolFinished,
-    ToolReacted,
-    ToolStarted,
-)
 from treadle.kernel.state import Changes, Phase, RunState
 
 
-def fold(state: RunState, event: Event) -> RunState:
+def fold(state: RunState, event: events.Event) -> RunState:
     """The state after `event`.
 
     Raises:
@@ -66,7 +47,7 @@ def fold(state: RunState, event: Event) -> RunState:
     return replace(state, **changes)
 
 
-def fold_all(events: Iterable[Event], state: RunState | None = None) -> RunState:
+def fold_all(events: Iterable[events.Event], state: RunState | None = None) -> RunState:
     """The state after `events`, from the beginning or from `state`."""
     return reduce(fold, events, RunState() if state is None else state)
 
@@ -79,50 +60,57 @@ class Transition(Struct, frozen=True):
 
 
 _RUNNING: dict[type, Transition] = {
-    RunPaused: Transition(("paused",), run_changes.run_paused),
-    RunFinished: Transition(("finished",), run_changes.run_finished),
+    events.RunPaused: Transition(("paused",), run_changes.run_paused),
+    events.RunFinished: Transition(("finished",), run_changes.run_finished),
 }
 
 TRANSITIONS: dict[Phase, dict[type, Transition]] = {
-    "new": {RunStarted: Transition(("ready",), run_changes.run_started)},
+    "new": {events.RunStarted: Transition(("ready",), run_changes.run_started)},
     "ready": {
-        StepPrepared: Transition(("prepared",), step_changes.step_prepared),
-        ContextEdited: Transition(("ready",), run_changes.context_edited),
-        MessageAdded: Transition(("ready",), run_changes.message_added),
-        NudgeGiven: Transition(("ready",), run_changes.nudge_given),
-        RunResumed: Transition(("ready",), run_changes.run_resumed),
+        events.StepPrepared: Transition(("prepared",), step_changes.step_prepared),
+        events.ContextEdited: Transition(("ready",), run_changes.context_edited),
+        events.MessageAdded: Transition(("ready",), run_changes.message_added),
+        events.NudgeGiven: Transition(("ready",), run_changes.nudge_given),
+        events.RunResumed: Transition(("ready",), run_changes.run_resumed),
+        events.RunForked: Transition(("ready",), run_changes.run_forked),
         **_RUNNING,
     },
     "prepared": {
-        ModelReplied: Transition(("acting", "replied", "ready"), step_changes.model_replied),
-        ModelFailed: Transition(("prepared",), step_changes.model_failed),
-        ToolStarted: Transition(("prepared",), step_changes.started_early),
-        ToolFinished: Transition(("prepared",), step_changes.finished_early),
-        ContextEdited: Transition(("prepared",), run_changes.context_edited),
-        MessageAdded: Transition(("prepared",), run_changes.message_added),
-        RunResumed: Transition(("ready",), run_changes.run_resumed),
+        events.ModelReplied: Transition(("acting", "replied", "ready"), step_changes.model_replied),
+        events.ModelFailed: Transition(("prepared",), step_changes.model_failed),
+        events.ToolStarted: Transition(("prepared",), step_changes.started_early),
+        events.ToolFinished: Transition(("prepared",), step_changes.finished_early),
+        events.ContextEdited: Transition(("prepared",), run_changes.context_edited),
+        events.MessageAdded: Transition(("prepared",), run_changes.message_added),
+        events.RunResumed: Transition(("ready",), run_changes.run_resumed),
+        events.RunForked: Transition(("ready",), run_changes.run_forked),
         **_RUNNING,
     },
     "acting": {
-        ToolStarted: Transition(("acting",), call_changes.tool_started),
-        ToolFinished: Transition(("acting", "ready", "replied"), call_changes.tool_finished),
-        ToolReacted: Transition(("acting", "ready", "replied"), call_changes.tool_reacted),
-        ApprovalRequested: Transition(("acting",), call_changes.approval_requested),
-        ApprovalDecided: Transition(("acting", "ready", "replied"), call_changes.approval_decided),
-        ResultAwaited: Transition(("acting",), call_changes.result_awaited),
-        MessageAdded: Transition(("acting",), run_changes.message_added),
-        RunResumed: Transition(("acting",), run_changes.run_resumed),
+        events.ToolStarted: Transition(("acting",), call_changes.tool_started),
+        events.ToolFinished: Transition(("acting", "ready", "replied"), call_changes.tool_finished),
+        events.ToolReacted: Transition(("acting", "ready", "replied"), call_changes.tool_reacted),
+        events.ApprovalRequested: Transition(("acting",), call_changes.approval_requested),
+        events.ApprovalDecided: Transition(("acting", "ready", "replied"), call_changes.approval_decided),
+        events.ResultAwaited: Transition(("acting",), call_changes.result_awaited),
+        events.MessageAdded: Transition(("acting",), run_changes.message_added),
+        events.RunResumed: Transition(("acting",), run_changes.run_resumed),
+        events.RunForked: Transition(("acting",), run_changes.run_forked),
         **_RUNNING,
     },
     "replied": {
-        MessageAdded: Transition(("ready",), run_changes.message_added),
-        NudgeGiven: Transition(("ready",), run_changes.nudge_given),
-        RunResumed: Transition(("replied",), run_changes.run_resumed),
+        events.MessageAdded: Transition(("ready",), run_changes.message_added),
+        events.NudgeGiven: Transition(("ready",), run_changes.nudge_given),
+        events.RunResumed: Transition(("replied",), run_changes.run_resumed),
+        events.RunForked: Transition(("replied",), run_changes.run_forked),
         **_RUNNING,
     },
     "paused": {
-        RunResumed: Transition(("ready", "acting", "replied"), run_changes.run_resumed),
-        RunFinished: Transition(("finished",), run_changes.run_finished),
+        events.RunResumed: Transition(("ready", "acting", "replied"), run_changes.run_resumed),
+        events.RunFinished: Transition(("finished",), run_changes.run_finished),
     },
-    "finished": {RunResumed: Transition(("ready",), run_changes.taken_up_again)},
+    "finished": {
+        events.RunResumed: Transition(("ready",), run_changes.taken_up_again),
+        events.RunForked: Transition(("ready",), run_changes.run_forked),
+    },
 }

@@ -2,18 +2,10 @@
 
 from msgspec.structs import replace
 
-from treadle.kernel.accounts import Progress, RequestSize
+from treadle.kernel import events
+from treadle.kernel.accounts import Progress, RequestSize, Spent
 from treadle.kernel.calls import Calls
 from treadle.kernel.errors import IllegalEvent
-from treadle.kernel.events import (
-    ContextEdited,
-    MessageAdded,
-    NudgeGiven,
-    RunFinished,
-    RunPaused,
-    RunResumed,
-    RunStarted,
-)
 from treadle.kernel.history import edited
 from treadle.kernel.log import Log
 from treadle.kernel.messages import UserMessage
@@ -22,7 +14,7 @@ from treadle.kernel.state import Changes, RunState
 from treadle.kernel.step_changes import closed
 
 
-def run_started(state: RunState, event: RunStarted) -> Changes:
+def run_started(state: RunState, event: events.RunStarted) -> Changes:
     """The run begins."""
     return {
         "phase": "ready",
@@ -35,7 +27,7 @@ def run_started(state: RunState, event: RunStarted) -> Changes:
     }
 
 
-def message_added(state: RunState, event: MessageAdded) -> Changes:
+def message_added(state: RunState, event: events.MessageAdded) -> Changes:
     """Somebody said something to it; while a step is under way that waits until the step is closed."""
     pinned = state.pinned.append(event.message)
     if state.step is None:
@@ -43,7 +35,7 @@ def message_added(state: RunState, event: MessageAdded) -> Changes:
     return {"pinned": pinned, "inbox": (*state.inbox, event.message)}
 
 
-def context_edited(state: RunState, event: ContextEdited) -> Changes:
+def context_edited(state: RunState, event: events.ContextEdited) -> Changes:
     """Nobody has counted a request of the edited messages: what is known of its size is what was known at the start."""
     if event.start == event.stop and not event.messages:
         # Nothing is another: a model was paid that was of no use.
@@ -67,7 +59,7 @@ def context_edited(state: RunState, event: ContextEdited) -> Changes:
     return changes | {"messages": Log(after), "size": unknown}
 
 
-def nudge_given(state: RunState, event: NudgeGiven) -> Changes:
+def nudge_given(state: RunState, event: events.NudgeGiven) -> Changes:
     """It is told what is wrong: that it repeats itself, or that its answer is not valid."""
     changes: Changes = {"phase": "ready", "messages": state.messages.append(UserMessage(event.text))}
     if event.fault:
@@ -78,12 +70,12 @@ def nudge_given(state: RunState, event: NudgeGiven) -> Changes:
     return changes
 
 
-def run_paused(state: RunState, event: RunPaused) -> Changes:
+def run_paused(state: RunState, event: events.RunPaused) -> Changes:
     """Nothing can go on before somebody says so."""
     return {"phase": "paused", "paused_from": state.phase, "stop": event.stop}
 
 
-def run_resumed(state: RunState, event: RunResumed) -> Changes:
+def run_resumed(state: RunState, event: events.RunResumed) -> Changes:
     """The time since the last event was a pause, or nobody's: it does not count.
 
     A step whose model had not replied is prepared anew, under the limits as they are now.
@@ -123,7 +115,7 @@ def run_resumed(state: RunState, event: RunResumed) -> Changes:
     return changes
 
 
-def taken_up_again(state: RunState, event: RunResumed) -> Changes:
+def taken_up_again(state: RunState, event: events.RunResumed) -> Changes:
     """A run that had ended begins to count anew what went wrong in a row, and whether it gets anywhere."""
     return run_resumed(state, event) | {
         "phase": "ready",
@@ -137,7 +129,19 @@ def taken_up_again(state: RunState, event: RunResumed) -> Changes:
     }
 
 
-def run_finished(state: RunState, event: RunFinished) -> Changes:
+def run_forked(state: RunState, event: events.RunForked) -> Changes:
+    """It is taken up as another run, of its own: what it took so far counts, and is paid."""
+    take_up = taken_up_again if state.phase == "finished" else run_resumed
+    changes, taken = take_up(state, events.RunResumed(event.limits, at=event.at)), state.accounts
+    steps = len(state.steps) + taken.sub_steps
+    shared = Spent(steps, taken.usage, taken.cost, taken.tool_calls, taken.unpriced, taken.presumed)
+    return changes | {
+        "started": replace(state.started, run_id=event.run_id, model=event.model or state.model, parent=None),
+        "accounts": replace(changes.get("accounts", taken), shared=shared),
+    }
+
+
+def run_finished(state: RunState, event: events.RunFinished) -> Changes:
     """Whatever is open is answered, so that the history can be continued."""
     step, changes = state.step, {}
     if step is not None and step.message is not None:

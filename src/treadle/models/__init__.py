@@ -33,6 +33,7 @@ from treadle.models.errors import (
     Overloaded,
     ProtocolError,
     RateLimited,
+    ReplyTooLong,
     ToolUseFailed,
     UnfinishedReply,
 )
@@ -90,7 +91,7 @@ __all__ = [
     "ContentFiltered", "ContextOverflow", "FallbackModel", "File", "FinishReason", "Image", "LangChainModel", "Message",
     "Model", "ModelError", "ModelEvent", "ModelReply", "ModelRequest", "ModelSettings", "ModelTimeout",
     "OfflineModel", "Opaque", "OpenAIChatModel", "OpenAIResponsesModel", "Overloaded", "Price", "PriceTable",
-    "ProtocolError", "RateLimited", "SystemMessage", "Text", "TextDelta", "TextTools", "Thinking", "ThinkingDelta",
-    "Timeouts", "ToolCall", "ToolCallCompleted", "ToolCallDelta", "ToolCallStarted", "ToolMessage", "ToolSpec",
-    "ToolUseFailed", "UnfinishedReply", "Usage", "UsageReported", "UserMessage", "Usual", "model_from_name",
+    "ProtocolError", "RateLimited", "ReplyTooLong", "SystemMessage", "Text", "TextDelta", "TextTools", "Thinking",
+    "ThinkingDelta", "Timeouts", "ToolCall", "ToolCallCompleted", "ToolCallDelta", "ToolCallStarted", "ToolMessage",
+    "ToolSpec", "ToolUseFailed", "UnfinishedReply", "Usage", "UsageReported", "UserMessage", "Usual", "model_from_name",
 ]  # fmt: skip

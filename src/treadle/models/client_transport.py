@@ -125,6 +125,7 @@ class _AwsReply(HttpReply):
             self._ended = True
             self._parser.close()
             return None
+        self.received += len(chunk)
         return self._heard_in(self._parser.feed(chunk))
 
 

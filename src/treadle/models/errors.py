@@ -114,6 +114,12 @@ class ProtocolError(ModelError):
     retryable = True
 
 
+class ReplyTooLong(ModelError):
+    """A reply that goes on and on: it was given up at `treadle.models.bounds.LONGEST_REPLY`."""
+
+    kind = "reply_too_long"
+
+
 class UnfinishedReply(ProtocolError):
     """A reply that ended with a word that nobody knows to mean that it is whole: nothing of it is used or carried out.
 

@@ -16,6 +16,7 @@ from msgspec import structs
 
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Json, ModelSettings, ToolSpec, Usage
+from treadle.models.bounds import check_beside, size_of_piece
 from treadle.models.codec import DONE, Codec, Decoder
 from treadle.models.ending import broken_off, drained, heard_out
 from treadle.models.errors import AuthenticationFailed, ConnectionFailed, ModelError, ModelTimeout, ProtocolError
@@ -162,9 +163,11 @@ class HttpModel:
         counted: UsageReported | None = None
         try:
             reply = await watch.wait(self._transport.post(self.codec.path, body, self.streaming, self._refusal))
-            decoder, events = self.codec.decoder(), list[ModelEvent]()
+            decoder, events, heard = self.codec.decoder(), list[ModelEvent](), 0
             while not (events and isinstance(events[-1], ModelReply)):
                 events = await self._events(reply, decoder, watch)
+                heard += sum(map(size_of_piece, events))
+                check_beside(reply.received, heard)
                 for event in events:
                     yield self._billed(event, settings) if isinstance(event, ModelReply) else event
                 now = decoder.reported

@@ -28,6 +28,7 @@ from treadle.kernel.messages import (
     Usage,
 )
 from treadle.kernel.money import MOST, dollars
+from treadle.models.bounds import check_reply, size_of_message
 from treadle.models.errors import ModelError, UnfinishedReply, UnsoundReply
 from treadle.models.port import (
     AttemptFailed,
@@ -60,6 +61,7 @@ def sound_event(event: object) -> ModelEvent:
 
     Raises:
         UnsoundReply: it is none, or what is in it is not what it must be.
+        ReplyTooLong: it is a reply that is longer than any may be.
     """
     match event:
         case TextDelta(text) | ThinkingDelta(text):
@@ -92,6 +94,7 @@ def sound_reply(reply: ModelReply) -> ModelReply:
     Raises:
         UnfinishedReply: its finish is "unknown": it is not known to be whole.
         UnsoundReply: anything else is not what it must be; the words say what would be right.
+        ReplyTooLong: it is longer than any reply may be.
     """
     finish: object = reply.finish
     if finish == "unknown":
@@ -99,6 +102,13 @@ def sound_reply(reply: ModelReply) -> ModelReply:
         raise UnfinishedReply(
             f"the reply ended with {said}, which is not known to mean that it is whole; it is not used"
         )
+    reply = _put_right(reply)
+    check_reply(size_of_message(reply.message))
+    return reply
+
+
+def _put_right(reply: ModelReply) -> ModelReply:
+    finish: object = reply.finish
     if _is_sound(reply):
         return reply
     if not isinstance(finish, str) or finish not in FINISHES:
@@ -120,7 +130,7 @@ def sound_reply(reply: ModelReply) -> ModelReply:
 def tokens_of_reply(reply: ModelReply) -> int:
     """Tokens of what a model sent as its whole reply, on the high side; 0 where that is nothing of the kind."""
     try:
-        return estimate_tokens(sound_reply(replace(reply, finish="stop", usage=None, cost=None)).message)
+        return estimate_tokens(_put_right(replace(reply, finish="stop", usage=None, cost=None)).message)
     except (ModelError, TypeError, AttributeError):
         return 0
 

@@ -21,7 +21,7 @@ from msgspec import Struct
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Json
 from treadle.models.codec import DONE
-from treadle.models.errors import BadRequest, ConnectionFailed, ModelError, ProtocolError
+from treadle.models.errors import BadRequest, ConnectionFailed, ModelError, ProtocolError, ReplyTooLong
 from treadle.models.failures import error_for_redirect
 from treadle.models.sse import EventParser
 
@@ -54,6 +54,10 @@ class Reply(Protocol):
     @property
     def begun(self) -> str | None:
         """What has come of a body that is read as a whole, empty for a stream; None if it is no answer of a model."""
+
+    @property
+    def received(self) -> int:
+        """Bytes of the body that have come so far."""
 
     async def read(self) -> "list[Json] | Whole | None":
         """The next stream events (none, if only a keep-alive came), the whole body, or None at the end."""
@@ -117,7 +121,7 @@ class HttpReply:
         self._chunks: AsyncIterator[bytes] = response.aiter_bytes()
         self._events: EventParser | None = None
         self._body: list[bytes] = []
-        self._size = 0
+        self.received = 0
         self._heard = False
         self._ended = False
 
@@ -142,6 +146,7 @@ class HttpReply:
             chunk = await anext(self._chunks, None)
         if chunk is None:
             return self._end()
+        self.received += len(chunk)
         if self._events is None and not self._body:
             chunk = chunk.lstrip(LEADING)
             if chunk and chunk[0] not in b"{[<":
@@ -150,9 +155,8 @@ class HttpReply:
             return self._heard_in(self._events.feed(chunk))
         if chunk:
             self._body.append(chunk)
-            self._size += len(chunk)
-            if self._size > LARGEST_BODY:
-                raise ProtocolError(f"{self._base_url} answered with more than {LARGEST_BODY:,} bytes")
+            if self.received > LARGEST_BODY:
+                raise ReplyTooLong(f"{self._base_url} answered with more than {LARGEST_BODY:,} bytes; it was given up")
         return []
 
     def _heard_in(self, events: Iterable[bytes]) -> list[Json]:

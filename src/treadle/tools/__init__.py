@@ -11,14 +11,17 @@ from treadle.tools.function import tool
 from treadle.tools.load import load_tools
 from treadle.tools.options import Effect, ToolOptions
 from treadle.tools.output import ToolOutput, ToolResult, encode, encode_error
+from treadle.tools.reconcile import Done, NotDone
 from treadle.tools.skills import Skill, SkillRegistry
 from treadle.tools.tool import Tool
 
 __all__ = [
     "BadTool",
+    "Done",
     "Effect",
     "Injected",
     "InvalidArguments",
+    "NotDone",
     "SaysError",
     "Skill",
     "SkillRegistry",

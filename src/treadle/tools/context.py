@@ -6,7 +6,8 @@ The driver makes a `ToolContext` for each call; a tool that has a parameter for 
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Annotated, Any, Generic
 
 from msgspec import Struct
@@ -61,6 +62,7 @@ class ToolContext(Struct, Generic[Deps], frozen=True):
         attempt: 1 for the first try, 2 for the first retry, and so on.
         cancellation: the flag behind `check_cancelled`.
         history: gives the run's messages so far; none outside a run.
+        arguments: those of the call, as they were validated.
         made: 1 for the model's own call, and one more for each call that a reaction had made in its place.
         other: how many of those were other calls, rather than the same one again.
     """
@@ -75,12 +77,17 @@ class ToolContext(Struct, Generic[Deps], frozen=True):
     attempt: int = 1
     cancellation: Cancellation | None = None
     history: Callable[[], Sequence[Message]] = _nothing_said
+    arguments: Mapping[str, Any] = MappingProxyType({})
     made: int = 1
     other: int = 0
 
     @property
     def idempotency_key(self) -> str:
-        """A name for this call that is the same at every retry and after a crash; send it to services that take one."""
+        """A name for this call that is the same at every retry and after every crash, in sub-runs too.
+
+        It is made of the run, the step and the call. Send it to services that take one: what they did under it they do
+        not do again. Another call that a reaction made in its place has a key of its own.
+        """
         again = f"+{self.other + 1}" if self.other else ""
         return f"{self.run_id}-{self.step}-{escaped(self.call_id)}{again}"
 

@@ -6,6 +6,8 @@ from typing import Any, Literal, TypedDict
 
 from treadle.tools.errors import BadTool, did_you_mean, nearest
 from treadle.tools.failure import SaysError
+from treadle.tools.output import MOST_OUTPUT
+from treadle.tools.reconcile import Reconcile, takes_context
 
 Effect = Literal["read", "idempotent", "write"]
 NeedsApproval = bool | Callable[[dict[str, Any]], bool | Awaitable[bool]]
@@ -28,6 +30,7 @@ class ToolOptions(TypedDict, total=False):
     parallel: bool
     thread: bool
     errors: SaysError | None
+    reconcile: Reconcile | None
 
 
 def check_name(name: str, label: str) -> None:
@@ -61,8 +64,10 @@ def check_options(options: ToolOptions, label: str) -> None:
             f'retries={retries}, or say effect="read" or effect="idempotent" if running it twice does no harm'
         )
     max_output = given.get("max_output", 50_000)
-    if type(max_output) is not int or max_output < 100:
-        raise BadTool(f"{label}: max_output={max_output!r}, but it is a number of characters from 100")
+    if type(max_output) is not int or not 100 <= max_output <= MOST_OUTPUT:
+        raise BadTool(
+            f"{label}: max_output={max_output!r}, but it is a number of characters from 100 to {MOST_OUTPUT:,}"
+        )
     for key in ("alone", "polling", "parallel", "thread"):
         if type(given.get(key, False)) is not bool:
             raise BadTool(f"{label}: {key}={given[key]!r}, but it is True or False")
@@ -70,6 +75,15 @@ def check_options(options: ToolOptions, label: str) -> None:
         raise BadTool(
             f"{label}: errors={given['errors']!r}, but it is a function of the returned value, such as says_error"
         )
+    reconcile = given.get("reconcile")
+    if reconcile is not None:
+        if not callable(reconcile) or not takes_context(reconcile):
+            raise BadTool(f"{label}: reconcile={reconcile!r}, but it is a function that takes a ToolContext")
+        if effect != "write":
+            raise BadTool(
+                f"{label}: reconcile= is for a tool that writes; with effect={effect!r} a call that a crash cut off is "
+                "run again, and nobody has to find out"
+            )
     resource, approval = given.get("resource"), given.get("needs_approval", False)
     if resource is not None and (not isinstance(resource, str) or not resource):
         raise BadTool(f"{label}: resource={resource!r}, but it is a name, or None")

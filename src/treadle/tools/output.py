@@ -11,7 +11,7 @@ of a tool they become `?`.
 import dataclasses
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -22,13 +22,28 @@ from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Content, File, Image, Text
 from treadle.tools.errors import ToolError, describe_exception, passing, place_of_exception
 
+MOST_OUTPUT: Final = 20_000_000
+"""Characters of text up to which a tool's `max_output` may be."""
+
+MOST_ATTACHED: Final = 20_000_000
+"""Bytes that the images and files of a result may have together, those of addresses included. They stand in the journal
+and go to the provider with each request: larger things are better kept elsewhere, and named in the result."""
+
+MOST_FOR_APP: Final = 20_000_000
+"""Bytes of JSON that a `for_app` may have: it stands in the journal as it is."""
+
 _PARTS = (Text, Image, File)
 _TEXTS = ("url", "media_type", "name")
 _PLAIN = frozenset({int, float, bool, type(None), dict, list, tuple})
+_KEEP = "the tool ran; only its result could not be kept. Ask it for less, if it can give less"
 _ADVICE = (
     "the tool ran; only its result could not be shown. A tool returns text, numbers, lists, dicts, dataclasses, "
     "Pydantic models, Text, Image or File parts, or a ToolResult"
 )
+
+
+class _TooMuch(Exception):
+    """A part of a result is over its bound; the message says which."""
 
 
 class ToolResult:
@@ -79,27 +94,43 @@ def encode(value: Any, max_output: int, failed: bool = False) -> ToolOutput:
         failed: whether the value is known to say that the call failed; it is shown as it is all the same.
     """
     try:
-        if isinstance(value, ToolResult):
-            app = None if value.for_app is None else _jsonable(value.for_app)
-            shown = _error_form(value.for_model) if value.is_error else value.for_model
-            return ToolOutput(_content(shown, max_output), value.is_error or failed, app, "", value)
-        return ToolOutput(_content(value, max_output), failed, None, "", value)
+        return _encoded(value, max_output, failed)
+    except _TooMuch as error:
+        return replace(encode_error(ToolError(f"{error}; {_KEEP}"), max_output), value=value)
     except BaseException as error:
-        if passing(error) is not None:
-            raise
-        named = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
-        fault = describe_exception(error).split(": ", 1)[-1]
-        told = ToolError(f"the result of type {named} is not JSON ({fault[:300]}); {_ADVICE}")
-        return replace(encode_error(told, max_output), value=value)
+        return _unencoded(value, error, max_output)
+
+
+def _unencoded(value: Any, error: BaseException, max_output: int) -> ToolOutput:
+    """The output of a tool whose result has no JSON form."""
+    if passing(error) is not None:
+        raise error
+    named = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+    fault = describe_exception(error).split(": ", 1)[-1]
+    told = ToolError(f"the result of type {named} is not JSON ({fault[:300]}); {_ADVICE}")
+    return replace(encode_error(told, max_output), value=value)
+
+
+def _encoded(value: Any, max_output: int, failed: bool) -> ToolOutput:
+    if not isinstance(value, ToolResult):
+        return ToolOutput(_content(value, max_output), failed, None, "", value)
+    app = None if value.for_app is None else _kept(value.for_app)
+    shown = _error_form(value.for_model) if value.is_error else value.for_model
+    return ToolOutput(_content(shown, max_output), value.is_error or failed, app, "", value)
 
 
 def encode_given(value: Any, max_output: int, what: str) -> ToolOutput:
     """Likewise, for a value that is not a tool's; `what` names it.
 
     Raises:
-        Misuse: it has no JSON form.
+        Misuse: it has no JSON form, or is larger than a result may be.
     """
-    output = encode(value, max_output)
+    try:
+        output = _encoded(value, max_output, failed=False)
+    except _TooMuch as error:
+        raise Misuse(f"{what}: {error}") from None
+    except BaseException as error:
+        output = _unencoded(value, error, max_output)
     says_error = isinstance(value, ToolResult) and value.is_error
     if output.is_error and not says_error:
         if isinstance(value, type):
@@ -153,9 +184,12 @@ def _content(value: Any, max_output: int) -> str | tuple[Content, ...]:
 
 def _parts(values: list[Any] | tuple[Any, ...], max_output: int) -> tuple[Content, ...]:
     parts: list[Content] = []
-    left = max_output
+    left, attached = max_output, 0
     for value in values:
         if isinstance(value, Image | File):
+            attached += len(value.data or value.url or "")
+            if attached > MOST_ATTACHED:
+                raise _TooMuch(f"its images and files have more than {MOST_ATTACHED:,} bytes, which is the most")
             parts.append(_attached(value))
             continue
         text = value.text if isinstance(value, Text) else value if isinstance(value, str) else _json(value)
@@ -190,6 +224,17 @@ def _jsonable(value: Any) -> Any:
     except UnicodeEncodeError:  # a key of a dict
         made = to_jsonable_python(_clean_deep(value), inf_nan_mode="strings", fallback=_known)
     return _clean_deep(made)
+
+
+def _kept(value: Any) -> Any:
+    """`value` for the application, made of JSON's own types."""
+    if isinstance(value, Iterator):
+        raise TypeError("for_app can be read only once and may never end: give a list of its items")
+    made = _jsonable(value)
+    size = len(made) if isinstance(made, str) else len(to_json(made, fallback=_known))
+    if size > MOST_FOR_APP:
+        raise _TooMuch(f"its for_app has {size:,} bytes as JSON, and may have {MOST_FOR_APP:,}")
+    return made
 
 
 def _known(value: Any) -> Any:

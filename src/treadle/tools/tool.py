@@ -11,6 +11,7 @@ import inspect
 import logging
 from collections.abc import Callable
 from copy import deepcopy
+from functools import partial
 from typing import Any, Generic, cast
 
 from msgspec import Struct
@@ -26,6 +27,7 @@ from treadle.tools.failure import SaysError, is_failure
 from treadle.tools.limit import TimedOut, within
 from treadle.tools.options import Effect, NeedsApproval, ToolOptions
 from treadle.tools.output import ToolOutput, encode, encode_error
+from treadle.tools.reconcile import Reconcile
 from treadle.tools.signature import Injection
 from treadle.tools.threads import ThreadCall
 
@@ -69,6 +71,9 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         thread: for a sync function, whether it runs in a thread. One that is quick and waits for nothing may do
             without, and spares some 25 µs; while it runs nothing else does, and no time limit can end it.
         errors: tells, of what the function returned, whether the call failed; None to leave it to the agent.
+        reconcile: for a tool that writes, finds out what came of a call that was under way when a process died: given
+            the call's `ToolContext`, it gives `Done(result)`, `NotDone()` (the call is made again) or None (unknown).
+            Plain or asynchronous, within `timeout`; it may be called more than once for a call.
         agent: the agent that works on its calls, for a tool that is one; the driver knows what it is.
         external: whether it has no function: calling it ends or pauses the run.
         wait: for an external tool, whether the run pauses for a result instead of ending.
@@ -94,6 +99,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
     parallel: bool = False
     thread: bool = True
     errors: SaysError | None = None
+    reconcile: Reconcile | None = None
     agent: object | None = None
     external: bool = False
     wait: bool = False
@@ -197,8 +203,36 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
                 break
             await asyncio.sleep(min(_FIRST_PAUSE * 2 ** (attempt - 1), _LONGEST_PAUSE))
             attempt += 1
+        return await self.returned(value, cancelled, errors)
+
+    async def returned(
+        self, value: Any, cancelled: Callable[[], bool] = _is_cancelled, errors: SaysError | None = None
+    ) -> ToolOutput:
+        """The output of a call that returned `value`. The other arguments are those of `call`."""
         says = errors if self.errors is None else self.errors
         return encode(value, self.max_output, says is not None and await is_failure(says, value, self.name, cancelled))
+
+    async def reconciled(self, context: ToolContext, cancelled: Callable[[], bool] = _is_cancelled) -> ToolOutput:
+        """What `reconcile` says of the call of `context`, as the output's `value`; an error output if it failed.
+
+        Raises:
+            asyncio.CancelledError: the caller was cancelled.
+            BadTool: it has no `reconcile`.
+        """
+        function = self.reconcile
+        if function is None:
+            raise BadTool(f"{self.name} has no reconcile= to ask")
+        is_async = inspect.iscoroutinefunction(function)
+        asked: Tool = Tool(
+            spec=replace(self.spec, name=f"{self.name}'s reconcile"),
+            arguments=self.arguments,
+            function=partial(_with_context, function),
+            is_async=is_async,
+            injected=(("context", "context"),),
+            timeout=self.timeout,
+            thread=self.thread,
+        )
+        return await asked.call({}, context, cancelled)
 
     def _failed(self, error: BaseException, attempt: int, cancelled: Callable[[], bool]) -> ToolOutput | None:
         """The output of an attempt that raised `error`; None if there is to be another."""
@@ -300,6 +334,10 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
 
 class _TimedOut(ToolError):
     """An attempt took too long; unlike what a tool says itself, it may be tried again."""
+
+
+def _with_context(function: Callable[[ToolContext[Any]], Any], context: ToolContext[Any]) -> Any:
+    return function(context)
 
 
 async def _here(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:

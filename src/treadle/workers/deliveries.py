@@ -3,13 +3,14 @@
 import inspect
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from math import inf
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 
 from treadle.agent import Agent
 from treadle.drivers.dispatch import Dispatcher, Pausing, is_queued, order_of
-from treadle.journal import Journal, JournalConflict, JournalError, RunInfo, UnknownRun
+from treadle.journal import Journal, JournalConflict, JournalError, Leases, RunHeld, RunInfo, UnknownRun
 from treadle.kernel.errors import Misuse, PassesThrough
 from treadle.result import RunResult
 
@@ -17,6 +18,9 @@ log = logging.getLogger("treadle")
 
 Deps = Callable[[str], Any] | None
 """What gives the tools of a run, named by its id, their dependencies; it may be asynchronous."""
+
+SILENT: Final = 1.25
+"""Heartbeats after which a worker counts as gone: others have its runs before two are over."""
 
 LOST_AFTER: Final = 60.0
 """Seconds after which a run that says that it is queued, and that no queue may know of, is queued again."""
@@ -36,12 +40,13 @@ class Delivered(Struct, frozen=True):
     """What has come of a delivery.
 
     Attributes:
-        status: "finished"; "waiting" for a person; "queued" again, because this worker is to end; "elsewhere" if
-            somebody else has the run by now; "unknown" if it was deleted.
+        status: "finished"; "waiting" for a person; "queued" again, because this worker is to end; "held" by somebody
+            else, who drives it: look again later; "elsewhere" if somebody else has the run, and its journal cannot say
+            whether that one lives; "unknown" if it was deleted.
         reason: why it ended or waits, in a word.
     """
 
-    status: Literal["finished", "waiting", "queued", "elsewhere", "unknown"]
+    status: Literal["finished", "waiting", "queued", "held", "elsewhere", "unknown"]
     reason: str = ""
 
 
@@ -64,6 +69,16 @@ class Deliveries:
         if not self.agents:
             raise Misuse("a worker needs an agent whose runs it is to drive")
 
+    def check_leases(self, longest: float) -> None:
+        """Warns where a run is held for longer than `longest` seconds after its worker has gone silent."""
+        for agent in self.agents.values():
+            journal = agent.journal
+            if isinstance(journal, Leases) and longest < journal.lease < inf:
+                log.warning(
+                    "runs of agent %s wait for %g s when a worker on another machine dies, for so long do its leases "
+                    "last; give the journal lease=%g", agent.name, journal.lease, longest,
+                )  # fmt: skip
+
     async def drive(self, agent: str, run_id: str) -> Delivered:
         """Drives a run to its end or to a pause, unless it is no longer for this worker to drive.
 
@@ -74,11 +89,12 @@ class Deliveries:
         deps = None if self._deps is None else self._deps(run_id)
         if inspect.isawaitable(deps):
             deps = await deps
+        one = self.agents[agent]
         try:
-            result = await self.agents[agent].drive(run_id, deps=deps, pausing=self.pausing)
-        except JournalConflict as conflict:
-            log.info("run %s goes on elsewhere: %s", run_id, conflict)
-            return Delivered("elsewhere")
+            result = await one.drive(run_id, deps=deps, pausing=self.pausing)
+        except (RunHeld, JournalConflict) as elsewhere:
+            log.info("run %s goes on elsewhere: %s", run_id, elsewhere)
+            return Delivered("held" if isinstance(one.journal, Leases) else "elsewhere")
         except UnknownRun:
             log.warning("run %s is not in the journal: it was deleted", run_id)
             return Delivered("unknown")

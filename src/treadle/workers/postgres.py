@@ -93,8 +93,8 @@ class PostgresQueue:
         Args:
             agents: whose runs; each is known by its name.
             concurrency: runs under way at once in this worker; or by the agent's name, each agent its own number.
-            heartbeat: seconds between two signs of life. A worker that is silent for one and a half counts as gone, and
-                others go on with its runs, no later than two after its last.
+            heartbeat: seconds between two signs of life. Silent for one and a quarter a worker counts as gone; others
+                go on with its runs, no later than two after its last.
             grace: seconds that steps under way are given to end when it is cancelled.
             deps: called with the id of a run for what its tools are given as dependencies.
             schedules: runs to be begun at times.

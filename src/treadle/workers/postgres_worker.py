@@ -25,7 +25,7 @@ from psycopg.errors import RaiseException
 
 from treadle.drivers.dispatch import Dispatcher, Order
 from treadle.kernel.errors import Misuse
-from treadle.workers.deliveries import Deliveries, QueueUnavailable, WorkerStopped
+from treadle.workers.deliveries import SILENT, Deliveries, QueueUnavailable, WorkerStopped
 from treadle.workers.postgres_jobs import DRIVE, connector, explained, lock_of, put, queue_of
 from treadle.workers.schedule import Schedule
 
@@ -33,9 +33,6 @@ log = logging.getLogger("treadle")
 
 ATTEMPTS: Final = 6
 """Deliveries of a run whose own code raises, before it is left alone; `treadle runs` then says that it is running."""
-
-SILENT: Final = 1.5
-"""Heartbeats after which a worker counts as gone."""
 
 LOOKS: Final = 4
 """Times a heartbeat that silent workers are looked for, so that no run waits for more than two."""
@@ -62,7 +59,11 @@ _CLOSE: Final = "DELETE FROM procrastinate_jobs WHERE id = %s"
 
 
 class _Again(Exception):
-    """The same delivery is to be made again at once."""
+    """The same delivery is to be made again after so many seconds."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        super().__init__(f"again in {seconds:g} s")
+        self.seconds = seconds
 
 
 class _Ended(Exception):
@@ -75,7 +76,8 @@ class _Retries(BaseRetryStrategy):
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
         """When the job is done again; None if it is not."""
         if isinstance(exception, _Again | asyncio.CancelledError):
-            return RetryDecision(retry_at=datetime.now(UTC))
+            seconds = exception.seconds if isinstance(exception, _Again) else 0.0
+            return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=seconds))
         if isinstance(exception, Misuse) or job.attempts + 1 >= ATTEMPTS:
             return None
         return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=2 ** (job.attempts + 1)))
@@ -136,6 +138,7 @@ class PostgresWorker:
 
     async def run(self, shares: Sequence[tuple[Sequence[str], int]], grace: float, *, once: bool) -> None:
         """Works until it is cancelled, or nothing is left."""
+        self._deliveries.check_leases(1.5 * self._heartbeat)
         async with self._app.open_async():
             again = await self._deliveries.queue_again(self._queue, time.time())
             if again:
@@ -179,6 +182,9 @@ class PostgresWorker:
         found = await self._deliveries.drive(agent, run_id)
         if found.status == "queued":
             raise _Again
+        if found.status == "held":
+            # Its owner may be dead, and its lease not run out yet: the order is kept until the run has ended.
+            raise _Again(self._heartbeat / LOOKS)
         log.info("run %s: %s %s", run_id, found.status, found.reason)
 
     async def _begin(self, schedule: Schedule, timestamp: int) -> None:

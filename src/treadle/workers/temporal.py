@@ -10,6 +10,7 @@ from typing import Any, Final, Self
 from temporalio import activity
 from temporalio.client import Client
 from temporalio.common import Priority, WorkflowIDConflictPolicy
+from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
@@ -34,7 +35,7 @@ class TemporalQueue:
     Args:
         address: the cluster's frontend, such as "localhost:7233", or a `temporalio.client.Client` that is connected.
         namespace: where in the cluster.
-        heartbeat: seconds between two signs of life of a worker; one that is silent for one and a half counts as gone.
+        heartbeat: seconds between two signs of life of a worker; silent for one and a quarter it counts as gone.
     """
 
     def __init__(self, address: str | Client, *, namespace: str = "default", heartbeat: float = 10.0) -> None:
@@ -98,6 +99,7 @@ class TemporalQueue:
         deliveries = Deliveries([agents] if isinstance(agents, Agent) else agents, deps)
         shares = [(name, most) for names, most in at_once(concurrency, deliveries.agents) for name in names]
         client = await self._connected()
+        deliveries.check_leases(1.5 * self._heartbeat)
         await deliveries.queue_again(self, datetime.now(UTC).timestamp())
         activities = _Activities(deliveries, self._heartbeat)
         async with asyncio.TaskGroup() as group:
@@ -171,6 +173,10 @@ class _Activities:
             finally:
                 beating.cancel()
         found = driving.result()
+        if found.status == "held":
+            # Its owner may be dead, and its lease not run out yet.
+            later = timedelta(seconds=self._heartbeat / 4)
+            raise ApplicationError(f"run {run_id} goes on elsewhere", type="Held", next_retry_delay=later)
         return {"status": found.status, "reason": found.reason}
 
     async def _beat(self) -> None:

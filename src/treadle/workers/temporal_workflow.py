@@ -12,13 +12,12 @@ from temporalio import workflow
 from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError, CancelledError
 
+from treadle.workers.deliveries import SILENT
+
 RUN: Final = "treadle-run"
 DRIVE: Final = "treadle-drive"
 DECIDE: Final = "treadle-decide"
 CANCEL: Final = "treadle-cancel"
-
-_SILENT: Final = 1.5
-"""Heartbeats after which a worker counts as gone; another then has the run before two are over."""
 
 _EVER: Final = timedelta(days=365)
 """A run's own limits say how long it may take."""
@@ -98,7 +97,7 @@ class RunWorkflow:
             args=names,
             result_type=dict[str, str],
             start_to_close_timeout=_EVER,
-            heartbeat_timeout=timedelta(seconds=_SILENT * heartbeat),
+            heartbeat_timeout=timedelta(seconds=SILENT * heartbeat),
             retry_policy=_AGAIN,
             cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
         )

@@ -16,13 +16,13 @@ from treadle.cli.dialogue import Person, decide, resumed
 from treadle.cli.exits import ExitCode, exit_code
 from treadle.cli.next_command import NextCommand
 from treadle.cli.output import Output, output_options
-from treadle.cli.storage import journal_path
+from treadle.cli.storage import journal_at
 from treadle.cli.terminal import clean, print_json
 from treadle.cli.waiting import Waiting
 from treadle.cli.watch import Watch
 from treadle.conversation import Conversation
 from treadle.drivers.estimate import Estimate
-from treadle.journal import SqliteJournal
+from treadle.journal import Journal
 from treadle.result import RunResult
 
 
@@ -55,7 +55,7 @@ def ask(
     limit stopped it, 4 if it waits for someone, 5 if the model failed and 130 if you pressed Ctrl-C.
     """
     question = _question(prompt, file)
-    journal = None if no_journal or dry_run else SqliteJournal(journal_path(options.journal))
+    journal = None if no_journal or dry_run else journal_at(options.journal)
     agent, choice = agent_to_ask(options, journal, instructions=instructions, on_limit=on_limit)
     output.say(str(choice))
     if dry_run:
@@ -107,7 +107,7 @@ def _answered(
     question: str,
     options: Options,
     output: Output,
-    journal: SqliteJournal | None,
+    journal: Journal | None,
     person: Person | None,
 ) -> tuple[RunResult, Waiting]:
     """What came of the question; a person at a terminal has been asked about what the run waited for."""

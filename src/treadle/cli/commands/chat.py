@@ -17,12 +17,12 @@ from treadle.cli.failures import in_options
 from treadle.cli.lines import trace
 from treadle.cli.next_command import NextCommand
 from treadle.cli.report import closing
-from treadle.cli.storage import journal_path
+from treadle.cli.storage import journal_at
 from treadle.cli.terminal import clean, note, set_off, shorten
 from treadle.cli.waiting import Waiting
 from treadle.cli.watch import Start, View, Watch
 from treadle.conversation import Conversation
-from treadle.journal import SqliteJournal
+from treadle.journal import Journal
 from treadle.kernel.errors import Misuse, PassesThrough
 from treadle.kernel.fold import fold_all
 from treadle.kernel.stop import Limits
@@ -62,7 +62,7 @@ def chat(
     conversation = Conversation() if load is None else _loaded(load)
     if save is not None:
         _require_place(save)
-    journal = None if no_journal else SqliteJournal(journal_path(options.journal))
+    journal = None if no_journal else journal_at(options.journal)
     agent, choice = agent_to_ask(options, journal, instructions=instructions)
     command = None if journal is None else NextCommand.again(options, choice)
     person = Person()
@@ -103,7 +103,7 @@ class Chat:
         agent: Agent,
         limits: Limits,
         user: str | None,
-        journal: SqliteJournal | None,
+        journal: Journal | None,
         then: NextCommand | None,
         conversation: Conversation,
         person: Person,

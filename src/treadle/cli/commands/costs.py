@@ -39,6 +39,9 @@ def costs(run: str, journal: str | None, by: By | None, as_csv: bool, as_object:
     else:
         _print_shares(spending, by)
     click.echo(f"\nin all {in_words(spending.total)}")
+    if spending.shared:
+        whose = spending.shared[0].run_id
+        click.echo(f"before that, paid by run {clean(whose)} of which it is a fork: {in_words(spending.shared_total)}")
     return 0
 
 

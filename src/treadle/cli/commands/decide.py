@@ -1,4 +1,4 @@
-"""`treadle resume`, `approve` and `deny`: going on with a run that is in the journal."""
+"""`treadle resume`, `approve`, `deny` and `resolve`: going on with a run that is in the journal."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,15 +11,15 @@ from treadle.cli.configure import Options, agent_options
 from treadle.cli.exits import exit_code
 from treadle.cli.next_command import NextCommand
 from treadle.cli.output import Output, output_options
-from treadle.cli.storage import find_run, journal_path, no_runs
+from treadle.cli.storage import find_run, no_runs, opened
 from treadle.cli.terminal import visible
 from treadle.cli.waiting import Waiting, WaitingCall, read_arguments, read_value
 from treadle.cli.watch import Watch
 from treadle.drivers.answers import Answers
 from treadle.drivers.watching import RunEvent
-from treadle.journal import SqliteJournal
 from treadle.kernel.fold import fold_all
 from treadle.kernel.state import RunState
+from treadle.tools import ToolResult
 
 
 class Said(NamedTuple):
@@ -45,19 +45,29 @@ class Announced:
         self._lines = []
 
 
+def _take_over(command: Callable[..., int]) -> Callable[..., int]:
+    """The option --take-over."""
+    decorated: Callable[..., int] = click.option(
+        "--take-over", "takeover", is_flag=True, help="Take the run from a process that is driving it."
+    )(command)
+    return decorated
+
+
 @click.command(short_help="Go on with a run that is paused, or whose process died.")
 @click.argument("run")
 @agent_options
 @click.option(
     "--result", "results", multiple=True, metavar="CALL=VALUE", help="The result of a call that waits; repeatable."
 )
+@_take_over
 @output_options
-def resume(run: str, options: Options, results: tuple[str, ...], output: Output) -> int:
+def resume(run: str, options: Options, results: tuple[str, ...], takeover: bool, output: Output) -> int:
     """Go on with RUN: its id, a beginning of it, or "last".
 
     A run that your program began goes on with its agent: --agent module:name. For one of the command line the run's
     own model is used unless another is named, and own tools are named again with --tools. A run that has finished is
-    not run again: its answer is printed. Only resume a run that no other process is carrying out.
+    not run again: its answer is printed. One that another process is carrying out is left to that one, unless you
+    --take-over; the other stops then before it does anything more.
     """
 
     def say(waiting: Waiting) -> Said:
@@ -67,7 +77,7 @@ def resume(run: str, options: Options, results: tuple[str, ...], output: Output)
             raise click.BadParameter("a call is given two results", param_hint="'--result'")
         return Said(Answers(results=given), [call for call, _ in answered], "giving the result of")
 
-    return _go_on(run, options, output, say)
+    return _go_on(run, options, output, say, takeover)
 
 
 @click.command(short_help="Allow a tool call that a run waits for, and go on.")
@@ -75,8 +85,9 @@ def resume(run: str, options: Options, results: tuple[str, ...], output: Output)
 @click.argument("call", required=False)
 @agent_options
 @click.option("--arguments", metavar="JSON", help="Arguments to use in place of the model's, for one CALL.")
+@_take_over
 @output_options
-def approve(run: str, call: str | None, options: Options, arguments: str | None, output: Output) -> int:
+def approve(run: str, call: str | None, options: Options, arguments: str | None, takeover: bool, output: Output) -> int:
     """Allow CALL of RUN, or every call that it waits for, and go on with it.
 
     A run that your program began goes on with its agent: --agent module:name.
@@ -90,7 +101,7 @@ def approve(run: str, call: str | None, options: Options, arguments: str | None,
         answers = Answers(approve={one.pending.key: edited for one in calls})
         return Said(answers, calls, "approving", "" if arguments is None else f" with {visible(arguments)}")
 
-    return _go_on(run, options, output, say)
+    return _go_on(run, options, output, say, takeover)
 
 
 @click.command(short_help="Refuse a tool call that a run waits for, and go on.")
@@ -98,8 +109,9 @@ def approve(run: str, call: str | None, options: Options, arguments: str | None,
 @click.argument("call", required=False)
 @agent_options
 @click.option("--reason", default="", metavar="TEXT", help="Why; the model is told.")
+@_take_over
 @output_options
-def deny(run: str, call: str | None, options: Options, reason: str, output: Output) -> int:
+def deny(run: str, call: str | None, options: Options, reason: str, takeover: bool, output: Output) -> int:
     """Refuse CALL of RUN, or every call that it waits for, and go on with it.
 
     A run that your program began goes on with its agent: --agent module:name.
@@ -109,20 +121,51 @@ def deny(run: str, call: str | None, options: Options, reason: str, output: Outp
         calls = waiting.decided("deny", call)
         return Said(Answers(deny={one.pending.key: reason for one in calls}), calls, "denying")
 
-    return _go_on(run, options, output, say)
+    return _go_on(run, options, output, say, takeover)
 
 
-def _go_on(run: str, options: Options, output: Output, say: Callable[[Waiting], Said]) -> int:
-    path = journal_path(options.journal)
-    if not path.exists():
-        raise no_runs(options.journal, run)
-    return asyncio.run(_resumed(SqliteJournal(path), run, options, output, say))
+@click.command(short_help="Say what came of a tool call that a crash cut off, and go on.")
+@click.argument("run")
+@click.argument("call")
+@click.option("--done", metavar="RESULT", help="It was done, with this result: JSON, or a text.")
+@click.option("--failed", metavar="WHY", help="It was not done, or failed; the model is told why.")
+@click.option("--again", is_flag=True, help="Run it again, with the same idempotency key.")
+@agent_options
+@_take_over
+@output_options
+def resolve(
+    run: str, call: str, done: str | None, failed: str | None, again: bool, options: Options, takeover: bool,
+    output: Output,
+) -> int:  # fmt: skip
+    """Say what came of CALL of RUN, which was under way when its process died, and go on with the run.
+
+    Only you can look: `treadle show RUN` says what the call was. A run that your program began goes on with its agent:
+    --agent module:name.
+    """
+    if (done is not None) + (failed is not None) + again != 1:
+        raise click.UsageError("say what came of the call: one of --done RESULT, --failed WHY and --again")
+
+    def say(waiting: Waiting) -> Said:
+        one = waiting.settled(call)
+        if again:
+            if one.pending.kind != "interrupted":
+                raise click.UsageError(f"call {call!r} is answered from outside: nothing of it can be run here")
+            return Said(Answers(approve={one.pending.key: None}), [one], "running again")
+        value = ToolResult(failed, is_error=True) if failed is not None else read_value(done or "")
+        what = "giving the result of" if failed is None else "telling the failure of"
+        return Said(Answers(results={one.pending.key: value}), [one], what)
+
+    return _go_on(run, options, output, say, takeover)
 
 
-async def _resumed(
-    journal: SqliteJournal, run: str, options: Options, output: Output, say: Callable[[Waiting], Said]
-) -> int:
-    async with journal:
+def _go_on(run: str, options: Options, output: Output, say: Callable[[Waiting], Said], takeover: bool) -> int:
+    return asyncio.run(_resumed(run, options, output, say, takeover))
+
+
+async def _resumed(run: str, options: Options, output: Output, say: Callable[[Waiting], Said], takeover: bool) -> int:
+    async with opened(options.journal) as journal:
+        if journal is None:
+            raise no_runs(options.journal, run)
         events = await journal.read(await find_run(journal, run))
         state = fold_all(events)
         said = say(await Waiting.of(events, journal))
@@ -133,7 +176,7 @@ async def _resumed(
         result = await Watch([Announced(output, doing), *output.views], events).carry(
             lambda see: agent.resume(
                 state.run_id, approve=answers.approve, deny=answers.deny, results=answers.results, on_event=see,
-                limits=None if limits == state.limits else limits, user=options.user,
+                limits=None if limits == state.limits else limits, user=options.user, takeover=takeover,
             )
         )  # fmt: skip
         waiting = await Waiting.of(result.events, journal)

@@ -8,21 +8,36 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from pathlib import Path
 
 import click
 
 from treadle.cli.catalogs import missing_package
 from treadle.cli.choose import DEFAULT_MODELS, choose, local_models, ollama_address
 from treadle.cli.exits import ExitCode
-from treadle.cli.storage import journal_option, journal_path
+from treadle.cli.storage import in_postgres, journal_at, journal_named, journal_option, may_be_there, told
 from treadle.cli.terminal import print_json, print_table
-from treadle.journal import JournalError, SqliteJournal
+from treadle.journal import JournalError
+from treadle.journal.permissions import exposed
+from treadle.kernel.errors import Misuse
 from treadle.models.providers import PROVIDERS
 
 Row = tuple[str, str, str]
 """What was looked at, how it is ("ok", "no": missing and not needed, "bad": needed), and what was found."""
 
-PACKAGES = ("msgspec", "pydantic", "anyio", "click", "rich", "httpx2", "genai-prices", "duckdb", "sqlglot", "pyyaml")
+PACKAGES = (
+    "msgspec",
+    "pydantic",
+    "anyio",
+    "click",
+    "rich",
+    "httpx2",
+    "genai-prices",
+    "duckdb",
+    "sqlglot",
+    "pyyaml",
+    "psycopg",
+)
 
 
 @click.command(short_help="Check that everything treadle needs is well.")
@@ -53,23 +68,28 @@ def _python() -> Iterator[Row]:
 
 def _journal(named: str | None) -> Iterator[Row]:
     yield "sqlite", "ok" if sqlite3.sqlite_version_info >= (3, 35) else "bad", sqlite3.sqlite_version
-    path = journal_path(named)
-    if not path.exists():
+    where = journal_named(named)
+    path = Path(where)
+    if not may_be_there(where):
         folder = next(parent for parent in path.absolute().parents if parent.exists())
         writable = folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
         where = "is made at the first run" if writable else f"cannot be made: {folder} cannot be written"
         yield "journal", "ok" if writable else "bad", f"{path} {where}"
         return
+    if not in_postgres(where):
+        # Before it is opened: its -wal and -shm files go when it is closed.
+        yield from (("journal", "bad", line) for line in exposed(path.absolute()))
     try:
-        runs = asyncio.run(_checked(SqliteJournal(path)))
-    except JournalError as error:
+        runs = asyncio.run(_checked(named))
+    except (JournalError, Misuse) as error:
         yield "journal", "bad", str(error)
         return
-    yield "journal", "ok", f"{path}, {path.stat().st_size:,} bytes; {runs}"
+    size = "" if in_postgres(where) else f", {path.stat().st_size:,} bytes"
+    yield "journal", "ok", f"{told(where)}{size}; {runs}"
 
 
-async def _checked(journal: SqliteJournal) -> str:
-    async with journal:
+async def _checked(named: str | None) -> str:
+    async with journal_at(named) as journal:
         await journal.check()
         newest = await journal.list(1)
     return f"newest run {newest[0].run_id}" if newest else "no runs yet"

@@ -2,41 +2,71 @@
 
 import asyncio
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, get_args
 
 import click
 
-from treadle.cli.storage import journal_option, journal_path, opened
+from treadle.cli.commands.runs_delete import delete, prune
+from treadle.cli.commands.runs_export import export, import_
+from treadle.cli.moments import moment
+from treadle.cli.storage import journal_named, journal_option, opened, told
 from treadle.cli.terminal import console, note, print_json, print_table, shorten
-from treadle.journal import Journal, JournalDamaged, RunInfo
+from treadle.journal import Journal, JournalDamaged, RunInfo, RunStatus, Stuck, Wanted, stuck_runs
 from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.fold import fold_all
 
+_WANTED = (
+    click.option("--status", type=click.Choice(get_args(RunStatus)), help="Those that stand so."),
+    click.option("--agent", metavar="NAME", help="Those of the agent of that name."),
+    click.option("--model", metavar="NAME", help="Those that were started with that model."),
+    click.option("--since", metavar="TIME", type=moment, help="Those that began then or later: a date, or 2h, 7d."),
+    click.option("--until", metavar="TIME", type=moment, help="Those that began before that."),
+    click.option("--search", "text", metavar="TEXT", default="", help="Those with it in their question or id."),
+)
 
-@click.command(short_help="List the runs in the journal, newest first.")
+
+def _wanted(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command the options that say which runs are meant."""
+    for option in reversed(_WANTED):
+        command = option(command)
+    return command
+
+
+@click.group(invoke_without_command=True, short_help="List the runs in the journal, newest first.")
 @journal_option
+@_wanted
+@click.option("--stuck", is_flag=True, help="Those that should go on and that nobody drives, and why.")
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many at most.")
 @click.option("--json", "as_list", is_flag=True, help="Print a JSON list.")
-def runs(journal: str | None, limit: int, as_list: bool) -> int:
+@click.pass_context
+def runs(context: click.Context, /, journal: str | None, stuck: bool, limit: int, as_list: bool, **wanted: Any) -> int:
     """List the runs in the journal, newest first.
 
     The status is "running" for a run that is under way, or whose process died; "damaged" for one that cannot be read,
-    which is told below the list with what is wrong; else why it ended or what it waits for.
+    which is told below the list with what is wrong; else why it ended or what it waits for. Options narrow the list to
+    the runs for which all of them hold.
     """
-    found = asyncio.run(_found(journal, limit))
+    if context.invoked_subcommand is not None:
+        # Said before the command's name, it is meant for the command.
+        context.obj = journal
+        return 0
+    if stuck:
+        return _stuck(journal, limit, Wanted(**wanted), as_list)
+    found = asyncio.run(_found(journal, limit, Wanted(**wanted)))
     if as_list:
-        print_json([_as_json(info, calls) for info, calls in found])
+        print_json([_as_json(info) for info in found])
         return 0
     if not found:
-        note(f"no runs yet in {journal_path(journal)}")
+        note(f"no {'such ' if Wanted(**wanted) != Wanted() else ''}runs yet in {told(journal_named(journal))}")
         return 0
     out = console()
     # A run a line: the question gets what a terminal has left.
     room = max(12, out.width - 70) if out.is_terminal else 60
     rows = [
-        (info.run_id, _when(info.started_at), status(info), info.steps, "" if calls is None else calls, info.model,
-         shorten(info.question, room))
-        for info, calls in found
+        (info.run_id, _when(info.started_at), status(info), info.steps, "" if info.damage else info.tool_calls,
+         info.model, shorten(info.question, room))
+        for info in found
     ]  # fmt: skip
     print_table(
         ["run", "started", "status", "steps", "calls", "model", "question"],
@@ -44,28 +74,53 @@ def runs(journal: str | None, limit: int, as_list: bool) -> int:
         right=["steps", "calls"],
         whole=["started", "status", "model", "question"],
     )
-    for info, _ in found:
+    for info in found:
         if info.damage:
             note(f"run {info.run_id} is damaged and cannot be read: {info.damage}")
     return 0
 
 
-async def _found(journal: str | None, limit: int) -> list[tuple[RunInfo, int | None]]:
-    """The runs, and how many tool calls each has made; None if it cannot be read."""
+def _stuck(journal: str | None, limit: int, wanted: Wanted, as_list: bool) -> int:
+    """Prints the runs that nobody drives."""
+    if wanted != Wanted():
+        raise click.UsageError("--stuck looks at all runs; give it without --status, --agent, --model and the like")
+    found = asyncio.run(_left(journal, limit))
+    if as_list:
+        print_json([{**_as_json(one.run), "why": one.why, "quiet": round(one.seconds)} for one in found])
+    elif not found:
+        note(f"no run is stuck in {told(journal_named(journal))}")
+    else:
+        rows = [(one.run.run_id, _when(one.run.updated_at), one.run.status, one.run.steps, one.why) for one in found]
+        print_table(["run", "last event", "status", "steps", "why"], rows, right=["steps"], whole=["last event"])
+    return 0
+
+
+async def _left(journal: str | None, limit: int) -> list[Stuck]:
+    async with opened(journal) as kept:
+        return [] if kept is None else await stuck_runs(kept, limit)
+
+
+for _command in (export, import_, delete, prune):
+    runs.add_command(_command)
+
+
+async def _found(journal: str | None, limit: int, wanted: Wanted) -> list[RunInfo]:
     async with opened(journal) as kept:
         if kept is None:
             return []
-        return [await _read(info, kept) for info in await kept.list(limit)]
+        return [await _read(info, kept) for info in await kept.list(limit, None, wanted)]
 
 
-async def _read(info: RunInfo, journal: Journal) -> tuple[RunInfo, int | None]:
+async def _read(info: RunInfo, journal: Journal) -> RunInfo:
+    """The line of a run after a look at all of it: a list looks at its ends only."""
     try:
-        return info, fold_all(await journal.read(info.run_id)).tool_calls
+        fold_all(await journal.read(info.run_id))
     except JournalDamaged as error:
         (one,) = error.damage
-        return info.damaged(f"event {one.event}: {one.why}"), None
+        return info.damaged(f"event {one.event}: {one.why}")
     except IllegalEvent as error:
-        return info.damaged(str(error)), None
+        return info.damaged(str(error))
+    return info
 
 
 def status(info: RunInfo) -> str:
@@ -81,7 +136,7 @@ def _when(at: float) -> str:
         return "unknown"
 
 
-def _as_json(info: RunInfo, calls: int | None) -> dict[str, Any]:
+def _as_json(info: RunInfo) -> dict[str, Any]:
     return {
         "run_id": info.run_id,
         "agent": info.agent,
@@ -92,7 +147,9 @@ def _as_json(info: RunInfo, calls: int | None) -> dict[str, Any]:
         "started_at": info.started_at,
         "updated_at": info.updated_at,
         "steps": info.steps,
-        "tool_calls": calls,
+        "tool_calls": None if info.damage else info.tool_calls,
+        "usage": info.usage,
+        "cost": info.cost,
         "events": info.events,
         "damage": info.damage,
     }

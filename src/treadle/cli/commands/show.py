@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 
 import click
 
@@ -10,9 +11,12 @@ from treadle.cli.next_command import NextCommand
 from treadle.cli.report import closing
 from treadle.cli.storage import find_run, journal_option, no_runs, opened
 from treadle.cli.story import Story, count, decisions, described, in_flight, number
-from treadle.cli.terminal import clean, console, print_json, print_table, set_off
+from treadle.cli.terminal import clean, console, print_json, print_table, set_off, visible
 from treadle.cli.waiting import Waiting
-from treadle.kernel.events import Event, RunStarted
+from treadle.journal import Holder, Leases
+from treadle.journal.info import told_by
+from treadle.kernel.events import Event
+from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import UserMessage
 from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
@@ -28,23 +32,15 @@ from treadle.result import result_of
 @click.option("--json", "as_list", is_flag=True, help="Print the run's events, a JSON list.")
 def show(run: str, journal: str | None, why: bool, as_list: bool) -> int:
     """Tell the story of RUN: its id, a beginning of it that no other run has, or "last"."""
-    events, waiting = asyncio.run(_events(journal, run))
+    events, waiting, holder = asyncio.run(_events(journal, run))
     if as_list:
         print_json(events)
         return 0
-    first = events[0]
-    if isinstance(first, RunStarted):
-        _heading(first)
+    _heading(events)
     state = Story(teller(err=False), texts=True).tell(events)
     command = NextCommand.guessed(state.started, journal)
     if state.stop is None:
-        click.echo(
-            f"\nThe run has not ended: it is under way, or its process died. Go on with: "
-            f"{command.line('resume', state.run_id)}{f' ({command.remark})' if command.remark else ''}"
-        )
-        for record in in_flight(events):
-            call = f"{described(record.doing)} ({escaped(record.id)})"
-            click.echo(clean(f"  it was started, and its outcome is unknown: {call}"))
+        _under_way(state, events, waiting, holder, command)
     if why:
         print_why(state)
     if state.stop is not None:
@@ -53,18 +49,45 @@ def show(run: str, journal: str | None, why: bool, as_list: bool) -> int:
     return 0
 
 
-async def _events(journal: str | None, run: str) -> tuple[list[Event], Waiting]:
+def _under_way(
+    state: RunState, events: list[Event], waiting: Waiting, holder: Holder | None, command: NextCommand
+) -> None:
+    """Says of a run that has not ended who drives it; if nobody does, what is to be settled and how to go on."""
+    if holder is not None:
+        ago = max(0.0, time.time() - holder.beat_at)
+        click.echo(f"\nThe run is under way in {visible(str(holder))}, which was last heard of {ago:.0f} s ago.")
+        for record in in_flight(events):
+            click.echo(clean(f"  it is being made: {described(record.doing)} ({escaped(record.id)})"))
+        return
+    click.echo(
+        f"\nThe run has not ended: its process died, or does not say that it lives. Go on with: "
+        f"{command.line('resume', state.run_id)}{f' ({command.remark})' if command.remark else ''}"
+    )
+    for record in in_flight(events):
+        call = f"{described(record.doing)} ({escaped(record.id)})"
+        click.echo(clean(f"  it was started, and its outcome is unknown: {call}"))
+    if waiting.calls:
+        click.echo("If you know what came of a call, say so; one that may be run again is, when the run goes on:")
+    for line in command.lines(waiting):
+        click.echo(f"  {line}")
+
+
+async def _events(journal: str | None, run: str) -> tuple[list[Event], Waiting, Holder | None]:
     async with opened(journal) as kept:
         if kept is None:
             raise no_runs(journal, run)
-        events = await kept.read(await find_run(kept, run))
-        return events, await Waiting.of(events, kept)
+        run_id = await find_run(kept, run)
+        events = await kept.read(run_id)
+        holders = await kept.holders([run_id]) if isinstance(kept, Leases) else {}
+        return events, await Waiting.of(events, kept), holders.get(run_id)
 
 
-def _heading(first: RunStarted) -> None:
-    question = next((message.text for message in reversed(first.messages) if isinstance(message, UserMessage)), "")
-    started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(first.at))
-    click.echo(set_off(f"run {first.run_id}, started {started}, model {first.model}"))
+def _heading(events: Sequence[Event]) -> None:
+    line, said = told_by(events), fold_all(events[:1]).messages
+    question = next((message.text for message in reversed(said) if isinstance(message, UserMessage)), "")
+    started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(line.started_at))
+    of = "" if line.fork is None else f", a fork of run {line.fork.run_id}"
+    click.echo(set_off(f"run {line.run_id}{of}, started {started}, model {line.model}"))
     click.echo(set_off(f"question: {question}"))
     click.echo()
 

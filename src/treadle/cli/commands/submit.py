@@ -5,9 +5,9 @@ from datetime import datetime
 
 import click
 
-from treadle.cli.agents import load_agent
-from treadle.cli.queues import queue_named, shared_journal
-from treadle.cli.storage import find_run
+from treadle.cli.agents import keeping, load_agent
+from treadle.cli.queues import queue_named
+from treadle.cli.storage import find_run, journal_at
 from treadle.cli.terminal import note
 
 
@@ -48,8 +48,8 @@ def submit(
         raise click.UsageError("give a question, or --again RUN")
 
     async def submitted() -> str:
-        async with shared_journal(journal) as kept, queue_named(queue, journal) as to:
-            one = load_agent(agent).with_journal(kept)
+        async with journal_at(journal) as kept, queue_named(queue, journal) as to:
+            one = keeping(load_agent(agent), kept)
             if again is not None:
                 return await one.resubmit(await find_run(kept, again), to=to)
             return await one.submit(

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treadle.agent import Agent
-from treadle.cli.agents import load_agent
+from treadle.cli.agents import keeping, load_agent
 from treadle.cli.exits import ExitCode
 from treadle.cli.loading import load
-from treadle.cli.queues import queue_named, shared_journal
+from treadle.cli.queues import queue_named
+from treadle.cli.storage import journal_at
 from treadle.cli.terminal import set_off
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ _FIELDS = 5
     default=10.0,
     show_default=True,
     metavar="SECONDS",
-    help="Between two signs of life; a worker silent for 1.5 of them counts as gone.",
+    help="Between two signs of life; a worker silent for 1.25 of them counts as gone.",
 )
 @click.option(
     "--grace",
@@ -106,14 +107,17 @@ async def _work(
     agents: list[Agent], journal: str | None, queue: str | None, per_key: int | None, heartbeat: float, options: Any
 ) -> int:
     from treadle.workers import QueueUnavailable, WorkerStopped
+    from treadle.workers.deliveries import SILENT
 
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     for name in (signal.SIGTERM, signal.SIGINT):
         if task is not None:
             loop.add_signal_handler(name, task.cancel)
-    async with shared_journal(journal) as kept, queue_named(queue, journal, per_key=per_key, heartbeat=heartbeat) as to:
+    to = queue_named(queue, journal, per_key=per_key, heartbeat=heartbeat)
+    # Its runs are others' as soon as it counts as gone, and no later.
+    async with journal_at(journal, SILENT * heartbeat) as kept, to:
         try:
-            await to.work([agent.with_journal(kept) for agent in agents], **options)
+            await to.work([keeping(agent, kept) for agent in agents], **options)
         except asyncio.CancelledError:
             return ExitCode.FINISHED
         except (QueueUnavailable, WorkerStopped) as error:

@@ -41,23 +41,31 @@ async def allowed(run: Run, checked: Admitted, made: MadeCalls) -> Admitted | Ev
     return checked
 
 
-def check(run: Run, record: CallRecord) -> Admitted | Event:
-    """Admission as far as it needs none of the application's functions."""
+def check(run: Run, record: CallRecord, *, asked: bool = False) -> Admitted | Event:
+    """Admission as far as it needs none of the application's functions.
+
+    With `asked` it is found out what came of a call of a tool that writes, before anybody else has to.
+    """
     call = record.doing
     tool = run.config.tools.get(call.name)
     fault = _not_offered(run, call, tool)
     if fault is not None or tool is None:
         return refused(run, record, fault or _unknown_tool(call, list(run.config.tools)))
-    if record.status == "interrupted" and tool.effect == "write":
-        if run.config.on_interrupted == "tell":
-            return refused(run, record, ToolError("nobody is asked about it"))
-        return ApprovalRequested(len(run.state.steps), record.id, "interrupted")
+    if record.status == "interrupted" and tool.effect == "write" and not asked:
+        return unknown_outcome(run, record)
     if tool.agent is not None and _is_handoff(tool) and _handed_on_before(run, record):
         return refused(run, record, ToolError("The conversation is handed on already.", executed=False))
     try:
         return Admitted(record, tool, tool.validate(call.arguments))
     except ToolError as error:
         return refused(run, record, error)
+
+
+def unknown_outcome(run: Run, record: CallRecord, why: str = "") -> Event:
+    """What is done about a call of which nobody knows what it did: a person is asked, or the model is told."""
+    if run.config.on_interrupted == "tell":
+        return refused(run, record, ToolError("nobody is asked about it"))
+    return ApprovalRequested(len(run.state.steps), record.id, "interrupted", why)
 
 
 def may_begin(run: Run) -> int | None:

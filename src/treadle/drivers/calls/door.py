@@ -1,6 +1,7 @@
 """The door: every tool call goes through it, whoever asked for it: a reply, a reaction, a decision, a person's hand.
 
     admit    known? offered? valid? allowed by the rules?          admission.py
+             cut off by a crash: what came of it?                  recovery.py
     start    journaled before the effect
     run      a function, or a run below                            execution.py
     record   journaled as it comes back, whichever comes first
@@ -23,6 +24,7 @@ from treadle.drivers.calls.admission import Admitted, allowed, beyond_limit, che
 from treadle.drivers.calls.execution import executed, lock_of
 from treadle.drivers.calls.made import MadeCalls
 from treadle.drivers.calls.reaction import Retry, reacted, reaction_of
+from treadle.drivers.calls.recovery import asks_its_tool, reconciled
 from treadle.drivers.calls.subrun import begun_below, left_below
 from treadle.drivers.purse.claims import calls_allowed, give_back, settle
 from treadle.drivers.run import Run, cancelled_itself
@@ -140,7 +142,13 @@ class Batch:
                 self._run.feed(beyond_limit(self._run, record))
                 return None
             self._free -= 1
-        run, found = self._run, check(self._run, record)
+        run, asked = self._run, asks_its_tool(self._run, record)
+        if asked is None:
+            found = check(run, record)
+        else:
+            found, output = await reconciled(run, record, asked)
+            if output is not None and run.config.on_tool_result is not None:
+                self._seen[record.call.id] = output
         if isinstance(found, Admitted) and ruled(run, found.tool):
             found = await allowed(run, found, self._made)
         if isinstance(found, Admitted):

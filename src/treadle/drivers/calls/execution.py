@@ -4,6 +4,8 @@ called, or a run below this one is driven.
 
 import asyncio
 from collections import defaultdict
+from types import MappingProxyType
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from treadle.drivers.below import Below
@@ -31,13 +33,13 @@ async def executed(
     record, tool, step = admitted.record, admitted.tool, len(run.state.steps)
     if tool.agent is not None and isinstance(tool.agent, Below):
         return await carried(run, tool.agent, record, tool, admitted.arguments, below)
-    context = context_of(run, record) if tool.injected else None
+    context = context_of(run, record, admitted.arguments) if tool.injected else None
     output = await tool.call(admitted.arguments, context, cancelled=run.is_cancelled, errors=run.config.errors)
     content, failed, app, raised = output.content, output.is_error, output.app, output.raised
     return ToolFinished(step, record.call.id, content, failed, app, raised=raised, at=run.clock.now()), output
 
 
-def context_of(run: Run, record: CallRecord) -> ToolContext:
+def context_of(run: Run, record: CallRecord, arguments: dict[str, Any]) -> ToolContext:
     """What a tool may know about the call that it serves."""
     left = seconds_left(run)
     name = record.doing.name
@@ -52,6 +54,7 @@ def context_of(run: Run, record: CallRecord) -> ToolContext:
         made=record.made,
         other=record.other,
         history=lambda: run.state.messages,
+        arguments=MappingProxyType(arguments),
     )
 
 

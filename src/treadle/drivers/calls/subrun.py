@@ -60,11 +60,11 @@ async def carried(
         except asyncio.CancelledError:
             # What it took is told, also where the parent ends at once. Where anything else is raised it is not, and
             # stays claimed: the call is taken up again.
-            parent.feed(_recorded(len(parent.state.steps), record, tool, child, False)[0])
+            parent.feed(recorded_for_call(len(parent.state.steps), record, tool, child, False)[0])
             give_back(child)
             raise
         give_back(child)
-    return _recorded(len(parent.state.steps), record, tool, child, below.final)
+    return recorded_for_call(len(parent.state.steps), record, tool, child, below.final)
 
 
 async def begun_below(parent: Run, records: Sequence[CallRecord]) -> dict[str, Run]:
@@ -199,9 +199,10 @@ def _so_far(parent: Run, reason: str) -> list[Message]:
     return [*completed(said[:-1]), *note]
 
 
-def _recorded(
+def recorded_for_call(
     step: int, record: CallRecord, tool: Tool, child: Run, final: bool
 ) -> tuple[ToolFinished | ResultAwaited, ToolOutput]:
+    """What is recorded of a call when the run that works on it has come as far as it goes for now."""
     result = child.result
     spent = _spent(child.state)
     if result.stop.reason == "waiting" and result.pending:

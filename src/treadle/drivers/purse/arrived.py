@@ -10,6 +10,7 @@ from treadle.context.texts import estimate_text
 from treadle.context.tokens import estimate_tokens
 from treadle.kernel.messages import Usage
 from treadle.kernel.money import dollars
+from treadle.models.bounds import as_far_as_it_is_taken, check_reply, size_of_piece
 from treadle.models.port import ModelReply, TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStarted, UsageReported
 from treadle.models.sound import is_sound_usage, tokens_of_reply
 
@@ -20,12 +21,22 @@ GIVEN_UP: Final = frozenset({"cancelled", "model_timeout"})
 class Arrived:
     """The events of a reply, kept as they come: what is in them is looked at only where somebody needs to know."""
 
-    __slots__ = ("_events", "hear")
+    __slots__ = ("_events", "_size")
 
     def __init__(self) -> None:
         self._events: list[object] = []
-        self.hear: Final = self._events.append
-        """Takes note of an event of the reply, also of one that nobody has looked at."""
+        self._size = 0
+
+    def hear(self, event: object) -> None:
+        """Takes note of an event of the reply, also of one that nobody has looked at.
+
+        Raises:
+            ReplyTooLong: more has come than any reply may have; this event counts.
+        """
+        self._events.append(event)
+        if type(event) is not ModelReply:
+            self._size += size_of_piece(event)
+            check_reply(self._size)
 
     @property
     def reported(self) -> Usage | None:
@@ -52,8 +63,9 @@ class Arrived:
 
     @property
     def text(self) -> str:
-        """The text of it, as a journal can keep it."""
-        return storable_text("".join([event.text for event in self._events if isinstance(event, TextDelta)]))
+        """The text of it, as a journal can keep it: no longer than a reply may be."""
+        pieces = [event.text for event in self._events if isinstance(event, TextDelta)]
+        return storable_text(as_far_as_it_is_taken("".join(pieces)))
 
     def _received(self) -> int:
         """Tokens of all that it is made of, on the high side: text, thinking, and calls; in pieces, or whole."""

@@ -110,6 +110,12 @@ def used_in(state: RunState) -> Claim:
     )
 
 
+def paid_elsewhere(state: RunState) -> Claim:
+    """What of it the run has paid of which this one is a fork."""
+    shared = state.accounts.shared
+    return Claim(tokens=shared.usage.total_tokens, usd=plus(shared.cost or NOTHING, shared.presumed))
+
+
 def _steps(run: Borrower) -> int | None:
     """The steps that a run and its sub-runs may take before its closing reply."""
     steps = run.state.limits.steps

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from treadle.drivers.clock import day
 from treadle.drivers.purse.budget import Budget, checked_name, log
-from treadle.drivers.purse.claims import Borrower, Claim
+from treadle.drivers.purse.claims import Borrower, Claim, paid_elsewhere
 from treadle.drivers.purse.ledger import NOTHING, BudgetBusy, BudgetUnavailable, Place, Row
 from treadle.drivers.purse.reckoning import Reached
 from treadle.kernel.errors import Misuse
@@ -42,7 +42,7 @@ class Share:
         self.flight: dict[str, Claim] = {}
         self._ledger, self._purse, self._run_id = budget.ledger, budget.series, run_id
         self._fixed, self._key = key, key or ""
-        self._base: Claim | None = None if budget.per == "day" else NOTHING
+        self._base: Claim | None = None if budget.per == "day" else paid_elsewhere(run.state)
         # What an earlier process left stands until this one knows of everything that works for the run.
         self._written: tuple[Claim, Claim] | None = None if taken_up else (NOTHING, NOTHING)
         # For whom a run works stands in its row, and nowhere else.
@@ -93,7 +93,7 @@ class Share:
             BudgetUnavailable: the file cannot be used.
         """
         if not self._is_said:
-            self._ledger.settle(self._place, Row(NOTHING, NOTHING, NOTHING), ())
+            self._ledger.settle(self._place, Row(self._begun(), NOTHING, NOTHING), ())
             self._is_said = True
 
     def write(self) -> None:
@@ -158,7 +158,7 @@ class Share:
         if known is not None:
             return known
         began = day(self.run.state.started_at or None)
-        return NOTHING if began == key else self._settled()
+        return paid_elsewhere(self.run.state) if began == key else self._settled()
 
 
 class Purse:

@@ -5,7 +5,7 @@ run itself makes them (`Accounts.charged`), so that they are what its result say
 the cost of the whole unknown, and one that is estimated makes it an estimate.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Literal, get_args
@@ -21,6 +21,7 @@ from treadle.kernel.events import (
     ModelFailed,
     ModelReplied,
     ResultAwaited,
+    RunForked,
     RunResumed,
     RunStarted,
     StepPrepared,
@@ -97,20 +98,30 @@ class Share:
 class Spending:
     """What a run has spent, the runs below it included.
 
+    A fork has spent what it took itself. What was taken before, in the steps that it shares with the run that it is a
+    fork of, counts against its limits and stands in its result, but that run has paid it: it is told as `shared`.
+
     Attributes:
         run_id: the run.
         charges: every model call that took anything, in the order of the run's events.
         calls: how often the run has called each of its tools.
+        shared: the model calls of a fork that another run has paid, as they stand in that run.
     """
 
     run_id: str
     charges: tuple[Charge, ...]
     calls: Mapping[str, int] = field(default_factory=dict)
+    shared: tuple[Charge, ...] = ()
 
     @property
     def total(self) -> Share:
-        """All of it: the `usage` and `cost` of the run's result."""
+        """All of it: the `usage` and `cost` of the run's result, but for what is `shared`."""
         return _share("", self.charges)
+
+    @property
+    def shared_total(self) -> Share:
+        """All that is `shared`."""
+        return _share("", self.shared)
 
     def by(self, what: By) -> tuple[Share, ...]:
         """It taken apart, in the order in which each first took something; the parts come to `total`.
@@ -149,11 +160,14 @@ class Spending:
     def to_dict(self, by: By | None = None) -> dict[str, Any]:
         """It as plain data for JSON, costs as text: `run_id`, `total`, and `charges` or the parts under `by`.
 
+        Of a fork also `shared`: what it comes to that another run has paid.
+
         Raises:
             Misuse: it is taken apart by nothing of that name.
         """
         name = "charges" if by is None else f"by_{by}"
-        return {"run_id": self.run_id, "total": _amounts(self.total), name: self._rows(by)}
+        shared = {"shared": _amounts(self.shared_total)} if self.shared else {}
+        return {"run_id": self.run_id, "total": _amounts(self.total), name: self._rows(by), **shared}
 
     def _rows(self, by: By | None) -> list[dict[str, Any]]:
         if by is None:
@@ -202,7 +216,19 @@ async def spending_of(events: Sequence[Event], journal: Journal | None) -> Spend
         JournalError: the journal cannot be read, and nothing is recorded of a run that may be in it.
     """
     ledger = _Ledger(events)
-    return Spending(ledger.run_id, tuple(await _charges(ledger, journal)), ledger.calls)
+    own, shared = await _charges(ledger.entries, journal), await _charges(ledger.shared, journal)
+    return Spending(ledger.run_id, tuple(own), ledger.calls, tuple(shared))
+
+
+def own_charges(events: Sequence[Event], known: Container[str]) -> list[Charge]:
+    """What the run of `events` has spent itself, and what it tells of runs below it that are not `known`."""
+    charges: list[Charge] = []
+    for entry in _Ledger(events).entries:
+        if isinstance(entry, Charge):
+            charges.append(entry)
+        elif entry.spent is not None and entry.run_id not in known:
+            charges.append(_told_of(entry, entry.spent))
+    return charges
 
 
 @dataclass(slots=True)
@@ -221,10 +247,14 @@ class _Work:
 
 
 class _Ledger:
-    """The charges of one run in their order, and between them the calls that runs below it may have worked on."""
+    """The charges of one run in their order, and between them the calls that runs below it may have worked on.
+
+    Of a fork, `shared` are those of the run that it is a fork of.
+    """
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.entries: list[Charge | _Work] = []
+        self.shared: list[Charge | _Work] = []
         self.calls: dict[str, int] = {}
         self.run_id = self._agent = self._model = self._asked = ""
         self._step, self._landing = 0, False
@@ -233,12 +263,16 @@ class _Ledger:
         self._work: dict[str, _Work] = {}
         for event in events:
             self._enter(event)
-        self.entries = [one for one in self.entries if isinstance(one, Charge) or one.spent or not one.is_back]
+        self.entries, self.shared = _that_took_something(self.entries), _that_took_something(self.shared)
 
     def _enter(self, event: Event) -> None:
         match event:
             case RunStarted():
                 self.run_id, self._agent, self._model = event.run_id, event.agent, event.model
+            case RunForked():
+                self.run_id, self._model = event.run_id, event.model or self._model
+                self.shared += self.entries
+                self.entries, self.calls, self._work = [], {}, {}
             case StepPrepared():
                 self._asked, self._landing = event.model or self._model, event.landing is not None
             case ModelReplied():
@@ -288,9 +322,13 @@ class _Ledger:
         work.is_back = False
 
 
-async def _charges(ledger: _Ledger, journal: Journal | None) -> list[Charge]:
+def _that_took_something(entries: Iterable[Charge | _Work]) -> list[Charge | _Work]:
+    return [one for one in entries if isinstance(one, Charge) or one.spent or not one.is_back]
+
+
+async def _charges(entries: Iterable[Charge | _Work], journal: Journal | None) -> list[Charge]:
     found: list[Charge] = []
-    for entry in ledger.entries:
+    for entry in entries:
         found.extend([entry] if isinstance(entry, Charge) else await _below(entry, journal))
     return found
 
@@ -307,10 +345,12 @@ async def _below(work: _Work, journal: Journal | None) -> list[Charge]:
             if work.spent is None:
                 raise
     if events is not None:
-        below = await _charges(_Ledger(events), journal)
+        below = await _charges(_Ledger(events).entries, journal)
         return [replace(charge, tool=work.tool, top_step=work.step) for charge in below]
-    spent = work.spent
-    if spent is None:
-        return []
+    return [] if work.spent is None else [_told_of(work, work.spent)]
+
+
+def _told_of(work: _Work, spent: Spent) -> Charge:
+    """What only the run above still tells of a run below it."""
     cost = None if spent.unpriced else spent.cost
-    return [Charge(work.run_id, "", 0, "", "sub-run", spent.usage, cost, work.tool, work.step)]
+    return Charge(work.run_id, "", 0, "", "sub-run", spent.usage, cost, work.tool, work.step)

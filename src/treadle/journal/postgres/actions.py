@@ -3,14 +3,21 @@
 from typing import NamedTuple
 
 from treadle.journal.batch import Batch
+from treadle.journal.leases import Held
 
 
 class Append(NamedTuple):
-    """Store `batch` if the run has `seq` events."""
+    """Store `batch` if the run has `seq` events, and the lease that it is made under is not lost."""
 
     run_id: str
     seq: int
     batch: Batch
+    held: Held | None = None
+
+    @property
+    def begins(self) -> bool:
+        """Whether the lease that it is made under begins with it."""
+        return self.held is not None and self.seq == 0 and self.held.run_id == self.run_id
 
 
 class Delete(NamedTuple):

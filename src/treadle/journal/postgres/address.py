@@ -22,6 +22,8 @@ _PATIENT = {
     "application_name": "treadle",
 }
 
+_SIGNS = "in a user or password write @ as %40, / as %2F, : as %3A; and a port is a number"
+
 _FORM = "give postgresql://user:password@host:port/database, or libpq's words: host=… dbname=… user=…"
 
 
@@ -63,9 +65,10 @@ def address_of(dsn: str, schema: str) -> Address:
     except ProgrammingError:
         raise Misuse(f"this is not the address of a PostgreSQL database; {_FORM}") from None
     host = str(given.get("host") or given.get("hostaddr") or "")
-    if "@" in host:
-        raise Misuse("the address has an @ too many; in a user or password write it as %40")
-    user, port = given.get("user"), given.get("port")
+    user, port = given.get("user"), str(given.get("port") or "")
+    # A password that was not written as it should be ends up in its neighbours.
+    if "@" in f"{host}{port}{given.get('dbname')}" or not (port.replace(",", "") or "0").isdecimal():
+        raise Misuse(f"this is not the address of a PostgreSQL database: {_SIGNS}")
     place = f"{f'{user}@' if user else ''}{host}{f':{port}' if port else ''}"
     where = f"postgresql://{place}/{given.get('dbname') or ''}, schema {schema}"
     secrets = tuple(str(given[name]) for name in _SECRETS if given.get(name))

@@ -1,14 +1,13 @@
 """A connection to a journal's PostgreSQL database: opened, made ready, opened again, and what its errors mean."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import psycopg
 from psycopg import errors
 
-from treadle.journal.errors import JournalError, JournalUnavailable
+from treadle.journal.errors import JournalUnavailable
 from treadle.journal.postgres.address import Address
 from treadle.journal.postgres.statements import VERSION, Statements
 
@@ -89,27 +88,21 @@ class Session:
                 pause = min(1.0, 2 * pause)
         return self._connection
 
-    def is_lost(self, error: psycopg.Error) -> bool:
-        """Whether the connection is gone, so that `error` says nothing of what was asked over it; it is closed then."""
+    def give_up(self, error: psycopg.Error) -> bool:
+        """Close the connection after an error; whether it was gone anyway, so that this says nothing of what was asked.
+
+        It is closed in any case: after a pipeline that was broken off psycopg believes in prepared statements that the
+        server does not have.
+        """
         closed = self._connection is None or self._connection.closed
-        gone = (
+        self.close()
+        return (
             closed or isinstance(error, _LOST) or (isinstance(error, psycopg.OperationalError) and not error.sqlstate)
         )
-        if gone:
-            self.close()
-        return gone
 
-    def undo(self) -> None:
-        """End the transaction that is open, if there is one."""
-        if self._connection is not None and not self._connection.closed:
-            with suppress(psycopg.Error):
-                self._connection.execute(self.statements.rollback)
-
-    def free(self) -> None:
-        """End the transaction that is open, and those of others that wait for their own clients, and hold us up."""
-        self.undo()
-        if self._connection is not None:
-            self._connection.execute(self.statements.end_stuck, (STUCK,))
+    def end_stuck(self) -> None:
+        """End the transactions of others that wait for their own clients."""
+        self.open().execute(self.statements.end_stuck, (STUCK,))
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -117,16 +110,6 @@ class Session:
             with suppress(psycopg.Error):
                 self._connection.close()
             self._connection = None
-
-    @contextmanager
-    def explained(self) -> Iterator[None]:
-        """Turn what the server raises into an error that says what to do."""
-        try:
-            yield
-        except JournalError:
-            raise
-        except psycopg.Error as error:
-            raise explained(self.address, error) from error
 
 
 def explained(address: Address, error: psycopg.Error) -> JournalUnavailable:

@@ -5,15 +5,18 @@ An append returns when the server has its events on its disk. Written by one thr
 """
 
 import weakref
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
 from treadle.journal.batch import batch_of
-from treadle.journal.info import RunInfo
-from treadle.journal.port import check_count, check_first
+from treadle.journal.holder import Holder
+from treadle.journal.info import ALL, RunInfo, Wanted
+from treadle.journal.leases import LEASE, Held, checked_lease
+from treadle.journal.port import check_count, check_first, check_fork, too_short
+from treadle.journal.redaction import Redact
 from treadle.journal.watch import Bell, follow
 from treadle.journal.worker import Pair, settled
 from treadle.kernel.errors import Misuse
@@ -40,12 +43,22 @@ class PostgresJournal:
             (`host=… dbname=…`); what it does not say comes from libpq's environment (PGHOST, PGPASSWORD and so on) and
             files. Its password is in no message.
         schema: the schema that holds the journal's tables, and nothing else.
+        lease: as of `SqliteJournal`.
+        redact: given each text of a run before it is written, returns what is written in its place; None writes them as
+            they are. What it is given and what not is said in docs/journal.md.
+
+    Attributes:
+        redact: as above.
 
     Raises:
-        Misuse: psycopg is missing, `dsn` names no database, or `schema` is not made of small letters, digits and _.
+        Misuse: psycopg is missing, `dsn` names no database, or `schema` is not made of small letters, digits and _, or
+            `lease` is no number of seconds above 0.
     """
 
-    def __init__(self, dsn: str, *, schema: str = "treadle") -> None:
+    def __init__(
+        self, dsn: str, *, schema: str = "treadle", lease: float = LEASE, redact: Redact | None = None
+    ) -> None:
+        self._lease = checked_lease(lease)
         try:
             from treadle.journal.postgres.address import address_of
             from treadle.journal.postgres.connection import Session
@@ -55,6 +68,7 @@ class PostgresJournal:
             from treadle.journal.postgres.writer import WriterHands
         except ImportError as error:
             raise Misuse("PostgresJournal needs psycopg: pip install 'treadle[postgres]'") from error
+        self.redact = redact
         address = address_of(dsn, schema)
         self._statements = Statements(schema)
         self._where = address.where
@@ -71,25 +85,39 @@ class PostgresJournal:
         """The database and the schema, as a person would name them; without the password."""
         return self._where
 
-    async def append(self, run_id: str, seq: int, events: Sequence[Event]) -> None:
-        """See `Journal.append`. Returns when the server has the events on its disk.
+    @property
+    def lease(self) -> float:
+        """See `Leases.lease`."""
+        return self._lease
+
+    async def append(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None = None) -> None:
+        """See `Journal.append` and `Leases.append`. Returns when the server has the events on its disk.
 
         If the server was lost in the middle and does not come back in time, the `JournalUnavailable` says whether it is
         known that nothing was stored; `read` tells it later.
         """
-        await settled(self.put(run_id, seq, events))
+        await settled(self.put(run_id, seq, events, held))
 
-    def put(self, run_id: str, seq: int, events: Sequence[Event]) -> "Future[None]":
+    def put(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None = None) -> "Future[None]":
         """See `Promises.put`. The future is done when the server has the events on its disk."""
         from treadle.journal.postgres.actions import Append
 
         check_count("seq", seq)
         if seq == 0:
             check_first(run_id, events)
-        stored = self._workers.write(Append(run_id, seq, batch_of(run_id, seq, events, self._where)))
+        batch = batch_of(run_id, seq, events, self.redact, self._where)
+        stored = self._workers.write(Append(run_id, seq, batch, held))
         ring = partial(self._bell.ring, run_id)
         stored.add_done_callback(lambda _: ring())
         return stored
+
+    async def fork(self, source: str, seq: int, run_id: str, events: Sequence[Event]) -> None:
+        """See `Journal.fork`. Here the fork has rows of its own for what it shares, stored in one append."""
+        check_fork(seq, run_id, events)
+        shared = (await self.read(source))[:seq]
+        if len(shared) < seq:
+            raise too_short(source, len(shared), seq)
+        await self.append(run_id, 0, [*shared, *events])
 
     async def read(self, run_id: str, start: int = 0) -> list[Event]:
         """See `Journal.read`; every event is held against its hash, and the run's end against the index."""
@@ -107,6 +135,40 @@ class PostgresJournal:
             return await settled(self._workers.write(Delete(run_id)))
         finally:
             self._bell.ring(run_id)
+
+    async def hold(self, run_id: str, holder: Holder, seconds: float, *, takeover: bool = False) -> Holder | None:
+        """See `Leases.hold`. By the server's clock."""
+        from treadle.journal.postgres import lease_rows
+
+        take = partial(lease_rows.hold, held=Held(run_id, holder, seconds), takeover=takeover)
+        found: Holder | None = await settled(self._change(take))
+        return found
+
+    def beat(self, run_ids: Collection[str], holder: Holder, seconds: float) -> "Future[Sequence[str]]":
+        """See `Leases.beat`."""
+        from treadle.journal.postgres import lease_rows
+
+        return self._change(partial(lease_rows.beat, run_ids=tuple(run_ids), holder=holder, seconds=seconds))
+
+    def let_go(self, run_id: str, holder: Holder) -> "Future[None]":
+        """See `Leases.let_go`."""
+        from treadle.journal.postgres import lease_rows
+
+        return self._change(partial(lease_rows.let_go, run_id=run_id, holder=holder))
+
+    async def holders(self, run_ids: Collection[str]) -> Mapping[str, Holder]:
+        """See `Leases.holders`."""
+        from treadle.journal.postgres import lease_rows
+
+        look = partial(lease_rows.holders, statements=self._statements, run_ids=tuple(run_ids))
+        found: Mapping[str, Holder] = await settled(self._workers.read(look))
+        return found
+
+    def _change(self, change: Callable[..., Any]) -> "Future[Any]":
+        """Has something changed that is no run's, apart from what is appended."""
+        from treadle.journal.postgres.reader import Change
+
+        return self._workers.read(Change(partial(change, statements=self._statements)))
 
     def watch(self, run_id: str, start: int = 0) -> AsyncIterator[Event]:
         """See `Journal.watch`. What others append the server tells at once; without that it is seen in POLL."""
@@ -146,14 +208,14 @@ class PostgresJournal:
     def __repr__(self) -> str:
         return f"PostgresJournal({self._where!r})"
 
-    async def list(self, limit: int = 50, before: RunInfo | None = None) -> list[RunInfo]:
+    async def list(self, limit: int = 50, before: RunInfo | None = None, wanted: Wanted = ALL) -> list[RunInfo]:
         """See `Journal.list`. Read from an index, and from the first and last event of each run that is listed.
 
         A run of which one of these is not what was stored is "damaged"; what is wrong between them `read` and `check`
-        find.
+        find. Of `wanted` it has no index: it looks at one run after the other until there are enough.
         """
         from treadle.journal.postgres import rows
 
         check_count("limit", limit)
-        look = partial(rows.list_runs, statements=self._statements, limit=limit, before=before, where=self._where)
-        return await settled(self._workers.read(look))
+        look = partial(rows.list_runs, statements=self._statements, wanted=wanted, where=self._where)
+        return await settled(self._workers.read(partial(look, limit=limit, before=before)))

@@ -8,6 +8,7 @@ from threading import Lock, Thread
 import psycopg
 
 from treadle.journal.errors import JournalUnavailable
+from treadle.journal.forks import renewed_in_a_child
 from treadle.journal.postgres.connection import Connection, Session
 from treadle.journal.postgres.transaction import note
 from treadle.journal.watch import Bell
@@ -32,6 +33,11 @@ class Listener:
         self._process = 0
         self._wake: tuple[int, int] = (-1, -1)
         self._stopped = False
+        renewed_in_a_child(self)
+
+    def renew(self) -> None:
+        """See `Locking.renew`."""
+        self._lock = Lock()
 
     def begin(self) -> None:
         """Listen, if it does not yet."""

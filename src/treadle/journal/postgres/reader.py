@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 
@@ -10,6 +10,12 @@ from treadle.journal.postgres.connection import PATIENCE, Connection, Session, e
 from treadle.journal.worker import Job
 
 Question = Callable[[Connection], Any]
+
+
+class Change(NamedTuple):
+    """A question that changes something, and may be asked again where its connection was lost in the middle."""
+
+    ask: Question
 
 
 class ReaderHands:
@@ -23,7 +29,7 @@ class ReaderHands:
         """The database and its schema."""
         return self._session.address.where
 
-    def perform(self, jobs: list[Job[Question]]) -> None:
+    def perform(self, jobs: list[Job[Question | Change]]) -> None:
         """See `Hands.perform`."""
         for job in jobs:
             try:
@@ -35,18 +41,21 @@ class ReaderHands:
         """See `Hands.close`."""
         self._session.close()
 
-    def _answer(self, question: Question) -> Any:
+    def _answer(self, question: Question | Change) -> Any:
         deadline = 0.0
         while True:
             try:
                 connection = self._session.open(deadline)
+                if isinstance(question, Change):
+                    with connection.transaction():
+                        return question.ask(connection)
                 connection.execute(self._session.statements.look)
                 try:
                     return question(connection)
                 finally:
-                    self._session.undo()
+                    if not connection.closed:
+                        connection.execute(self._session.statements.commit)
             except psycopg.Error as error:
-                lost = self._session.is_lost(error)
-                if not lost or (deadline and time.monotonic() > deadline):
+                if not self._session.give_up(error) or (deadline and time.monotonic() > deadline):
                     raise explained(self._session.address, error) from error
                 deadline = deadline or time.monotonic() + PATIENCE

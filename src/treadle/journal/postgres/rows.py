@@ -6,14 +6,17 @@ from typing import Any
 import psycopg
 
 from treadle.journal.errors import Damage, JournalDamaged, UnknownRun
-from treadle.journal.info import RunInfo
+from treadle.journal.info import ALL, RunInfo, Wanted
 from treadle.journal.line import Line, line_of
 from treadle.journal.postgres.connection import Connection
 from treadle.journal.postgres.statements import Statements, key
-from treadle.journal.verified import Row, events_of, found_line, shown, told_anew
+from treadle.journal.verified import Row, Rows, events_of, found_line, shown, told_anew
 from treadle.kernel.events import Event
 
 _MOST = 2**63 - 1
+
+_PAGE = 200
+"""Runs that are looked at together where some are wanted."""
 
 
 class DatabaseRows:
@@ -68,6 +71,18 @@ class DatabaseRows:
         """See `Rows.can_give`."""
         return True
 
+    def whole(self, body: bytes) -> bytes:
+        """See `Rows.whole`; everything stands in the event's own row."""
+        return body
+
+    def of(self, line: Line) -> Rows:
+        """See `Rows.of`: a fork has rows of its own for all of its events."""
+        return self
+
+    def origin(self, run_id: str) -> str:
+        """See `Rows.origin`."""
+        return run_id
+
     def _ask(self, statement: bytes, *values: Any) -> psycopg.Cursor[tuple[Any, ...]]:
         return self._connection.execute(statement, values, binary=True)
 
@@ -98,10 +113,25 @@ def read(connection: Connection, statements: Statements, run_id: str, start: int
 
 
 def list_runs(
+    connection: Connection, statements: Statements, limit: int, before: RunInfo | None, wanted: Wanted, where: str
+) -> list[RunInfo]:
+    """The wanted runs that started before `before`, newest first."""
+    limit = min(limit, _MOST)
+    size = limit if wanted == ALL else max(limit, _PAGE)
+    found: list[RunInfo] = []
+    while len(found) < limit:
+        page = _page(connection, statements, size, before, where)
+        found += [line for line in page if wanted.fits(line)]
+        if len(page) < size:
+            break
+        before = page[-1]
+    return found[:limit]
+
+
+def _page(
     connection: Connection, statements: Statements, limit: int, before: RunInfo | None, where: str
 ) -> list[RunInfo]:
-    """The runs that started before `before`, newest first."""
-    limit = min(limit, _MOST)
+    """The first runs that started before `before`, newest first."""
     if before is None:
         page = connection.execute(statements.first_page, (limit,), binary=True)
     else:

@@ -29,10 +29,18 @@ SCHEMA = (
         line bytea NOT NULL
     ) WITH (fillfactor = 50)""",
     "CREATE INDEX runs_by_start ON {}.runs (started_at, run_id)",
+    """CREATE TABLE {}.leases (
+        run_id bytea PRIMARY KEY,
+        name text NOT NULL,
+        holder bytea NOT NULL,
+        beat_at double precision NOT NULL,
+        until double precision NOT NULL
+    ) WITH (fillfactor = 50)""",
 )
 
 
 _LINE = "run_id, started_at, head, seal, line"
+_NOW = "extract(epoch FROM clock_timestamp())::double precision"
 
 
 class Statements:
@@ -40,7 +48,12 @@ class Statements:
 
     def __init__(self, schema: str) -> None:
         def made(text: str) -> bytes:
-            return text.replace("{}", Identifier(schema).as_string()).replace("*line*", _LINE).encode()
+            return (
+                text.replace("{}", Identifier(schema).as_string())
+                .replace("*line*", _LINE)
+                .replace("*now*", _NOW)
+                .encode()
+            )
 
         self.channel = f"{schema}_events"
         self.tables = tuple(map(made, SCHEMA))
@@ -97,6 +110,22 @@ class Statements:
             "AND it.xact_start < clock_timestamp() - make_interval(secs => %s) AND it.usename = current_user "
             "AND it.pid IN (SELECT pid FROM pg_locks WHERE relation = '{}.runs'::regclass)"
         )
+        # The times of leases are those of the server's clock, which all machines share. An append holds the leases that
+        # it is made under until it is stored, so that none is taken over in the middle.
+        self.lock_leases = made("SELECT run_id, name FROM {}.leases WHERE run_id = ANY(%b) ORDER BY run_id FOR SHARE")
+        self.leases = made("SELECT run_id, holder, beat_at, until < *now* FROM {}.leases WHERE run_id = ANY(%b)")
+        self.hold = made(
+            "INSERT INTO {}.leases AS it VALUES (%b, %s, %b, *now*, *now* + %s) ON CONFLICT (run_id) DO UPDATE "
+            "SET name = EXCLUDED.name, holder = EXCLUDED.holder, beat_at = EXCLUDED.beat_at, until = EXCLUDED.until "
+            "WHERE it.name = ANY(%s::text[]) OR %s"
+        )
+        self.beat = made(
+            "UPDATE {}.leases AS it SET beat_at = *now*, until = *now* + %s FROM (SELECT run_id FROM {}.leases "
+            "WHERE run_id = ANY(%b) AND name = %s ORDER BY run_id FOR UPDATE) AS mine WHERE it.run_id = mine.run_id "
+            "RETURNING it.run_id"
+        )
+        self.let_go = made("DELETE FROM {}.leases WHERE run_id = %b AND name = %s")
+        self.end_leases = made("DELETE FROM {}.leases WHERE run_id = ANY(%b)")
         self.begin = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
         self.look = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
         self.commit = b"COMMIT"

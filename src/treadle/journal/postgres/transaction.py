@@ -6,14 +6,17 @@ from typing import Any
 from uuid import uuid4
 
 from treadle.journal.batch import Growth, growth
-from treadle.journal.errors import JournalError
+from treadle.journal.errors import JournalError, TakenOver
+from treadle.journal.leases import Held
 from treadle.journal.line import Line, sealed
 from treadle.journal.postgres.actions import Action, Append, Delete, Renew
 from treadle.journal.postgres.connection import Connection
+from treadle.journal.postgres.lease_rows import holding
 from treadle.journal.postgres.rows import DatabaseRows, lines_of
 from treadle.journal.postgres.statements import Statements, key
 from treadle.journal.verified import found_line, told_anew
 from treadle.journal.worker import Job
+from treadle.kernel.events import RunFinished, RunPaused
 
 _NOTED = 400
 """Runs that a notification names at most: it has 8,000 bytes."""
@@ -45,22 +48,28 @@ class Transaction:
         self._after: dict[str, Line | None] = {}
         self._growths: list[tuple[str, Growth]] = []
         self._outcomes: list[Any] = []
+        self._leases: dict[str, str] = {}
+        self._begun: list[Held] = []
+        self._over: list[str] = []
 
     def begin(self, connection: Connection) -> None:
         """Lock the lines of the runs that it is about, and work out what becomes of them."""
         say = self._statements
         names = sorted({key(run_id) for run_id in self._run_ids()})
+        held = sorted({key(one.held.run_id) for one in self._appends() if one.held is not None and not one.begins})
         with connection.pipeline():
             connection.execute(say.begin)
             number = connection.execute(say.transaction_id)
             found = connection.execute(say.lock_lines, (names,), binary=True)
             loose = connection.execute(say.without_line, (names,), binary=True)
+            leases = connection.execute(say.lock_leases, (held,)) if held else None
         ((self._number,),) = number.fetchall()
         self._before = dict.fromkeys(self._run_ids())
         self._before.update(lines_of(found.fetchall()))
         for (name,) in loose:
             # It has events, and no line: that is for the checks to tell.
             del self._before[name.decode()]
+        self._leases = {} if leases is None else {name.decode(): owner for name, owner in leases.fetchall()}
         self._existed = self._existed or None not in self._before.values()
         rows = DatabaseRows(connection, say, self._before)
         for job in self._jobs:
@@ -85,9 +94,14 @@ class Transaction:
             if isinstance(action := self._jobs[0].action, Delete):
                 connection.execute(say.delete_events, (key(action.run_id),))
                 connection.execute(say.delete_line, (key(action.run_id),))
+                connection.execute(say.end_leases, ([key(action.run_id)],))
             elif isinstance(action, Renew):
                 self._try_out(connection)
             self._write(connection)
+            for held in self._begun:
+                connection.execute(say.hold, holding(held, takeover=True))
+            if self._over:
+                connection.execute(say.end_leases, ([*map(key, self._over)],))
             connection.execute(say.commit)
             connection.execute(say.notify, (say.channel, noted(self._run_ids())))
 
@@ -116,12 +130,27 @@ class Transaction:
                 if line is not None and not line.sealed:
                     line = told_anew(rows, line, self._where)
             new = growth(line, run_id, action.seq, action.batch, self._where)
+            if action.held is not None:
+                self._require(action.held, begins=action.begins)
         except JournalError as error:
             return error
         if new is not None:
+            if isinstance(action.batch.events[-1], (RunPaused, RunFinished)):
+                self._over.append(run_id)
             self._growths.append((run_id, new))
             self._after[run_id] = new.line
         return None
+
+    def _require(self, held: Held, *, begins: bool) -> None:
+        """Raises `TakenOver` if the lease is lost; one that begins is this process's from here on."""
+        if begins:
+            self._begun.append(held)
+            self._leases[held.run_id] = held.holder.name
+        elif self._leases.get(held.run_id) != held.holder.name:
+            raise TakenOver(held.run_id, where=self._where)
+
+    def _appends(self) -> Iterable[Append]:
+        return (job.action for job in self._jobs if isinstance(job.action, Append))
 
     def _renew(self, rows: DatabaseRows, action: Renew) -> JournalError | None:
         try:

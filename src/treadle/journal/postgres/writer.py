@@ -57,7 +57,6 @@ class WriterHands:
                 job.error = JournalUnavailable(str(error), where=error.where)
                 job.error.__cause__ = error.__cause__
         except psycopg.Error as error:
-            self._session.undo()
             if len(jobs) == 1:
                 jobs[0].error = explained(self._session.address, error)
                 return
@@ -79,7 +78,7 @@ class WriterHands:
                 connection = self._session.open(deadline)
                 now.begin(connection)
                 if stored := next((one for one in doubtful if one.stored_by(connection)), None):
-                    self._session.undo()
+                    connection.execute(self._session.statements.rollback)
                     return stored
                 now.end(connection)
                 return now
@@ -88,7 +87,7 @@ class WriterHands:
                     raise
                 raise self._lost(doubtful) from error
             except psycopg.Error as error:
-                if self._session.is_lost(error):
+                if self._session.give_up(error):
                     doubtful += [now] * now.sent
                     deadline = deadline or time.monotonic() + PATIENCE
                     if time.monotonic() > deadline:
@@ -96,10 +95,8 @@ class WriterHands:
                     continue
                 tries += 1
                 if isinstance(error, errors.LockNotAvailable) and tries == 1:
-                    self._session.free()
-                elif isinstance(error, _CROSSED) and tries < _TRIES:
-                    self._session.undo()
-                else:
+                    self._session.end_stuck()
+                elif not isinstance(error, _CROSSED) or tries == _TRIES:
                     raise
 
     def _lost(self, doubtful: Sequence[Transaction]) -> JournalUnavailable:

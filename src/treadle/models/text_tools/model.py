@@ -29,6 +29,7 @@ from treadle.kernel.messages import (
     Usage,
     UserMessage,
 )
+from treadle.models.bounds import check_reply, size_of_piece
 from treadle.models.errors import ToolUseFailed
 from treadle.models.fixed import fixed_tokens, members
 from treadle.models.port import (
@@ -143,13 +144,16 @@ class TextTools:
         offer = _offer(request)
         reader = Reader(self._form, offer, Names(request.run_id, request.step), example(self._form, offer))
         whole: ModelReply | None = None
-        counted, weight = Usage(), 0
+        counted, weight, size = Usage(), 0, 0
         try:
             async with _closing(self.model.stream(self._request(request, offer))) as events:
                 async for event in events:
                     if isinstance(event, ModelReply):
                         whole = event
                     elif isinstance(event, TextDelta):
+                        # What is held back until it shows to be a call is seen by nobody above.
+                        size += size_of_piece(event)
+                        check_reply(size)
                         weight += text_weight(event.text)
                         for made in reader.feed(event.text):
                             yield made

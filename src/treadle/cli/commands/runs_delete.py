@@ -1,0 +1,116 @@
+"""`treadle runs delete` and `treadle runs prune`: runs are removed for good, with those that work for them."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from typing import get_args
+
+import click
+
+from treadle.cli.exits import ExitCode
+from treadle.cli.moments import age
+from treadle.cli.storage import find_run, journal_named, journal_option, no_runs, opened, told
+from treadle.cli.terminal import note
+from treadle.journal import Journal, RunInfo, RunStatus, SqliteJournal
+from treadle.journal.families import families, family
+
+_TOGETHER = 200
+"""Runs that are deleted at once: they share a commit."""
+
+_YES = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+@click.command(short_help="Delete runs, with those that work for them.")
+@click.argument("run", nargs=-1, required=True)
+@journal_option
+@_YES
+@click.pass_context
+def delete(context: click.Context, run: tuple[str, ...], journal: str | None, yes: bool) -> int:
+    """Delete runs for good, with the runs of other agents that work for them.
+
+    RUN is a run's id, a beginning of it that no other run has, or "last". Of what is deleted no byte is left in the
+    journal's file. You are asked first; without a terminal, say --yes.
+    """
+    return asyncio.run(_delete(run, journal or context.obj, yes))
+
+
+@click.command(short_help="Delete old runs.")
+@journal_option
+@click.option(
+    "--older-than", "for_long", metavar="AGE", type=age, required=True, help="How long nothing came to it: 90d."
+)
+@click.option(
+    "--status", "statuses", type=click.Choice(get_args(RunStatus)), multiple=True, default=("finished",),
+    show_default=True, help="Those that stand so; may be said more than once.",
+)  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Only print which they would be.")
+@_YES
+@click.pass_context
+def prune(
+    context: click.Context,
+    journal: str | None,
+    for_long: float,
+    statuses: tuple[RunStatus, ...],
+    dry_run: bool,
+    yes: bool,
+) -> int:
+    """Delete runs to which nothing has come for a time, with the runs of other agents that work for them.
+
+    A run that works for another one goes and stays with it. Runs that wait or may be under way are only deleted if
+    --status says so. Their ids are printed.
+    """
+    return asyncio.run(_prune(journal or context.obj, time.time() - for_long, statuses, (dry_run, yes)))
+
+
+async def _delete(given: Sequence[str], named: str | None, yes: bool) -> int:
+    async with opened(named) as journal:
+        if journal is None:
+            raise no_runs(named, given[0])
+        found = [await family(journal, await find_run(journal, one)) for one in given]
+        await _gone(journal, list(dict.fromkeys(run_id for runs in found for run_id in runs)), yes)
+    return ExitCode.FINISHED
+
+
+async def _prune(named: str | None, before: float, statuses: Sequence[RunStatus], how: tuple[bool, bool]) -> int:
+    dry_run, yes = how
+    async with opened(named) as journal:
+        if journal is None:
+            note(f"no runs yet in {told(journal_named(named))}")
+            return ExitCode.FINISHED
+        old = [runs for runs in await families(journal) if _is_old(runs, before, statuses)]
+        run_ids = [line.run_id for runs in old for line in runs]
+        for run_id in run_ids:
+            click.echo(run_id)
+        if not run_ids:
+            note("no such run is that old")
+        elif dry_run:
+            note(f"{_count(run_ids)} would be deleted")
+        else:
+            await _gone(journal, run_ids, yes)
+    return ExitCode.FINISHED
+
+
+def _is_old(runs: Sequence[RunInfo], before: float, statuses: Sequence[RunStatus]) -> bool:
+    """Whether a family is to go: the first of it stands as was asked for, and nothing has come to any of it since."""
+    return runs[0].status in statuses and all(line.updated_at < before for line in runs)
+
+
+async def _gone(journal: Journal, run_ids: Sequence[str], yes: bool) -> None:
+    """Asks, and deletes the runs."""
+    if not yes:
+        if not sys.stdin.isatty():
+            raise click.UsageError(f"{_count(run_ids)} would be deleted for good: say --yes, or do it at a terminal")
+        click.confirm(
+            f"Delete {_count(run_ids)} for good ({run_ids[0]}{', …' if run_ids[1:] else ''})?", abort=True, err=True
+        )
+    deleted = 0
+    for at in range(0, len(run_ids), _TOGETHER):
+        deleted += sum(await asyncio.gather(*map(journal.delete, run_ids[at : at + _TOGETHER])))
+    if isinstance(journal, SqliteJournal):
+        await journal.compact()
+    note(f"{deleted} deleted" if deleted != len(run_ids) else f"{_count(run_ids)} deleted")
+
+
+def _count(run_ids: Sequence[str]) -> str:
+    return f"{len(run_ids)} run{'' if len(run_ids) == 1 else 's'}"

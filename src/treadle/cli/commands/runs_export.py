@@ -1,0 +1,74 @@
+"""`treadle runs export` and `treadle runs import`: runs as lines of JSON, from one journal to another."""
+
+import asyncio
+import shutil
+from tempfile import TemporaryFile
+from typing import IO
+
+import click
+
+from treadle.cli.exits import ExitCode
+from treadle.cli.storage import find_run, journal_at, journal_named, journal_option, no_runs, opened, told
+from treadle.cli.terminal import note
+from treadle.journal import JournalDamaged, export_runs, import_runs
+
+
+@click.command("export", short_help="Print runs as lines of JSON.")
+@click.argument("run", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Every run of the journal.")
+@journal_option
+@click.pass_context
+def export(context: click.Context, run: tuple[str, ...], everything: bool, journal: str | None) -> int:
+    """Print runs as lines of JSON, each with the runs of other agents that work for it, for `treadle runs import`.
+
+    RUN is a run's id, a beginning of it that no other run has, or "last". A damaged run is left out and named; the exit
+    code is 2 then.
+    """
+    if bool(run) == everything:
+        raise click.UsageError("say which runs, or --all")
+    return asyncio.run(_export(run, journal or context.obj))
+
+
+@click.command("import", short_help="Put exported runs into the journal.")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@journal_option
+@click.pass_context
+def import_(context: click.Context, file: str, journal: str | None) -> int:
+    """Put the runs of FILE ("-" for standard input), which `treadle runs export` made, into the journal.
+
+    All of them, or none: an export that was altered or cut off, is of a later version, or has a run that is in the
+    journal already, is refused.
+    """
+    with click.open_file(file, "rb") as given, TemporaryFile() as copy:
+        if file != "-":
+            return asyncio.run(_import(given, journal or context.obj))
+        # It is read twice, which a pipe cannot be; the copy has no name, so that nobody else can read it.
+        shutil.copyfileobj(given, copy)
+        copy.seek(0)
+        return asyncio.run(_import(copy, journal or context.obj))
+
+
+async def _export(given: tuple[str, ...], named: str | None) -> int:
+    damaged = 0
+
+    def on_damage(error: JournalDamaged) -> None:
+        nonlocal damaged
+        damaged += 1
+        note(f"left out: {error}")
+
+    async with opened(named) as journal:
+        if journal is None:
+            raise no_runs(named, given[0] if given else "last")
+        run_ids = [await find_run(journal, one) for one in given]
+        with click.open_file("-", "wb") as out:
+            async for line in export_runs(journal, run_ids or None, on_damage=on_damage):
+                out.write(line)
+            out.flush()
+    return ExitCode.USAGE if damaged else ExitCode.FINISHED
+
+
+async def _import(file: IO[bytes], named: str | None) -> int:
+    async with journal_at(named) as journal:
+        run_ids = await import_runs(journal, file)
+    note(f"{len(run_ids)} run{'' if len(run_ids) == 1 else 's'} imported into {told(journal_named(named))}")
+    return ExitCode.FINISHED

@@ -1,0 +1,85 @@
+"""Families: a run and the runs that work for it, at any depth. They are exported, deleted and pruned together."""
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from sys import maxsize
+
+from treadle.journal.errors import JournalDamaged, UnknownRun
+from treadle.journal.info import ALL, RunInfo, Wanted
+from treadle.journal.port import Journal
+
+_PAGE = 500
+
+
+async def is_there(journal: Journal, run_id: str) -> bool:
+    """Whether there is a run of that very id, damaged or not."""
+    try:
+        await journal.read(run_id, maxsize)
+    except UnknownRun:
+        return False
+    except JournalDamaged:
+        pass
+    return True
+
+
+async def every(journal: Journal, wanted: Wanted = ALL) -> AsyncIterator[RunInfo]:
+    """The wanted runs, however many, newest first."""
+    before: RunInfo | None = None
+    while page := await journal.list(_PAGE, before, wanted):
+        for line in page:
+            yield line
+        before = page[-1]
+
+
+async def family(journal: Journal, run_id: str) -> list[str]:
+    """The run, and then the runs that work for it.
+
+    Raises:
+        UnknownRun: there is no such run.
+    """
+    if not await is_there(journal, run_id):
+        # Its error has the nearest id, and says where it looked.
+        await journal.read(run_id)
+    # The id of a run begins with that of the run that it works for.
+    lines = [line async for line in every(journal, Wanted(text=f"{run_id}."))]
+    return [run_id, *below(lines, {run_id}).get(run_id, ())]
+
+
+async def families(journal: Journal, wanted: Wanted = ALL) -> list[Sequence[RunInfo]]:
+    """All wanted runs by families, oldest first: each that works for none of them, and then those that work for it."""
+    lines = {line.run_id: line async for line in every(journal, wanted)}
+    under = below(lines.values())
+    lower = {run_id for runs in under.values() for run_id in runs}
+    tops = [line for line in reversed(lines.values()) if line.run_id not in lower]
+    return [[top, *(lines[run_id] for run_id in under.get(top.run_id, ()))] for top in tops]
+
+
+def below(lines: Iterable[RunInfo], known: Iterable[str] = ()) -> Mapping[str, Sequence[str]]:
+    """By run, those of `lines` that work for it at any depth, each after the one that it works for.
+
+    Args:
+        known: further runs that they may work for.
+    """
+    lines = [*lines]
+    ids = {*known, *(line.run_id for line in lines)}
+    direct: dict[str, list[str]] = {}
+    for line in reversed(lines):
+        if (above := _above(line, ids)) is not None:
+            direct.setdefault(above, []).append(line.run_id)
+    found: dict[str, list[str]] = {}
+    for run_id, runs in direct.items():
+        # It grows while it is gone through; a circle, which no run makes, ends where it began.
+        found[run_id] = [*runs]
+        for one in found[run_id]:
+            found[run_id] += [run for run in direct.get(one, ()) if run != run_id and run not in found[run_id]]
+    return found
+
+
+def _above(line: RunInfo, known: set[str]) -> str | None:
+    """The run that it works for. Of one that is damaged it may only be known by the id."""
+    if line.parent is not None:
+        return line.parent.run_id
+    if not line.damage:
+        return None
+    parts = line.run_id.split(".")
+    heads = (".".join(parts[:end]) for end in range(len(parts) - 1, 0, -1))
+    return next((head for head in heads if head in known), None)

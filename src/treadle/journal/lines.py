@@ -1,0 +1,258 @@
+"""Lines: runs as lines of JSON, to be moved from one journal to another, of whatever kind.
+
+docs/journal-format.md describes the form. Each run is closed by a line with the number of its events and the last hash
+of their chain, and the whole by one with the number of runs, so that what was cut off or altered is noticed.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import IO
+
+import msgspec
+from msgspec import Raw, Struct
+
+from treadle.journal.chain import beginning, link
+from treadle.journal.errors import JournalDamaged, NotImported
+from treadle.journal.families import families, family, is_there
+from treadle.journal.line import decoded
+from treadle.journal.port import Journal, check_first
+from treadle.kernel.events import Event, encode_event
+
+VERSION = 1
+"""The version of the form; one that is higher is refused."""
+
+TOGETHER = 50
+"""Runs that are written at once: they share a commit, where a journal has commits."""
+
+
+class Line(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A line of an export: its head (`treadle_runs`), an event, the end of a run, or the end of all (`runs`).
+
+    Attributes:
+        treadle_runs: the version of the form.
+        run_id: the run that an event or an end is of.
+        seq: the number of the event, from 0.
+        event: the event.
+        events: how many events the run has.
+        hash: the last hash of their chain.
+        runs: how many runs there are.
+    """
+
+    treadle_runs: int | None = None
+    run_id: str | None = None
+    seq: int | None = None
+    event: Raw = Raw()
+    events: int | None = None
+    hash: str | None = None
+    runs: int | None = None
+
+
+_lines = msgspec.json.Decoder(Line)
+
+
+async def export_runs(
+    journal: Journal,
+    run_ids: Iterable[str] | None = None,
+    *,
+    on_damage: Callable[[JournalDamaged], object] | None = None,
+) -> AsyncIterator[bytes]:
+    """The runs as lines of JSON, each with the runs that work for it.
+
+    A run that is under way is exported as far as it is. Holds one run at a time in memory.
+
+    Args:
+        journal: where they are.
+        run_ids: which; one that is named twice is exported once. None for all.
+        on_damage: called with what cannot be read, which is then left out; None raises it.
+
+    Raises:
+        UnknownRun: there is no such run.
+        JournalDamaged: a run cannot be read; of it no line was given out.
+    """
+    done: set[str] = set()
+    count = 0
+    yield _encoded(Line(treadle_runs=VERSION))
+    async for group in _groups(journal, run_ids):
+        for run_id in group:
+            if run_id in done:
+                continue
+            done.add(run_id)
+            try:
+                events = await journal.read(run_id)
+            except JournalDamaged as error:
+                if on_damage is None:
+                    raise
+                on_damage(error)
+                continue
+            for line in _lines_of(run_id, events):
+                yield line
+            count += 1
+    yield _encoded(Line(runs=count))
+
+
+async def _groups(journal: Journal, run_ids: Iterable[str] | None) -> AsyncIterator[Sequence[str]]:
+    """The runs by families."""
+    if run_ids is None:
+        for lines in await families(journal):
+            yield [line.run_id for line in lines]
+        return
+    for run_id in run_ids:
+        yield await family(journal, run_id)
+
+
+async def import_runs(journal: Journal, file: IO[bytes]) -> list[str]:
+    """Put the runs of an export into a journal: all of them, or none.
+
+    The file is read twice, first to see that all of it is whole and none of its runs is there already. If the process
+    is killed while they are written, some are there, each whole, and the others are not.
+
+    Args:
+        journal: where they are put.
+        file: what `export_runs` gave, open for reading bytes at its beginning; it must be able to go back there.
+
+    Returns:
+        The ids of the runs, in the order of the file.
+
+    Raises:
+        NotImported: it is no export, was altered or cut off, is of a later version, or has a run that is there already;
+            the journal is as it was.
+        JournalError: the journal cannot be written; what was written before that is deleted again.
+    """
+    start = file.tell()
+    run_ids = [run_id for run_id, _ in _runs_in(file)]
+    for run_id in run_ids:
+        if await is_there(journal, run_id):
+            raise NotImported(
+                f"there is a run {run_id!r} in the journal already; delete that one first, or import into another"
+            )
+    file.seek(start)
+    written: list[str] = []
+    try:
+        runs = _runs_in(file)
+        while group := list(islice(runs, TOGETHER)):
+            outcomes = await asyncio.gather(
+                *[_put(journal, run_id, events, written) for run_id, events in group], return_exceptions=True
+            )
+            for outcome in outcomes:
+                if outcome is not None:
+                    raise outcome
+    except BaseException:
+        for run_id in written:
+            await journal.delete(run_id)
+        raise
+    return run_ids
+
+
+async def _put(journal: Journal, run_id: str, events: Sequence[Event], written: list[str]) -> None:
+    """Write a run, and note in `written` that it is there."""
+    try:
+        await journal.append(run_id, 0, events)
+    except asyncio.CancelledError:
+        # The port's word: it is raised only once the events are stored.
+        written.append(run_id)
+        raise
+    written.append(run_id)
+
+
+def _lines_of(run_id: str, events: Sequence[Event]) -> Iterator[bytes]:
+    head = beginning(run_id)
+    for seq, event in enumerate(events):
+        body = encode_event(event)
+        head = link(head, event.at, body)
+        yield _encoded(Line(run_id=run_id, seq=seq, event=Raw(body)))
+    yield _encoded(Line(run_id=run_id, events=len(events), hash=head.hex()))
+
+
+def _encoded(line: Line) -> bytes:
+    return msgspec.json.encode(line) + b"\n"
+
+
+def _runs_in(file: IO[bytes]) -> Iterator[tuple[str, Sequence[Event]]]:
+    """Each run of an export with its events, once it is known to be whole.
+
+    Raises:
+        NotImported: something is wrong, wherever in the file; says in which line.
+    """
+    rows = enumerate(file, 1)
+    _check_head(next(rows, (1, b""))[1])
+    seen: set[str] = set()
+    events: list[Event] = []
+    run_id, head, number = "", b"", 1
+    for number, row in rows:
+        line = _parsed(row, number)
+        if line.runs is not None:
+            if events or line.runs != len(seen):
+                raise _wrong(number, "runs are missing before it")
+            for number, row in rows:
+                if row.strip():
+                    raise _wrong(number, "it comes after the end")
+            return
+        if line.run_id is None:
+            raise _wrong(number, "it is no line of an export")
+        if line.event:
+            if not events:
+                run_id, head = line.run_id, beginning(line.run_id)
+            if line.run_id != run_id or line.seq != len(events):
+                raise _wrong(number, f"event {len(events)} of run {run_id!r} is missing before it")
+            event = _event(line.event, number)
+            events.append(event)
+            head = link(head, event.at, bytes(line.event))
+            continue
+        _check_end(line, number, run_id, events, head)
+        if run_id in seen:
+            raise _wrong(number, f"run {run_id!r} is there twice")
+        seen.add(run_id)
+        yield run_id, events
+        events = []
+    raise _wrong(number + 1, "it is missing: the export was cut off")
+
+
+def _check_head(row: bytes) -> None:
+    """Refuse what is no export, or one of a later version.
+
+    Raises:
+        NotImported: it is.
+    """
+    try:
+        version = msgspec.json.decode(row)["treadle_runs"]
+    except (msgspec.MsgspecError, ValueError, TypeError, KeyError):
+        raise NotImported("it is no export of runs: its first line does not say so") from None
+    if version != VERSION:
+        raise NotImported(
+            f"it was exported by a later treadle (version {version} of the form; this one knows {VERSION}); update it"
+        )
+
+
+def _parsed(row: bytes, number: int) -> Line:
+    try:
+        return _lines.decode(row)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise _wrong(number, f"it is no line of an export ({error})") from error
+
+
+def _event(raw: Raw, number: int) -> Event:
+    try:
+        return decoded(bytes(raw))
+    except ValueError as error:
+        raise _wrong(number, f"its event cannot be read: {error}") from error
+
+
+def _check_end(line: Line, number: int, run_id: str, events: Sequence[Event], head: bytes) -> None:
+    """Hold the end of a run against its events.
+
+    Raises:
+        NotImported: they do not agree.
+    """
+    if line.run_id != run_id or line.events != len(events) or not events:
+        raise _wrong(number, f"events of run {line.run_id!r} are missing before it")
+    if line.hash != head.hex():
+        raise _wrong(number, f"run {run_id!r} was altered: its events and its hash do not agree")
+    try:
+        check_first(run_id, events)
+    except ValueError as error:
+        raise _wrong(number, str(error)) from error
+
+
+def _wrong(number: int, what: str) -> NotImported:
+    return NotImported(f"line {number}: {what}")

@@ -1,0 +1,167 @@
+"""Redaction: a function of the application's that is given each text of a run before it is written to a journal.
+
+What is kept as it is, is listed here by name; every other text is passed through it, so that what is new is passed too.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from treadle.journal.errors import RedactionFailed
+from treadle.kernel.calls import Awaited
+from treadle.kernel.events import (
+    ApprovalDecided,
+    ApprovalRequested,
+    ContextEdited,
+    ErrorInfo,
+    Event,
+    ModelFailed,
+    ModelReplied,
+    Parent,
+    Queued,
+    Reserve,
+    ResultAwaited,
+    RunStarted,
+    StepPrepared,
+    ToolFinished,
+    ToolReacted,
+    ToolStarted,
+)
+from treadle.kernel.messages import File, Image, ModelSettings, Opaque, Thinking, ToolCall, ToolMessage, Usage
+from treadle.kernel.stop import Check, Decision, Stop
+
+S = TypeVar("S", bound=Struct)
+
+Redact = Callable[[str], str]
+"""Given a text, returns what is written in its place."""
+
+_KEPT: dict[type[Struct], str] = {
+    RunStarted: "run_id on_limit agent model tools polling tool_choice writes rules hooks",
+    StepPrepared: "model tools tool_choice withheld",
+    ModelReplied: "finish model request_id",
+    ModelFailed: "model",
+    ToolStarted: "call_id name",
+    ToolFinished: "call_id",
+    ToolReacted: "call_id action",
+    ApprovalRequested: "call_id why",
+    ApprovalDecided: "call_id",
+    ResultAwaited: "call_id run_id",
+    ContextEdited: "policy model",
+    ToolMessage: "call_id name",
+    Image: "media_type",
+    File: "media_type",
+    Thinking: "signature data id",
+    ToolCall: "id name item_id",
+    Opaque: "provider",
+    ModelSettings: "stop thinking",
+    Parent: "run_id call_id",
+    Decision: "verdict",
+    Check: "name",
+    Stop: "reason",
+    Reserve: "limit",
+    Usage: "service",
+    ErrorInfo: "kind request_id",
+    Awaited: "call_id name kind",
+    Queued: "key",
+}
+
+KEPT: Mapping[type[Struct], frozenset[str]] = {kind: frozenset(fields.split()) for kind, fields in _KEPT.items()}
+"""By kind, the fields that are not passed through it: ids, names of tools, agents, models and rules, fixed words."""
+
+ARGUMENTS: frozenset[type[Struct]] = frozenset({ToolCall, ToolStarted, ApprovalDecided, Awaited})
+"""Whose `arguments` are JSON, in which each text is passed through it."""
+
+# A string in JSON; with a colon after it, it is the name of a value.
+_STRING = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*+")(\s*:)?', re.DOTALL)
+
+
+def redacted(run_id: str, seq: int, events: Sequence[Event], redact: Redact | None, where: str) -> Sequence[Event]:
+    """The events, the first of which is number `seq`, as they are to be written.
+
+    Raises:
+        RedactionFailed: `redact` raised, or did not return a text.
+    """
+    if redact is None:
+        return events
+    found: list[Event] = []
+    for number, event in enumerate(events, seq):
+        try:
+            found.append(_struct(event, redact))
+        except (Exception, asyncio.CancelledError) as error:
+            # It is a plain function: a cancellation can only be its own.
+            raise RedactionFailed(run_id, number, type(event).__name__, error, where) from error
+    return found
+
+
+def _struct(value: S, redact: Redact) -> S:
+    kind = type(value)
+    kept = KEPT.get(kind, frozenset())
+    changed = {}
+    for name in value.__struct_fields__:
+        before = getattr(value, name)
+        if before is None or name in kept:
+            continue
+        after = _arguments(before, redact) if name == "arguments" and kind in ARGUMENTS else _any(before, redact)
+        if after is not before:
+            changed[name] = after
+    if not changed:
+        return value
+    if isinstance(value, Thinking):
+        # What the provider signed or encrypted no longer goes with it, and a provider refuses what does not fit.
+        changed |= {"signature": None, "data": None, "id": None}
+    return msgspec.structs.replace(value, **changed)
+
+
+def _any(value: Any, redact: Redact) -> Any:
+    """The value with each text in it passed through; the same object where nothing changed."""
+    if isinstance(value, str):
+        found = _text(value, redact)
+        return value if found == value else found
+    if isinstance(value, Struct):
+        return _struct(value, redact)
+    if isinstance(value, (list, tuple)):
+        items = [_any(one, redact) for one in value]
+        return value if all(map(_is, items, value)) else type(value)(items)
+    if isinstance(value, Mapping):
+        pairs = {_any(name, redact): _any(one, redact) for name, one in value.items()}
+        return value if pairs == value else pairs
+    return value
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other
+
+
+def _arguments(text: str, redact: Redact) -> str:
+    """The JSON of a call's arguments with each text in it passed through, and everything else as it was written.
+
+    What is no JSON is one text.
+    """
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return _text(text, redact)
+
+    def passed(match: "re.Match[str]") -> str:
+        if match.group(2):
+            return match.group()
+        before = json.loads(match.group(1))
+        after = _text(before, redact)
+        return match.group() if after == before else json.dumps(after, ensure_ascii=False)
+
+    found = _STRING.sub(passed, text)
+    return text if found == text else found
+
+
+def _text(text: str, redact: Redact) -> str:
+    if not text:
+        return text
+    found = redact(text)
+    if not isinstance(found, str):
+        raise TypeError(f"it returned {type(found).__name__} in place of a text")
+    return found

@@ -1,0 +1,197 @@
+"""Anew: what an agent decides in a state that its run was in, by the very functions that carry runs out.
+
+They are given a run of which nothing is shown or written, and no model and no tool to call. Of the application's own
+functions those are called that choose: instructions, `prepare_step`, `stop_when`, context policies, rules (`when=`,
+`needs_approval`), and the reading of a typed answer. Those with effects are not: tools, `on_tool_result`, `on_event`.
+"""
+
+import dataclasses
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from msgspec.structs import replace
+
+from treadle.context.policies import Summarise
+from treadle.context.storable import storable_event
+from treadle.drivers.below import Below
+from treadle.drivers.calls.admission import Admitted, allowed, beyond_limit, check, is_to_begin, may_begin, ruled
+from treadle.drivers.calls.made import MadeCalls
+from treadle.drivers.calls.subrun import recorded_for_call
+from treadle.drivers.configuration import Configuration, RunContext
+from treadle.drivers.drive import DRIVER, finish, one_step_made, perceive
+from treadle.drivers.run import Run
+from treadle.kernel.calls import CallRecord
+from treadle.kernel.decide import Finish, Nudge, Pause, PrepareStep
+from treadle.kernel.errors import Misuse
+from treadle.kernel.events import Event, ResultAwaited, RunStarted, ToolFinished, ToolStarted
+from treadle.kernel.fold import fold_all
+from treadle.kernel.messages import SystemMessage, ToolCall
+from treadle.kernel.state import RunState
+from treadle.kernel.stop import Limits
+from treadle.models.errors import ModelError
+from treadle.models.names import UnknownModel
+from treadle.models.port import Model, ModelEvent, ModelRequest
+from treadle.models.providers import MissingKey
+
+
+class Anew:
+    """An agent that decides anew.
+
+    Attributes:
+        run: a run of it, which follows what was recorded.
+        above: that of the run that it works for, whose rules hold for it too.
+    """
+
+    def __init__(self, config: Configuration, deps: Any, above: "Anew | None" = None) -> None:
+        self.edits = not any(isinstance(policy, Summarise) for policy in config.context or ())
+        context = config.context if self.edits else ()
+        named = _Named(config.model_named)
+        self._config = dataclasses.replace(config, journal=None, budgets=(), context=context, model_named=named)
+        self._deps = deps
+        self.above = above
+        self.run = self._run(None)
+
+    def _run(self, state: RunState | None) -> Run:
+        return Run(self._config, DRIVER, deps=self._deps, state=state)
+
+    def taken_up(self) -> None:
+        """What a process kept in memory is gone: another takes the run up."""
+        self.run = self._run(self.run.state)
+
+    async def started(self, recorded: RunStarted, limits: Limits | None) -> RunStarted:
+        """How the run would begin now, with the same things said to it; `limits` in place of the agent's."""
+        config, told = self._config, self._config.instructions
+        if callable(told):
+            function: Any = told
+            context = RunContext(recorded.run_id, config.name, self._deps)
+            told = await self.run.own(function, f"the instructions of {config.name}", context)
+        if told is not None and not isinstance(told, str):
+            raise Misuse(f"the instructions of {config.name} are a text; it was given {told!r:.100}")
+        said = [message for message in recorded.messages if not isinstance(message, SystemMessage)]
+        scratch = self._run(None)
+        scratch.start(
+            recorded.run_id,
+            [*config.system(told, config.output), *said],
+            limits,
+            recorded.parent,
+            one_step=recorded.one_step,
+        )
+        return replace(scratch.state.started, at=recorded.at)
+
+    def follow(self, event: Event) -> None:
+        """Goes on as was recorded. Raises IllegalEvent if that is not possible."""
+        if isinstance(event, RunStarted):
+            self.run = self._run(fold_all([event]))
+        else:
+            self.run.follow(event)
+
+    async def next(self) -> Sequence[Event]:
+        """What the agent would do next by itself, as events; empty if it is somebody else's turn."""
+        run = self.run
+        before, mark = run.state, len(run.events)
+        try:
+            match await run.judged():
+                case PrepareStep() as command:
+                    over = one_step_made(run, command)
+                    if over is not None:
+                        return [over]
+                    await perceive(run, command)
+                case Nudge() | Pause() as command:
+                    run.feed(command.event())
+                case Finish() as command:
+                    finish(run, command)
+                case _:
+                    pass
+            return list(run.events[mark:])
+        finally:
+            run.state = before
+
+    async def admits(self, record: CallRecord) -> Event:
+        """What becomes first of a call that waits to be carried on: it starts, or is refused, or waits for someone."""
+        return storable_event(await self._admits(record))
+
+    async def _admits(self, record: CallRecord) -> Event:
+        run, step = self.run, len(self.run.state.steps)
+        found: Admitted | Event
+        with self._under_those_above():
+            free = None if run.parent is not None else may_begin(run)
+            if free is not None and free <= 0 and is_to_begin(record):
+                return beyond_limit(run, record)
+            found = check(run, record)
+            if isinstance(found, Admitted) and ruled(run, found.tool):
+                found = await allowed(run, found, MadeCalls(run))
+        if not isinstance(found, Admitted):
+            return found
+        if found.tool.external:
+            return ResultAwaited(step, record.id, found.tool.wait)
+        return ToolStarted(step, record.id)
+
+    @contextmanager
+    def _under_those_above(self) -> Iterator[None]:
+        """The rules of the runs above hold in it; their limits are not known any more, and hold nowhere else."""
+        below: list[Anew] = []
+        one = self
+        while one.above is not None:
+            one.run.parent = one.above.run
+            below.append(one)
+            one = one.above
+        try:
+            yield
+        finally:
+            for one in below:
+                one.run.parent = None
+
+    async def admits_early(self, call: ToolCall) -> Event:
+        """Likewise, of a call that started while the reply was still arriving."""
+        return await self.admits(CallRecord(call))
+
+    def below(self, name: str) -> "Anew | None":
+        """The agent that works on calls of the tool `name`; None if none does."""
+        tool = self._config.tools.get(name)
+        if tool is None or not isinstance(tool.agent, Below):
+            return None
+        below = tool.agent
+        config = dataclasses.replace(below.config, output=below.output_below(self._config.output))
+        return Anew(config, self._deps, self)
+
+    def came_back(self, record: CallRecord, state: RunState) -> Event | None:
+        """What is recorded of a call when the run that worked on it stands in `state`."""
+        tool = self._config.tools.get(record.doing.name)
+        if tool is None or not isinstance(tool.agent, Below):
+            return None
+        config = dataclasses.replace(tool.agent.config, output=tool.agent.output_below(self._config.output))
+        child = Run(config, DRIVER, state=state)
+        event, _ = recorded_for_call(len(self.run.state.steps), record, tool, child, tool.agent.final)
+        hooked = isinstance(event, ToolFinished) and self._config.on_tool_result is not None
+        return storable_event(replace(event, provisional=True) if hooked else event)
+
+    @property
+    def name(self) -> str:
+        """What the agent is called."""
+        return self._config.name
+
+
+class _Named:
+    """Models by their names; one that cannot be used here, for want of a key, is a name and no more."""
+
+    def __init__(self, by_name: Any) -> None:
+        self._by_name = by_name
+
+    def __call__(self, name: str) -> Model:
+        try:
+            model: Model = self._by_name(name)
+        except (UnknownModel, MissingKey):
+            model = _Absent(name)
+        return model
+
+
+class _Absent:
+    """A model of which nothing is known but its name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Never called: a replay asks no model."""
+        raise ModelError(f"the model {self.name} cannot be used here")

@@ -1,0 +1,142 @@
+"""Cut: after which of a run's events a fork begins, and what of the step before it is said again in the fork."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from treadle.kernel.errors import Misuse
+from treadle.kernel.events import (
+    ContextEdited,
+    Event,
+    NudgeGiven,
+    RunFinished,
+    RunResumed,
+    StepPrepared,
+    ToolFinished,
+    ToolStarted,
+)
+from treadle.kernel.fold import fold
+from treadle.kernel.state import RunState
+from treadle.tools import ToolOutput
+
+
+class Cut(NamedTuple):
+    """Where a fork begins.
+
+    Attributes:
+        seq: how many events it shares; `again` are said again in it after them.
+        state: the beginning of the step, as it was in the run that is forked.
+    """
+
+    seq: int
+    state: RunState
+    again: tuple[Event, ...] = ()
+
+
+def cut_at(events: Sequence[Event], at: int, results: Mapping[str, ToolOutput]) -> Cut:
+    """The cut at the beginning of step `at`, with other `results` of calls of the step before it.
+
+    Raises:
+        Misuse: the run has no such step, or the step before it no such calls.
+    """
+    seq, state = _beginning(events, at)
+    if not results:
+        return Cut(seq, state)
+    _check_calls(events, state, at, results)
+    seq, again = _with_results(events, seq, at - 1, results)
+    return Cut(seq, state, again)
+
+
+def _beginning(events: Sequence[Event], at: int) -> tuple[int, RunState]:
+    """After how many events step `at` begins, or would begin: everything before it that nothing is in flight after."""
+    found: tuple[int, RunState] | None = None
+    state = RunState()
+    for number, event in enumerate(events):
+        if found is not None and isinstance(event, StepPrepared) and event.step == at:
+            break
+        state = fold(state, event)
+        quiet = state.phase in ("ready", "replied")
+        if len(state.steps) == at and (quiet or (state.phase == "finished" and found is None)):
+            found = number + 1, state
+    if found is None:
+        made = len(state.steps)
+        here = "can only be forked at step 0" if not made else f"can be forked at steps 0 to {made}"
+        raise Misuse(f"run {state.run_id} has no step {at} that could be made otherwise: it {here}")
+    return found
+
+
+def _check_calls(events: Sequence[Event], state: RunState, at: int, results: Mapping[str, ToolOutput]) -> None:
+    calls = state.steps[at - 1].calls if at else ()
+    made = {record.id: record for record in calls}
+    for name in results:
+        record = made.get(name)
+        if record is None:
+            where = [step.number for step in state.steps if any(one.id == name for one in step.calls)]
+            meant = (
+                f"it was made in step {where[-1]}: fork at step {where[-1] + 1}" if where else "it made no such call"
+            )
+            known = f" (step {at - 1} made {', '.join(made)})" if made else ""
+            raise Misuse(
+                f"a fork at step {at} may give calls of step {at - 1} other results, not {name!r}: {meant}{known}"
+            )
+        if record.status == "refused":
+            raise Misuse(f"call {name!r} of step {at - 1} was not executed: there is no result to put another for")
+
+
+def _with_results(
+    events: Sequence[Event], stop: int, step: int, results: Mapping[str, ToolOutput]
+) -> tuple[int, tuple[Event, ...]]:
+    """How many events come before the first of these calls got its result, and those after them as they are now."""
+    state, seq = RunState(), 0
+    while seq < stop:
+        after = fold(state, events[seq])
+        if any(_settled(after, step, name) and not _settled(state, step, name) for name in results):
+            break
+        state, seq = after, seq + 1
+    known = state.step.calls if state.step is not None else ()
+    again: list[Event] = [
+        ToolStarted(step, record.id, at=record.started_at) for record in known if record.status == "started"
+    ]
+    for event in events[seq:stop]:
+        after = fold(state, event)
+        new = [name for name in results if _settled(after, step, name) and not _settled(state, step, name)]
+        if isinstance(event, RunFinished):
+            # What was open then is open again, but for what is given.
+            again += [_result(step, name, results[name], event.at) for name in new]
+            break
+        if new:
+            again.append(_result(step, new[0], results[new[0]], event.at))
+        elif not isinstance(event, (ContextEdited, NudgeGiven)):
+            again.append(_said_again(event, state.run_id))
+        state = after
+    return seq, tuple(again)
+
+
+def _settled(state: RunState, step: int, call_id: str) -> bool:
+    """Whether a call of a step has its one result."""
+    under_way = state.step is not None and state.step.number == step
+    made = state.step if under_way else state.steps[step] if step < len(state.steps) else None
+    found = None if made is None else made.calls.find(call_id)
+    return found is not None and found[1].result is not None
+
+
+def _result(step: int, call_id: str, output: ToolOutput, at: float) -> ToolFinished:
+    return ToolFinished(step, call_id, output.content, output.is_error, output.app, at=at)
+
+
+def _said_again(event: Event, run_id: str) -> Event:
+    """`event` as a fork records it once more.
+
+    Raises:
+        Misuse: it tells what another run took, which would be told twice.
+    """
+    if isinstance(event, ToolFinished) and event.spent is not None:
+        raise Misuse(
+            f"call {event.call_id!r} of run {run_id} came back after one that is to have another result, and a run "
+            "of its own worked on it, which cannot be told again: give that call's result too"
+        )
+    if isinstance(event, RunResumed):
+        # The limits are those of the fork, and what was lost then that run has told.
+        return replace(event, limits=None, lost=None)
+    return event

@@ -1,0 +1,157 @@
+"""Forking: a run that begins with the first steps of another, under the rules of its agent, and goes on by itself."""
+
+import dataclasses
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from treadle.context.policies import DEFAULT
+from treadle.drivers.answers import Answers
+from treadle.drivers.approvals import require_rules
+from treadle.drivers.beginning import new_run_id
+from treadle.drivers.checks import (
+    OnEvent,
+    all_budgets,
+    asked_of,
+    check_limits,
+    check_whose,
+    model_of,
+    require_dependencies,
+    with_budgets,
+)
+from treadle.drivers.compact import chosen_policies
+from treadle.drivers.configuration import Configuration
+from treadle.drivers.drive import DRIVER
+from treadle.drivers.output import answer_type
+from treadle.drivers.purse.drawing import Budgets, Whose, purses_of, whose_again, whose_run
+from treadle.drivers.purse.patience import patiently
+from treadle.drivers.purse.telling import tell_whose
+from treadle.drivers.run import Run
+from treadle.drivers.taking_up import GoingOn, recorded, taken_up
+from treadle.journal import Journal, MemoryJournal
+from treadle.kernel.errors import Misuse
+from treadle.kernel.events import Event, MessageAdded, RunForked
+from treadle.kernel.fold import fold_all
+from treadle.kernel.state import RunState
+from treadle.kernel.stop import Limits
+from treadle.models.fixed import fixed_tokens
+from treadle.models.port import Model, output_mode_of
+from treadle.result import RunResult, result_of
+from treadle.timetravel.cut import cut_at
+from treadle.tools import ToolOutput
+from treadle.tools.output import encode_given
+
+
+class Forked(NamedTuple):
+    """What a fork is made with; see `treadle.Agent.fork`."""
+
+    at: int
+    message: str | None = None
+    results: Mapping[str, Any] | None = None
+    model: str | Model | None = None
+    limits: Limits | None = None
+    deps: Any = None
+    on_event: OnEvent = None
+    budget: Budgets = None
+    user: str | None = None
+
+
+async def forked(config: Configuration, run: str | RunResult[Any], asked: Forked) -> tuple[Run, Sequence[Event]]:
+    """A fork of `run`, taken up, and the events that it has. Raises as `begin_fork`."""
+    begun = await begin_fork(config, run, asked)
+    going_on = GoingOn(Answers(), deps=asked.deps, on_event=asked.on_event, budget=asked.budget, user=asked.user)
+    driven, earlier, _ = await taken_up(with_model(config, asked.model), begun, going_on)
+    return driven, earlier
+
+
+async def begin_fork(config: Configuration, run: str | RunResult[Any], asked: Forked) -> str | RunResult[Any]:
+    """Records a fork of `run` that nothing has been done for yet: its id, or where there is no journal its result.
+
+    Raises:
+        UnknownRun: the journal has no such run.
+        Misuse: the run has no such step or call, works for another run, was started under stricter rules than these,
+            or nothing would be left to do; nothing has been recorded.
+    """
+    if isinstance(asked.at, bool) or not isinstance(asked.at, int) or asked.at < 0:
+        raise Misuse(f"fork takes at= the number of a step, from 0; it was given {asked.at!r:.100}")
+    events, journal = await recorded(config, "fork", run)
+    source = fold_all(events)
+    cut = cut_at(events, asked.at, _outputs(config, source, asked.results or {}))
+    config = with_budgets(with_model(config, asked.model), asked.budget)
+    whose = await _checked(config, source, cut.state, asked)
+    run_id, now, question = new_run_id(), time.time(), asked_of(asked.message)
+    model = "" if asked.model is None else config.model.name
+    limits = asked.limits or (cut.state.limits if cut.again else None)
+    own: list[Event] = [RunForked(run_id, model, limits, at=now), *cut.again]
+    own += [] if question is None else [MessageAdded(question, at=now)]
+    whole = [*events[: cut.seq], *own]
+    fork = Run(config, DRIVER, state=fold_all(whole))
+    kept = await _in_memory(source.run_id, events) if journal is None else journal
+    await tell_whose(purses_of(config.budgets, (), whose, fork, run_id), run_id)
+    await kept.fork(source.run_id, cut.seq, run_id, own)
+    return run_id if config.journal is not None else result_of(fork.state, None, whole, kept)
+
+
+async def _checked(config: Configuration, source: RunState, cut: RunState, asked: Forked) -> Whose:
+    """For whom the fork works. What cannot be right is refused here, before anything is recorded of it."""
+    above = source.started.parent
+    if above is not None:
+        raise Misuse(
+            f"run {source.run_id} works for run {above.run_id}, under the rules and limits of that one too: fork that "
+            "one"
+        )
+    if cut.phase == "replied" and asked.message is None and not asked.results:
+        raise Misuse(
+            f"run {source.run_id} had ended before step {asked.at}, and nothing is left to do. Say something to the "
+            "fork (message=…), or fork at an earlier step"
+        )
+    require_dependencies(config.tools, asked.deps)
+    require_rules(source.run_id, source.started.rules, source.started.hooks, config.rules, config.hooks)
+    check_limits(config, asked.limits or cut.limits)
+    said = whose_run(asked.user, None)
+    whose = await patiently(lambda: whose_again(all_budgets(config), source.run_id, said))
+    check_whose(config, whose)
+    return whose
+
+
+def _outputs(config: Configuration, source: RunState, results: Mapping[str, Any]) -> dict[str, ToolOutput]:
+    """Other results, as the model is shown them."""
+    if not isinstance(results, Mapping):
+        raise Misuse(f"tool_results takes a dict of results by call id; it was given {results!r:.200}")
+    names = {record.id: record.doing.name for step in source.steps for record in step.calls}
+    found: dict[str, ToolOutput] = {}
+    for call_id, value in results.items():
+        tool = config.tools.get(names.get(call_id, ""))
+        most = 50_000 if tool is None else tool.max_output
+        found[call_id] = encode_given(value, most, f"tool_results: the result of {call_id!r}")
+    return found
+
+
+def with_model(config: Configuration, model: str | Model | None) -> Configuration:
+    """`config` with another model, and what follows from it.
+
+    Raises:
+        Misuse: a limit cannot be kept with it.
+    """
+    if model is None:
+        return config
+    chosen = model_of(model)
+    context, output = config.context, config.output
+    if context is None or context == DEFAULT:
+        context = chosen_policies(None, chosen, model_of)
+    specs = config.specs
+    if output is not None:
+        tools = config.tools
+        output = answer_type(output.kind, output_mode_of(chosen, bool(tools)), tools)
+        specs = (*[one.spec for one in tools.values()], *([] if output.tool is None else [output.tool]))
+    tokens = fixed_tokens(chosen, specs, None if output is None else output.schema)
+    other = dataclasses.replace(config, model=chosen, context=context, output=output, specs=specs, tool_tokens=tokens)
+    check_limits(other, other.limits)
+    return other
+
+
+async def _in_memory(run_id: str, events: Sequence[Event]) -> Journal:
+    """A journal for the fork of a run that is kept with its result only."""
+    journal = MemoryJournal()
+    await journal.append(run_id, 0, events)
+    return journal

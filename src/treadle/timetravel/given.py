@@ -1,0 +1,84 @@
+"""Given: which of a run's events were not its agent's to decide, and are taken in a replay as they were recorded."""
+
+from treadle.drivers.taking_up import ROOM
+from treadle.kernel.calls import CallRecord
+from treadle.kernel.decide import CallModel, decide
+from treadle.kernel.events import (
+    ApprovalDecided,
+    ApprovalRequested,
+    ContextEdited,
+    Event,
+    MessageAdded,
+    ModelFailed,
+    ModelReplied,
+    NudgeGiven,
+    ResultAwaited,
+    RunFinished,
+    RunForked,
+    RunPaused,
+    RunResumed,
+    ToolFinished,
+    ToolReacted,
+    ToolStarted,
+)
+from treadle.kernel.state import RunState
+from treadle.kernel.stop import LIMIT_REASONS
+
+OUTSIDE = (MessageAdded, ModelReplied, ModelFailed, ApprovalDecided, RunResumed, RunForked, ToolReacted)
+"""What people, models and the application's hooks said."""
+
+OF_CALLS = (ToolStarted, ToolFinished, ResultAwaited, ApprovalRequested)
+
+TO_ADMIT = ("asked", "approved", "interrupted")
+"""Where a call stands that is to be carried on with."""
+
+
+def is_given(state: RunState, event: Event, before: Event | None) -> bool:
+    """Whether `event`, in `state` and after `before`, came from a model, a tool, a person or the clock."""
+    if isinstance(event, OUTSIDE):
+        return True
+    match event:
+        case NudgeGiven(text=text):
+            return text == ROOM and isinstance(before, (RunResumed, RunForked))
+        case ContextEdited():
+            # A request that was too long is made shorter while the model is being asked, and a summary is a model's.
+            return state.phase == "prepared" or event.usage is not None or event.reserve is not None
+        case RunPaused():
+            return state.phase == "ready"
+        case RunFinished(stop=stop):
+            if state.phase == "prepared" and isinstance(decide(state), CallModel):
+                # While a model is asked only the clock, the caller, and the money of others end a run.
+                return True
+            return stop.reason in ("cancelled", "deadline")
+        case _:
+            return isinstance(event, OF_CALLS) and to_be_admitted(state, event) is None
+
+
+def to_be_admitted(state: RunState, event: Event) -> CallRecord | None:
+    """The call that `event` is the first to be recorded of since it was to be carried on; None if it is not."""
+    if not isinstance(event, OF_CALLS) or state.phase != "acting" or state.step is None:
+        return None
+    found = state.step.calls.find(event.call_id)
+    if found is None or found[1].result is not None or found[1].status not in TO_ADMIT:
+        return None
+    record = found[1]
+    left_below = isinstance(event, ToolFinished) and record.in_doubt and event.spent is not None
+    return None if left_below else record
+
+
+def may_be_others(state: RunState, event: Event, *, budgets: bool) -> bool:
+    """Whether what differs may be the word of a budget, or of the limits of a run above, which a replay does not have.
+
+    Args:
+        state: where the run stands.
+        event: what was recorded.
+        budgets: whether the run drew on budgets, or nobody knows.
+    """
+    shared = state.parent is not None
+    if isinstance(event, RunFinished) and event.decision is not None and event.decision.verdict != "stop":
+        # A step was decided on, and nothing was left that it could be made with.
+        return shared or budgets
+    stop = event.stop if isinstance(event, RunFinished) else getattr(event, "landing", None)
+    if stop is None or stop.reason not in LIMIT_REASONS:
+        return False
+    return shared or (budgets and stop.reason in ("max_cost", "max_tokens"))

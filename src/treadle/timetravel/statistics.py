@@ -1,0 +1,358 @@
+"""Statistics: figures over many runs, each thing counted once.
+
+A run is one that works for no other. What was spent below it is its own, and is told once among the models and agents:
+there each model call belongs to whoever made it. Of a fork only what it did itself counts: the rest is the run's that
+it is a fork of. A cost that is not known makes a sum unknown, and is left out of the percentiles, which say so.
+"""
+
+import math
+import time
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from treadle.drivers.purse.spending import Charge, own_charges
+from treadle.journal import Journal, JournalDamaged, RunInfo
+from treadle.kernel.accounts import Accounts
+from treadle.kernel.errors import IllegalEvent, Misuse
+from treadle.kernel.events import Event, RunForked
+from treadle.kernel.fold import fold
+from treadle.kernel.messages import Usage
+from treadle.kernel.money import NOTHING, plus
+from treadle.kernel.state import RunState
+from treadle.kernel.step import Step
+
+_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How large something was, over many: their sum, the 50th and 95th percentile, and the largest.
+
+    A percentile is the smallest value that at least so many of them do not exceed (nearest rank).
+    """
+
+    total: float
+    p50: float
+    p95: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class Money:
+    """Dollars over many.
+
+    Attributes:
+        total: their sum; None if any of them is not known.
+        p50, p95, most: of those that are known; None if none is.
+        unknown: how many are not known.
+    """
+
+    total: Decimal | None
+    p50: Decimal | None
+    p95: Decimal | None
+    most: Decimal | None
+    unknown: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Figures over what has one name.
+
+    Attributes:
+        name: of a model, an agent, a tool or a day (`2026-11-22`, in local time); empty if nobody knows it any more.
+        count: how many model calls (of a model), runs (of an agent, those below others too, or a day) or calls (of a
+            tool) there were.
+        failed: how many of them failed: attempts at the model, runs that did not finish, calls answered with an error.
+        tokens, cost: of each; None of a tool.
+        seconds: that each took; None if that is known of none.
+    """
+
+    name: str
+    count: int
+    failed: int
+    tokens: Spread | None
+    cost: Money | None
+    seconds: Spread | None
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Figures over many runs.
+
+    Attributes:
+        runs: how many; runs that work for others are not counted beside those.
+        ended: how many ended for each reason; "running", "waiting" and "damaged" are among them. A damaged run counts
+            for nothing else.
+        steps, tool_calls, tokens, seconds, cost: of a run, with those below it; seconds under way, pauses not counted.
+            None if there is no run.
+        by_model, by_agent, by_tool, by_day: taken apart, the largest part first, days in their order.
+    """
+
+    runs: int
+    ended: Mapping[str, int]
+    steps: Spread | None
+    tool_calls: Spread | None
+    tokens: Spread | None
+    seconds: Spread | None
+    cost: Money | None
+    by_model: tuple[Group, ...]
+    by_agent: tuple[Group, ...]
+    by_tool: tuple[Group, ...]
+    by_day: tuple[Group, ...]
+
+
+@dataclass(slots=True)
+class _Told:
+    """What one run did itself."""
+
+    info: RunInfo
+    root: str
+    charges: list[Charge] = field(default_factory=list)
+    steps: int = 0
+    calls: int = 0
+    seconds: float = 0.0
+    replies: list[tuple[str, float]] = field(default_factory=list)
+    tools: list[tuple[str, float | None, bool]] = field(default_factory=list)
+
+
+async def statistics(
+    journal: Journal,
+    *,
+    since: float | None = None,
+    until: float | None = None,
+    agent: str | None = None,
+    model: str | None = None,
+) -> Statistics:
+    """Figures over the runs of a journal, for which all holds that is given.
+
+    Each run is read once, one after the other.
+
+    Args:
+        journal: where the runs are.
+        since: they began then or later, in Unix seconds.
+        until: they began before that, in Unix seconds.
+        agent: the name of their agent.
+        model: the name of the model that they began with.
+
+    Raises:
+        Misuse: `until` is not after `since`.
+        JournalUnavailable: the journal cannot be read.
+    """
+    if since is not None and until is not None and until <= since:
+        raise Misuse("until is a time after since; there can be no run between them")
+    lines = await _lines(journal)
+    wanted = {
+        line.run_id
+        for line in lines.values()
+        if (line.parent is None or line.parent.run_id not in lines)
+        and (since is None or line.started_at >= since)
+        and (until is None or line.started_at < until)
+        and (agent is None or line.agent == agent)
+        and (model is None or line.model == model)
+    }
+    told: list[_Told] = []
+    ended: Counter[str] = Counter()
+    for line in lines.values():
+        root = _root(line, lines)
+        if root not in wanted:
+            continue
+        found = await _read(journal, line, root, lines)
+        if line.run_id == root:
+            ended["damaged" if found is None else _how(line)] += 1
+        if found is not None:
+            told.append(found)
+    return _added_up(told, wanted, ended)
+
+
+async def _lines(journal: Journal) -> dict[str, RunInfo]:
+    found: dict[str, RunInfo] = {}
+    before: RunInfo | None = None
+    while page := await journal.list(_PAGE, before):
+        found |= {line.run_id: line for line in page}
+        before = page[-1]
+    return found
+
+
+def _root(line: RunInfo, lines: Mapping[str, RunInfo]) -> str:
+    """The run at the top for which a run works."""
+    while line.parent is not None and line.parent.run_id in lines:
+        line = lines[line.parent.run_id]
+    return line.run_id
+
+
+def _how(line: RunInfo) -> str:
+    return line.stop.reason if line.stop is not None and not line.damage else line.status
+
+
+async def _read(journal: Journal, line: RunInfo, root: str, lines: Mapping[str, RunInfo]) -> _Told | None:
+    """What a run did; None if it is damaged."""
+    try:
+        events = await journal.read(line.run_id)
+        told = _Told(line, root, own_charges(events, lines))
+        _tell(told, events)
+    except (JournalDamaged, IllegalEvent):
+        return None
+    return told
+
+
+def _tell(told: _Told, events: Sequence[Event]) -> None:
+    state, shared, before = RunState(), 0, 0.0
+    for event in events:
+        state = fold(state, event)
+        if isinstance(event, RunForked):
+            shared, before = len(state.steps), state.elapsed
+    steps = [*state.steps[shared:], *([] if state.step is None else [state.step])]
+    told.steps = sum(step.message is not None for step in steps)
+    told.seconds = state.elapsed - before
+    for step in steps:
+        _tell_step(told, step)
+
+
+def _tell_step(told: _Told, step: Step) -> None:
+    if step.message is not None:
+        told.replies.append((step.model, max(0.0, step.replied_at - step.started_at)))
+    for record in step.calls:
+        if record.status == "refused":
+            continue
+        told.calls += 1
+        timed = record.executed and record.started_at and record.ended_at
+        seconds = max(0.0, record.ended_at - record.started_at) if timed else None
+        told.tools.append((record.doing.name, seconds, record.is_error))
+
+
+def _added_up(told: Sequence[_Told], wanted: Collection[str], ended: Counter[str]) -> Statistics:
+    whole: dict[str, list[_Told]] = defaultdict(list)
+    for one in told:
+        whole[one.root].append(one)
+    # Of one that is damaged what worked for it still counts among the models, agents and tools.
+    trees = [tree for root, tree in whole.items() if any(one.info.run_id == root for one in tree)]
+    days: dict[str, list[list[_Told]]] = defaultdict(list)
+    for tree in trees:
+        days[time.strftime("%Y-%m-%d", time.localtime(_top(tree).info.started_at))].append(tree)
+    agents: dict[str, list[list[_Told]]] = defaultdict(list)
+    for one in told:
+        agents[one.info.agent].append([one])
+    return Statistics(
+        len(wanted),
+        dict(ended.most_common()),
+        _spread([sum(one.steps for one in tree) for tree in trees]),
+        _spread([sum(one.calls for one in tree) for tree in trees]),
+        _spread([_tokens(_charges(tree)) for tree in trees]),
+        _spread([_top(tree).seconds for tree in trees]),
+        _money([_cost(_charges(tree)) for tree in trees]) if trees else None,
+        _models(told),
+        _sorted([_of_runs(name, runs) for name, runs in agents.items()]),
+        _tools(told),
+        tuple(_of_runs(day, runs) for day, runs in sorted(days.items())),
+    )
+
+
+def _top(tree: Sequence[_Told]) -> _Told:
+    return next((one for one in tree if one.info.run_id == one.root), tree[0])
+
+
+def _is_done(info: RunInfo) -> bool:
+    """Whether the task of a run was done."""
+    return info.stop is not None and info.stop.finished
+
+
+def _charges(tree: Iterable[_Told]) -> list[Charge]:
+    return [charge for one in tree for charge in one.charges]
+
+
+def _of_runs(name: str, trees: Sequence[Sequence[_Told]]) -> Group:
+    failed = sum(not _is_done(_top(tree).info) for tree in trees)
+    costs = _money([_cost(_charges(tree)) for tree in trees])
+    tokens = _spread([_tokens(_charges(tree)) for tree in trees])
+    return Group(name, len(trees), failed, tokens, costs, _spread([_top(tree).seconds for tree in trees]))
+
+
+def _models(told: Sequence[_Told]) -> tuple[Group, ...]:
+    charges: dict[str, list[Charge]] = defaultdict(list)
+    seconds: dict[str, list[float]] = defaultdict(list)
+    for one in told:
+        for charge in one.charges:
+            charges[charge.model].append(charge)
+        for model, took in one.replies:
+            seconds[model].append(took)
+            charges.setdefault(model, [])
+    return _sorted(
+        [
+            Group(
+                model,
+                len(found),
+                sum(charge.purpose in ("failed attempt", "lost call") for charge in found),
+                _spread([charge.usage.total_tokens for charge in found]),
+                _money([_cost([charge]) for charge in found]),
+                _spread(seconds[model]),
+            )
+            for model, found in charges.items()
+        ]
+    )
+
+
+def _tools(told: Sequence[_Told]) -> tuple[Group, ...]:
+    calls: dict[str, list[tuple[float | None, bool]]] = defaultdict(list)
+    for one in told:
+        for name, seconds, is_error in one.tools:
+            calls[name].append((seconds, is_error))
+    return _sorted(
+        [
+            Group(
+                name,
+                len(found),
+                sum(is_error for _, is_error in found),
+                None,
+                None,
+                _spread([seconds for seconds, _ in found if seconds is not None]),
+            )
+            for name, found in calls.items()
+        ]
+    )
+
+
+def _sorted(groups: Iterable[Group]) -> tuple[Group, ...]:
+    return tuple(sorted(groups, key=lambda group: (-group.count, group.name)))
+
+
+def _tokens(charges: Iterable[Charge]) -> int:
+    return sum([charge.usage for charge in charges], Usage()).total_tokens
+
+
+def _cost(charges: Iterable[Charge]) -> Decimal | None:
+    """The dollars of some charges; None if any of them is not known."""
+    accounts = Accounts()
+    for charge in charges:
+        accounts = accounts.charged(charge.usage, charge.cost)
+    return accounts.whole_cost
+
+
+def _spread(values: Sequence[float]) -> Spread | None:
+    if not values:
+        return None
+    ordered = sorted(values)
+    return Spread(sum(ordered), _percentile(ordered, 50), _percentile(ordered, 95), ordered[-1])
+
+
+def _money(costs: Sequence[Decimal | None]) -> Money:
+    known = sorted(cost for cost in costs if cost is not None)
+    unknown = len(costs) - len(known)
+    total = None if unknown else _sum(known)
+    if not known:
+        return Money(total, None, None, None, unknown)
+    return Money(total, _percentile(known, 50), _percentile(known, 95), known[-1], unknown)
+
+
+def _sum(costs: Iterable[Decimal]) -> Decimal:
+    found = NOTHING
+    for cost in costs:
+        found = plus(found, cost)
+    return found
+
+
+def _percentile(ordered: Sequence[Any], percent: int) -> Any:
+    """By nearest rank: R. J. Hyndman and Y. Fan, Sample Quantiles in Statistical Packages (1996), definition 1."""
+    return ordered[max(0, math.ceil(percent * len(ordered) / 100) - 1)]

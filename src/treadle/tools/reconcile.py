@@ -1,0 +1,38 @@
+"""Reconciling: a tool that writes finds out by itself what came of a call that was under way when a process died."""
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from msgspec import Struct
+
+from treadle.tools.context import ToolContext
+
+
+class Done(Struct, frozen=True):
+    """The call was done, and this is its result: anything that the tool could have returned."""
+
+    result: Any
+
+
+class NotDone(Struct, frozen=True):
+    """The call was not done: it is run again, with the same idempotency key."""
+
+
+Found = Done | NotDone | None
+"""What came of a call; None if that cannot be found out."""
+
+Reconcile = Callable[[ToolContext[Any]], Found | Awaitable[Found]]
+"""Finds it out, from the idempotency key and the arguments of the call that the context is about."""
+
+
+def takes_context(function: Callable[..., Any]) -> bool:
+    """Whether `function` can be called with a context and nothing else."""
+    try:
+        inspect.signature(function).bind(None)
+    except TypeError:
+        return False
+    except ValueError:
+        # Some functions written in C do not say what they take.
+        return True
+    return True

@@ -1,0 +1,176 @@
+"""`treadle runs`: narrowed lists, and its commands export, import, delete and prune."""
+
+import asyncio
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from treadle.journal import SqliteJournal
+from treadle.kernel.events import decode_event
+
+TOOLS = ("--tools", "script")
+
+
+@pytest.fixture
+def ids(treadle: Any) -> list[str]:
+    """Three runs, the oldest first: one that waits, one with tool calls that a limit stopped, one that answered."""
+    treadle("ask", "pay the Bill", "--model", "script:paying", *TOOLS)
+    treadle("ask", "look around", "--model", "script:endless", *TOOLS, "--max-steps", "2")
+    treadle("ask", "hello", "--model", "script:echo")
+    return [run["run_id"] for run in reversed(json.loads(treadle("runs", "--json").out))]
+
+
+def listed(treadle: Any, *options: str) -> list[str]:
+    done = treadle("runs", "--json", *options)
+    assert (done.code, done.err) == (0, "")
+    return [run["run_id"] for run in json.loads(done.out)]
+
+
+def test_a_list_is_narrowed_by_all_that_is_said(treadle: Any, ids: list[str]) -> None:
+    waits, stopped, answered = ids
+    assert listed(treadle, "--status", "waiting") == [waits]
+    assert listed(treadle, "--status", "finished") == [answered, stopped]
+    assert listed(treadle, "--status", "finished", "--search", "LOOK") == [stopped]
+    assert listed(treadle, "--search", waits[:-2].upper()) == ([waits] if waits[:-2] not in stopped else [])
+    assert listed(treadle, "--model", "scripted", "--agent", "treadle") == [answered, stopped, waits]
+    assert listed(treadle, "--model", "other") == []
+    assert listed(treadle, "--since", "1h") == [answered, stopped, waits]
+    assert listed(treadle, "--until", "1h") == []
+    assert listed(treadle, "--since", "2020-01-01", "--until", "2020-01-02 14:30") == []
+    assert "no such runs" in treadle("runs", "--search", "nothing like it").err
+    one = json.loads(treadle("runs", "--json", "--search", "look").out)[0]
+    assert (one["tool_calls"], one["cost"], set(one["usage"]) & {"input_tokens"}) == (1, None, {"input_tokens"})
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--since", "yesterday", "'yesterday' is no time: give a date (2026-11-22)"),
+        ("--status", "done", "'done' is not one of"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(treadle: Any, option: str, value: str, words: str) -> None:
+    done = treadle("runs", option, value)
+    assert done.code == 2
+    assert words in done.err
+
+
+def test_runs_go_from_one_journal_to_another(treadle: Any, ids: list[str], tmp_path: Path) -> None:
+    waits, stopped, answered = ids
+    other = str(tmp_path / "other.db")
+    lines = treadle("runs", "export", waits, "last")
+    assert (lines.code, lines.err) == (0, "")
+    file = tmp_path / "runs.jsonl"
+    file.write_text(lines.out, encoding="utf-8")
+    done = treadle("runs", "import", str(file), "--journal", other)
+    assert (done.code, done.out) == (0, "")
+    assert f"2 runs imported into {other}" in done.err
+    assert listed(treadle, "--journal", other) == [answered, waits]
+    for again in (treadle("runs", "import", str(file), "--journal", other), treadle("runs", "import", str(file))):
+        assert again.code == 2
+        assert "nothing was imported: there is a run" in again.err
+    everything = treadle("runs", "export", "--all").out
+    third = str(tmp_path / "third.db")
+    assert treadle("runs", "import", "-", "--journal", third, input=everything).code == 0
+    assert listed(treadle, "--journal", third) == [answered, stopped, waits]
+    assert treadle("runs", "--journal", third, "export", "--all").out == everything
+
+
+def test_an_export_that_was_cut_off_is_refused(treadle: Any, ids: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "runs.jsonl"
+    file.write_text(treadle("runs", "export", "--all").out[:-40], encoding="utf-8")
+    done = treadle("runs", "import", str(file), "--journal", str(tmp_path / "other.db"))
+    assert done.code == 2
+    assert "nothing was imported: line " in done.err
+
+
+def test_a_damaged_run_is_left_out_of_an_export_and_named(treadle: Any, ids: list[str]) -> None:
+    with closing(sqlite3.connect(treadle.journal)) as other:
+        other.execute("UPDATE events SET body = '{' WHERE run_id = ? AND seq = 1", (ids[1],))
+        other.commit()
+    done = treadle("runs", "export", "--all")
+    assert done.code == 2
+    assert f"left out: event 1 of run '{ids[1]}'" in done.err
+    assert json.loads(done.out.splitlines()[-1]) == {"runs": 2}
+
+
+def test_an_export_says_which_runs_it_is_of(treadle: Any, ids: list[str]) -> None:
+    for command in (["export"], ["export", "last", "--all"]):
+        done = treadle("runs", *command)
+        assert done.code == 2
+        assert "say which runs, or --all" in done.err
+    assert "there is no run 'nobody'" in treadle("runs", "export", "nobody").err
+
+
+def test_deleted_runs_are_gone_from_the_disk(treadle: Any, ids: list[str]) -> None:
+    waits, stopped, answered = ids
+    asked = treadle("runs", "delete", waits)
+    assert asked.code == 2
+    assert "1 run would be deleted for good: say --yes" in asked.err
+    assert listed(treadle) == [answered, stopped, waits]
+    done = treadle("runs", "delete", waits, "last", "--yes")
+    assert (done.code, done.out) == (0, "")
+    assert "2 runs deleted" in done.err
+    assert listed(treadle) == [stopped]
+    assert treadle("runs", "delete", waits, "--yes").code == 2
+    files = list(treadle.journal.parent.glob(f"{treadle.journal.name}*"))
+    assert not any(text in file.read_bytes() for file in files for text in (b"Bill", waits.encode(), b"hello"))
+
+
+def age(path: Path, seconds: float) -> None:
+    """Makes a journal as old as if its runs had been made so long ago."""
+    with closing(sqlite3.connect(path)) as old:
+        rows = old.execute("SELECT run_id, seq, body FROM events ORDER BY run_id, seq").fetchall()
+    path.unlink()
+
+    async def write() -> None:
+        async with SqliteJournal(path) as journal:
+            for run_id, seq, body in rows:
+                event = decode_event(body)
+                await journal.append(run_id, seq, [replace(event, at=event.at - seconds)])
+
+    asyncio.run(write())
+
+
+def test_old_runs_are_pruned_and_what_waits_is_not(treadle: Any, ids: list[str]) -> None:
+    waits, stopped, answered = ids
+    assert "no such run is that old" in treadle("runs", "prune", "--older-than", "1h", "--yes").err
+    age(treadle.journal, 90 * 86400 + 60)
+    treadle("ask", "hello again", "--model", "script:echo")
+    newest, *_ = listed(treadle)
+    tried = treadle("runs", "prune", "--older-than", "90d", "--dry-run")
+    assert (tried.code, tried.out.split()) == (0, [stopped, answered])
+    assert "2 runs would be deleted" in tried.err
+    assert treadle("runs", "prune", "--older-than", "90d").code == 2
+    assert len(listed(treadle)) == 4
+    done = treadle("runs", "prune", "--older-than", "90d", "--yes")
+    assert (done.code, done.out.split()) == (0, [stopped, answered])
+    assert listed(treadle) == [newest, waits]
+    asked = treadle("runs", "prune", "--older-than", "90d", "--status", "waiting", "--status", "running", "--yes")
+    assert (asked.code, asked.out.split()) == (0, [waits])
+    assert listed(treadle) == [newest]
+    assert "is no age" in treadle("runs", "prune", "--older-than", "ninety").err
+
+
+def test_at_a_terminal_it_is_asked_first(treadle: Any, terminal: Any, ids: list[str]) -> None:
+    for answer, left in (("n", 3), ("y", 2)):
+        asked = terminal("runs", "delete", "last")
+        asked.until(f"Delete 1 run for good ({ids[2]})?")
+        asked.type(f"{answer}\r")
+        assert asked.end() == (0 if answer == "y" else 130)
+        assert len(listed(treadle)) == left
+
+
+def test_doctor_says_what_others_may_do_with_the_journal(treadle: Any, ids: list[str]) -> None:
+    assert treadle("doctor").code == 0
+    treadle.journal.chmod(0o644)
+    done = treadle("doctor")
+    assert done.code == 2
+    assert "can be read by its group and everybody (mode 0644)" in done.out
+    assert f"chmod 600 {treadle.journal}" in done.out
+    assert f"the journal's file {treadle.journal} can be read" in treadle("runs").err

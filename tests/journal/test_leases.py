@@ -1,0 +1,207 @@
+"""Leases, of every journal: who has a run, until when, and that nothing is appended under a lease that is lost."""
+
+import asyncio
+import os
+import subprocess
+import sys
+
+import pytest
+from msgspec.structs import replace
+
+from treadle import MemoryJournal, Misuse, PostgresJournal, SqliteJournal
+from treadle.journal import Held, JournalConflict, Leases, TakenOver
+from treadle.journal.holder import is_gone, this_process
+from treadle.kernel.events import NudgeGiven, RunFinished, RunPaused
+from treadle.kernel.stop import stopped
+
+pytestmark = pytest.mark.anyio
+
+ONE, OTHER = this_process("one"), this_process("other")
+# One of whose host nothing is known here.
+FAR = replace(OTHER, name="far", host="far away")
+NUDGE = NudgeGiven(at=2.0, text="on")
+
+
+def pause():
+    return RunPaused(at=3.0, stop=stopped("waiting"))
+
+
+def finish():
+    return RunFinished(at=4.0, stop=stopped("answered"))
+
+
+def ended_process():
+    """A process of this host that has ended."""
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    holder = replace(this_process("dead"), pid=process.pid, started=0)
+    process.communicate(b"\n")
+    return holder
+
+
+async def test_a_run_has_one_holder(journal):
+    assert isinstance(journal, Leases)
+    assert await journal.holders(["r"]) == {}
+    assert await journal.hold("r", ONE, 60) is None
+    assert await journal.hold("r", ONE, 60) is None
+    assert (await journal.hold("r", OTHER, 60)).name == ONE.name
+    holders = await journal.holders(["r", "another"])
+    assert {run: replace(holder, beat_at=0.0) for run, holder in holders.items()} == {"r": ONE}
+    assert await journal.hold("r", OTHER, 60, takeover=True) is None
+    assert (await journal.holders(["r"]))["r"].name == OTHER.name
+
+
+async def test_of_many_who_want_a_run_at_once_one_has_it(journal):
+    many = [this_process(f"{number}") for number in range(20)]
+    found = await asyncio.gather(*(journal.hold("r", one, 60) for one in many))
+    assert found.count(None) == 1
+    owner = many[found.index(None)]
+    assert {one.name for one in found if one is not None} == {owner.name}
+
+
+async def test_a_lease_is_given_back_by_its_holder_only(journal):
+    await journal.hold("r", ONE, 60)
+    await asyncio.wrap_future(journal.let_go("r", OTHER))
+    assert set(await journal.holders(["r"])) == {"r"}
+    await asyncio.wrap_future(journal.let_go("r", ONE))
+    assert await journal.holders(["r"]) == {}
+
+
+async def test_a_beat_says_what_is_lost(journal):
+    for run in ("a", "b", "c"):
+        await journal.hold(run, ONE, 60)
+    await journal.hold("b", OTHER, 60, takeover=True)
+    await asyncio.wrap_future(journal.let_go("c", ONE))
+    lost = await asyncio.wrap_future(journal.beat(["a", "b", "c", "d"], ONE, 60))
+    assert sorted(lost) == ["b", "c", "d"]
+    assert (await journal.holders(["b"]))["b"].name == OTHER.name
+
+
+async def test_a_lease_begins_with_its_run_and_ends_with_its_pause(journal, started):
+    held = Held("r", ONE, 60.0)
+    await journal.append("r", 0, [started("r")], held)
+    if not isinstance(journal, MemoryJournal):
+        assert (await journal.holders(["r"]))["r"].name == ONE.name
+    await journal.append("r", 1, [NUDGE, pause()], held)
+    assert await journal.holders(["r"]) == {}
+    assert await journal.hold("r", OTHER, 60) is None
+    await journal.append("r", 3, [finish()])
+    assert await journal.holders(["r"]) == {}
+
+
+async def test_a_lease_goes_with_its_run(journal, started):
+    await journal.hold("r", ONE, 60)
+    await journal.append("r", 0, [started("r")])
+    assert await journal.delete("r")
+    assert await journal.holders(["r"]) == {}
+
+
+# Nobody else can have a run in the memory of a process.
+of_many = pytest.mark.parametrize("journal", ["sqlite", "postgres"], indirect=True)
+
+
+@of_many
+async def test_nothing_is_appended_under_a_lease_that_is_lost(journal, started):
+    held = Held("r", ONE, 60.0)
+    await journal.append("r", 0, [started("r")], held)
+    await journal.append("below", 0, [started("below")], held)
+    await journal.append("below", 1, [NUDGE], held)
+    await journal.hold("r", OTHER, 60, takeover=True)
+    for run, seq, events in (("r", 1, [NUDGE]), ("below", 2, [NUDGE]), ("new", 0, [started("new")]), ("r", 1, [])):
+        with pytest.raises(TakenOver) as raised:
+            await journal.append(run, seq, events, held)
+        assert raised.value.run_id == "r"
+        assert isinstance(raised.value, JournalConflict)
+    assert len(await journal.read("r")) == 1
+    assert len(await journal.read("below")) == 2
+    # Whoever has it now can.
+    await journal.append("r", 1, [NUDGE], Held("r", OTHER, 60.0))
+    await journal.append("below", 2, [NUDGE], Held("r", OTHER, 60.0))
+
+
+@of_many
+async def test_nothing_is_appended_under_a_lease_that_nobody_has(journal, started):
+    held = Held("r", ONE, 60.0)
+    await journal.append("r", 0, [started("r")], held)
+    await asyncio.wrap_future(journal.let_go("r", ONE))
+    with pytest.raises(TakenOver):
+        await journal.append("r", 1, [NUDGE], held)
+
+
+@of_many
+async def test_one_that_lost_its_lease_does_not_spoil_what_others_append_at_once(journal, started):
+    mine, lost = Held("a", ONE, 60.0), Held("b", ONE, 60.0)
+    await journal.append("a", 0, [started("a")], mine)
+    await journal.append("b", 0, [started("b")], lost)
+    await journal.hold("b", OTHER, 60, takeover=True)
+    outcomes = await asyncio.gather(
+        *(journal.append(run, 1, [NUDGE], held) for run, held in (("a", mine), ("b", lost))),
+        return_exceptions=True,
+    )
+    assert outcomes[0] is None
+    assert isinstance(outcomes[1], TakenOver)
+    assert len(await journal.read("a")) == 2
+
+
+@of_many
+async def test_a_run_is_begun_once_whoever_has_its_lease(journal, started):
+    await journal.append("r", 0, [started("r")], Held("r", ONE, 60.0))
+    with pytest.raises(JournalConflict):
+        await journal.append("r", 0, [started("r")], Held("r", OTHER, 60.0))
+    assert (await journal.holders(["r"]))["r"].name == ONE.name
+
+
+@of_many
+async def test_who_is_silent_has_no_run(journal):
+    await journal.hold("r", FAR, 0.05)
+    assert (await journal.hold("r", ONE, 60) or FAR).name == FAR.name
+    while await journal.holders(["r"]):  # noqa: ASYNC110 - it is its clock that is waited for
+        await asyncio.sleep(0.02)
+    assert await journal.hold("r", ONE, 60) is None
+
+
+@of_many
+async def test_a_beat_makes_a_lease_last(journal):
+    await journal.hold("r", FAR, 0.2)
+    begun = (await journal.holders(["r"]))["r"].beat_at
+    assert await asyncio.wrap_future(journal.beat(["r"], FAR, 60)) == []
+    assert (await journal.holders(["r"]))["r"].beat_at > begun
+    assert (await journal.hold("r", ONE, 60)).name == FAR.name
+
+
+@of_many
+async def test_who_is_gone_has_no_run(journal):
+    gone = ended_process()
+    assert is_gone(gone)
+    await journal.hold("r", gone, 3600)
+    assert await journal.holders(["r"]) == {}
+    assert await journal.hold("r", ONE, 60) is None
+
+
+@of_many
+async def test_a_number_that_was_given_again_is_another_process(journal):
+    again = replace(ONE, name="before", started=ONE.started + 1)
+    # Not every system says when a process began.
+    assert is_gone(again) is (ONE.started != 0)
+    await journal.hold("r", again, 3600)
+    assert (await journal.hold("r", ONE, 60) is None) is (ONE.started != 0)
+
+
+async def test_nobody_knows_of_processes_elsewhere():
+    gone = ended_process()
+    assert not is_gone(replace(gone, host="far away"))
+    assert not is_gone(replace(gone, place="another start of this host"))
+    assert not is_gone(ONE)
+    assert not is_gone(replace(ONE, started=0))
+    assert not is_gone(replace(ONE, pid=os.getppid(), started=0))
+
+
+@pytest.mark.parametrize("lease", [0, -1, float("inf"), float("nan"), "15", True, None])
+def test_a_lease_is_a_number_of_seconds(lease, tmp_path):
+    with pytest.raises(Misuse, match="seconds above 0"):
+        SqliteJournal(tmp_path / "x.db", lease=lease)
+    with pytest.raises(Misuse, match="seconds above 0"):
+        PostgresJournal("dbname=x", lease=lease)
+
+
+def test_a_holder_is_told_in_words():
+    assert str(ONE) == f"process {os.getpid()} on {ONE.host}"

@@ -1,0 +1,240 @@
+"""A journal's redact function is given every text before it is written, and nothing gets past it when it raises."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+import msgspec.inspect as kinds
+import pytest
+from msgspec import Struct
+
+from treadle import Agent, MemoryJournal, RunResult, SqliteJournal, tool
+from treadle.journal import EventNotStorable, JournalError, RedactionFailed
+from treadle.journal.redaction import ARGUMENTS, KEPT, redacted
+from treadle.kernel.events import Event, ModelReplied, NudgeGiven, RunFinished, RunStarted, ToolFinished, encode_event
+from treadle.kernel.messages import AssistantMessage, Thinking, ToolCall
+from treadle.kernel.stop import stopped
+from treadle.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+Made = Callable[..., MemoryJournal | SqliteJournal]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def made(request: pytest.FixtureRequest, path: Path) -> Made:
+    """Makes a journal with some redact function."""
+    return lambda redact: (
+        MemoryJournal(redact=redact) if request.param == "memory" else SqliteJournal(path, redact=redact)
+    )
+
+
+def hide(text: str) -> str:
+    return text.replace("secret", "[gone]")
+
+
+def value(kind: Any, name: str) -> Any:
+    """A value of this kind in which each text is `name`, and names its place."""
+    match kind:
+        case kinds.StructType():
+            one_of = {"url"} if kind.cls.__name__ in ("Image", "File") else set()
+            fields = [one for one in kind.fields if not (one_of and one.name == "data")]
+            return kind.cls(**{one.name: value(one.type, f"{kind.cls.__name__}.{one.name}") for one in fields})
+        case kinds.UnionType():
+            first = [one for one in kind.types if isinstance(one, kinds.VarTupleType)] or list(kind.types)
+            return value(next(one for one in first if not isinstance(one, kinds.NoneType)), name)
+        case kinds.VarTupleType():
+            item = kind.item_type
+            return tuple(value(one, name) for one in (item.types if isinstance(item, kinds.UnionType) else (item,)))
+        case kinds.TupleType():
+            return tuple(value(one, name) for one in kind.item_types)
+        case kinds.StrType():
+            return json.dumps({"field": [f"<{name}>"]}) if name.endswith(".arguments") else f"<{name}>"
+        case kinds.LiteralType():
+            return kind.values[0]
+        case kinds.DictType() | kinds.AnyType():
+            return {f"<{name}>": [f"<{name}>", 1, None]}
+        case kinds.DecimalType():
+            return Decimal(1)
+        case kinds.BoolType():
+            return True
+        case kinds.IntType() | kinds.FloatType():
+            return 1
+    raise AssertionError(f"no value is known of {kind}")
+
+
+def structs(one: Any) -> Iterator[Struct]:
+    if isinstance(one, Struct):
+        yield one
+        for name in one.__struct_fields__:
+            yield from structs(getattr(one, name))
+    elif isinstance(one, tuple):
+        for each in one:
+            yield from structs(each)
+
+
+@pytest.mark.parametrize("event", get_args(Event), ids=lambda event: event.__name__)
+def test_every_text_is_passed_through_it_but_those_that_are_listed(event: type[Struct]) -> None:
+    full = value(kinds.type_info(event), event.__name__)
+    passed: set[str] = set()
+
+    def redact(text: str) -> str:
+        passed.add(text)
+        return "[gone]"
+
+    (after,) = redacted("r", 0, [full], redact, "here")
+    fields = {(type(one), name) for one in structs(full) for name in one.__struct_fields__}
+    kept = {f"<{kind.__name__}.{name}>" for kind, name in fields if name in KEPT.get(kind, ())}
+    expected = {text for text in strings(msgspec.to_builtins(full)) if text.startswith("<")}
+    assert passed == expected - kept
+    left = {text for text in strings(msgspec.to_builtins(after)) if text.startswith("<")}
+    assert left == (expected & kept) - {"<Thinking.signature>", "<Thinking.data>", "<Thinking.id>"}
+    assert json.loads(encode_event(after))
+
+
+def strings(one: Any) -> Iterator[str]:
+    """Each text in plain data; of arguments those in their JSON."""
+    if isinstance(one, str):
+        if one.startswith('{"field"'):
+            yield from strings(json.loads(one)["field"])
+        else:
+            yield one
+    elif isinstance(one, dict):
+        for name, each in one.items():
+            yield from strings(name)
+            yield from strings(each)
+    elif isinstance(one, (list, tuple)):
+        for each in one:
+            yield from strings(each)
+
+
+def test_what_is_listed_is_there() -> None:
+    for kind, names in KEPT.items():
+        assert names <= set(kind.__struct_fields__), kind
+    assert all("arguments" in kind.__struct_fields__ for kind in ARGUMENTS)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('{"secret": "the secret", "n": 1.50, "big": 123456789012345678901}', None),
+        ('{ "a" :\n"secret"}', '{ "a" :\n"[gone]"}'),
+        (r'{"a": "\u0073ecret \"x\""}', '{"a": "[gone] \\"x\\""}'),
+        ('{"a": {"secret": ["secret", "secret"]}}', '{"a": {"secret": ["[gone]", "[gone]"]}}'),
+        ('{"a": "secret', '{"a": "[gone]'),
+        ('"secret"', '"[gone]"'),
+        ("", ""),
+    ],
+)
+def test_the_texts_in_arguments_are_passed_and_all_else_stays_as_it_was_written(before: str, after: str | None) -> None:
+    said = ToolFinished(step=0, call_id="c", content="")
+    call = ToolCall("c", "secret", before)
+    reply = ModelReplied(step=0, message=AssistantMessage((call,)))
+    found = redacted("r", 0, [reply, said], hide, "here")
+    expected = after if after is not None else before.replace("the secret", "the [gone]")
+    assert found == [ModelReplied(step=0, message=AssistantMessage((ToolCall("c", "secret", expected),))), said]
+
+
+def test_thinking_that_is_changed_loses_what_its_provider_signed() -> None:
+    same = Thinking("nothing", "sig", "data", "id")
+    message = AssistantMessage((Thinking("the secret", "sig", "data", "id"), same))
+    (after,) = redacted("r", 0, [ModelReplied(step=0, message=message)], hide, "here")
+    assert isinstance(after, ModelReplied)
+    assert after.message.content == (Thinking("the [gone]"), same)
+
+
+@tool(effect="read")
+def look(what: str) -> str:
+    """Looks."""
+    return f"a secret about {what}"
+
+
+@tool(needs_approval=True)
+def pay(to: str) -> str:
+    """Pays."""
+    return f"paid the secret {to}"
+
+
+def asked(journal: Any, *turns: Any) -> tuple[Agent, ScriptedModel]:
+    model = ScriptedModel(turns)
+    return Agent(model, tools=[look, pay], journal=journal, instructions="keep the secret"), model
+
+
+async def test_no_text_of_a_run_is_written_as_it_was(made: Made) -> None:
+    journal = made(hide)
+    turns = [("my secret", [("look", {"what": "secret"})]), [("pay", {"to": "secret"})], "the secret is out"]
+    agent, model = asked(journal, *turns)
+    first: RunResult = await agent.run("what is the secret?")
+    # The run under way works with what there is.
+    assert "a secret about secret" in str(model.requests[-1].messages)
+    events = await journal.read(first.run_id)
+    assert "secret" not in b"".join(map(encode_event, events)).decode()
+    (line,) = await journal.list()
+    assert line.question == "what is the [gone]?"
+    result = await agent.resume(first.run_id, approve=[first.pending[0].call_id])
+    # Who takes it up has what is in the journal.
+    assert "secret" not in str(model.requests[-1].messages[:-1])
+    assert "a [gone] about [gone]" in str(model.requests[-1].messages)
+    assert result.text == "the secret is out"
+    assert "secret" not in b"".join(map(encode_event, await journal.read(first.run_id))).decode()
+    await journal.close()
+
+
+async def test_no_byte_of_what_was_taken_out_is_in_the_file(path: Path) -> None:
+    async with SqliteJournal(path, redact=hide) as journal:
+        agent, _ = asked(journal, [("look", {"what": "secret"})], "secret " * 3000)
+        await agent.run("secret?")
+        assert not any(b"secret" in file.read_bytes() for file in path.parent.iterdir())
+
+
+def raises(text: str) -> str:
+    if "secret" in text:
+        raise ValueError(f"cannot take {text}")
+    return text
+
+
+def cancels(text: str) -> str:
+    if "secret" in text:
+        raise asyncio.CancelledError
+    return text
+
+
+def answers(text: str) -> Any:
+    return None if "secret" in text else text
+
+
+@pytest.mark.parametrize("redact", [raises, cancels, answers])
+async def test_a_function_that_raises_ends_the_run_aloud_and_nothing_is_written(
+    made: Made, started: Callable[..., RunStarted], redact: Any
+) -> None:
+    journal = made(redact)
+    agent = Agent(ScriptedModel([[("look", {"what": "it"})], "never"]), tools=[look], journal=journal)
+    with pytest.raises(RedactionFailed, match=r"event \d+ \(ToolFinished\) of run '.*' was not written") as caught:
+        await agent.run("what?")
+    assert "cannot take" not in str(caught.value)
+    assert caught.value.__cause__ is not None
+    assert isinstance(caught.value, JournalError)
+    (line,) = await journal.list()
+    assert line.status == "running"
+    assert "secret" not in b"".join(map(encode_event, await journal.read(line.run_id))).decode()
+    journal.redact = hide
+    result = await agent.resume(line.run_id)
+    assert result.finished
+    await journal.close()
+
+
+async def test_what_cannot_be_stored_says_so(path: Path, started: Callable[..., RunStarted]) -> None:
+    async with SqliteJournal(path, redact=lambda text: "\udcff") as journal:
+        with pytest.raises(EventNotStorable):
+            await journal.append("r", 0, [started()])
+
+
+async def test_nothing_is_changed_where_nothing_is_to_hide(made: Made, started: Callable[..., RunStarted]) -> None:
+    journal, events = made(lambda text: text), [started(), NudgeGiven(text="x"), RunFinished(stop=stopped("answered"))]
+    await journal.append("r", 0, events)
+    assert await journal.read("r") == events
+    await journal.close()

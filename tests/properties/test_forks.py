@@ -1,0 +1,119 @@
+"""A fork at any step of any run: a valid history, the limits kept, nothing done twice, and the source as it was."""
+
+from checks import requests_valid, valid
+from hypothesis import given
+from hypothesis import strategies as st
+from rules import hold
+from texts import FROM_OUTSIDE, GO_ON, hostile
+from trial import Outcome, Trial
+from worlds import examples, setups
+
+from treadle.drivers.purse.spending import spending_of
+from treadle.kernel.events import ModelReplied, RunForked, ToolStarted
+from treadle.kernel.fold import fold_all
+from treadle.kernel.messages import Usage
+from treadle.kernel.money import total
+from treadle.kernel.state import RunState
+
+
+def forked(trial: Trial, at: int, message: str | None, replaced: str | None) -> list[str]:
+    """Forks the trial's run at a step, in a process of its own: what is wrong with it."""
+    journal, world = trial.journal, trial.world
+    root = journal.root
+    assert root is not None
+    before = {run: journal.events(run) for run in journal.runs}
+    done = len(world.executed)
+    world.alive += 1
+    world.quiet = True
+    journal.heal()
+    trial.last = Outcome()
+
+    async def fork() -> None:
+        results = {} if replaced is None else {replaced: hostile(FROM_OUTSIDE)}
+        agent = trial.agent()
+        limits = fold_all(before[root]).limits
+        trial.last = await trial.caught(
+            agent.fork(root, at=at, message=message, tool_results=results, limits=limits, deps=world)
+        )
+
+    trial.carry_out(fork)
+    if "cannot be told again" in "".join(trial.wrong) and replaced is not None:
+        # A sub-run of the same reply ended after the call that is to have another result.
+        return []
+    wrong = list(trial.wrong)
+    for run, events in before.items():
+        if journal.events(run) != events:
+            wrong.append(f"{run} is not as it was")
+    new = [run for run in journal.runs if run not in before and fold_all(journal.events(run)).parent is None]
+    if len(new) != 1:
+        return [*wrong, f"{len(new)} forks were begun: {trial.last}"]
+    return wrong + _wrong_in(trial, new[0], at, done)
+
+
+def _wrong_in(trial: Trial, run: str, at: int, done: int) -> list[str]:
+    wrong = []
+    events = trial.journal.events(run)
+    own = next(i for i, event in enumerate(events) if isinstance(event, RunForked) and event.run_id == run)
+    state = RunState()
+    for number in range(len(events)):
+        state = fold_all(events[number : number + 1], state)
+        if number > own and state.phase in ("ready", "prepared", "replied", "finished"):
+            valid(list(state.messages))
+    for _, _, player in trial.world.players:
+        requests_valid(player)
+    limits, taken = state.limits, state.accounts
+    steps = len(state.steps) + state.sub_steps
+    shared = fold_all(events[: own + 1])
+    within = {
+        "steps": (steps, limits.steps, len(shared.steps) + shared.sub_steps),
+        "tool calls": (taken.tool_calls, limits.tool_calls, shared.tool_calls),
+        "tokens": (taken.usage.total_tokens, limits.tokens, shared.usage.total_tokens),
+    }
+    for what, (used, most, had) in within.items():
+        if most is not None and used > max(most, had):
+            wrong.append(f"{used} {what} of {most}")
+    calls = {(event.step, event.call_id) for event in events[:own] if isinstance(event, ToolStarted)}
+    again = [one for one in trial.world.executed[done:] if one.run_id == run and (one.step, one.call_id) in calls]
+    if [one for one in again if one.step < at]:
+        wrong.append(f"what was done before is done again: {again}")
+    if any(event.step < at for event in events[own:] if isinstance(event, ModelReplied)):
+        wrong.append("a reply of a step before is asked for again")
+    return wrong + _wrong_money(trial, run, state)
+
+
+def _wrong_money(trial: Trial, run: str, state: RunState) -> list[str]:
+    if state.phase not in ("finished", "paused"):
+        return []
+
+    class Kept:
+        async def read(self, run_id: str, start: int = 0):
+            return await trial.journal.read(run_id, start)
+
+    import asyncio
+
+    spending = asyncio.run(spending_of(trial.journal.events(run), Kept()))
+    own, shared = spending.total, spending.shared_total
+    if own.usage + shared.usage != state.usage + Usage():
+        return [f"{own.usage} and {shared.usage} come not to {state.usage}"]
+    if None not in (own.cost, shared.cost, state.cost) and total(own.cost, shared.cost) != state.cost:
+        return [f"{own.cost} and {shared.cost} dollars come not to {state.cost}"]
+    if state.accounts.shared.usage != shared.usage + Usage():
+        return [f"{state.accounts.shared.usage} were paid elsewhere, and {shared.usage} are told"]
+    return []
+
+
+@examples(150, shrink=False)
+@given(setups(max_size=4), st.integers(0, 100), st.integers(0, 100), st.booleans())
+def test_a_fork_at_any_step_is_a_run_like_any_other(setup, at, call, replaces):
+    trial = Trial.of(setup).carry_out()
+    hold(trial)
+    root = trial.journal.root
+    if root is None:
+        return
+    state = fold_all(trial.journal.events(root))
+    at %= len(state.steps) + 1
+    ended = at == len(state.steps)
+    made = [one for one in state.steps[at - 1].calls if one.status != "refused"] if at and replaces else []
+    replaced = made[call % len(made)].id if made else None
+    wrong = forked(trial, at, hostile(GO_ON) if ended or call % 2 else None, replaced)
+    assert not wrong, "\n".join(wrong).encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,60 @@
+"""Every generated run comes out as it was recorded: with its agent, and as far as its journal alone tells."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rules import hold
+from trial import Trial
+from worlds import examples, setups
+
+from treadle.kernel.events import encode_event
+from treadle.timetravel.replay import replayed
+
+
+def replays(trial: Trial) -> list[str]:
+    """What differs when the trial's run is replayed, by an agent made anew and without one."""
+    root = trial.journal.root
+    if root is None:
+        return []
+    wrong: list[str] = []
+    trial.world.quiet = True
+    done, asked = len(trial.world.executed), sum(len(player.requests) for _, _, player in trial.world.players)
+    before = {run: [encode_event(event) for event in trial.journal.events(run)] for run in trial.journal.runs}
+    limits = trial.limits_of(root)
+
+    async def replay() -> None:
+        found = await trial.agent().replay(root, deps=trial.world, limits=limits)
+        alone = await replayed(trial.journal.events(root), trial.journal)
+        wrong.extend(str(one) for one in (found, alone) if not one.same)
+        if found.changed:
+            wrong.append(f"the agent is said to be another: {found}")
+
+    trial.carry_out(replay)
+    if len(trial.world.executed) != done:
+        wrong.append("a tool was called")
+    if sum(len(player.requests) for _, _, player in trial.world.players) != asked:
+        wrong.append("a model was asked")
+    if before != {run: [encode_event(event) for event in trial.journal.events(run)] for run in trial.journal.runs}:
+        wrong.append("a journal was written to")
+    return wrong + trial.wrong
+
+
+def hold_again(trial: Trial) -> None:
+    wrong = replays(trial)
+    assert not wrong, "\n".join(wrong).encode("utf-8", "backslashreplace").decode()
+
+
+@examples(250, shrink=False)
+@given(setups())
+def test_every_run_replays_to_the_same_state(setup):
+    trial = Trial.of(setup).carry_out()
+    hold(trial)
+    hold_again(trial)
+
+
+@examples(60, shrink=False)
+@given(setups(max_size=3, depth=1), st.integers(0, 100))
+def test_so_does_one_whose_process_died(setup, cut):
+    trial = Trial.of(setup).carry_out()
+    if not trial.journal.order:
+        return
+    hold_again(trial.killed(1 + cut % len(trial.journal.order)).carry_out())

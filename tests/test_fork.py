@@ -1,0 +1,259 @@
+"""agent.fork: a run goes on from any step as a run of its own, and stays as it is itself."""
+
+import asyncio
+from decimal import Decimal
+
+import pytest
+
+from treadle import (
+    Agent,
+    Budget,
+    Limits,
+    MemoryJournal,
+    Misuse,
+    Price,
+    SqliteJournal,
+    Usage,
+    ask_before,
+    deny,
+    tool,
+)
+from treadle.journal import Fork, UnknownRun
+from treadle.kernel.events import RunForked
+from treadle.testing import ScriptedModel
+
+PRICE = Price(3, 15)
+USAGE = Usage(1000, 100)
+ONE = Decimal("0.0045")
+"""Dollars of one reply."""
+
+
+class Shop:
+    """An agent's tools, and what they did."""
+
+    def __init__(self):
+        self.done = []
+
+        @tool(effect="read")
+        def look(what: str) -> str:
+            """Looks."""
+            self.done.append(f"look {what}")
+            return f"saw {what}"
+
+        @tool
+        def buy(what: str) -> str:
+            """Buys."""
+            self.done.append(f"buy {what}")
+            return f"bought {what}"
+
+        self.tools = [look, buy]
+
+    def agent(self, *turns, journal=None, **more):
+        model = ScriptedModel(list(turns), name="small", price=PRICE, usage=USAGE)
+        return Agent(model, tools=self.tools, journal=journal, **more)
+
+
+LOOK_AND_BUY = [("look", {"what": "tea"}), ("buy", {"what": "tea"})]
+THREE = (LOOK_AND_BUY, [("look", {"what": "cups"})], "All done.")
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def journal(request, tmp_path):
+    return MemoryJournal() if request.param == "memory" else SqliteJournal(tmp_path / "runs.db")
+
+
+def carry(main):
+    return asyncio.run(main())
+
+
+def test_what_was_done_is_done_and_the_source_stays_as_it_is(journal):
+    async def main():
+        shop = Shop()
+        first = await shop.agent(*THREE, journal=journal).run("Buy tea.")
+        before = await journal.read(first.run_id)
+        fork = await shop.agent("No cups, then.", journal=journal).fork(first.run_id, at=1, message="No cups.")
+        assert shop.done == ["look tea", "buy tea", "look cups"]
+        assert fork.text == "No cups, then."
+        assert [m.text for m in fork.messages if m.role == "user"] == ["Buy tea.", "No cups."]
+        assert [step.number for step in fork.steps] == [0, 1]
+        assert await journal.read(first.run_id) == before
+        line = next(line for line in await journal.list() if line.run_id == fork.run_id)
+        assert line.fork == Fork(first.run_id, len(before) - len(before[-7:]))
+        await journal.close()
+
+    carry(main)
+
+
+def test_money_is_told_once_and_counts_against_the_limits(journal):
+    async def main():
+        shop = Shop()
+        budget = Budget(usd=1)
+        agent = shop.agent(*THREE, journal=journal, budget=budget)
+        first = await agent.run("Buy tea.")
+        other = shop.agent("Done.", journal=journal, budget=budget)
+        fork = await other.fork(first.run_id, at=2)
+        assert (first.cost, fork.cost) == (3 * ONE, 3 * ONE)
+        spending = await other.spending(fork.run_id)
+        assert (spending.total.cost, spending.shared_total.cost) == (ONE, 2 * ONE)
+        assert {charge.run_id for charge in spending.shared} == {first.run_id}
+        assert spending.to_dict()["shared"]["cost"] == f"{2 * ONE:f}"
+        assert budget.spent().usd == 4 * ONE
+        poor = Limits(usd=2 * ONE)
+        stopped = await shop.agent("Never.", journal=journal, budget=budget).fork(first.run_id, at=2, limits=poor)
+        assert stopped.stop.reason == "max_cost"
+        short = await shop.agent("Never.", journal=journal, budget=budget, on_limit="stop").fork(
+            first.run_id, at=2, limits=Limits(steps=2)
+        )
+        assert (short.stop.reason, len(short.steps)) == ("max_steps", 2)
+        await journal.close()
+
+    carry(main)
+
+
+def test_a_fork_of_a_fork_tells_its_own_part_only():
+    async def main():
+        shop, journal = Shop(), MemoryJournal()
+        first = await shop.agent(*THREE, journal=journal).run("Buy tea.")
+        fork = await shop.agent([("look", {"what": "x"})], "Done.", journal=journal).fork(first.run_id, at=1)
+        agent = shop.agent("Otherwise.", journal=journal)
+        again = await agent.fork(fork.run_id, at=2)
+        spending = await agent.spending(again.run_id)
+        assert (spending.total.cost, spending.shared_total.cost, again.cost) == (ONE, 2 * ONE, 3 * ONE)
+        assert [charge.run_id for charge in spending.shared] == [first.run_id, fork.run_id]
+
+    carry(main)
+
+
+def test_another_result_is_shown_and_the_others_of_the_reply_are_kept(journal):
+    async def main():
+        shop = Shop()
+        first = await shop.agent(*THREE, journal=journal).run("Buy tea.")
+        other = shop.agent("Sold out, I see.", journal=journal)
+        fork = await other.fork(first.run_id, at=1, tool_results={"call_0_0": {"left": 0}})
+        assert shop.done == ["look tea", "buy tea", "look cups"]
+        assert [m.text for m in fork.messages if m.role == "tool"] == ['{"left":0}', "bought tea"]
+        assert [record.executed for record in fork.steps[0].calls] == [True, True]
+        assert other.model.requests[0].messages[-2].text == '{"left":0}'
+        assert (await other.spending(fork.run_id)).total.cost == ONE
+        await journal.close()
+
+    carry(main)
+
+
+def test_another_model_goes_on():
+    async def main():
+        shop, journal = Shop(), MemoryJournal()
+        agent = shop.agent(*THREE, journal=journal)
+        first = await agent.run("Buy tea.")
+        large = ScriptedModel(["As large as I am."], name="large")
+        fork = await agent.fork(first.run_id, at=1, model=large)
+        assert (fork.text, [step.model for step in fork.steps]) == ("As large as I am.", ["small", "large"])
+        assert next(line for line in await journal.list() if line.fork).model == "large"
+
+    carry(main)
+
+
+def test_an_agent_with_weaker_rules_is_refused_and_nothing_is_recorded():
+    async def main():
+        shop, journal = Shop(), MemoryJournal()
+        strict = shop.agent(*THREE, journal=journal, approvals=[deny("look", repeats=2), ask_before("buy", repeats=1)])
+        first = await strict.run("Buy tea.")
+        with pytest.raises(Misuse, match="stricter rules"):
+            await shop.agent("x", journal=journal).fork(first.run_id, at=1)
+        assert len(await journal.list()) == 1
+
+    carry(main)
+
+
+def test_what_cannot_be_forked_is_told():
+    async def main():
+        shop, journal = Shop(), MemoryJournal()
+        agent = shop.agent(*THREE, journal=journal)
+        first = await agent.run("Buy tea.")
+        with pytest.raises(Misuse, match="can be forked at steps 0 to 3"):
+            await agent.fork(first.run_id, at=4)
+        with pytest.raises(Misuse, match="the number of a step"):
+            await agent.fork(first.run_id, at=-1)
+        with pytest.raises(Misuse, match="nothing is left to do"):
+            await agent.fork(first.run_id, at=3)
+        with pytest.raises(Misuse, match="fork at step 1"):
+            await agent.fork(first.run_id, at=2, tool_results={"call_0_0": "x"})
+        with pytest.raises(Misuse, match="it made no such call"):
+            await agent.fork(first.run_id, at=1, tool_results={"nobody": "x"})
+        with pytest.raises(Misuse, match="a value that JSON can hold"):
+            await agent.fork(first.run_id, at=1, tool_results={"call_0_0": object()})
+        with pytest.raises(UnknownRun):
+            await agent.fork("nobody", at=1)
+        assert len(await journal.list()) == 1
+        assert (await agent.fork(first.run_id, at=3, message="Thanks.", model=ScriptedModel(["Welcome."]))).text == (
+            "Welcome."
+        )
+
+    carry(main)
+
+
+def test_a_run_that_works_for_another_is_not_forked():
+    async def main():
+        journal = MemoryJournal()
+        low = Agent(ScriptedModel(["low"]), name="low")
+        agent = Agent(ScriptedModel([[("low", {"task": "x"})], "done"]), tools=[low.as_tool()], journal=journal)
+        await agent.run("go")
+        below = next(line for line in await journal.list() if line.parent)
+        with pytest.raises(Misuse, match="fork that one"):
+            await agent.fork(below.run_id, at=0)
+
+    carry(main)
+
+
+def test_a_run_that_is_kept_with_its_result_is_forked_too():
+    async def main():
+        shop = Shop()
+        first = await shop.agent(*THREE).run("Buy tea.")
+        fork = await shop.agent("Done.").fork(first, at=1)
+        again = await shop.agent("Well.").fork(fork, at=2, message="And?")
+        assert (fork.text, again.text) == ("Done.", "Well.")
+        assert sum(isinstance(event, RunForked) for event in again.events) == 2
+
+    carry(main)
+
+
+def test_a_fork_that_is_begun_is_carried_out_by_whoever_resumes_it(tmp_path):
+    async def main():
+        shop, journal = Shop(), SqliteJournal(tmp_path / "runs.db")
+        first = await shop.agent(*THREE, journal=journal).run("Buy tea.")
+        begun = await shop.agent(journal=journal).begin_fork(
+            first.run_id, at=1, message="Go on.", limits=Limits(steps=9)
+        )
+        assert await journal.delete(first.run_id)
+        result = await shop.agent("Done.", journal=journal).resume(begun)
+        assert (result.text, result.limits.steps) == ("Done.", 9)
+        await journal.close()
+
+    carry(main)
+
+
+def test_a_fork_counts_for_the_user_of_the_run():
+    async def main():
+        shop, journal = Shop(), MemoryJournal()
+        budget = Budget(usd=1, per="user")
+        first = await shop.agent(*THREE, journal=journal, budget=budget).run("Buy tea.", user="ann")
+        agent = shop.agent("Done.", journal=journal, budget=budget)
+        begun = await agent.begin_fork(first.run_id, at=1)
+        await agent.resume(begun)
+        assert budget.spent("ann").usd == 4 * ONE
+
+    carry(main)
+
+
+def test_a_fork_of_a_run_that_waits_goes_on_from_before():
+    async def main():
+        shop, journal = Shop(), MemoryJournal()
+        rules = [ask_before("buy")]
+        waiting = await shop.agent(*THREE, journal=journal, approvals=rules).run("Buy tea.")
+        assert waiting.stop.reason == "waiting"
+        fork = await shop.agent("I only looked.", journal=journal, approvals=rules).fork(waiting.run_id, at=0)
+        assert fork.text == "I only looked."
+        with pytest.raises(Misuse, match="can only be forked at step 0"):
+            await shop.agent(journal=journal, approvals=rules).fork(waiting.run_id, at=1)
+
+    carry(main)

@@ -1,0 +1,161 @@
+"""Figures over many runs: each thing once, and what is not known is not nothing."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from decimal import Decimal
+
+import pytest
+
+from treadle import Agent, Limits, MemoryJournal, Misuse, Price, SqliteJournal, Usage, statistics, tool
+from treadle.testing import ScriptedModel
+from treadle.timetravel.statistics import Money, Spread
+
+ONE = Decimal("0.0045")
+"""Dollars of one reply."""
+
+
+@tool(effect="read")
+def look(what: str) -> str:
+    """Looks."""
+    if what == "nothing":
+        raise ValueError("there is nothing")
+    return f"saw {what}"
+
+
+PRICE = Price(3, 15)
+
+
+def model(turns, name="small", price=PRICE):
+    return ScriptedModel(list(turns), name=name, price=price, usage=Usage(1000, 100))
+
+
+def looking(journal, times, **more):
+    return Agent(
+        model([*[[("look", {"what": str(i)})] for i in range(times)], "done"]), tools=[look], journal=journal, **more
+    )
+
+
+def test_how_they_ended_and_what_they_took():
+    async def main():
+        journal = MemoryJournal()
+        for times in range(1, 21):
+            await looking(journal, times, limits=Limits(steps=19), watch_progress=False).run("go")
+        found = await statistics(journal)
+        assert (found.runs, found.ended) == (20, {"answered": 17, "max_steps": 3})
+        assert found.steps == Spread(sum(range(2, 20)) + 2 * 19, 11, 19, 19)
+        assert found.tokens.p50 == 11 * 1100
+        assert found.cost == Money(found.steps.total * ONE, 11 * ONE, 19 * ONE, 19 * ONE, 0)
+        (small,) = found.by_model
+        assert (small.name, small.count, small.failed, small.tokens.p95) == ("small", found.steps.total, 0, 1100)
+        (tool,) = found.by_tool
+        assert (tool.name, tool.tokens, tool.cost) == ("look", None, None)
+        assert tool.count == found.tool_calls.total
+        (day,) = found.by_day
+        assert (day.count, day.failed, day.cost) == (20, 3, found.cost)
+
+    asyncio.run(main())
+
+
+def test_what_runs_below_took_is_counted_once():
+    async def main():
+        journal = MemoryJournal()
+        low = Agent(model([[("look", {"what": "x"})], "low"], "tiny"), name="low", tools=[look])
+        boss = Agent(model([[("low", {"task": "a"})], "done"]), name="boss", tools=[low.as_tool()], journal=journal)
+        result = await boss.run("go")
+        found = await statistics(journal)
+        assert (found.runs, found.steps.total, found.tool_calls.total) == (1, 4, 2)
+        assert (found.tokens.total, found.cost.total) == (result.usage.total_tokens, result.cost)
+        assert {(group.name, group.count, group.cost.total) for group in found.by_model} == {
+            ("small", 2, 2 * ONE),
+            ("tiny", 2, 2 * ONE),
+        }
+        assert {(group.name, group.count, group.cost.total) for group in found.by_agent} == {
+            ("boss", 1, 2 * ONE),
+            ("low", 1, 2 * ONE),
+        }
+        assert {group.name: group.count for group in found.by_tool} == {"low": 1, "look": 1}
+        below = next(line.run_id for line in await journal.list() if line.parent)
+        await journal.delete(below)
+        again = await statistics(journal)
+        assert (again.cost, again.tokens) == (found.cost, found.tokens)
+        assert {(group.name, group.cost.total) for group in again.by_model} == {("small", 2 * ONE), ("", 2 * ONE)}
+
+    asyncio.run(main())
+
+
+def test_a_cost_that_is_not_known_is_not_nothing():
+    async def main():
+        journal = MemoryJournal()
+        await Agent(model(["done"]), journal=journal).run("go")
+        await Agent(model(["done"], "free", None), journal=journal).run("go")
+        found = await statistics(journal)
+        assert found.cost == Money(None, ONE, ONE, ONE, 1)
+        costs = {group.name: group.cost for group in found.by_model}
+        assert costs == {"small": Money(ONE, ONE, ONE, ONE, 0), "free": Money(None, None, None, None, 1)}
+
+    asyncio.run(main())
+
+
+def test_of_a_fork_only_its_own_part_counts():
+    async def main():
+        journal = MemoryJournal()
+        first = await looking(journal, 3).run("go")
+        await Agent(model(["otherwise"]), tools=[look], journal=journal).fork(first.run_id, at=2)
+        found = await statistics(journal)
+        assert (found.runs, found.steps.total, found.tool_calls.total) == (2, 5, 3)
+        assert found.cost.total == 5 * ONE
+        assert found.by_agent[0].count == 2
+
+    asyncio.run(main())
+
+
+def test_those_that_are_wanted():
+    async def main():
+        journal = MemoryJournal()
+        first = await Agent(model(["done"]), name="one", journal=journal).run("go")
+        await Agent(model(["done"], "large"), name="two", journal=journal).run("go")
+        began = next(line.started_at for line in await journal.list() if line.run_id != first.run_id)
+        assert (await statistics(journal, agent="one")).runs == 1
+        assert (await statistics(journal, model="large")).by_agent[0].name == "two"
+        assert (await statistics(journal, until=began)).by_agent[0].name == "one"
+        assert (await statistics(journal, since=began)).by_agent[0].name == "two"
+        none = await statistics(journal, agent="nobody")
+        assert (none.runs, none.ended, none.cost, none.steps) == (0, {}, None, None)
+        with pytest.raises(Misuse, match="until"):
+            await statistics(journal, since=2.0, until=1.0)
+
+    asyncio.run(main())
+
+
+def test_a_damaged_run_is_told_and_the_others_are_counted(tmp_path):
+    async def main():
+        path = tmp_path / "runs.db"
+        async with SqliteJournal(path) as journal:
+            first = await looking(journal, 1).run("go")
+            await looking(journal, 1).run("go")
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("UPDATE events SET body = '{}' WHERE run_id = ? AND seq = 2", (first.run_id,))
+            connection.commit()
+        async with SqliteJournal(path) as journal:
+            found = await statistics(journal)
+        assert (found.runs, found.ended, found.cost.total) == (2, {"answered": 1, "damaged": 1}, 2 * ONE)
+
+    asyncio.run(main())
+
+
+def test_calls_and_attempts_that_failed():
+    async def main():
+        from treadle import Retries
+        from treadle.models import Overloaded
+
+        journal = MemoryJournal()
+        turns = [Overloaded("busy"), [("look", {"what": "nothing"})], "done"]
+        agent = Agent(model(turns), tools=[look], journal=journal, retries=Retries(attempts=2, base=0.0))
+        await agent.run("go")
+        found = await statistics(journal)
+        (tool,) = found.by_tool
+        assert (tool.count, tool.failed) == (1, 1)
+        assert sum(group.failed for group in found.by_model) in (0, 1)
+
+    asyncio.run(main())

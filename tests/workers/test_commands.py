@@ -1,0 +1,67 @@
+"""`treadle submit` and `treadle worker`, as a person types them."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from needs import need
+
+need("procrastinate", "TREADLE_REQUIRE_POSTGRES")
+from fleet import AGENT
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def treadle(database):
+    """Runs the command line with the database as its journal."""
+    database.execute("CREATE TABLE effects (run_id text, number int, pid int)")
+    environment = os.environ | {
+        "TREADLE_JOURNAL": database.url, "FLEET_URL": database.url, "FLEET_SECONDS": "0.01",
+        "PYTHONIOENCODING": "utf-8",
+    }  # fmt: skip
+
+    def run(*arguments):
+        command = [sys.executable, "-m", "treadle", *arguments]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, encoding="utf-8")
+
+    return run
+
+
+def test_what_is_submitted_a_worker_drives(treadle, database):
+    submitted = treadle("submit", "do", "both", "--agent", f"{AGENT}:agent", "--key", "anna", "--run-id", "order-1")
+    assert (submitted.stdout, submitted.returncode) == ("order-1\n", 0)
+    assert treadle("submit", "do", "both", "--agent", f"{AGENT}:agent", "--run-id", "order-1").returncode == 0
+    worked = treadle("worker", "--agent", str(AGENT), "--once", "--concurrency", "fleet=2", "--per-key", "1")
+    assert worked.returncode == 0
+    assert "run order-1: finished answered" in worked.stderr
+    assert database.execute("SELECT count(*) FROM effects") == [(2,)]
+    again = treadle("submit", "--again", "order-1", "--agent", f"{AGENT}:agent")
+    assert (again.stdout, again.returncode) == ("order-1\n", 0)
+    assert database.execute("SELECT count(*) FROM procrastinate_jobs") == [(0,)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["submit", "--agent", str(AGENT)], "give a question, or --again RUN"),
+        (["submit", "go", "--agent", str(AGENT), "--at", "soon"], "soon is no time"),
+        (["submit", "go", "--agent", str(AGENT), "--queue", "redis://here"], "postgresql://… or temporal://"),
+        (["submit", "--agent", str(AGENT), "--again", "nothing"], "there is no run 'nothing'"),
+        (["worker", "--agent", str(AGENT), "--concurrency", "many"], "many is not N or AGENT=N"),
+        (["worker", "--agent", str(AGENT), "--concurrency", "other=2"], "this worker has fleet"),
+        (["worker", "--agent", str(AGENT), "--schedule", "morning 7 What?"], "five cron fields"),
+        (["worker", "--agent", str(AGENT), "--queue", "temporal://here", "--once"], "for a queue in PostgreSQL"),
+    ],
+)
+def test_what_cannot_be_right_is_said(treadle, arguments, said):
+    done = treadle(*arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_a_worker_without_its_database_ends_with_another_code(treadle):
+    done = treadle("worker", "--agent", str(AGENT), "--queue", "postgresql://nobody@127.0.0.1:1/none")
+    assert done.returncode == 1
+    assert "the queue cannot be used" in done.stderr
