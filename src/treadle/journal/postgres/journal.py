@@ -100,10 +100,7 @@ class PostgresJournal:
         await settled(self.put(run_id, seq, events, held))
 
     def put(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None = None) -> "Future[None]":
-        """Have `events` stored as by `append`, in the order of the calls; from any thread, and without waiting.
-
-        The future is done when `append` would return, and fails with what it would raise.
-        """
+        """See `Promises.put`. The future is done when the server has the events on its disk."""
         from treadle.journal.postgres.actions import Append
 
         check_count("seq", seq)
