@@ -104,7 +104,11 @@ class SimulatedJournal:
         found: list[Event] = await self._asked("read", partial(self.store.read, run_id, start))
         return found
 
-    async def list(self, limit: int = 50, before: RunInfo | None = None) -> builtins.list[RunInfo]:
+    async def fork(self, source: str, seq: int, run_id: str, events: Sequence[Event]) -> None:
+        """Nobody forks anything here."""
+        raise NotImplementedError
+
+    async def list(self, limit: int = 50, before: RunInfo | None = None, wanted: Any = None) -> builtins.list[RunInfo]:
         """See `treadle.journal.Journal`."""
         found: builtins.list[RunInfo] = await self._asked("list", self.store.list)
         return found[:limit]
@@ -143,7 +147,8 @@ class SimulatedJournal:
     def _send(self, request: Request) -> None:
         timeline, process = self.stage.timeline, request.job.process
         when = timeline.now + self.stage.delay(0.006)
-        if self.stage.weather.in_order and request.what == "append":
+        leased = self.stage.weather.lease is not None
+        if leased or (self.stage.weather.in_order and request.what == "append"):
             when = process.arrives_after = max(when, process.arrives_after)
         process.sent.append(request)
         timeline.at(when, self._arrive, request)
