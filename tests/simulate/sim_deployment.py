@@ -15,7 +15,7 @@ from sim_clock import Hung, Loop, Timeline, in_time_of
 from sim_leases import LeasedJournal, LeasedStore, PromisingLeasedJournal
 from sim_outside import Outside
 from sim_stage import JOB, Job, Process, Stage, Weather
-from sim_store import PromisingJournal, Row, SimulatedJournal, Store
+from sim_store import Row, SimulatedJournal, Store
 from sim_worlds import Upset, World, label_in
 
 from treadle import Budget, Misuse, RunResult, RunStopped
@@ -49,7 +49,7 @@ class Deployment:
             leased = PromisingLeasedJournal if promises else LeasedJournal
             journal: SimulatedJournal = leased(self.stage, self.store, self.leases, seconds)
         else:
-            journal = (PromisingJournal if promises else SimulatedJournal)(self.stage, self.store)
+            journal = SimulatedJournal(self.stage, self.store)
         self.agent = self.world.agent(journal, self.budgets)
         self.stage.died, self.stage.stands_still = self._died, self._stands_still
         self.jobs: list[Job] = []

@@ -167,6 +167,9 @@ class SimulatedHeartbeat(Heartbeat):
         super().__init__()
         self._process, self._ticking = process, False
 
+    def _beat_every(self, pause: float) -> None:
+        self._run()
+
     def _run(self) -> None:
         pause = min((lease.held.seconds for lease in self._leases.values()), default=inf) / BEATS
         if pause < inf and not self._ticking:

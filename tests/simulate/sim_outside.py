@@ -95,6 +95,11 @@ class Outside:
     counts: dict[str, int] = field(default_factory=dict)
     store: Store = None  # type: ignore[assignment]
 
+    @property
+    def _ahead(self) -> bool:
+        """Whether who acts may be ahead of the journal."""
+        return self.stage.weather.promises and self.stage.weather.lease is not None
+
     def stored(self, author: Job, run_id: str, rows: list[Row]) -> None:
         """A batch was stored: was it its author's to add?"""
         for row in rows:
@@ -110,7 +115,7 @@ class Outside:
         """A tool's function is called: was its start recorded, by who calls it, and for this one time?"""
         me, rows = job(), self.on_call(context.run_id, context.step, context.call_id)
         starts = [row.number for row in rows if isinstance(row.event, ToolStarted) and row.job is me]
-        if self.stage.weather.promises and context.tool_name in READS:
+        if self._ahead and context.tool_name in READS:
             # What only reads need not wait for the journal.
             handed = self.store.handed.get((me, context.run_id), {}).items()
             call = (context.step, context.call_id)
@@ -166,7 +171,7 @@ class Outside:
         rows = self.store.runs.get(run_id, [])
         mine = [row for row in rows if row.job is me and getattr(row.event, "step", None) == step]
         told: Any = [row.event for row in mine]
-        if self.stage.weather.promises:
+        if self._ahead:
             handed = self.store.handed.get((me, run_id), {}).values()
             told = [one for one in handed if getattr(one, "step", None) == step]
         allowed = sum(isinstance(one, StepPrepared) for one in told)

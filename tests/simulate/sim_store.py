@@ -163,7 +163,7 @@ class SimulatedJournal:
     def _send(self, request: Request) -> None:
         timeline, process = self.stage.timeline, request.job.process
         when = timeline.now + self.stage.delay(0.006)
-        ordered = self.stage.weather.lease is not None or self.stage.weather.promises
+        ordered = self.stage.weather.lease is not None
         if ordered or (self.stage.weather.in_order and request.what == "append"):
             when = process.arrives_after = max(when, process.arrives_after)
         process.sent.append(request)
@@ -193,7 +193,10 @@ class SimulatedJournal:
             # The answer is known here, and to the process only when it is back.
             known, fault = request.found, request.error
             request.found, request.error = [], None
-            self.stage.timeline.after(self.stage.delay(0.004), self._back, request, known, fault)
+            when = self.stage.timeline.now + self.stage.delay(0.004)
+            if request.promise is not None:
+                when = request.job.process.answered_after = max(when, request.job.process.answered_after)
+            self.stage.timeline.at(when, self._back, request, known, fault)
 
     def _fault(self, request: Request, what: str) -> JournalUnavailable:
         request.job.faults += 1
@@ -211,17 +214,3 @@ class SimulatedJournal:
                 request.promise.set_exception(error)
         if request.future is not None and not request.future.done():
             request.future.set_result(None)
-
-
-class PromisingJournal(SimulatedJournal):
-    """One that can be handed events without a wait: they are stored in that order, at some time."""
-
-    async def append(self, run_id: str, seq: int, events: Sequence[Event]) -> None:
-        """See `treadle.journal.Journal`."""
-        await super().append(run_id, seq, events)
-
-    def put(self, run_id: str, seq: int, events: Sequence[Event], held: Any = None) -> "Future[None]":
-        """See `treadle.journal.port.Promises`."""
-        if seq == 0:
-            check_first(run_id, events)
-        return self._promised(self._batch(run_id, seq, events))
