@@ -411,3 +411,13 @@ async def test_an_altered_line_does_not_keep_its_run_from_going_on(
     await journal.append("r", 1, [note("a")])
     assert (await journal.list())[0].events == 2
     await journal.check()
+
+
+async def test_what_is_put_one_after_the_other_is_stored_in_that_order(
+    journal: PostgresJournal, started: Started, note: Note
+) -> None:
+    futures = [journal.put("r", 0, [started()])]
+    futures += [journal.put("r", n, [note(str(n))]) for n in (1, 2, 4, 5, 3)]
+    found = await asyncio.gather(*map(asyncio.wrap_future, futures), return_exceptions=True)
+    assert [type(one) for one in found] == [type(None)] * 3 + [JournalConflict] * 2 + [type(None)]
+    assert await journal.read("r", 1) == [note("1"), note("2"), note("3")]
