@@ -41,8 +41,10 @@ from treadle.models.price import Price
 from treadle.models.price_table import PriceTable
 from treadle.result import Pending, RunResult, RunStopped
 from treadle.timetravel.differences import Difference
+from treadle.timetravel.parting import Diff, diff
 from treadle.timetravel.replay import Replay, ReplayDiffers, replay
 from treadle.timetravel.statistics import Statistics, statistics
+from treadle.timetravel.waterfall import Waterfall, waterfall
 from treadle.tools import (
     BadTool,
     Done,
@@ -63,13 +65,14 @@ from treadle.tools import (
 __all__ = [
     "Agent", "Alternative", "ApprovalRule", "AskUser", "BadTool", "Balance", "Budget", "BudgetUnavailable", "CallModel",
     "CallRecord", "Charge", "ClearToolResults", "Command", "Condition", "ContextPolicy", "Conversation", "Decision",
-    "Difference", "Done", "Estimate", "Event", "File", "Finish", "IllegalEvent", "Image", "Injected", "Journal",
+    "Diff", "Difference", "Done", "Estimate", "Event", "File", "Finish", "IllegalEvent", "Image", "Injected", "Journal",
     "KeepFirstAndRecent", "Limits", "LiveRun", "MemoryJournal", "Message", "Misuse", "ModelSettings", "NotDone",
     "Nudge", "PartialArguments", "Pause", "Pending", "PostgresJournal", "PrepareStep", "Price", "PriceTable", "Replay",
     "ReplayDiffers", "Retries", "Retry", "Run", "RunContext", "RunResult", "RunState", "RunStopped", "RunTools",
     "Share", "ShortenResult", "Skill", "SkillRegistry", "Spending", "SpentSoFar", "SqliteJournal", "Statistics", "Step",
     "StepContext", "StepSettings", "Stop", "SubRunEvent", "Summarise", "Text", "Tool", "ToolContext", "ToolError",
-    "ToolProgress", "ToolResult", "Usage", "allow", "ask_before", "condition", "consecutive_errors", "cost_over",
-    "decide", "deny", "elapsed_over", "external_tool", "fold", "handoff", "has_tool_call", "load_tools", "no_progress",
-    "replay", "says_error", "statistics", "step_count", "text_contains", "tokens_over", "tool", "tool_call_count",
+    "ToolProgress", "ToolResult", "Usage", "Waterfall", "allow", "ask_before", "condition", "consecutive_errors",
+    "cost_over", "decide", "deny", "diff", "elapsed_over", "external_tool", "fold", "handoff", "has_tool_call",
+    "load_tools", "no_progress", "replay", "says_error", "statistics", "step_count", "text_contains", "tokens_over",
+    "tool", "tool_call_count", "waterfall",
 ]  # fmt: skip

@@ -21,6 +21,8 @@ COMMANDS = {
     "runs": ("runs", "List the runs in the journal, newest first."),
     "show": ("show", "Tell the story of a run; with --why, why it went on and stopped."),
     "costs": ("costs", "Tell what a run has spent, by model, tool, agent or step."),
+    "watch": ("watch", "Follow a run that another process carries out."),
+    "diff": ("diff", "Show two runs side by side, from where they part."),
     "stats": ("stats", "Add up many runs: how they ended, steps, tokens, time and cost."),
     "resume": ("decide", "Go on with a run that is paused, or whose process died."),
     "approve": ("decide", "Allow a tool call that a run waits for, and go on."),

@@ -16,7 +16,7 @@ from typing import TypeGuard
 from treadle.drivers.heartbeat import Lease
 from treadle.journal import Journal, JournalError, Promises
 from treadle.journal.worker import settled
-from treadle.kernel.events import Event
+from treadle.kernel.events import Event, RunFinished, RunPaused
 
 
 class Recorder:
@@ -44,6 +44,11 @@ class Recorder:
         return self._saved
 
     @property
+    def recorded(self) -> int:
+        """How many events the journal is known to have of the run."""
+        return self._earlier + self.saved
+
+    @property
     def handed(self) -> int:
         """How many events of this process the journal was given without a wait."""
         return self._handed
@@ -63,7 +68,6 @@ class Recorder:
         if is_promising(journal):
             self.hand_over(journal, run_id, events, lease)
             await self.stored(self._handed)
-            return
         while self._saved < len(events):
             if self._broken is not None:
                 raise self._broken
@@ -71,6 +75,32 @@ class Recorder:
                 await asyncio.wait([self._writing])
             else:
                 await self._append(journal, run_id, events, lease)
+        if lease is not None:
+            lease.require()
+
+    async def confirm(self, journal: Journal, run_id: str, events: Sequence[Event], lease: Lease | None = None) -> None:
+        """Likewise, and asks the journal in any case whether the run is still this process's.
+
+        Raises:
+            JournalConflict, JournalError: as `write`.
+        """
+        if lease is not None:
+            lease.require()
+        if is_promising(journal):
+            self.hand_over(journal, run_id, events, lease)
+            asked = self._put(journal, run_id, (), lease)
+            await self.stored(self._handed)
+            try:
+                await settled(asked)
+            except Exception as error:
+                self._break(error)
+                raise
+            return
+        while self._writing is not None:
+            await asyncio.wait([self._writing])
+        if self._broken is not None:
+            raise self._broken
+        await self._append(journal, run_id, events, lease)
 
     def hand_over(self, journal: Promises, run_id: str, events: Sequence[Event], lease: Lease | None = None) -> None:
         """Gives the journal those of `events` that it has not been given yet, and waits for nothing.
@@ -85,18 +115,20 @@ class Recorder:
             raise self._broken
         handed, fed = self._handed, len(events)
         if handed < fed:
-            try:
-                held = None if lease is None or lease.held.seconds == inf else lease.held
-                stored = journal.put(
-                    run_id, self._earlier + handed, events[handed:fed], *(() if held is None else (held,))
-                )
-            except Exception as error:
-                self._broken = error
-                raise
+            new = events[handed:fed]
+            if lease is not None and lease.held.run_id == run_id:
+                self._lease, lease.ending = lease, _is_end(new)
+            stored = self._put(journal, run_id, new, lease)
             self._handed = fed
             self._under_way.append((fed, stored))
-            if lease is not None and lease.held.run_id == run_id:
-                self._lease = lease
+
+    def _put(self, journal: Promises, run_id: str, new: Sequence[Event], lease: Lease | None) -> "Future[None]":
+        held = None if lease is None or lease.held.seconds == inf else lease.held
+        try:
+            return journal.put(run_id, self._earlier + self._handed, new, *(() if held is None else (held,)))
+        except Exception as error:
+            self._break(error)
+            raise
 
     async def stored(self, count: int) -> None:
         """Waits until the first `count` events of this process are written, all of which were handed over.
@@ -120,35 +152,55 @@ class Recorder:
         under_way = self._under_way
         while under_way and self._broken is None and under_way[0][1].done():
             fed, stored = under_way.popleft()
-            self._broken = stored.exception()
-            if self._broken is None:
-                self._saved = fed
-                if self._lease is not None:
-                    self._lease.begun = True
+            error = stored.exception()
+            if error is not None:
+                self._break(error)
+                return
+            self._saved = fed
+            if self._lease is not None:
+                self._lease.begun = True
+
+    def _break(self, error: BaseException) -> None:
+        """Nothing more is written in this process; a lease that was to end with what failed did not."""
+        self._broken = error
+        if self._lease is not None:
+            self._lease.ending = False
 
     async def _append(self, journal: Journal, run_id: str, events: Sequence[Event], lease: Lease | None) -> None:
         saved, fed = self._saved, len(events)
         self._writing = asyncio.get_running_loop().create_future()
         try:
             seq, new = self._earlier + saved, events[saved:fed]
+            if lease is not None and lease.held.run_id == run_id:
+                self._lease, lease.ending = lease, _is_end(new)
             if lease is None or lease.held.seconds == inf:
                 await journal.append(run_id, seq, new)
             else:
                 await lease.journal.append(run_id, seq, new, lease.held)
-            if lease is not None and lease.held.run_id == run_id:
-                lease.begun = True
+            _begun(lease, run_id)
         except JournalError as error:
-            self._broken = error
+            self._break(error)
             raise
         except asyncio.CancelledError:
             # The port's word: it is raised only once the events are stored.
             self._saved = fed
+            _begun(lease, run_id)
             raise
         else:
             self._saved = fed
         finally:
             self._writing.set_result(None)
             self._writing = None
+
+
+def _is_end(events: Sequence[Event]) -> bool:
+    return len(events) > 0 and isinstance(events[-1], (RunPaused, RunFinished))
+
+
+def _begun(lease: Lease | None, run_id: str) -> None:
+    """The lease of a run begins with its first event."""
+    if lease is not None and lease.held.run_id == run_id:
+        lease.begun = True
 
 
 def is_promising(journal: Journal) -> TypeGuard[Promises]:

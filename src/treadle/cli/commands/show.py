@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import click
 
+from treadle.cli.falls import print_waterfall
 from treadle.cli.lines import teller
 from treadle.cli.next_command import NextCommand
 from treadle.cli.report import closing
@@ -21,6 +22,7 @@ from treadle.kernel.messages import UserMessage
 from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
 from treadle.result import result_of
+from treadle.timetravel.waterfall import Waterfall, waterfall
 
 
 @click.command(short_help="Tell the story of a run; with --why, why it went on and stopped.")
@@ -29,9 +31,14 @@ from treadle.result import result_of
 @click.option(
     "--why", is_flag=True, help="Add what was looked at before each step and at the end, with the values found."
 )
-@click.option("--json", "as_list", is_flag=True, help="Print the run's events, a JSON list.")
-def show(run: str, journal: str | None, why: bool, as_list: bool) -> int:
+@click.option(
+    "--waterfall", "falls", is_flag=True, help="Show where the time went: a bar for each step, call and wait."
+)
+@click.option("--json", "as_list", is_flag=True, help="Print the run's events, a JSON list; with --waterfall its bars.")
+def show(run: str, journal: str | None, why: bool, falls: bool, as_list: bool) -> int:
     """Tell the story of RUN: its id, a beginning of it that no other run has, or "last"."""
+    if falls:
+        return _show_waterfall(run, journal, why, as_list)
     events, waiting, holder = asyncio.run(_events(journal, run))
     if as_list:
         print_json(events)
@@ -47,6 +54,24 @@ def show(run: str, journal: str | None, why: bool, as_list: bool) -> int:
         click.echo(_ending(state))
         closing(result_of(state, None, events), waiting, {}, command)
     return 0
+
+
+def _show_waterfall(run: str, journal: str | None, why: bool, as_object: bool) -> int:
+    if why:
+        raise click.UsageError("--waterfall and --why are two ways to look at a run; leave one out")
+    found = asyncio.run(_fallen(journal, run))
+    if as_object:
+        print_json(found)
+    else:
+        print_waterfall(found)
+    return 0
+
+
+async def _fallen(journal: str | None, run: str) -> Waterfall:
+    async with opened(journal) as kept:
+        if kept is None:
+            raise no_runs(journal, run)
+        return await waterfall(kept, await find_run(kept, run))
 
 
 def _under_way(

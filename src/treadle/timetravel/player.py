@@ -1,0 +1,313 @@
+"""Player: goes through the events of a run, and holds what its agent decided against what it would decide now."""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from treadle.drivers.below import run_id_below
+from treadle.journal import Journal, UnknownRun
+from treadle.kernel.calls import CallRecord
+from treadle.kernel.errors import IllegalEvent
+from treadle.kernel.events import (
+    ContextEdited,
+    Event,
+    MessageAdded,
+    NudgeGiven,
+    ResultAwaited,
+    RunFinished,
+    RunForked,
+    RunResumed,
+    RunStarted,
+    StepPrepared,
+    ToolFinished,
+    ToolStarted,
+)
+from treadle.kernel.fold import fold_all
+from treadle.kernel.messages import SystemMessage, ToolCall
+from treadle.kernel.state import RunState
+from treadle.kernel.stop import Limits
+from treadle.timetravel.anew import Anew
+from treadle.timetravel.bare import Bare
+from treadle.timetravel.differences import Change, Difference, changes_between, instructions_of
+from treadle.timetravel.given import is_given, may_be_others, to_be_admitted
+from treadle.timetravel.replayed import Replay
+
+
+class _Differs(Exception):
+    """The event at hand comes out otherwise."""
+
+    def __init__(self, now: Event | None, changes: tuple[Change, ...] = (), why: str = "") -> None:
+        super().__init__(why)
+        self.now, self.changes, self.why = now, changes, why
+
+
+class Player:
+    """Goes through the events of one run."""
+
+    def __init__(
+        self,
+        journal: Journal | None,
+        anew: Anew | None,
+        limits: Limits | None,
+        recorded_limits: bool,
+        budgeted: bool = False,
+    ) -> None:
+        self._journal, self._anew, self._bare = journal, anew, Bare()
+        self._limits, self._recorded_limits = limits, recorded_limits
+        self._budgeted = budgeted
+        self._changed: tuple[Change, ...] = ()
+        self._began: RunStarted | None = None
+        self._ahead: list[Event] = []
+        self._said: list[RunState] = []
+        self._shift = self._count = 0
+        self._forked_at = 0.0
+        self._below: dict[str, Replay] = {}
+
+    @property
+    def _state(self) -> RunState:
+        return self._bare.state if self._anew is None else self._anew.run.state
+
+    async def play(self, events: Sequence[Event]) -> Replay:
+        """Goes through `events`, all that the run has, up to the first that comes out otherwise."""
+        difference: Difference | None = None
+        number = 0
+        for number, event in enumerate(events):
+            before = events[number - 1] if number else None
+            try:
+                await self._take(event, before)
+            except _Differs as found:
+                state = self._state
+                run_id = state.run_id or (event.run_id if isinstance(event, RunStarted) else "")
+                difference = Difference(run_id, number, len(state.steps), event, found.now, found.changes, found.why)
+                break
+        state, anew = fold_all(events), self._anew
+        agent = None if anew is None else anew.name
+        below = tuple(self._below.values())
+        gone = number + (difference is None)
+        return Replay(state.run_id, agent, gone, self._count, self._changed, difference, below)
+
+    async def _take(self, event: Event, before: Event | None) -> None:
+        """Goes on by one event.
+
+        Raises:
+            _Differs: it comes out otherwise.
+        """
+        if isinstance(event, RunStarted):
+            await self._begin(event)
+            return
+        state = self._state
+        record = to_be_admitted(state, event)
+        if isinstance(event, MessageAdded) and state.phase == "ready":
+            self._said.append(state)
+        if isinstance(event, RunForked):
+            self._forked_at = event.at
+        if event.at < self._forked_at:
+            # Said again in a fork, of the step before it.
+            self._ahead.clear()
+        elif is_given(state, event, before) or (isinstance(event, ContextEdited) and not self._edits):
+            self._ahead.clear()
+            if isinstance(event, RunFinished):
+                self._check_clock(event)
+            await self._look_below(event)
+        elif record is not None:
+            await self._admitted(record, event)
+        elif isinstance(event, ToolStarted) and state.phase == "prepared":
+            await self._early(event)
+        elif not (state.phase == "prepared" and isinstance(event, ToolFinished)):
+            await self._decide(event)
+        self._follow(event)
+
+    @property
+    def _edits(self) -> bool:
+        return self._anew is not None and self._anew.edits
+
+    def _follow(self, event: Event) -> None:
+        if self._shift and isinstance(event, ContextEdited):
+            event = replace(event, start=event.start + self._shift, stop=event.stop + self._shift)
+        try:
+            if self._anew is None:
+                self._bare.follow(event)
+                return
+            self._anew.follow(event)
+        except IllegalEvent as error:
+            raise _Differs(None, why=f"this cannot happen any more: {error}") from error
+        if isinstance(event, RunResumed):
+            self._anew.taken_up()
+
+    async def _begin(self, recorded: RunStarted) -> None:
+        """The run begins as its agent would begin it now."""
+        self._began, hooks = recorded, recorded.hooks
+        self._budgeted = self._budgeted or hooks is None or any(hook.startswith("budget ") for hook in hooks)
+        if self._anew is None:
+            self._follow(recorded)
+            return
+        limits = recorded.limits if self._recorded_limits or recorded.parent is not None else self._limits
+        try:
+            now = await self._anew.started(recorded, limits)
+        except Exception as error:
+            raise _raised(error) from error
+        self._changed = _agent_changes(recorded, now)
+        had, has = (any(isinstance(one, SystemMessage) for one in each.messages) for each in (recorded, now))
+        self._shift = has - had
+        self._follow(now)
+
+    async def _decide(self, event: Event) -> None:
+        """Holds what was recorded against what is decided now.
+
+        What was said while functions of the application's were choosing came too late for what they chose.
+        """
+        said, self._said = self._said, []
+        try:
+            await self._decided(event)
+        except _Differs as found:
+            if not await self._decided_before(event, said):
+                raise found
+
+    async def _decided_before(self, event: Event, states: Sequence[RunState]) -> bool:
+        """Whether what was recorded was decided in one of these states."""
+        follower = self._bare if self._anew is None else self._anew.run
+        now = follower.state
+        for state in reversed(states):
+            follower.state = state
+            self._ahead.clear()
+            try:
+                await self._decided(event)
+            except _Differs:
+                continue
+            finally:
+                follower.state = now
+            return True
+        return False
+
+    async def _decided(self, event: Event) -> None:
+        if self._anew is None:
+            now = self._bare.next(event)
+            if now is not None and not (self._is_told(event) and type(now) is not type(event)):
+                self._compare(event, now)
+            return
+        if not self._ahead:
+            try:
+                self._ahead = [*await self._anew.next()]
+            except Exception as error:
+                raise _raised(error) from error
+        self._compare(event, self._ahead.pop(0) if self._ahead else None)
+
+    def _is_told(self, event: Event) -> bool:
+        """Whether only a function of the application's can say that: a condition that was met, an answer of a type."""
+        began = self._began
+        hooks = None if began is None else began.hooks
+        if isinstance(event, RunFinished):
+            return event.stop.reason == "condition" or bool(began and began.one_step)
+        if isinstance(event, NudgeGiven) and event.fault and began is not None and began.parent is not None:
+            # The answer of a run that the conversation was handed on to is of the type of the run above.
+            return True
+        return hooks is None or any(hook.startswith(("output ", "stop_when ")) for hook in hooks)
+
+    def _compare(self, recorded: Event, now: Event | None, but: tuple[str, ...] = ()) -> None:
+        if type(now) is not type(recorded) or now is None:
+            if not self._may_be_others(recorded):
+                raise _Differs(now)
+            return
+        # Estimates of what a request takes go with what the agent says in it.
+        left_out = ("at", *but, *(("reserve",) if self._changed or self._budgeted else ()))
+        if self._budgeted:
+            # What a budget left the reply.
+            left_out = (*left_out, "max_tokens")
+            recorded, now = _held_alike(recorded, now)
+        if any(change.field.startswith("hooks") for change in self._changed):
+            # That another condition is looked at is no difference, but what comes of it is.
+            left_out = (*left_out, "conditions")
+        if self._shift and isinstance(now, ContextEdited):
+            now = replace(now, start=now.start - self._shift, stop=now.stop - self._shift)
+        changes = changes_between(recorded, now, but=left_out)
+        if changes and not self._may_be_others(recorded):
+            raise _Differs(now, changes)
+        self._count += 1
+
+    def _may_be_others(self, recorded: Event) -> bool:
+        return may_be_others(self._state, recorded, budgets=self._budgeted)
+
+    async def _admitted(self, record: CallRecord, event: Event) -> None:
+        """Holds what became of a call first against what the agent's tools and rules say of it now."""
+        if self._anew is None:
+            return
+        try:
+            now = await self._anew.admits(record)
+        except Exception as error:
+            raise _raised(error) from error
+        above_says_no = self._state.parent is not None and isinstance(event, ToolFinished)
+        if not (above_says_no and type(now) is not type(event)):
+            self._compare(event, now, ("spent", "provisional", "name", "arguments", "app"))
+
+    async def _early(self, event: ToolStarted) -> None:
+        """Likewise of a call that began while the reply was still arriving."""
+        if self._anew is None:
+            return
+        try:
+            now = await self._anew.admits_early(ToolCall(event.call_id, event.name, event.arguments))
+        except Exception as error:
+            raise _raised(error) from error
+        self._compare(event, now, ("name", "arguments"))
+
+    def _check_clock(self, event: RunFinished) -> None:
+        """A run that its time limit ended has no more to tell of how it would go on under a longer one."""
+        if event.stop.reason != "deadline" or self._anew is None or self._began is None:
+            return
+        state, seconds = self._state, self._state.limits.seconds
+        elapsed = state.earlier + max(0.0, event.at - state.resumed_at)
+        longer = seconds is None or elapsed < seconds
+        if longer and seconds != self._began.limits.seconds and self._limits_as_began():
+            words = "no time limit" if seconds is None else f"a time limit of {seconds:g} s"
+            raise _Differs(None, why=f"it was ended by its time limit after {elapsed:.1f} s, and now has {words}")
+
+    def _limits_as_began(self) -> bool:
+        """Whether nobody has given the run other limits since it began, which would be those of the record."""
+        return any(change.field == "limits.seconds" for change in self._changed)
+
+    async def _look_below(self, event: Event) -> None:
+        """Replays the run that worked on a call that comes back, and holds what it came to against the result."""
+        if not isinstance(event, (ToolFinished, ResultAwaited)) or event.spent is None or self._journal is None:
+            return
+        state = self._state
+        found = None if state.step is None else state.step.calls.find(event.call_id)
+        if found is None:
+            return
+        record = found[1]
+        run_id = run_id_below(state.run_id, event.step, record.id, record.made)
+        below = None if self._anew is None else self._anew.below(record.doing.name)
+        if self._anew is not None and below is None:
+            raise _Differs(None, why=f"an agent worked on the call of {record.doing.name}, which is none now")
+        try:
+            events = await self._journal.read(run_id)
+        except UnknownRun:
+            return
+        if run_id not in self._below:
+            self._below[run_id] = await Player(self._journal, below, None, True, self._budgeted).play(events)
+        if isinstance(event, ToolFinished) and self._anew is not None and record.status == "started":
+            child = fold_all(events)
+            now = self._anew.came_back(record, child) if child.phase == "finished" else None
+            if now is not None:
+                self._compare(event, now, ("provisional",))
+
+
+def _raised(error: Exception) -> _Differs:
+    return _Differs(None, why=f"{type(error).__name__} was raised in deciding it anew: {error}")
+
+
+def _held_alike(recorded: Event, now: Event) -> tuple[Event, Event]:
+    """Two steps without what only held the reply to a length, of which one has none."""
+    if not isinstance(recorded, StepPrepared) or not isinstance(now, StepPrepared):
+        return recorded, now
+    one, other = recorded.settings, now.settings
+    return replace(recorded, settings=one or other), replace(now, settings=other or one)
+
+
+_NOT_OF_THE_AGENT = ("at", "run_id", "messages", "format", "parent", "one_step")
+
+
+def _agent_changes(recorded: RunStarted, now: RunStarted) -> tuple[Change, ...]:
+    """What of the agent is other than what the run began with."""
+    but = (*_NOT_OF_THE_AGENT, *(("rules", "hooks") if recorded.rules is None else ()))
+    told, tells = instructions_of(recorded.messages), instructions_of(now.messages)
+    changes = [] if told == tells else [Change("instructions", told, tells)]
+    return (*changes, *changes_between(recorded, now, but=but))

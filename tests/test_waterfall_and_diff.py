@@ -1,0 +1,163 @@
+"""Where the time of a run went, and where two runs part."""
+
+import asyncio
+from decimal import Decimal
+
+from treadle import (
+    Agent,
+    Decision,
+    MemoryJournal,
+    Price,
+    Retries,
+    Usage,
+    diff,
+    tool,
+    waterfall,
+)
+from treadle.kernel.events import (
+    ErrorInfo,
+    ModelFailed,
+    ModelReplied,
+    RunFinished,
+    RunForked,
+    RunPaused,
+    RunResumed,
+    RunStarted,
+    StepPrepared,
+    ToolFinished,
+    ToolStarted,
+)
+from treadle.kernel.messages import AssistantMessage, Text, ToolCall, UserMessage
+from treadle.kernel.stop import stopped
+from treadle.models import Overloaded
+from treadle.testing import ScriptedModel
+from treadle.timetravel.waterfall import under_way, waterfall_of
+
+
+@tool(effect="read")
+def look(what: str) -> str:
+    """Looks."""
+    return f"saw {what}"
+
+
+CALL = AssistantMessage((ToolCall("a", "pay", "{}"),))
+EVENTS = [
+    RunStarted("r", (UserMessage("q"),), 1, model="m", at=100.0),
+    StepPrepared(0, Decision("go"), at=101.0),
+    ModelFailed(0, ErrorInfo("overloaded", "busy"), retry_in=2.0, at=102.0),
+    ModelReplied(0, CALL, Usage(10, 1), cost=Decimal("0.5"), model="m", at=106.0),
+    RunPaused(stopped("waiting", "pay (a)"), at=107.0),
+    RunResumed(at=1107.0),
+    ToolStarted(0, "a", at=1107.0),
+    ToolFinished(0, "a", "paid", at=1109.0),
+    StepPrepared(1, Decision("go"), at=1109.0),
+    RunResumed(at=1159.0),
+    StepPrepared(1, Decision("go"), at=1159.0),
+    ModelReplied(1, AssistantMessage((Text("done"),)), Usage(20, 2), model="m", at=1160.0),
+    RunFinished(stopped("answered"), at=1160.0),
+]
+
+
+def test_every_bar_is_as_long_as_what_it_stands_for():
+    found = asyncio.run(waterfall_of(EVENTS, None))
+    bars = [(bar.kind, bar.depth, bar.start, bar.seconds) for bar in found.bars]
+    assert bars == [
+        ("step", 0, 1.0, 8.0),
+        ("attempt", 1, 1.0, 1.0),
+        ("model", 1, 4.0, 2.0),
+        ("wait", 0, 7.0, 1000.0),
+        ("tool", 1, 1007.0, 2.0),
+        ("step", 0, 1009.0, 0.0),
+        ("interrupted", 0, 1009.0, 50.0),
+        ("step", 0, 1059.0, 1.0),
+        ("model", 1, 1059.0, 1.0),
+    ]
+    assert (found.seconds, found.waited) == (1060.0, 1050.0)
+    starts = under_way(found.bars)
+    assert [starts[at] for at in (4, 7)] == [7.0, 9.0]
+    model = found.bars[2]
+    assert (model.usage, model.cost, found.bars[-1].cost) == (Usage(10, 1), Decimal("0.5"), None)
+
+
+def test_what_has_not_come_back_is_under_way():
+    found = asyncio.run(waterfall_of(EVENTS[:5], None))
+    assert [(bar.kind, bar.seconds) for bar in found.bars if bar.seconds is None] == [("step", None), ("wait", None)]
+
+
+def test_what_a_fork_shares_is_marked():
+    events = [*EVENTS[:8], RunForked("f", at=2000.0), RunResumed(at=2001.0), StepPrepared(1, Decision("go"), at=2001.0)]
+    found = asyncio.run(waterfall_of(events, None))
+    assert [bar.shared for bar in found.bars] == [True] * 5 + [False] * 2
+    assert found.bars[5].name == "forked here"
+    assert found.bars[5].seconds == 892.0
+
+
+def test_runs_below_are_nested_where_they_began():
+    async def main():
+        journal = MemoryJournal()
+        low = Agent(ScriptedModel([[("look", {"what": "x"})], "low"], name="tiny"), name="low", tools=[look])
+        turns = [Overloaded("busy"), [("low", {"task": "a"}), ("look", {"what": "b"})], "done"]
+        boss = Agent(
+            ScriptedModel(turns, price=Price(3, 15)),
+            tools=[low.as_tool(), look],
+            journal=journal,
+            retries=Retries(attempts=2, base=0.0),
+        )
+        result = await boss.run("go")
+        found = await waterfall(journal, result.run_id)
+        kinds = [(bar.kind, bar.depth) for bar in found.bars]
+        assert ("attempt", 1) in kinds
+        at = kinds.index(("run", 1))
+        assert kinds[at : at + 6] == [("run", 1), ("step", 2), ("model", 3), ("tool", 3), ("step", 2), ("model", 3)]
+        assert {bar.name for bar in found.bars if bar.depth == 3 and bar.kind == "model"} == {"tiny"}
+
+    asyncio.run(main())
+
+
+def agent(journal, *turns, **more):
+    return Agent(ScriptedModel(list(turns)), tools=[look], journal=journal, **more)
+
+
+def test_where_two_runs_part():
+    async def main():
+        journal = MemoryJournal()
+        first = await agent(journal, [("look", {"what": "tea"})], "Tea it is.").run("Find tea.")
+        same = await agent(journal, [("look", {"what": "tea"})], "Tea it is.").run("Find tea.")
+        found = await diff(journal, first.run_id, same.run_id)
+        assert (found.same, found.at, found.a, found.b) == (True, None, first.run_id, same.run_id)
+        other = await agent(journal, [("look", {"what": "cups"})], "Tea it is.").run("Find tea.")
+        found = await diff(journal, first.run_id, other.run_id)
+        row = found.rows[found.at]
+        assert (row.step, row.what) == (0, "called")
+        assert (row.a, row.b) == ('look({"what":"tea"})', 'look({"what":"cups"})')
+        assert [(row.step, row.what) for row in found.rows if not row.same] == [(0, "called"), (0, "given")]
+
+    asyncio.run(main())
+
+
+def test_a_fork_parts_from_its_source_where_it_was_forked():
+    async def main():
+        journal = MemoryJournal()
+        first = await agent(journal, [("look", {"what": "tea"})], "Tea it is.").run("Find tea.")
+        fork = await agent(journal, "None left.").fork(first.run_id, at=1, tool_results={"call_0_0": "nothing"})
+        found = await diff(journal, first.run_id, fork.run_id)
+        row = found.rows[found.at]
+        assert (row.step, row.what, row.a, row.b) == (0, "given", "saw tea", "nothing")
+        longer = await agent(journal, [("look", {"what": "x"})], "So.").fork(first.run_id, at=1, message="Look again.")
+        found = await diff(journal, first.run_id, longer.run_id)
+        assert (found.rows[found.at].what, found.rows[found.at].b) == ("asked", "Look again.")
+        assert [row.step for row in found.rows if row.what == "ended"] == [2, 3]
+
+    asyncio.run(main())
+
+
+def test_instructions_and_ends_are_compared():
+    async def main():
+        one, other = MemoryJournal(), MemoryJournal()
+        first = await agent(one, "Hello.", instructions="Be kind.").run("Hi")
+        second = await agent(other, "Hello.", instructions="Be brief.").run("Hi")
+        found = await diff(one, first.run_id, second.run_id, other)
+        assert found.rows[found.at].what == "instructions"
+        assert sum(not row.same for row in found.rows) == 1
+
+    asyncio.run(main())
