@@ -3,13 +3,14 @@
 #   make test ARGS="tests/kernel -k fold"     other arguments for pytest
 #   make bench BENCH=bench/loop.py            one benchmark
 #   make kills KILLS=2000                     as many real kills; SEED=17 for one run, FIRST=5000 for others
+#   make simulate SEEDS=20000                 as many simulated worlds; SEED=17 for one, told in full
 #   make workers RUNS=1000                    as many runs on three workers, one killed and one stopped
 #   make mutants SAMPLE=0                     all mutants
 #   make demo PYTHON=/opt/python/bin/python3  another Python
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-peers kills workers mutants check bench docs diagram lock clean
+.PHONY: help demo test test-peers kills simulate workers mutants check bench docs diagram lock clean
 # One target at a time, so that `make -j check test` prints one thing after the other.
 .NOTPARALLEL:
 
@@ -25,6 +26,7 @@ BENCH ?= $(wildcard bench/*.py)
 ARGS ?=
 KILLS ?= 60
 FIRST ?= 0
+SEEDS ?= 2000
 SEED ?=
 RUNS ?= 60
 SAMPLE ?= 300
@@ -61,6 +63,10 @@ test-peers: ## fetch and build what others made, once, and test against it
 kills: ## kill processes in the middle of runs, take the runs up again, count what it cost
 	$(call ready,test)
 	@$(BIN)/python scripts/kills.py --kills $(KILLS) --first $(FIRST) $(if $(SEED),--seed $(SEED))
+
+simulate: ## simulate processes that die, stand still and get in each other's way, SEEDS of them or one SEED
+	$(call ready,test)
+	@$(BIN)/python scripts/simulate.py --seeds $(SEEDS) --first $(FIRST) $(if $(SEED),--seed $(SEED))
 
 workers: ## drive runs with three workers, kill one, stop one, and see that all end and none twice
 	$(call ready,test)

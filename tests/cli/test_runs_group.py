@@ -174,3 +174,35 @@ def test_doctor_says_what_others_may_do_with_the_journal(treadle: Any, ids: list
     assert "can be read by its group and everybody (mode 0644)" in done.out
     assert f"chmod 600 {treadle.journal}" in done.out
     assert f"the journal's file {treadle.journal} can be read" in treadle("runs").err
+
+
+AGENT = """
+from treadle import Agent, SqliteJournal, tool
+from treadle.testing import ScriptedModel
+
+@tool(needs_approval=True)
+def look(what: str) -> str:
+    \"\"\"Looks.\"\"\"
+    return "the secret " + what
+
+def says(request):
+    last = request.messages[-1]
+    return [("look", {"what": "secret"})] if last.role == "user" else "It is secret."
+
+def hide(text):
+    return text.replace("secret", "[gone]")
+
+agent = Agent(ScriptedModel(says), tools=[look], journal=SqliteJournal("own.db", redact=hide))
+"""
+
+
+def test_what_an_agent_s_own_journal_takes_out_the_command_s_takes_out_too(treadle: Any) -> None:
+    (treadle.folder / "careful.py").write_text(AGENT, encoding="utf-8")
+    assert treadle("ask", "tell the secret", "--agent", "careful.py").code == 4
+    assert treadle("approve", "last", "--agent", "careful.py").code == 0
+    events = treadle("show", "last", "--json").out
+    assert "[gone]" in events
+    assert "secret" not in events
+    files = list(treadle.journal.parent.iterdir())
+    assert files
+    assert not any(b"secret" in file.read_bytes() for file in files)

@@ -23,7 +23,7 @@ import tomllib
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -36,6 +36,7 @@ TALKING = [
     ROOT / "docs" / f"{name}.md"
     for name in ("getting-started", "models", "local-models", "keys", "retries", "costs", "text-protocols")
 ]
+IN_POSTGRES = [ROOT / "docs" / "postgres-journal.md"]
 OWN_SERVER = "127.0.0.1:8080"
 STORING = [ROOT / "docs" / "workers.md"]
 OWN_DATABASE = "postgresql://treadle:secret@db.example/treadle"
@@ -111,7 +112,9 @@ def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in (*TALKING, *STORING)], ids=name_of)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page not in (*TALKING, *STORING, *IN_POSTGRES)], ids=name_of
+)
 def test_every_block_of_the_page_runs(page: Path, tmp_path: Path) -> None:
     assert_ran(run_apart(page, tmp_path))
 
@@ -122,6 +125,17 @@ def test_every_block_of_a_page_about_models_runs_against_the_replay_server(
     page: Path, replies: str, tmp_path: Path, replay: Callable[[str], dict[str, str]]
 ) -> None:
     assert_ran(run_apart(page, tmp_path, replay(replies)))
+
+
+@pytest.mark.parametrize("page", IN_POSTGRES, ids=name_of)
+def test_every_block_of_a_page_about_postgres_runs_against_a_real_server(
+    page: Path, tmp_path: Path, server: Any
+) -> None:
+    server.execute("CREATE DATABASE treadle")
+    try:
+        assert_ran(run_apart(page, tmp_path, server.environment()))
+    finally:
+        server.execute("DROP DATABASE treadle WITH (FORCE)")
 
 
 @pytest.mark.parametrize("page", STORING, ids=name_of)

@@ -37,6 +37,27 @@ def schema(server: Server) -> Iterator[str]:
     server.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE")
 
 
+Opens = Callable[[str], PostgresJournal | SqliteJournal]
+
+
+@pytest.fixture
+def opens() -> Opens:
+    """Opens the journal at a `place`."""
+    names: dict[str, Any] = {}
+    exec(OPENS, names)
+    found: Opens = names["opened"]
+    return found
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, path: Path) -> str:
+    """Where a journal is that processes share: a path, or a database and a schema."""
+    if request.param == "sqlite":
+        return str(path)
+    server, schema = request.getfixturevalue("server"), request.getfixturevalue("schema")
+    return f"{server.dsn()}#{schema}"
+
+
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
 async def journal(request: pytest.FixtureRequest, path: Path, anyio_backend: str) -> AsyncIterator[Journal]:
     made: Journal
@@ -71,9 +92,16 @@ def finished() -> Event:
     return RunFinished(at=9.0, stop=stopped("answered"), output={"total": [1, "2", None]})
 
 
+OPENS = """
+from treadle.journal import *
+
+def opened(place):
+    dsn, is_there, schema = place.partition("#")
+    return PostgresJournal(dsn, schema=schema) if is_there else SqliteJournal(place)
+"""
+
 PRELUDE = """
 import asyncio, os, sys
-from treadle.journal import *
 from treadle.kernel.events import FORMAT, NudgeGiven, RunFinished, RunStarted
 from treadle.kernel.stop import stopped
 
@@ -85,7 +113,7 @@ def started(run_id):
 @pytest.fixture
 def program() -> Callable[..., list[str]]:
     """The command line that runs a Python program with the journal's names imported."""
-    return lambda text, *arguments: [sys.executable, "-W", "error", "-c", PRELUDE + text, *map(str, arguments)]
+    return lambda text, *arguments: [sys.executable, "-W", "error", "-c", OPENS + PRELUDE + text, *map(str, arguments)]
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from postgres_server import Server
 
 from treadle.journal import Journal, MemoryJournal, PostgresJournal, SqliteJournal
-from treadle.journal.conformance import JournalConformance, SharedJournalConformance
+from treadle.journal.conformance import JournalConformance, LeasesConformance
 
 
 class TestMemoryJournal(JournalConformance):
@@ -21,7 +21,7 @@ class TestMemoryJournal(JournalConformance):
         asyncio.run(made.close())
 
 
-class TestSqliteJournal(SharedJournalConformance):
+class TestSqliteJournal(LeasesConformance):
     @pytest.fixture
     def journal(self, path: Path) -> Iterator[Journal]:
         made = SqliteJournal(path)
@@ -35,7 +35,7 @@ class TestSqliteJournal(SharedJournalConformance):
         asyncio.run(made.close())
 
 
-class TestPostgresJournal(SharedJournalConformance):
+class TestPostgresJournal(LeasesConformance):
     @pytest.fixture
     def journal(self, server: Server, schema: str) -> Iterator[Journal]:
         made = PostgresJournal(server.dsn(), schema=schema)
@@ -107,3 +107,10 @@ def test_a_suite_without_a_journal_says_what_is_missing(tmp_path: Path) -> None:
     forgetful = FAULTY.replace("{fault}", "pass").replace("def journal", "def journals")
     code, told = told_by_pytest(tmp_path, forgetful)
     assert (code, "give your subclass of JournalConformance a fixture named journal" in told) == (1, True)
+
+
+def test_the_example_of_the_docs_passes(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "journal.md").read_text(encoding="utf-8")
+    (example,) = [block for block in page.split("```python\n") if "JournalConformance" in block]
+    code, told = told_by_pytest(tmp_path, example.split("```")[0])
+    assert (code, "failed" in told) == (0, False), told

@@ -1,4 +1,4 @@
-"""Leases, of every journal: who has a run, until when, and that nothing is appended under a lease that is lost."""
+"""Leases: those in the memory of a process, and those of processes that are gone; the rest `LeasesConformance` has."""
 
 import asyncio
 import os
@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from treadle import MemoryJournal, Misuse, PostgresJournal, SqliteJournal
-from treadle.journal import Held, JournalConflict, Leases, TakenOver
+from treadle.journal import Held, Leases, TakenOver
 from treadle.journal.holder import is_gone, this_process
 from treadle.kernel.events import NudgeGiven, RunFinished, RunPaused
 from treadle.kernel.stop import stopped
@@ -20,6 +20,23 @@ ONE, OTHER = this_process("one"), this_process("other")
 # One of whose host nothing is known here.
 FAR = replace(OTHER, name="far", host="far away")
 NUDGE = NudgeGiven(at=2.0, text="on")
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+async def journal(request, path, anyio_backend):
+    match request.param:
+        case "memory":
+            made = MemoryJournal()
+        case "sqlite":
+            made = SqliteJournal(path)
+        case _:
+            server, schema = request.getfixturevalue("server"), request.getfixturevalue("schema")
+            made = PostgresJournal(server.dsn(), schema=schema)
+    yield made
+    await made.close()
+
+
+in_memory = pytest.mark.parametrize("journal", ["memory"], indirect=True)
 
 
 def pause():
@@ -38,6 +55,7 @@ def ended_process():
     return holder
 
 
+@in_memory
 async def test_a_run_has_one_holder(journal):
     assert isinstance(journal, Leases)
     assert await journal.holders(["r"]) == {}
@@ -50,6 +68,7 @@ async def test_a_run_has_one_holder(journal):
     assert (await journal.holders(["r"]))["r"].name == OTHER.name
 
 
+@in_memory
 async def test_of_many_who_want_a_run_at_once_one_has_it(journal):
     many = [this_process(f"{number}") for number in range(20)]
     found = await asyncio.gather(*(journal.hold("r", one, 60) for one in many))
@@ -58,6 +77,7 @@ async def test_of_many_who_want_a_run_at_once_one_has_it(journal):
     assert {one.name for one in found if one is not None} == {owner.name}
 
 
+@in_memory
 async def test_a_lease_is_given_back_by_its_holder_only(journal):
     await journal.hold("r", ONE, 60)
     await asyncio.wrap_future(journal.let_go("r", OTHER))
@@ -66,6 +86,7 @@ async def test_a_lease_is_given_back_by_its_holder_only(journal):
     assert await journal.holders(["r"]) == {}
 
 
+@in_memory
 async def test_a_beat_says_what_is_lost(journal):
     for run in ("a", "b", "c"):
         await journal.hold(run, ONE, 60)
@@ -76,11 +97,10 @@ async def test_a_beat_says_what_is_lost(journal):
     assert (await journal.holders(["b"]))["b"].name == OTHER.name
 
 
+@in_memory
 async def test_a_lease_begins_with_its_run_and_ends_with_its_pause(journal, started):
     held = Held("r", ONE, 60.0)
     await journal.append("r", 0, [started("r")], held)
-    if not isinstance(journal, MemoryJournal):
-        assert (await journal.holders(["r"]))["r"].name == ONE.name
     await journal.append("r", 1, [NUDGE, pause()], held)
     assert await journal.holders(["r"]) == {}
     assert await journal.hold("r", OTHER, 60) is None
@@ -88,6 +108,7 @@ async def test_a_lease_begins_with_its_run_and_ends_with_its_pause(journal, star
     assert await journal.holders(["r"]) == {}
 
 
+@in_memory
 async def test_a_lease_goes_with_its_run(journal, started):
     await journal.hold("r", ONE, 60)
     await journal.append("r", 0, [started("r")])
@@ -97,34 +118,6 @@ async def test_a_lease_goes_with_its_run(journal, started):
 
 # Nobody else can have a run in the memory of a process.
 of_many = pytest.mark.parametrize("journal", ["sqlite", "postgres"], indirect=True)
-
-
-@of_many
-async def test_nothing_is_appended_under_a_lease_that_is_lost(journal, started):
-    held = Held("r", ONE, 60.0)
-    await journal.append("r", 0, [started("r")], held)
-    await journal.append("below", 0, [started("below")], held)
-    await journal.append("below", 1, [NUDGE], held)
-    await journal.hold("r", OTHER, 60, takeover=True)
-    for run, seq, events in (("r", 1, [NUDGE]), ("below", 2, [NUDGE]), ("new", 0, [started("new")]), ("r", 1, [])):
-        with pytest.raises(TakenOver) as raised:
-            await journal.append(run, seq, events, held)
-        assert raised.value.run_id == "r"
-        assert isinstance(raised.value, JournalConflict)
-    assert len(await journal.read("r")) == 1
-    assert len(await journal.read("below")) == 2
-    # Whoever has it now can.
-    await journal.append("r", 1, [NUDGE], Held("r", OTHER, 60.0))
-    await journal.append("below", 2, [NUDGE], Held("r", OTHER, 60.0))
-
-
-@of_many
-async def test_nothing_is_appended_under_a_lease_that_nobody_has(journal, started):
-    held = Held("r", ONE, 60.0)
-    await journal.append("r", 0, [started("r")], held)
-    await asyncio.wrap_future(journal.let_go("r", ONE))
-    with pytest.raises(TakenOver):
-        await journal.append("r", 1, [NUDGE], held)
 
 
 @of_many
@@ -140,32 +133,6 @@ async def test_one_that_lost_its_lease_does_not_spoil_what_others_append_at_once
     assert outcomes[0] is None
     assert isinstance(outcomes[1], TakenOver)
     assert len(await journal.read("a")) == 2
-
-
-@of_many
-async def test_a_run_is_begun_once_whoever_has_its_lease(journal, started):
-    await journal.append("r", 0, [started("r")], Held("r", ONE, 60.0))
-    with pytest.raises(JournalConflict):
-        await journal.append("r", 0, [started("r")], Held("r", OTHER, 60.0))
-    assert (await journal.holders(["r"]))["r"].name == ONE.name
-
-
-@of_many
-async def test_who_is_silent_has_no_run(journal):
-    await journal.hold("r", FAR, 0.05)
-    assert (await journal.hold("r", ONE, 60) or FAR).name == FAR.name
-    while await journal.holders(["r"]):  # noqa: ASYNC110 - it is its clock that is waited for
-        await asyncio.sleep(0.02)
-    assert await journal.hold("r", ONE, 60) is None
-
-
-@of_many
-async def test_a_beat_makes_a_lease_last(journal):
-    await journal.hold("r", FAR, 0.2)
-    begun = (await journal.holders(["r"]))["r"].beat_at
-    assert await asyncio.wrap_future(journal.beat(["r"], FAR, 60)) == []
-    assert (await journal.holders(["r"]))["r"].beat_at > begun
-    assert (await journal.hold("r", ONE, 60)).name == FAR.name
 
 
 @of_many

@@ -23,7 +23,7 @@ from treadle.journal import (
     import_runs,
 )
 from treadle.journal.lines import TOGETHER
-from treadle.kernel.events import Event, NudgeGiven, Parent, RunStarted
+from treadle.kernel.events import Event, NudgeGiven, Parent, RunForked, RunStarted
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -93,6 +93,21 @@ async def test_runs_of_agents_below_go_along(journal: Journal) -> None:
     assert len(await other.list()) == 2
     result = await above.with_journal(other).resume(waiting.run_id, approve=[waiting.pending[0].call_id])
     assert result.text == "It is paid."
+
+
+async def test_a_fork_goes_over_whole_with_its_source_or_without(
+    journal: Journal, started: Started, note: Callable[[str], Event]
+) -> None:
+    await journal.append("a", 0, [started("a"), note("x" * 9000), note("y")])
+    await journal.fork("a", 2, "b", [RunForked("b", at=5.0), note("z")])
+    await journal.fork("b", 3, "c", [RunForked("c", at=6.0)])
+    for run_ids in (["a", "b", "c"], ["c", "b"], ["c"]):
+        target = MemoryJournal()
+        assert await import_runs(target, io.BytesIO(await exported(journal, run_ids))) == run_ids
+        lines = {line.run_id: line for line in await journal.list()}
+        assert await target.list() == [lines[run_id] for run_id in sorted(run_ids, reverse=True)]
+        for run_id in run_ids:
+            assert await target.read(run_id) == await journal.read(run_id)
 
 
 def changed(data: bytes, number: int, row: bytes | None) -> bytes:

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from treadle import Agent, Conversation
 from treadle.journal import JournalConflict, JournalDamaged, SqliteJournal
 from treadle.journal.payloads import LARGE, split
-from treadle.kernel.events import Event, NudgeGiven, RunStarted, ToolFinished
+from treadle.kernel.events import Event, NudgeGiven, RunForked, RunStarted, ToolFinished, encode_event
+from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -60,6 +62,20 @@ async def test_a_text_that_many_runs_have_is_stored_once(path: Path, started: St
             assert await journal.read(run_id) == events
             assert await journal.read(run_id, 1) == events[1:]
         await journal.check()
+
+
+async def test_the_runs_of_a_conversation_share_its_large_texts(path: Path) -> None:
+    async with SqliteJournal(path) as journal:
+        conversation = Conversation()
+        agent = Agent(ScriptedModel([f"Answer {number}: {OTHER}" for number in range(5)]), journal=journal)
+        for number in range(5):
+            await agent.run(f"Question {number}: {LONG}", conversation=conversation)
+        held = b"".join([encode_event(one) for line in await journal.list() for one in await journal.read(line.run_id)])
+    stored = rows(path, "SELECT sum(length(data)) FROM payloads")[0][0]
+    # Each question and each answer once, and not in each run that came after it.
+    assert rows(path, "SELECT count(*) FROM payloads") == [(10,)]
+    assert isinstance(stored, int)
+    assert stored < len(held) / 2
 
 
 async def test_small_texts_stay_in_their_event(path: Path, started: Started) -> None:
@@ -155,6 +171,20 @@ async def test_a_payload_goes_with_the_last_run_that_has_it(path: Path, started:
         await journal.delete("one")
         assert rows(path, "SELECT count(*) FROM payloads") == [(1,)]
         assert await journal.read("two") == [started("two", question=LONG), NudgeGiven(text=LONG)]
+        await journal.delete("two")
+    assert rows(path, "SELECT hash FROM payloads UNION ALL SELECT hash FROM payload_uses") == []
+
+
+async def test_a_payload_that_a_fork_shares_stays_until_the_fork_goes(path: Path, started: Started) -> None:
+    shared = [started("one"), NudgeGiven(text=LONG)]
+    async with SqliteJournal(path) as journal:
+        await journal.append("one", 0, [*shared, NudgeGiven(text=OTHER)])
+        await journal.fork("one", 2, "two", [RunForked("two", at=5.0)])
+        await journal.delete("one")
+        assert rows(path, "SELECT count(*) FROM payloads") == [(1,)]
+        assert await journal.read("two") == [*shared, RunForked("two", at=5.0)]
+        await journal.check()
+        assert rows(path, "SELECT run_id, seq FROM payload_uses") == [("two", 1)]
         await journal.delete("two")
     assert rows(path, "SELECT hash FROM payloads UNION ALL SELECT hash FROM payload_uses") == []
 

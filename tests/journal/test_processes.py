@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from treadle.journal import SqliteJournal
+from treadle.journal import PostgresJournal, SqliteJournal
 from treadle.kernel.events import Event, NudgeGiven, RunStarted
+
+from .conftest import Opens
 
 pytestmark = pytest.mark.anyio
 
 WRITES_UNTIL_KILLED = """
-journal = SqliteJournal(sys.argv[1])
+journal = opened(sys.argv[1])
 
 async def drive(run_id):
     await journal.append(run_id, 0, [started(run_id)])
@@ -35,11 +37,13 @@ asyncio.run(main())
 """
 
 
-def test_kill_9_loses_nothing_that_was_acknowledged(path: Path, program: Callable[..., list[str]]) -> None:
+def test_kill_9_loses_nothing_that_was_acknowledged(
+    place: str, opens: Opens, program: Callable[..., list[str]]
+) -> None:
     chance = random.Random(5)
     acknowledged: dict[str, int] = {}
     for life in range(8):
-        with subprocess.Popen(program(WRITES_UNTIL_KILLED, path, life), stdout=subprocess.PIPE, text=True) as child:
+        with subprocess.Popen(program(WRITES_UNTIL_KILLED, place, life), stdout=subprocess.PIPE, text=True) as child:
             assert child.stdout
             for _ in range(chance.randrange(1, 400)):
                 run_id, count = child.stdout.readline().split()
@@ -50,11 +54,11 @@ def test_kill_9_loses_nothing_that_was_acknowledged(path: Path, program: Callabl
                 if line.endswith("\n"):
                     run_id, count = line.split()
                     acknowledged[run_id] = int(count)
-        asyncio.run(holds_without_a_gap(path, acknowledged))
+        asyncio.run(holds_without_a_gap(opens(place), acknowledged))
 
 
-async def holds_without_a_gap(path: Path, acknowledged: dict[str, int]) -> None:
-    async with SqliteJournal(path) as journal:
+async def holds_without_a_gap(journal: PostgresJournal | SqliteJournal, acknowledged: dict[str, int]) -> None:
+    async with journal:
         await journal.check()
         for run_id, count in acknowledged.items():
             events = await journal.read(run_id)
@@ -65,7 +69,7 @@ async def holds_without_a_gap(path: Path, acknowledged: dict[str, int]) -> None:
 
 RACES = """
 async def main():
-    async with SqliteJournal(sys.argv[1]) as journal:
+    async with opened(sys.argv[1]) as journal:
         await journal.list()
         print("ready", flush=True)
         sys.stdin.readline()
@@ -82,12 +86,12 @@ asyncio.run(main())
 
 
 def test_of_two_processes_exactly_one_wins_each_number(
-    path: Path, program: Callable[..., list[str]], started: Callable[..., RunStarted]
+    place: str, opens: Opens, program: Callable[..., list[str]], started: Callable[..., RunStarted]
 ) -> None:
-    journal = SqliteJournal(path)
+    journal = opens(place)
     asyncio.run(journal.append("r", 0, [started()]))
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    racers = {name: subprocess.Popen(program(RACES, path, name), text=True, **pipes) for name in "ab"}
+    racers = {name: subprocess.Popen(program(RACES, place, name), text=True, **pipes) for name in "ab"}
     for racer in racers.values():
         assert racer.stdout.readline() == "ready\n"
     for racer in racers.values():
@@ -101,19 +105,19 @@ def test_of_two_processes_exactly_one_wins_each_number(
 
 
 async def test_a_watcher_sees_what_another_process_appends(
-    path: Path, program: Callable[..., list[str]], started: Callable[..., RunStarted], finished: Event
+    place: str, opens: Opens, program: Callable[..., list[str]], started: Callable[..., RunStarted], finished: Event
 ) -> None:
     appends = """
 async def main():
-    async with SqliteJournal(sys.argv[1]) as journal:
+    async with opened(sys.argv[1]) as journal:
         await journal.append("r", 1, [NudgeGiven(text="from afar"), RunFinished(stop=stopped("answered"))])
 asyncio.run(main())
 """
-    async with SqliteJournal(path) as journal:
+    async with opens(place) as journal:
         await journal.append("r", 0, [started()])
         watcher = journal.watch("r")
         assert await anext(watcher) == started()
-        child = await asyncio.create_subprocess_exec(*program(appends, path))
+        child = await asyncio.create_subprocess_exec(*program(appends, place))
         assert [type(event).__name__ async for event in watcher] == ["NudgeGiven", "RunFinished"]
         assert await child.wait() == 0
 
@@ -133,11 +137,11 @@ assert len(asyncio.run(journal.read("r"))) == 1
         assert len(await journal.read("r")) == 1
 
 
-async def test_a_forked_child_can_use_the_journal_too(path: Path, run_program: Callable[..., str]) -> None:
+async def test_a_forked_child_can_use_the_journal_too(place: str, run_program: Callable[..., str]) -> None:
     forks = """
 import warnings
 warnings.simplefilter("ignore", DeprecationWarning)
-journal = SqliteJournal(sys.argv[1])
+journal = opened(sys.argv[1])
 asyncio.run(journal.append("r", 0, [started("r")]))
 if (child := os.fork()) == 0:
     asyncio.run(journal.append("r", 1, [NudgeGiven(text="child")]))
@@ -148,4 +152,4 @@ asyncio.run(journal.append("r", 2, [NudgeGiven(text="parent")]))
 assert len(asyncio.run(journal.read("r"))) == 3
 asyncio.run(journal.check())
 """
-    run_program(forks, path)
+    run_program(forks, place)

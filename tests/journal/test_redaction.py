@@ -13,24 +13,36 @@ import pytest
 from msgspec import Struct
 
 from treadle import Agent, MemoryJournal, RunResult, SqliteJournal, tool
-from treadle.journal import EventNotStorable, JournalError, RedactionFailed
+from treadle.journal import EventNotStorable, JournalError, PostgresJournal, RedactionFailed
 from treadle.journal.redaction import ARGUMENTS, KEPT, redacted
-from treadle.kernel.events import Event, ModelReplied, NudgeGiven, RunFinished, RunStarted, ToolFinished, encode_event
+from treadle.kernel.events import (
+    Event,
+    ModelReplied,
+    NudgeGiven,
+    RunFinished,
+    RunForked,
+    RunStarted,
+    ToolFinished,
+    encode_event,
+)
 from treadle.kernel.messages import AssistantMessage, Thinking, ToolCall
 from treadle.kernel.stop import stopped
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
-Made = Callable[..., MemoryJournal | SqliteJournal]
+Made = Callable[..., MemoryJournal | SqliteJournal | PostgresJournal]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 def made(request: pytest.FixtureRequest, path: Path) -> Made:
     """Makes a journal with some redact function."""
-    return lambda redact: (
-        MemoryJournal(redact=redact) if request.param == "memory" else SqliteJournal(path, redact=redact)
-    )
+    if request.param == "memory":
+        return lambda redact: MemoryJournal(redact=redact)
+    if request.param == "sqlite":
+        return lambda redact: SqliteJournal(path, redact=redact)
+    server, schema = request.getfixturevalue("server"), request.getfixturevalue("schema")
+    return lambda redact: PostgresJournal(server.dsn(), schema=schema, redact=redact)
 
 
 def hide(text: str) -> str:
@@ -110,6 +122,31 @@ def strings(one: Any) -> Iterator[str]:
     elif isinstance(one, (list, tuple)):
         for each in one:
             yield from strings(each)
+
+
+NAMES = {"run_id", "call_id", "id", "item_id", "request_id", "agent", "model", "tools", "tool_choice", "provider"}
+
+
+def test_ids_names_and_fixed_words_are_listed() -> None:
+    todo, seen = [kinds.type_info(event) for event in get_args(Event)], set()
+    while todo:
+        kind = todo.pop()
+        for one in kind.fields if isinstance(kind, kinds.StructType) and kind.cls not in seen else ():
+            words = [each for each in parts(one.type) if isinstance(each, kinds.LiteralType)]
+            if one.name in NAMES or any(isinstance(word, str) for each in words for word in each.values):
+                assert one.name in KEPT.get(kind.cls, ()), (kind.cls, one.name)
+            todo += [each for each in parts(one.type) if isinstance(each, kinds.StructType)]
+        seen.add(getattr(kind, "cls", None))
+
+
+def parts(kind: Any) -> Iterator[Any]:
+    """The kinds that a kind is made of."""
+    yield kind
+    for name in ("types", "item_types"):
+        for one in getattr(kind, name, None) or ():
+            yield from parts(one)
+    if (one := getattr(kind, "item_type", None)) is not None:
+        yield from parts(one)
 
 
 def test_what_is_listed_is_there() -> None:
@@ -224,6 +261,16 @@ async def test_a_function_that_raises_ends_the_run_aloud_and_nothing_is_written(
     journal.redact = hide
     result = await agent.resume(line.run_id)
     assert result.finished
+    await journal.close()
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_what_a_fork_begins_with_is_passed_too(kind: str, path: Path, started: Callable[..., RunStarted]) -> None:
+    journal = MemoryJournal(redact=hide) if kind == "memory" else SqliteJournal(path, redact=hide)
+    await journal.append("secret-run", 0, [started("secret-run", question="the secret")])
+    await journal.fork("secret-run", 1, "secret-fork", [RunForked("secret-fork", at=2.0), NudgeGiven(text="secret")])
+    (*_, begun, said) = await journal.read("secret-fork")
+    assert (begun, said) == (RunForked("secret-fork", at=2.0), NudgeGiven(text="[gone]"))
     await journal.close()
 
 

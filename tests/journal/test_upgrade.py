@@ -13,6 +13,7 @@ import pytest
 
 from treadle.journal import JournalDamaged, JournalUnavailable, MemoryJournal, RunInfo, SqliteJournal
 from treadle.journal.database import APPLICATION_ID
+from treadle.journal.info import told_by
 from treadle.kernel.events import Event, NudgeGiven, RunStarted, decode_event
 
 pytestmark = pytest.mark.anyio
@@ -191,13 +192,13 @@ def recorded(request: pytest.FixtureRequest, path: Path) -> dict[str, list[Event
     """The runs of a file that an earlier version made, of which there is a copy at `path`."""
     path.parent.mkdir()
     shutil.copyfile(request.param, path)
-    found: dict[str, list[Event]] = {}
+    found: list[list[Event]] = []
     for row in request.param.with_suffix(".jsonl").read_bytes().splitlines():
         event = decode_event(row)
         if isinstance(event, RunStarted):
-            run_id = event.run_id
-        found.setdefault(run_id, []).append(event)
-    return found
+            found.append([])
+        found[-1].append(event)
+    return {told_by(events).run_id: events for events in found}
 
 
 async def test_a_recorded_file_is_what_it_was(path: Path, recorded: dict[str, list[Event]]) -> None:
@@ -217,7 +218,7 @@ async def test_a_recorded_file_is_what_it_was(path: Path, recorded: dict[str, li
 
 async def test_a_recorded_file_shows_the_damage_that_it_had(path: Path, recorded: dict[str, list[Event]]) -> None:
     ended, waiting, other, *_ = recorded
-    change(path, f"UPDATE events SET body = replace(body, 'lease', 'lapse') WHERE run_id = '{ended}' AND seq > 2")
+    change(path, f"UPDATE events SET body = replace(body, 'call_0_0', 'call_0_9') WHERE run_id = '{ended}' AND seq > 2")
     change(path, f"UPDATE runs SET head = zeroblob(16) WHERE run_id = '{waiting}'")
     change(path, f"UPDATE runs SET head = zeroblob(16) WHERE run_id = '{other}'")
     change(path, f"DELETE FROM events WHERE run_id = '{waiting}' AND seq = 3")

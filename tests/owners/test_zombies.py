@@ -15,6 +15,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from contextlib import closing
 from pathlib import Path
@@ -113,6 +114,10 @@ async def both_runs(journal):
         if all(any(isinstance(event, ToolFinished) for event in one) for one in events.values()) and len(lines) == 2:
             return sorted(events)
         await asyncio.sleep(0.02)
+
+
+def beating():
+    return [thread for thread in threading.enumerate() if thread.name == "treadle-heartbeat"]
 
 
 async def first_run(journal):
@@ -248,6 +253,35 @@ async def test_a_heartbeat_finds_that_the_run_was_taken_over(other):
             process.go_on()
         assert task.result().stop.reason == "answered"
     assert sorted(line.split()[1] for line in process.lines() if line.startswith("pays")) == ["1", "2", "3", "4"]
+
+
+async def test_what_is_said_before_the_first_turn_is_said_by_the_owner(tmp_path):
+    """It was recorded under no lease, and the run then taken for one of somebody else's."""
+    driven.LEDGER = tmp_path / "ledger"
+    (tmp_path / "go").touch()
+    async with SqliteJournal(tmp_path / "runs.db") as journal:
+        agent = driven.agent("alone", journal)
+        async with agent.stream("go") as run:
+            await run.send("quickly")
+            assert set(await journal.holders([run.run_id])) == {run.run_id}
+            async for _ in run:
+                pass
+        assert run.result.text == "done"
+
+
+async def test_one_thread_beats_for_all_runs_and_ends_after_the_last(tmp_path):
+    driven.LEDGER = tmp_path / "ledger"
+    for left in beating():
+        await asyncio.to_thread(left.join, PATIENCE)
+
+    async with SqliteJournal(tmp_path / "runs.db", lease=0.6) as journal:
+        async with driven.agent("alone", journal).stream("go") as one, driven.agent("alone", journal).stream("go"):
+            async for event in one:
+                if type(event).__name__ == "ToolStarted":
+                    break
+            (thread,) = beating()
+        await asyncio.to_thread(thread.join, PATIENCE)
+        assert beating() == []
 
 
 async def test_two_tasks_of_a_process_do_not_drive_one_run(tmp_path):

@@ -6,7 +6,8 @@ from typing import Any
 from msgspec.structs import replace
 from texts import FROM_OUTSIDE, WHY_NOT, hostile
 
-from treadle import Misuse, RunResult
+from treadle import Misuse, RunResult, ToolResult
+from treadle.drivers.unsettled import unsettled
 from treadle.kernel.events import ApprovalDecided, ResultAwaited
 from treadle.kernel.fold import fold_all
 from treadle.result import fingerprint
@@ -41,12 +42,36 @@ async def decide(trial: Any, result: RunResult) -> Any:
     limits = None if way.calls is None else replace(result.limits, tool_calls=way.calls)
     if limits is not None:
         trial.limited_from = len(trial.journal.order)
-    outcome = await trial.caught(trial.agent().resume(result.run_id, deps=trial.world, limits=limits, **given))
+    outcome = await trial.caught(trial.resume(result.run_id, limits=limits, **given))
     if outcome.error is None:
-        _as_decided(trial, before, decided)
+        as_decided(trial, before, decided)
         if way.again:
             await _again(trial, outcome.result, given)
     return outcome
+
+
+async def settled_at_once(trial: Any, root: str) -> tuple[dict[str, Any], list[Any]]:
+    """What a person says of the calls that a process left in flight, and of which calls that is a decision."""
+    given: dict[str, dict[str, Any]] = {"approve": {}, "deny": {}, "results": {}}
+    decided: list[Any] = []
+    state, ways = fold_all(trial.journal.events(root)), trial.setup.settles
+    if not ways or state.phase in ("paused", "finished"):
+        return {}, []
+    for i, one in enumerate(await unsettled(state, trial.journal)):
+        how = ways[i % len(ways)]
+        how = "result" if one.kind == "result" and how in ("again", "deny") else how
+        match how:
+            case "result":
+                given["results"][one.call_id] = hostile(FROM_OUTSIDE)
+            case "failed":
+                given["results"][one.key] = ToolResult(hostile(FROM_OUTSIDE), is_error=True)
+            case "again":
+                given["approve"][one.key] = None
+            case "deny":
+                given["deny"][one.call_id] = hostile(WHY_NOT)
+        if how in ("again", "deny"):
+            decided.append(one)
+    return given, decided
 
 
 def _edited(one: Any) -> dict[str, Any]:
@@ -117,7 +142,7 @@ async def _again(trial: Any, result: RunResult, given: dict[str, dict[str, Any]]
         trial.wrong.append("a repeated decision has changed the run")
 
 
-def _as_decided(trial: Any, before: dict[str, int], decided: list[Any]) -> None:
+def as_decided(trial: Any, before: dict[str, int], decided: list[Any]) -> None:
     """What was decided is recorded of the calls that it was decided of, and of no others."""
     wanted = Counter((one.tool, fingerprint(one.arguments_json)) for one in decided)
     found: Counter[tuple[str, str]] = Counter()

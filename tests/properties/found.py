@@ -8,7 +8,7 @@ from hooks import Hooks, Reacts, Rule, Temper
 from journals import Paper
 from player import Breaks, Calls, Says, Stream
 from texts import LONE
-from worlds import Decides, Setup
+from worlds import SETTLES, Decides, Setup
 
 from treadle import Limits
 from treadle.result import fingerprint
@@ -296,11 +296,42 @@ OVER_THE_BOUND = {
     "a reply below goes on and on": calling(Setup((Says("long " * 60),)), bound=100),
     "a reply of many small pieces goes on": Setup((calls(*["look"] * 9), DONE), stream=SLOWLY, bound=100),
 }
+
+
+def _known(*calls_of: tuple[str, int]) -> Setup:
+    """A run that writes where it may be known afterwards what was written."""
+    made: Calls = tuple((f"k{i}", name, f'{{"n": {n}}}') for i, (name, n) in enumerate(calls_of))
+    return Setup((Says("", made, "tool_calls"), DONE))
+
+
+RECOVERED = {
+    "it is known what was written": _known(("write_known", 0), ("write_found", 0)),
+    "nobody knows what was written": _known(("write_known", 1), ("write_found", 1)),
+    "whoever knows what was written raises": _known(("write_known", 2), ("write_found", 2)),
+    "whoever knows what was written is cancelled": _known(("write_found", 3), ("write_known", 3)),
+    "the model is told that nobody knows": replace(_known(("write_known", 1)), on_interrupted="tell"),
+    "it is known below what was written": calling(_known(("write_known", 0), ("write_known", 2))),
+    "a hook sees what was found out": replace(_known(("write_known", 0)), hooks=Hooks(Reacts("replace"))),
+    "a rule asks about what is known": replace(_known(("write_known", 0)), rules=(Rule("ask", ("write_known",)),)),
+} | {
+    f"a person says of a call in flight: {how}": replace(
+        calling(Setup((calls("write", "put"), DONE))), settles=(how,), live=(("tick", 3), ("send", 0))
+    )
+    for how in SETTLES
+}
+TAKEN_OVER = {
+    f"taken over after {count} turns": replace(
+        calling(Setup((calls("write", "put", "look"), DONE))), steers=(("tick", count), ("takeover", 0))
+    )
+    for count in (1, 5, 10, 20, 30, 40, 60)
+} | {
+    "spoken to and taken over before its first turn": Setup((DONE,), steers=(("send", 0), ("takeover", 0))),
+}
 FOUND: dict[str, Setup] = {
     name: setup
     for table in (
         REACTIONS, HOOKS, RULES, STREAMS, TOOLS_THAT_END_THE_WORLD, BELOW, JOURNALS, DECISIONS, TEXTS, GOING_ON,
-        BATCHES, STEPS, LIMITED, CLOCKS,
+        BATCHES, STEPS, LIMITED, CLOCKS, RECOVERED, TAKEN_OVER,
         OVER_THE_BOUND,
     )
     for name, setup in table.items()

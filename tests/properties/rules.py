@@ -20,6 +20,7 @@ from rules_of_calls import (
     timed_out,
     tools_keep_their_manners,
     tools_run_between_start_and_result,
+    what_a_tool_finds_out_is_believed,
     what_is_told_is_true,
     what_runs_is_what_was_judged,
     writes_happen_once,
@@ -251,7 +252,7 @@ def what_was_billed_is_told(trial: Trial) -> Iterator[str]:
         return
     for run in trial.journal.runs:
         limits = trial.limits_of(run)
-        if trial.before and limits.tokens is None and limits.usd is None:
+        if (trial.before or trial.taken) and limits.tokens is None and limits.usd is None:
             continue
         tokens, dollars = trial.world.ledger.of([run])
         usage, cost = _spent(trial, [run])
@@ -417,6 +418,7 @@ RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     spending_comes_to_what_is_told,
     budgets_are_kept,
     tools_run_between_start_and_result,
+    what_a_tool_finds_out_is_believed,
     calls_are_started_again_for_a_reason,
     writes_happen_once,
     nothing_walks_around_the_rules,

@@ -6,14 +6,16 @@ from typing import Any
 
 import msgspec
 from hooks import CHANGED
-from toolbox import Execution, is_write
+from toolbox import FOUND_OUT, Execution, is_write, on_call
 from trial import Trial
 
 from treadle.kernel.events import (
     ApprovalDecided,
+    ApprovalRequested,
     ModelReplied,
     RunFinished,
     ToolFinished,
+    ToolReacted,
     ToolStarted,
 )
 from treadle.kernel.fold import fold_all
@@ -55,8 +57,39 @@ def calls_are_started_again_for_a_reason(trial: Trial) -> Iterator[str]:
         approved = any(isinstance(event, ApprovalDecided) and event.approved for event in between)
         if "ToolFinished" in kinds and "ToolReacted" not in kinds:
             yield f"{one.tool} runs again although its result was recorded"
-        elif "ToolFinished" not in kinds and is_write(one.tool) and not approved:
+        elif "ToolFinished" not in kinds and is_write(one.tool) and not approved and not _found_not_done(trial, one):
             yield f"{one.tool} was under way and runs again unasked"
+
+
+def _found_not_done(trial: Trial, one: Execution) -> bool:
+    """Whether its tool found out that the call was not done."""
+    return any(asked.key == one.key and asked.answer == "not done" for asked in trial.world.asked)
+
+
+def what_a_tool_finds_out_is_believed(trial: Trial) -> Iterator[str]:
+    """A tool is asked only about calls that a process left in flight, and what it says is recorded, and no more."""
+    for asked in trial.world.asked:
+        if not asked.before or not isinstance(asked.before[-1], ToolStarted):
+            yield f"{asked.tool} is asked about a call that is not in doubt: {asked.before[-1:]}"
+        events = trial.journal.events(asked.run_id)
+        after = on_call(events, asked.step, asked.call_id)[len(asked.before) :]
+        if not after:
+            continue
+        match asked.answer, after[0]:
+            case "done", ToolFinished(content=content, is_error=False) if content == FOUND_OUT:
+                pass
+            case "not done", ToolStarted():
+                pass
+            case "not done", ToolFinished(is_error=True):
+                pass
+            case "unknown", ApprovalRequested(why="interrupted", reason=reason) if reason:
+                pass
+            case "unknown", ToolFinished(content=content, is_error=True) if "unknown" in text_of(content):
+                pass
+            case _, ToolReacted(action="keep"):
+                pass
+            case answer, other:
+                yield f"{asked.tool} says {answer}, and what is recorded is {other}"
 
 
 def writes_happen_once(trial: Trial) -> Iterator[str]:
@@ -214,9 +247,8 @@ def _told(trial: Trial, run: str, step: int, record: Any) -> Iterator[str]:
     if isinstance(told, dict) and told.get("executed") is False and ran:
         yield f"{record.name} ran, and is told as not executed ({told.get('message', '')[:60]})"
     same_step = [one for one in trial.executed([run]) if one.step == step]
-    if text in ("written", "slowly written", "done with leave", "through") and not any(
-        one.said == text or one.said is None for one in same_step
-    ):
+    said = ("written", "slowly written", "done with leave", "through", FOUND_OUT)
+    if text in said and not any(one.said in (text, None) or text == FOUND_OUT for one in same_step):
         yield f"{record.name} did not run, and is told as {text!r}"
 
 

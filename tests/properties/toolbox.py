@@ -13,7 +13,19 @@ from journals import Recording
 from texts import figures
 
 import treadle
-from treadle import Budget, Event, File, Text, ToolContext, ToolError, ToolResult, external_tool, tool
+from treadle import (
+    Budget,
+    Done,
+    Event,
+    File,
+    NotDone,
+    Text,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    external_tool,
+    tool,
+)
 from treadle.tools.function import ToolOptions
 
 
@@ -28,6 +40,9 @@ Injected = getattr(treadle, "Injected", _ByName)
 PARALLEL: Any = {"parallel": True} if "parallel" in ToolOptions.__annotations__ else {}
 
 
+FOUND_OUT = "found out to be written"
+
+
 @dataclass
 class Execution:
     """One time that a tool's function ran.
@@ -38,6 +53,7 @@ class Execution:
         beside: the write tools of the same run that were under way then.
         alive: which process it ran in; `ended` whether it came to its end there.
         said: what it returned or raised, as far as it is plain text.
+        key: under which it was done.
     """
 
     tool: str
@@ -51,11 +67,32 @@ class Execution:
     alive: int = 1
     ended: bool = False
     said: str | None = None
+    key: str = ""
 
     @property
     def call(self) -> tuple[str, int, str]:
         """The call that it served."""
         return self.run_id, self.step, self.call_id
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One time that a tool was asked what came of a call that a process had left in flight.
+
+    Attributes:
+        tool: its name; `run_id`, `step`, `call_id` and `key` the call.
+        answer: "done", "not done" or "unknown".
+        before: what the journal held of that call, and `at`, how many events it held in all.
+    """
+
+    tool: str
+    run_id: str
+    step: int
+    call_id: str
+    key: str
+    answer: str
+    before: tuple[Event, ...]
+    at: int
 
 
 @dataclass
@@ -65,6 +102,7 @@ class World:
     Attributes:
         executed: every execution.
         quiet: whether hooks no longer misbehave.
+        asked: every time that a tool was asked what came of a call.
         raised: which hooks misbehaved, in order.
         unseen: results that a hook was shown before the journal had them.
         players: the models, each with the process and the path of its agent.
@@ -81,6 +119,7 @@ class World:
     beside_alone: list[str] = field(default_factory=list)
     alive: int = 1
     quiet: bool = False
+    asked: list[Asked] = field(default_factory=list)
     raised: list[str] = field(default_factory=list)
     unseen: list[str] = field(default_factory=list)
     players: list[tuple[int, str, Any]] = field(default_factory=list)
@@ -92,10 +131,24 @@ class World:
         """The budget of the agents of that path."""
         return self.budgets.setdefault(path, Budget(tokens=tokens, name=path))
 
+    def find_out(self, context: ToolContext) -> Done | NotDone:
+        """What came of a call, as the other side knows it: whatever was begun under its key is done."""
+        done = any(one.key == context.idempotency_key for one in self.executed)
+        self.ask(context, "done" if done else "not done")
+        return Done(FOUND_OUT) if done else NotDone()
+
+    def ask(self, context: ToolContext, answer: str) -> None:
+        """Remembers that it was asked about a call."""
+        order, events = ([], []) if self.journal is None else (self.journal.order, self.journal.events(context.run_id))
+        about = on_call(events, context.step, context.call_id)
+        call = context.run_id, context.step, context.call_id
+        self.asked.append(Asked(context.tool_name, *call, context.idempotency_key, answer, about, len(order)))
+
     @contextmanager
     def doing(self, name: str, context: ToolContext, n: int) -> Iterator[Execution]:
         """Around what the tool `name` does."""
-        one = Execution(name, context.run_id, context.step, context.call_id, n, alive=self.alive)
+        key = context.idempotency_key
+        one = Execution(name, context.run_id, context.step, context.call_id, n, alive=self.alive, key=key)
         if self.journal is not None:
             one.at = len(self.journal.order)
             one.before = on_call(self.journal.events(one.run_id), one.step, one.call_id)
@@ -193,6 +246,48 @@ async def write_beside(n: int = 0, *, context: ToolContext, deps: Injected[World
     with deps.doing("write_beside", context, n) as it:
         await asyncio.sleep(0)
         it.said = "written beside"
+        return it.said
+
+
+async def _knows(context: ToolContext[World]) -> Done | NotDone | None:
+    await asyncio.sleep(0)
+    n = context.arguments.get("n", 0)
+    if n in (1, 2):
+        context.deps.ask(context, "unknown")
+        if n == 2:
+            raise ConnectionError("nobody answers \udcff")
+        return None
+    return context.deps.find_out(context)
+
+
+@tool(effect="write", reconcile=_knows)
+async def write_known(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> str:
+    """Write where it is known afterwards what was written; not when n is 1 or 2."""
+    with deps.doing("write_known", context, n) as it:
+        await asyncio.sleep(0)
+        it.said = f"known to be written {n}"
+        return it.said
+
+
+def _finds(context: ToolContext[World]) -> Any:
+    n = context.arguments.get("n", 0)
+    if n:
+        context.deps.ask(context, "unknown")
+    match n:
+        case 1:
+            return "written"
+        case 2:
+            raise SystemExit("mine")
+        case 3:
+            raise asyncio.CancelledError("mine")
+    return context.deps.find_out(context)
+
+
+@tool(effect="write", thread=False, reconcile=_finds)
+def write_found(n: int = 0, *, context: ToolContext, deps: Injected[World]) -> str:
+    """Write in the event loop where it is known afterwards what was written, when n is 0."""
+    with deps.doing("write_found", context, n) as it:
+        it.said = f"found to be written {n}"
         return it.said
 
 
@@ -355,13 +450,16 @@ ask = external_tool("ask", "Ask outside.", {"type": "object", "properties": {"n"
 
 TOOLS = (
     look, look_in_thread, rows, heaps, put, write, write_slowly, write_beside, write_alone, through_door, fails,
+    write_known, write_found,
     refuses, too_slow, not_json, odd_name, odd_error, cancels_itself, quits, interrupts, aborts, leaves, stops,
     quits_in_thread, cancels_in_thread, stops_in_thread, guarded, guarded_sometimes, guarded_later, done, ask,
 )  # fmt: skip
 NAMES = tuple(one.name for one in TOOLS)
 EFFECTS = {one.name: one.effect for one in (*TOOLS, hangs)}
 IN_THREADS = tuple(
-    one.name for one in TOOLS if one.function is not None and not inspect.iscoroutinefunction(one.function)
+    one.name
+    for one in TOOLS
+    if one.function is not None and one.thread and not inspect.iscoroutinefunction(one.function)
 )
 QUICK = tuple(one for one in TOOLS if one.name not in (*IN_THREADS, "too_slow", "write_slowly"))
 """Tools that need neither a thread nor a timer: a run of them takes the same turns of the event loop every time."""

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from bounded import bounded
 from clock import Hung, run_quickly, wall_clock
-from deciding import decide
+from deciding import as_decided, decide, settled_at_once
 from hooks import OfTheApplication
 from journals import Recording
 from player import Says
@@ -21,8 +21,8 @@ from texts import ASIDE, GO_ON, hostile, shows
 from toolbox import EFFECTS, IN_THREADS, TOOLS, Execution, World, asks
 from worlds import QUESTIONS, Setup, conversation
 
-from treadle import Agent, Event, Limits, Misuse, RunResult, RunStopped
-from treadle.journal.errors import JournalError
+from treadle import Agent, Event, Limits, LiveRun, Misuse, RunResult, RunStopped
+from treadle.journal.errors import JournalError, TakenOver
 from treadle.kernel.events import RunFinished, RunPaused
 from treadle.kernel.messages import UserMessage
 from treadle.kernel.stop import LIMIT_REASONS
@@ -47,6 +47,8 @@ class Trial:
         sent: what was said to the run and accepted; `decided`, how many rounds of decisions were made.
         asked_to_stop: whether the application itself cancelled the run.
         told: how often the application was told that the journal failed.
+        taken: what came of the run where another process took it over.
+        steered_on: whether a run that was taken up has been steered.
         limited_from: how many events the journal had when the run was given another limit on tool calls.
         wrong: what went wrong.
     """
@@ -60,6 +62,8 @@ class Trial:
     decided: int = 0
     asked_to_stop: bool = False
     told: int = 0
+    taken: Outcome | None = None
+    steered_on: bool = False
     limited_from: int = 0
     wrong: list[str] = field(default_factory=list)
     last: Outcome = field(default_factory=Outcome)
@@ -81,7 +85,8 @@ class Trial:
             for one in self.world.executed
             if one.at <= at
         ]
-        world = World(executed=executed, alive=self.world.alive + 1)
+        asked = [one for one in self.world.asked if one.at <= at]
+        world = World(executed=executed, alive=self.world.alive + 1, asked=asked)
         world.ledger.charges += [one for one in self.world.ledger.charges if one.at <= at]
         setup = replace(self.setup, steers=(), paper=replace(self.setup.paper, fails_at=None))
         journal = Recording(setup.paper, self.journal.order[:at])
@@ -107,7 +112,7 @@ class Trial:
         if not self.before:
             await self.begin()
         elif self.journal.root is not None:
-            self.last = await self.caught(self.agent().resume(self.journal.root, deps=self.world))
+            self.last = await self.taken_up(self.journal.root)
         await self.settle()
         await self.afterwards()
         await self.nothing_left()
@@ -133,24 +138,60 @@ class Trial:
             run = self.agent().run(question, conversation=self.said, deps=self.world, on_event=on_event)
             self.last = await self.caught(run)
             return
-        self.last = await self.caught(self._steered(question))
+        live = self.agent().stream(question, conversation=self.said, deps=self.world)
+        self.last = await self.caught(self._steered(live, self.setup.steers))
+        self.last = self.taken or self.last
 
-    async def _steered(self, question: Any) -> RunResult:
-        async with self.agent().stream(question, conversation=self.said, deps=self.world) as live:
+    async def taken_up(self, root: str) -> Outcome:
+        """Takes up the run whose process died, and says at once what is known of calls that were in flight."""
+        given, decided = await settled_at_once(self, root)
+        before = {run: len(self.journal.events(run)) for run in self.journal.runs}
+        outcome = await self.caught(self.resume(root, **given))
+        if outcome.error is None:
+            as_decided(self, before, decided)
+        return outcome
+
+    async def resume(self, run_id: str, **given: Any) -> RunResult:
+        """Takes the run up in a process of its own; streamed, if the setup says so."""
+        if self.setup.live is None:
+            return await self.agent().resume(run_id, deps=self.world, **given)
+        moves = () if self.steered_on else self.setup.live
+        self.steered_on = True
+        return await self._steered(self.agent().stream(resume=run_id, deps=self.world, **given), moves)
+
+    async def _steered(self, run: LiveRun, moves: Sequence[tuple[str, int]]) -> RunResult:
+        async with run as live:
             try:
-                await self._steer(live)
+                await self._steer(live, moves)
             except JournalError:
                 # What the run itself raises goes before it, but whoever spoke to it was told.
                 self.told += 1
                 raise
             finally:
-                async for _ in live:
-                    pass
+                try:
+                    async for _ in live:
+                        pass
+                except TakenOver:
+                    if self.taken is None:
+                        raise
         return live.result
 
-    async def _steer(self, live: Any) -> None:
-        for kind, count in self.setup.steers:
+    async def _take_over(self, live: LiveRun) -> None:
+        """Another process takes the run over; the one that had it does nothing more."""
+        root = self.journal.root
+        if root is None or self.taken is not None:
+            return
+        self.world.alive += 1
+        zombies = [(player, len(player.requests)) for _, _, player in self.world.players]
+        self.taken = await self.caught(self.agent().resume(root, deps=self.world, takeover=True))
+        if any(len(player.requests) != made for player, made in zombies):
+            self.wrong.append("a process whose run was taken over asks its model again")
+
+    async def _steer(self, live: LiveRun, moves: Sequence[tuple[str, int]]) -> None:
+        for kind, count in moves:
             match kind:
+                case "takeover":
+                    await self._take_over(live)
                 case "tick":
                     for _ in range(count):
                         await asyncio.sleep(0)
@@ -222,7 +263,7 @@ class Trial:
                 self.world.quiet = True
                 self.journal.heal()
                 self.world.alive += 1
-                self.last = await self.caught(self.agent().resume(root, deps=self.world))
+                self.last = await self.taken_up(root)
             elif result.stop.reason == "waiting":
                 self.last = await decide(self, result)
             elif result.stop.reason in LIMIT_REASONS and more:
@@ -327,7 +368,7 @@ class Trial:
     @property
     def undisturbed(self) -> bool:
         """Whether nothing was taken from it: no process died, no journal failed, nobody cancelled it."""
-        return not (self.before or self.journal.failed or self.asked_to_stop or self.world.raised)
+        return not (self.before or self.journal.failed or self.asked_to_stop or self.world.raised or self.taken)
 
     def ended(self, run_id: str) -> Event | None:
         """The event with which a run ended or paused last; None if neither."""

@@ -60,6 +60,8 @@ COMMON = (
     "guarded",
     "look",
     "write",
+    "write_known",
+    "write_found",
     "write_beside",
     "fails",
     "guarded_sometimes",
@@ -254,9 +256,16 @@ moves = mostly(
 )
 
 
+SETTLES = ("leave", "result", "failed", "again", "deny")
+
+
 @dataclass(frozen=True)
 class Setup:
-    """One generated run, as data. What is after `below` counts at the top only."""
+    """One generated run, as data. What is after `below` counts at the top only.
+
+    `settles` is what a person says at once of calls that a process left in flight, gone through again and again; `live`
+    how a run that is taken up is steered, the first time, if it is streamed (None if not).
+    """
 
     script: tuple[Turn, ...] = ()
     limits: Limits = field(default_factory=Limits)
@@ -287,6 +296,8 @@ class Setup:
     biller: Biller = field(default_factory=Biller)
     clock: tuple[float, ...] = ()
     bound: int | None = None
+    settles: tuple[str, ...] = ()
+    live: tuple[tuple[str, int], ...] | None = None
 
     def agent(
         self, player: Player, journal: Journal | None = None, tools: Any = TOOLS, world: Any = None, path: str = "agent"
@@ -419,6 +430,8 @@ def _at_the_top() -> dict[str, Any]:
         "goes_on": st.sampled_from([0, 0, 1, 2]),
         "one_step": mostly(st.just(False), st.just(True), times=9),
         "bound": mostly(st.none(), st.sampled_from([30, 100, 250]), times=4),
+        "settles": mostly(st.just(()), st.lists(st.sampled_from(SETTLES), min_size=1, max_size=3).map(tuple), times=1),
+        "live": st.one_of(st.none(), st.just(()), st.lists(moves, min_size=1, max_size=4).map(tuple)),
         "clock": st.sampled_from([(), (HOUR,), (-HOUR,), (HOUR, -3 * HOUR), (-25 * HOUR, 0, 26 * HOUR)]),
     }
 

@@ -16,7 +16,7 @@ import pytest
 
 PRELUDE = """
 import asyncio, os, sys, threading, time
-from treadle import Agent, Budget, MemoryJournal, SqliteJournal, tool
+from treadle import Agent, Budget, MemoryJournal, PostgresJournal, SqliteJournal, tool
 from treadle.journal import JournalError
 from treadle.kernel.events import FORMAT, NudgeGiven, RunStarted
 from treadle.testing import ScriptedModel
@@ -58,9 +58,22 @@ def run_program(tmp_path):
     return run
 
 
-def test_children_of_a_process_that_writes(run_program):
-    counts = run_program("""
-journal = SqliteJournal(sys.argv[1])
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request):
+    """The address of a database of the test's own; empty for a file."""
+    if request.param == "sqlite":
+        yield ""
+        return
+    server = request.getfixturevalue("server")
+    yield server.dsn()
+    server.execute("DROP SCHEMA IF EXISTS forks CASCADE")
+
+
+def test_children_of_a_process_that_writes(run_program, database):
+    counts = run_program(
+        """
+dsn = sys.argv[2]
+journal = PostgresJournal(dsn, schema="forks") if dsn else SqliteJournal(sys.argv[1])
 
 async def writes(run_id, done):
     await journal.append(run_id, 0, [started(run_id)])
@@ -69,10 +82,6 @@ async def writes(run_id, done):
         await journal.append(run_id, n, [NudgeGiven(text="x" * 300)])
         n += 1
     return n
-
-async def ours():
-    async with asyncio.TaskGroup() as group:
-        return [one.result() for one in [group.create_task(writes(f"parent-{i}", done)) for i in range(4)]]
 
 def all_of_ours():
     async def main():
@@ -103,15 +112,18 @@ done.set()
 writer.join()
 
 async def after():
-    await journal.check()
+    if not dsn:
+        await journal.check()
     lines = {line.run_id: line.events for line in await journal.list(100)}
     assert [lines.pop(f"parent-{i}") for i in range(4)] == counts
     assert len(lines) == 12
     await journal.close()
 asyncio.run(after())
 print(*os.listdir(os.path.dirname(sys.argv[1])))
-""")
-    assert counts == ["a.db"]
+""",
+        database,
+    )
+    assert counts == ([] if database else ["a.db"])
 
 
 def test_a_tool_that_starts_processes(run_program):

@@ -8,21 +8,26 @@ journals that are kept in `tests/journal/recorded` stand for it.
 - what is not known of them is asked, and nothing is done twice -> test_a_write_that_was_killed_is_not_made_again
 - a run that cannot go on says why, and stays to be seen -> test_a_run_that_cannot_go_on_says_why_and_stays
 - the earlier code meets a newer file -> test_an_earlier_commit_refuses_a_newer_file
+- a later treadle brings a file up that this one has open, which wrote on -> test_a_file_that_is_brought_up_under_way
 """
 
 import io
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import tarfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from treadle import Agent, Misuse, SqliteJournal
-from treadle.journal import stuck_runs
+from treadle import Agent, Budget, Misuse, SqliteJournal
+from treadle.drivers.purse.ledger import BudgetUnavailable
+from treadle.journal import JournalUnavailable, stuck_runs
 from treadle.journal.database import VERSION
+from treadle.kernel.events import FORMAT, NudgeGiven, RunStarted
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -88,7 +93,8 @@ agents()[sys.argv[3]].run_sync("go", user="anna")
 """
 GOES_ON = """
 import asyncio, json
-from treadle.journal import stuck_runs
+from treadle.drivers.purse.ledger import BudgetUnavailable
+from treadle.journal import JournalUnavailable, stuck_runs
 journal = SqliteJournal(os.path.join(FOLDER, "j.db"))
 
 async def main():
@@ -196,3 +202,30 @@ def test_an_earlier_commit_refuses_a_newer_file(left, earlier):
     told = program(earlier, LISTS, left, "lives").strip()
     assert told.isdigit() or f"was written by a later treadle (file version {VERSION}" in told
     program(THIS, LISTS, left, "lives")
+
+
+@pytest.mark.parametrize("kind", ["journal", "budget", "reader"])
+async def test_a_file_that_is_brought_up_under_way(tmp_path, kind):
+    path = tmp_path / "file.db"
+    first = RunStarted(at=1.0, run_id="r", messages=(), format=FORMAT)
+    budget = Budget(tokens=100, path=path)
+    async with SqliteJournal(path) as journal:
+        if kind == "budget":
+            budget.spent()
+        else:
+            await journal.append("r", 0, [first])
+            assert await journal.read("r") == [first]
+        with closing(sqlite3.connect(path)) as later:
+            later.execute("PRAGMA user_version = 99")
+
+        async def used():
+            if kind == "budget":
+                budget.spent()
+            elif kind == "reader":
+                await journal.read("r")
+            else:
+                await journal.append("r", 1, [NudgeGiven(text="on")])
+
+        with pytest.raises((JournalUnavailable, BudgetUnavailable), match=r"later treadle.*Update treadle"):
+            await used()
+    budget.close()

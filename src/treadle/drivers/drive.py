@@ -20,7 +20,7 @@ from treadle.drivers.calls.early import Early
 from treadle.drivers.calls.subrun import left_below
 from treadle.drivers.compact import compact, make_room, overflowed
 from treadle.drivers.configuration import AnswerType, StepContext, StepSettings
-from treadle.drivers.lease import new_lease
+from treadle.drivers.lease import hold
 from treadle.drivers.purse.claims import settle
 from treadle.drivers.run import Driver, Run, cancelled_itself
 from treadle.drivers.think import seconds_left, think
@@ -53,7 +53,7 @@ async def drive(run: Run) -> None:
     if run.parent is not None:
         await _driven(run)
         return
-    run.lease = run.lease or await new_lease(run.config.journal, run.run_id)
+    await hold(run)
     try:
         await _driven(run)
     finally:
@@ -90,10 +90,6 @@ async def _driven(run: Run) -> None:
     await run.commit()
 
 
-DRIVER = Driver(drive, act)
-"""Who carries out the runs of agents."""
-
-
 def _at_once(run: Run, deadline: asyncio.Timeout) -> Callable[[], None]:
     """Ends the scope of `deadline` now, from any thread, unless the run is over by then."""
     loop = asyncio.get_running_loop()
@@ -120,22 +116,39 @@ async def _broken_off(run: Run) -> None:
 
 
 async def end(run: Run, stop: Stop) -> None:
-    """Finishes `run` for a reason from outside, unless it already has."""
+    """Finishes `run` for a reason from outside, unless it already has.
+
+    Raises:
+        JournalError: a run below it could not be ended: it has not ended either, and can be taken up again.
+    """
     try:
         await _settle_below(run)
-    finally:
-        if not run.finished:
-            run.feed(RunFinished(stop))
-        await run.commit()
+    except JournalError:
+        raise
+    except BaseException:
+        # Cancelled once more: it waits for those below no longer.
+        await _finished(run, stop)
+        raise
+    await _finished(run, stop)
+
+
+async def _finished(run: Run, stop: Stop) -> None:
+    if not run.finished:
+        run.feed(RunFinished(stop))
+    await run.commit()
 
 
 async def _settle_below(run: Run) -> None:
-    """Records what runs below took before a process died, for calls that are still in doubt as the run ends."""
+    """Ends the runs below that nobody goes on with as the run ends, and records what they took."""
     step = run.state.step
     for record in () if step is None else step.calls:
-        spent = await left_below(run, record) if record.result is None else None
+        spent = await left_below(run, record)
         if spent is not None:
             run.feed(ToolFinished(len(run.state.steps), record.id, cut_off(), is_error=True, spent=spent))
+
+
+DRIVER = Driver(drive, act, end)
+"""Who carries out the runs of agents."""
 
 
 async def _steps(run: Run) -> None:

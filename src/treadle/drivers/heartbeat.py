@@ -1,7 +1,7 @@
 """The heartbeat: one thread a process that renews the leases of all runs that it drives, whatever their event loops do.
 
-It is there while a run is held whose lease runs out, and gone with the last of them. It also knows what this process
-drives, so that no two tasks of it drive one run.
+It begins with the first run that is held, and ends when it finds none, at most a third of a lease after the last. It
+also knows what this process drives, so that no two tasks of it drive one run.
 """
 
 import logging
@@ -27,14 +27,15 @@ class Lease:
         journal: where the run is kept.
         held: what its appends are made under.
         begun: whether the journal has it; one that is not there yet is not renewed.
+        ending: whether the pause or the end of the run is being written: the lease goes with it, and is not lost then.
     """
 
-    __slots__ = ("_lost", "_told", "begun", "held", "journal")
+    __slots__ = ("_lost", "_told", "begun", "ending", "held", "journal")
 
     def __init__(self, journal: Leases, run_id: str) -> None:
         self.journal = journal
         self.held = Held(run_id, holder_of(journal), journal.lease)
-        self.begun = False
+        self.begun = self.ending = False
         self._lost: TakenOver | None = None
         self._told: Callable[[], object] | None = None
 
@@ -54,6 +55,8 @@ class Lease:
 
     def lose(self) -> None:
         """The run was taken over: nothing more may be done for it here."""
+        if self.ending:
+            return
         self._lost = self._lost or TakenOver(self.held.run_id, where=where_of(self.journal))
         if self._told is not None:
             self._told()
@@ -71,8 +74,9 @@ class Heartbeat:
     def __init__(self) -> None:
         self._lock = Lock()
         self._leases: dict[tuple[int, str], Lease] = {}
+        # Seconds until the thread looks again; infinite while there is none.
         self._pause = inf
-        self._stop: Event | None = None
+        self._sooner = Event()
 
     def begin(self, lease: Lease, *, takeover: bool = False) -> bool:
         """Keeps `lease` from here on; whether it does: not where another task drives the run, unless with `takeover`.
@@ -85,7 +89,7 @@ class Heartbeat:
             if before is not None and not takeover:
                 return False
             self._leases[key] = lease
-            self._run()
+            self._beat_every(lease.held.seconds / BEATS)
         if before is not None:
             before.lose()
         return True
@@ -96,30 +100,32 @@ class Heartbeat:
             key = id(lease.journal), lease.held.run_id
             if self._leases.get(key) is lease:
                 del self._leases[key]
-                self._run()
 
     def forget(self) -> None:
         """In a forked child: its parent drives the runs, and the thread is the parent's."""
         self.__init__()  # type: ignore[misc]
 
-    def _run(self) -> None:
-        """Has a thread that beats as often as is needed, or none."""
-        pause = min((lease.held.seconds for lease in self._leases.values()), default=inf) / BEATS
-        if pause == self._pause:
+    def _beat_every(self, pause: float) -> None:
+        """Has a thread that looks as often as that, at least."""
+        if pause >= self._pause:
             return
-        if self._stop is not None:
-            self._stop.set()
-            self._stop = None
-        self._pause = pause
-        if pause < inf:
-            self._stop = Event()
-            Thread(target=self._beat, args=(pause, self._stop), name="treadle-heartbeat", daemon=True).start()
+        begins, self._pause = self._pause == inf, pause
+        if begins:
+            Thread(target=self._beat, args=(self._sooner,), name="treadle-heartbeat", daemon=True).start()
+        else:
+            self._sooner.set()
 
-    def _beat(self, pause: float, stop: Event) -> None:
-        while not stop.wait(pause):
+    def _beat(self, sooner: Event) -> None:
+        pause = self._pause
+        while pause < inf:
+            if sooner.wait(pause):
+                sooner.clear()
             with self._lock:
-                leases = [lease for lease in self._leases.values() if lease.begun and lease.held.seconds < inf]
-            for _, group in groupby(sorted(leases, key=_whose), key=_whose):
+                leases = [lease for lease in self._leases.values() if lease.held.seconds < inf]
+                # Begun anew for each run, a thread would cost more than all else that is done for a lease.
+                pause = self._pause = min([lease.held.seconds / BEATS for lease in leases], default=inf)
+            begun = sorted([lease for lease in leases if lease.begun], key=_whose)
+            for _, group in groupby(begun, key=_whose):
                 _renew(list(group))
 
 

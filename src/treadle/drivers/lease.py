@@ -8,20 +8,28 @@ it is left.
 from math import inf
 
 from treadle.drivers.heartbeat import HEARTBEAT, Lease, where_of
+from treadle.drivers.run import Run
 from treadle.journal import Journal, Leases, RunHeld
 
 
-async def new_lease(journal: Journal | None, run_id: str) -> Lease | None:
-    """The lease of a run that begins; None where its journal keeps none."""
-    if not isinstance(journal, Leases):
-        return None
-    lease = Lease(journal, run_id)
-    if lease.held.seconds == inf:
-        # It costs nothing there, and no append is told of it.
-        await journal.hold(run_id, lease.held.holder, inf)
-        lease.begun = True
-    HEARTBEAT.begin(lease)
-    return lease
+async def hold(run: Run) -> None:
+    """Has `run` held from here on, if its journal keeps leases; a run below another is held with that one.
+
+    Raises:
+        RunHeld: it is in the journal already, and somebody drives it.
+        JournalError: the journal cannot be written.
+    """
+    journal = run.config.journal
+    if run.lease is not None or run.parent is not None or not isinstance(journal, Leases):
+        return
+    lease = Lease(journal, run.run_id)
+    if run.recorded or lease.held.seconds == inf:
+        # A lease that never runs out costs nothing, and no append is told of it.
+        run.lease = await taken(journal, run.run_id, takeover=False)
+        return
+    if not HEARTBEAT.begin(lease):
+        raise RunHeld(run.run_id, None, where=where_of(journal))
+    run.lease = lease
 
 
 async def taken(journal: Journal | None, run_id: str, takeover: bool) -> Lease | None:

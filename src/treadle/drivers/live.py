@@ -10,6 +10,7 @@ from typing import Generic
 from treadle.drivers.beginning import Begun
 from treadle.drivers.checks import asked_of
 from treadle.drivers.drive import drive, end
+from treadle.drivers.lease import hold
 from treadle.drivers.partial import Partial
 from treadle.drivers.run import Run
 from treadle.drivers.watching import RunEvent
@@ -47,6 +48,13 @@ class LiveRun(Generic[Output]):
     async def __aenter__(self) -> "LiveRun[Output]":
         self._loop, self._thread = asyncio.get_running_loop(), get_ident()
         self._begun = begun = await self._begin(self._heard)
+        if begun.to_do:
+            try:
+                # What is said to it may come before its first turn.
+                await hold(begun.run)
+            except BaseException:
+                begun.run.release()
+                raise
         await self._group.__aenter__()
         self._task = self._group.create_task(self._drive(begun))
         return self

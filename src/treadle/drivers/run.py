@@ -70,7 +70,7 @@ from treadle.kernel.events import (
 from treadle.kernel.fold import fold
 from treadle.kernel.messages import Message
 from treadle.kernel.state import RunState
-from treadle.kernel.stop import Judgement, Limits
+from treadle.kernel.stop import Judgement, Limits, Stop
 from treadle.models.port import Model, ModelReply, ModelRequest, longest_reply_of
 from treadle.models.sound import sound_reply
 from treadle.result import RunResult, result_of
@@ -84,10 +84,11 @@ _BEFORE_A_CALL = frozenset({RunStarted, StepPrepared})
 
 
 class Driver(NamedTuple):
-    """Who carries a run out, and the runs below it: the whole of it, or some of its calls."""
+    """Who carries a run out, and the runs below it: the whole of it, some of its calls, or its end."""
 
     drive: "Callable[[Run], Awaitable[None]]"
     act: "Callable[[Run, Sequence[CallRecord]], Awaitable[None]]"
+    end: "Callable[[Run, Stop], Awaitable[None]]"
 
 
 class Run:
@@ -290,6 +291,11 @@ class Run:
             top.show(spent)
 
     @property
+    def recorded(self) -> int:
+        """How many of its events are in the journal, as far as this process knows."""
+        return self._recorder.recorded
+
+    @property
     def writes(self) -> bool:
         """Whether anything is written while it is under way; if not, there is nothing to commit before its end."""
         return self._journal is not None or len(self.purses) > 0
@@ -316,6 +322,16 @@ class Run:
                     await tell_used(self.purses)
                 raise
         await tell_used(self.purses)
+
+    async def confirm(self) -> None:
+        """Writes what has been fed, and asks the journal whether the run is still this process's.
+
+        Raises:
+            JournalConflict: another process has taken it over; this one must stop.
+            JournalError: the journal cannot be read or written.
+        """
+        if self._journal is not None:
+            await self._recorder.confirm(self._journal, self.run_id, self._events, self.lease)
 
     def _has_asked(self) -> bool:
         """Whether a model may have been asked for what is set aside now: never before that stands in the journal."""

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 
 class Holder(Struct, frozen=True):
@@ -38,8 +39,8 @@ class Holder(Struct, frozen=True):
 
 def this_process(name: str) -> Holder:
     """The holder that this process is, under `name`."""
-    pid = os.getpid()
-    return Holder(f"{_token(pid)}.{name}", socket.gethostname(), pid, _started(pid) or 0, _place())
+    me = _me(os.getpid())
+    return replace(me, name=f"{me.name}.{name}")
 
 
 def is_gone(holder: Holder) -> bool:
@@ -58,9 +59,9 @@ def is_gone(holder: Holder) -> bool:
 
 
 @cache
-def _token(pid: int) -> str:
+def _me(pid: int) -> Holder:
     # By the process, since a forked child has its parent's memory.
-    return secrets.token_hex(8)
+    return Holder(secrets.token_hex(8), socket.gethostname(), pid, _started(pid) or 0, _place())
 
 
 def _started(pid: int) -> int | None:

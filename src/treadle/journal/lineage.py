@@ -6,8 +6,8 @@ under which id the chain of hashes began, which stays what it was.
 """
 
 import sqlite3
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 from treadle.journal import payloads
 from treadle.journal.tables import key
@@ -58,12 +58,21 @@ def of_its_own(run_id: str) -> Lineage:
 
 
 def lineage_of(connection: sqlite3.Connection, run_id: str) -> Lineage:
-    """Where the run's events are, as the table says; one that was altered leads to rows that are not there."""
+    """Where the run's events are, as the table says."""
+    return traced(run_id, lambda name: connection.execute(_FIND, (key(name),)).fetchone())
+
+
+def traced(run_id: str, find: Callable[[str], tuple[str, str | None, Any] | None]) -> Lineage:
+    """Where a run's events are; a table that was altered leads to rows that are not there.
+
+    Args:
+        run_id: the run.
+        find: the line of a run in the table: origin, source and number; None if it has none.
+    """
     parts: list[Part] = []
     name, stop, origin = run_id, None, run_id
     while True:
-        row = connection.execute(_FIND, (key(name),)).fetchone()
-        found, source, seq = row or (name, None, 0)
+        found, source, seq = find(name) or (name, None, 0)
         start = seq if source is not None and isinstance(seq, int) else 0
         if name == run_id:
             origin = found

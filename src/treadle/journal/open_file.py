@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from treadle.journal.forks import at_work, closed_before_a_fork, is_torn
-from treadle.journal.sqlite_file import RESCUE, FileKind, Seen, is_whole, seen
+from treadle.journal.sqlite_file import RESCUE, FileKind, Seen, is_whole, seen, version_of
 
 _TORN = "was in use in the middle of a fork, which SQLite does not survive"
 _SPAWN = 'Start processes with the method "spawn" or "forkserver", or fork while nothing is being written.'
@@ -43,15 +43,15 @@ class OpenFile:
             raise self._kind.unavailable(self._path, _TORN, _SPAWN)
         with at_work(), self._kind.explained(self._path):
             if self._kept:
-                self._look_again()
+                self._look_again(self._kept[0])
             if not self._kept:
                 # Another thread closes it before a fork.
                 self._kept.append(self._kind.open(self._path, any_thread=True, patience=self._patience))
                 self._seen = seen(self._path)
             yield self._kept[0]
 
-    def _look_again(self) -> None:
-        """Lets go of a file that is not the one any more that was opened."""
+    def _look_again(self, connection: sqlite3.Connection) -> None:
+        """Lets go of a file that is not any more as it was opened."""
         now, before = seen(self._path), self._seen
         self._seen = now
         if now is None or before is None or now.is_other(before):
@@ -60,6 +60,9 @@ class OpenFile:
             self.let_go()
             what = f"was cut short while it was open, from {before.size:,} to {now.size:,} bytes"
             raise self._kind.unavailable(self._path, what, RESCUE)
+        elif version_of(connection) != self._kind.version:
+            # A later treadle has brought it up meanwhile: what this one would write there it would take for damage.
+            self.let_go()
 
     def close(self) -> None:
         """Close it until it is used again."""

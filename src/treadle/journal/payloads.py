@@ -8,7 +8,7 @@ says, is taken for a reference. The event's own hash covers its references, each
 
 import re
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from hashlib import blake2b
 from typing import NamedTuple
@@ -77,13 +77,17 @@ def taken_out(batch: Batch, seq: int) -> tuple[Batch, Sequence[tuple[int, Payloa
     return Batch(batch.events, rows), found
 
 
-def whole(connection: sqlite3.Connection, body: bytes) -> bytes:
+def whole(body: bytes, fetch: Callable[[bytes], bytes | None]) -> bytes:
     """An event's form with its payloads in the place of the references to them.
+
+    Args:
+        body: the form as it is stored.
+        fetch: gives the payload that is stored under a hash; None if it is missing.
 
     Raises:
         ValueError: one of them is missing, or not what was stored.
     """
-    return _REFERENCE.sub(partial(_fetched, connection), body) if _SIGN in body else body
+    return _REFERENCE.sub(partial(_fetched, fetch), body) if _SIGN in body else body
 
 
 def references(body: bytes) -> frozenset[bytes]:
@@ -135,12 +139,17 @@ def _use(connection: sqlite3.Connection, rows: Iterable[tuple[str, int, bytes]])
     connection.executemany("INSERT OR IGNORE INTO payload_uses (run_id, seq, hash) VALUES (?, ?, ?)", rows)
 
 
-def _fetched(connection: sqlite3.Connection, match: "re.Match[bytes]") -> bytes:
+def fetched(connection: sqlite3.Connection, hash: bytes) -> bytes | None:
+    """The payload that is stored under `hash`; None if it is missing."""
+    row = connection.execute("SELECT CAST(data AS BLOB) FROM payloads WHERE hash = ?", (hash,)).fetchone()
+    return None if row is None else bytes(row[0])
+
+
+def _fetched(fetch: Callable[[bytes], bytes | None], match: "re.Match[bytes]") -> bytes:
     name = match.group(1)
-    row = connection.execute("SELECT CAST(data AS BLOB) FROM payloads WHERE hash = ?", (_of_hex(name),)).fetchone()
-    if row is None:
+    data = fetch(_of_hex(name))
+    if data is None:
         raise ValueError(f"its payload {name.decode()} is missing")
-    data: bytes = row[0]
     if _hash(data) != _of_hex(name):
         raise ValueError(f"its payload {name.decode()} was altered")
     return data

@@ -128,7 +128,7 @@ class FileKind(Struct, frozen=True):
 
     def _is_fresh(self, connection: sqlite3.Connection, path: Path) -> bool:
         """Whether the file is empty (else it is of this kind and version)."""
-        application, version = _pragma(connection, "application_id"), _pragma(connection, "user_version")
+        application, version = _pragma(connection, "application_id"), version_of(connection)
         if application == self.application_id:
             if version > self.version:
                 raise self.unavailable(
@@ -156,9 +156,9 @@ class FileKind(Struct, frozen=True):
                 # Another process may have been quicker.
                 if self._is_fresh(connection, path):
                     self.fill(connection)
-        elif self.upgrade is not None and _pragma(connection, "user_version") < self.version:
+        elif self.upgrade is not None and version_of(connection) < self.version:
             with transaction(connection):
-                if (version := _pragma(connection, "user_version")) < self.version:
+                if (version := version_of(connection)) < self.version:
                     self.upgrade(connection, path, version)
                     connection.execute(f"PRAGMA user_version = {self.version}")
 
@@ -251,6 +251,11 @@ def _connect(path: Path, mode: str, patience: float, any_thread: bool = False) -
         isolation_level=None,
         check_same_thread=not any_thread,
     )
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """The version of the file's tables, as it is now."""
+    return _pragma(connection, "user_version")
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:

@@ -3,16 +3,16 @@
 import sqlite3
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
+from functools import partial
 from sys import maxsize
 
 from treadle.journal import payloads
 from treadle.journal.line import Line
-from treadle.journal.lineage import Lineage, lineage_of
+from treadle.journal.lineage import lineage_of
+from treadle.journal.shared_rows import SharedRows
 from treadle.journal.sqlite_file import is_corrupt
 from treadle.journal.tables import find_line, key
 from treadle.journal.verified import Row, Rows, Unreadable
-
-_EVENTS = "SELECT seq, at, hash, CAST(body AS BLOB) FROM events WHERE run_id = ? AND seq >= ? ORDER BY seq"
 
 _PART = "SELECT seq, at, hash, CAST(body AS BLOB) FROM events WHERE run_id = ? AND seq >= ? AND seq < ? ORDER BY seq"
 
@@ -39,8 +39,13 @@ class FileRows:
 
     def events(self, run_id: str, start: int) -> Generator[Row]:
         """See `Rows.events`."""
+        return self.part(run_id, start, None)
+
+    def part(self, run_id: str, start: int, stop: int | None) -> Generator[Row]:
+        """See `OwnRows.part`."""
+        last = maxsize if stop is None else stop
         # One left open, in the traceback of an error, would hold the connection at this moment of the file.
-        with _told(), closing(self._connection.execute(_EVENTS, (run_id, start))) as rows:
+        with _told(), closing(self._connection.execute(_PART, (run_id, start, last))) as rows:
             yield from rows
 
     def ends(self, run_id: str, last: int) -> Mapping[int, Row]:
@@ -64,59 +69,17 @@ class FileRows:
     def whole(self, body: bytes) -> bytes:
         """See `Rows.whole`."""
         with _told():
-            return payloads.whole(self._connection, body)
+            return payloads.whole(body, partial(payloads.fetched, self._connection))
 
     def of(self, line: Line) -> Rows:
         """See `Rows.of`. Of a run that is no fork nobody needs to ask, if its line can be relied on."""
         if line.sealed and line.info.fork is None:
             return self
-        return SharedRows(self._connection, lineage_of(self._connection, line.info.run_id))
+        return SharedRows(self, lineage_of(self._connection, line.info.run_id))
 
     def origin(self, run_id: str) -> str:
         """See `Rows.origin`."""
         return run_id
-
-
-class SharedRows(FileRows):
-    """The rows of one run, some of which may be other runs'."""
-
-    def __init__(self, connection: sqlite3.Connection, lineage: Lineage) -> None:
-        super().__init__(connection)
-        self._lineage = lineage
-
-    def events(self, run_id: str, start: int) -> Generator[Row]:
-        """See `Rows.events`."""
-        for owner, first, stop in self._lineage.within(start):
-            with _told(), closing(self._connection.execute(_PART, (owner, first, _end(stop)))) as rows:
-                yield from rows
-
-    def ends(self, run_id: str, last: int) -> Mapping[int, Row]:
-        """See `Rows.ends`."""
-        there: dict[int, Row] = {}
-        for owner, first, stop in self._lineage.parts:
-            found = super().ends(owner, last)
-            there |= {seq: row for seq, row in found.items() if first <= seq < _end(stop)}
-        return there
-
-    def hash(self, run_id: str, seq: int) -> bytes | None:
-        """See `Rows.hash`."""
-        return super().hash(self._lineage.owner(seq), seq)
-
-    def can_give(self, run_id: str, seq: int) -> bool:
-        """See `Rows.can_give`."""
-        return super().can_give(self._lineage.owner(seq), seq)
-
-    def of(self, line: Line) -> Rows:
-        """See `Rows.of`."""
-        return self
-
-    def origin(self, run_id: str) -> str:
-        """See `Rows.origin`."""
-        return self._lineage.origin
-
-
-def _end(stop: int | None) -> int:
-    return maxsize if stop is None else stop
 
 
 @contextmanager

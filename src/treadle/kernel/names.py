@@ -1,9 +1,8 @@
 """Names that are made of other names: a call's id comes from a model and may hold anything, so it is escaped."""
 
 import re
-from typing import Final
 
-_SPECIAL: Final = re.compile(r"\A-|[\x00-\x20\x7f-\x9f/#%+.~]|[^\x00-\x7f]")
+_SPECIAL = re.compile(r"\A-|[\x00-\x20\x7f-\x9f/#%+.~]|[^\x00-\x7f]")
 
 
 def escaped(call_id: str) -> str:

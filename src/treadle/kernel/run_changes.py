@@ -78,8 +78,11 @@ def run_paused(state: RunState, event: events.RunPaused) -> Changes:
 def run_resumed(state: RunState, event: events.RunResumed) -> Changes:
     """The time since the last event was a pause, or nobody's: it does not count.
 
-    A step whose model had not replied is prepared anew, under the limits as they are now.
+    A step whose model had not replied is prepared anew, under the limits as they are now; of its calls that had begun
+    early those whose result is lost have been made, and are made again.
     """
+    again = sum(one.result is None for one in state.early)
+    lost = event.lost
     limits = event.limits or state.limits
     used_up = limits.tool_calls is not None and state.tool_calls >= limits.tool_calls
     phase = state.paused_from if state.phase == "paused" else state.phase
@@ -107,9 +110,8 @@ def run_resumed(state: RunState, event: events.RunResumed) -> Changes:
         "stop": None,
         "earlier": state.elapsed,
         "resumed_at": event.at,
+        "accounts": state.accounts.charged(lost.usage if lost else None, lost.cost if lost else None, calls=again),
     }
-    if event.lost is not None:
-        changes["accounts"] = state.accounts.charged(event.lost.usage, event.lost.cost)
     if step is None:
         changes |= {"messages": messages.extend(state.inbox), "inbox": (), "prepared": None}
     return changes

@@ -9,8 +9,8 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from treadle.agent import Agent
-from treadle.drivers.dispatch import Dispatcher, Pausing, is_queued, order_of
-from treadle.journal import Journal, JournalConflict, JournalError, Leases, RunHeld, RunInfo, UnknownRun
+from treadle.drivers.dispatch import QUEUED, Dispatcher, Pausing, is_queued, order_of
+from treadle.journal import JournalConflict, JournalError, Leases, RunHeld, UnknownRun, Wanted
 from treadle.kernel.errors import Misuse, PassesThrough
 from treadle.result import RunResult
 
@@ -105,28 +105,21 @@ class Deliveries:
 
         Whoever submitted one may have died before it was dispatched. Of one that is in its place nothing comes.
         """
-        journals = {id(agent.journal): agent.journal for agent in self.agents.values() if agent.journal is not None}
-        return sum([await self._queue_again(journal, queue, now) for journal in journals.values()])
+        return sum([await self._queue_again(agent, queue, now) for agent in self.agents.values()])
 
-    async def _queue_again(self, journal: Journal, queue: Dispatcher, now: float) -> int:
-        found, before = 0, None
-        while page := await journal.list(_PAGE, before):
+    async def _queue_again(self, agent: Agent[Any, Any], queue: Dispatcher, now: float) -> int:
+        journal, found, before = agent.journal, 0, None
+        wanted = Wanted(status="waiting", agent=agent.name)
+        while journal is not None and (page := await journal.list(_PAGE, before, wanted)):
             for line in page:
-                if self._is_lost(line, now):
+                if line.stop is not None and line.stop == QUEUED and now - line.updated_at >= LOST_AFTER:
                     try:
-                        events = await journal.read(line.run_id)
+                        await queue.dispatch(order_of(await journal.read(line.run_id)))
+                        found += 1
                     except JournalError as error:
                         log.warning("run %s cannot be queued again: %s", line.run_id, error)
-                        continue
-                    if is_queued(events):
-                        await queue.dispatch(order_of(events))
-                        found += 1
             before = page[-1]
         return found
-
-    def _is_lost(self, line: RunInfo, now: float) -> bool:
-        queued = line.status == "waiting" and line.stop is not None and line.stop.detail == "queued"
-        return queued and line.agent in self.agents and now - line.updated_at >= LOST_AFTER
 
 
 def delivered(result: RunResult[Any]) -> Delivered:

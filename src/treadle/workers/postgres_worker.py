@@ -38,7 +38,7 @@ LOOKS: Final = 4
 """Times a heartbeat that silent workers are looked for, so that no run waits for more than two."""
 
 _POLL: Final = 1.0
-"""Seconds between looks for orders that nobody announces: those whose time has come, or whose key is free again."""
+"""Seconds at most between looks for orders that nobody announces: those whose time has come."""
 
 _BEAT: Final = "UPDATE procrastinate_workers SET last_heartbeat = now() WHERE id = ANY(%(ids)s) RETURNING id"
 
@@ -164,7 +164,7 @@ class PostgresWorker:
             queues=queues,
             concurrency=concurrency,
             wait=not once,
-            fetch_job_polling_interval=_POLL,
+            fetch_job_polling_interval=min(_POLL, self._heartbeat / 10),
             delete_jobs="successful",
             install_signal_handlers=False,
             update_heartbeat_interval=self._heartbeat,
@@ -184,7 +184,7 @@ class PostgresWorker:
             raise _Again
         if found.status == "held":
             # Its owner may be dead, and its lease not run out yet: the order is kept until the run has ended.
-            raise _Again(self._heartbeat / LOOKS)
+            raise _Again(self._heartbeat / 10)
         log.info("run %s: %s %s", run_id, found.status, found.reason)
 
     async def _begin(self, schedule: Schedule, timestamp: int) -> None:

@@ -175,7 +175,7 @@ class _Activities:
         found = driving.result()
         if found.status == "held":
             # Its owner may be dead, and its lease not run out yet.
-            later = timedelta(seconds=self._heartbeat / 4)
+            later = timedelta(seconds=self._heartbeat / 10)
             raise ApplicationError(f"run {run_id} goes on elsewhere", type="Held", next_retry_delay=later)
         return {"status": found.status, "reason": found.reason}
 

@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 from treadle import Agent, Limits, Price, SqliteJournal, tool
-from treadle.kernel.events import encode_event
+from treadle.kernel.events import NudgeGiven, RunForked, encode_event
 from treadle.kernel.messages import Usage
 from treadle.testing import ScriptedModel, Turn
 
-LEASE = " ".join(f"Article {number}: the books are kept for {number} years." for number in range(1, 80))
+LEASE = " ".join(f"Article {number}: the books are kept for {number} years." for number in range(1, 160))
 
 
 @tool(effect="read")
@@ -48,6 +48,8 @@ async def record(path: Path) -> None:
         await short.run("Read all.")
         stopped = Agent(model(reads), name="killed", tools=[contract], journal=journal).start("Was it killed?")
         await stopped.commit()
+        fork = RunForked("a-fork", at=stopped.state.started.at + 1)
+        await journal.fork(stopped.run_id, 1, "a-fork", [fork, NudgeGiven(at=fork.at, text=LEASE)])
         with path.with_suffix(".jsonl").open("wb") as expected:
             for line in reversed(await journal.list()):
                 expected.write(b"\n".join(map(encode_event, await journal.read(line.run_id))) + b"\n")

@@ -171,7 +171,10 @@ TAGS = {
         '<parameter name="limit">5</parameter></invoke></function_calls>',
         [("search", '{"query": "5", "limit": 5}')],
     ),
-    "an unclosed parameter": ('<invoke name="search"><parameter name="query">x', [("search", '{"query": "x"}')]),
+    "an unclosed last parameter": (
+        '<invoke name="search"><parameter name="query">x</invoke>',
+        [("search", '{"query": "x"}')],
+    ),
     "an empty element": ('<tool name="get_time"/>', [NOW]),
     "fenced": ('```xml\n<tool_call>{"name":"search","arguments":{"query":"x"}}</tool_call>\n```', [X]),
     "an unknown tool": (

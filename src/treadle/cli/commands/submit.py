@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import datetime
+from typing import Any
 
 import click
 
@@ -9,6 +10,7 @@ from treadle.cli.agents import keeping, load_agent
 from treadle.cli.queues import queue_named
 from treadle.cli.storage import find_run, journal_at
 from treadle.cli.terminal import note
+from treadle.cli.waiting import read_value
 
 
 @click.command(short_help="Have a worker answer a question, or go on with a run.")
@@ -27,7 +29,16 @@ from treadle.cli.terminal import note
 @click.option("--at", metavar="TIME", help="When to begin it, such as 2027-01-01T07:00+01:00.")
 @click.option("--run-id", metavar="ID", help="A name of your own; submitting it again begins no second run.")
 @click.option("--user", metavar="NAME", help="Whose run it is, for budgets that each user has.")
-@click.option("--again", metavar="RUN", help="Queue this run again, whose worker or place in the queue is gone.")
+@click.option("--again", metavar="RUN", help="Queue this run again: with what was decided, or for another worker.")
+@click.option("--approve", multiple=True, metavar="CALL", help="With --again: allow a call that waits; repeatable.")
+@click.option(
+    "--deny", multiple=True, metavar="CALL[=REASON]", help="With --again: refuse a call that waits; repeatable."
+)
+@click.option(
+    "--result", "results", multiple=True, metavar="CALL=VALUE",
+    help="With --again: the result of a call that waits; repeatable.",
+)  # fmt: skip
+@click.option("--message", metavar="TEXT", help="With --again: something to say to the run.")
 def submit(
     prompt: tuple[str, ...],
     agent: str,
@@ -39,19 +50,23 @@ def submit(
     run_id: str | None,
     user: str | None,
     again: str | None,
+    **decided: Any,
 ) -> int:
     """Record a run with the question PROMPT and queue it for a worker; its id is printed.
 
-    Nothing of it happens in this process: `treadle worker` carries it out. `treadle show RUN` tells how it stands.
+    Nothing of it happens in this process: `treadle worker` carries it out. `treadle show RUN` tells how it stands, and
+    what it waits for.
     """
     if bool(prompt) == (again is not None):
         raise click.UsageError("give a question, or --again RUN")
+    if again is None and any(decided.values()):
+        raise click.UsageError("--approve, --deny, --result and --message are for a run that is there: --again RUN")
 
     async def submitted() -> str:
         async with journal_at(journal) as kept, queue_named(queue, journal) as to:
             one = keeping(load_agent(agent), kept)
             if again is not None:
-                return await one.resubmit(await find_run(kept, again), to=to)
+                return await one.resubmit(await find_run(kept, again), to=to, user=user, **_decided(**decided))
             return await one.submit(
                 " ".join(prompt), to=to, key=key, priority=priority, at=_time(at), run_id=run_id, user=user
             )
@@ -60,6 +75,20 @@ def submit(
     click.echo(queued)
     note("a worker goes on with it; `treadle show` tells how it stands")
     return 0
+
+
+def _decided(
+    approve: tuple[str, ...], deny: tuple[str, ...], results: tuple[str, ...], message: str | None
+) -> dict[str, Any]:
+    """What was decided of the run's calls, as `agent.resubmit` takes it."""
+    refused = dict(one.partition("=")[::2] for one in deny)
+    given = {}
+    for one in results:
+        call, told, value = one.partition("=")
+        if not told:
+            raise click.BadParameter(f"{one} is not CALL=VALUE", param_hint="'--result'")
+        given[call] = read_value(value)
+    return {"approve": approve, "deny": refused, "results": given, "message": message}
 
 
 def _time(given: str | None) -> datetime | None:

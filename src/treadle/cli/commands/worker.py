@@ -86,10 +86,6 @@ def worker(
     Then it takes no more, and each run pauses after its step for another worker to go on with. Have it started again
     when it ends with another code than 0: it has lost its database, say.
     """
-    logging.basicConfig(
-        level=logging.WARNING if quiet else logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
-    )
-    logging.getLogger("procrastinate").setLevel(logging.WARNING)
     loaded = [load_agent(target) for target in agents]
     options: dict[str, Any] = {
         "concurrency": _concurrency(concurrency), "grace": grace,
@@ -100,6 +96,10 @@ def worker(
         options |= {"heartbeat": heartbeat, "schedules": planned, "once": once}
     elif schedules or once:
         raise click.UsageError("--schedule and --once are for a queue in PostgreSQL")
+    logging.basicConfig(
+        level=logging.WARNING if quiet else logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
+    )
+    logging.getLogger("procrastinate").setLevel(logging.WARNING)
     return asyncio.run(_work(loaded, journal, queue, per_key, heartbeat, options))
 
 

@@ -21,7 +21,7 @@ from treadle.drivers.purse.reckoning import lost_call, require_price
 from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
 from treadle.drivers.watching import RunEvent, SubRunEvent
-from treadle.journal import Journal, UnknownRun
+from treadle.journal import Journal, JournalConflict, UnknownRun
 from treadle.kernel.accounts import Spent
 from treadle.kernel.calls import Awaited, CallRecord
 from treadle.kernel.errors import Misuse
@@ -31,8 +31,12 @@ from treadle.kernel.history import completed
 from treadle.kernel.messages import Message, SystemMessage, UserMessage
 from treadle.kernel.money import total
 from treadle.kernel.state import RunState
+from treadle.kernel.stop import stopped
 from treadle.tools import Tool, ToolError, ToolOutput
 from treadle.tools.output import encode, encode_error
+
+MOST_LOOKS = 5
+"""How often a run below is looked at that another process still adds to."""
 
 
 def run_id_of(parent: Run, record: CallRecord) -> str:
@@ -85,21 +89,34 @@ async def begun_below(parent: Run, records: Sequence[CallRecord]) -> dict[str, R
 
 
 async def _taken_up_again(parent: Run, below: Below, record: CallRecord) -> Run | None:
-    events = await recorded_below(parent, record)
-    if events is None:
-        return None
-    child = taken_up(parent, below, record, events)
-    paid_before(child, record.spent)
-    if child.finished:
-        # Its process may have died before the end of the run was told to budgets of its own.
-        await child.commit()
-    else:
-        changed = parent.state.limits != parent.state.started.limits
-        limits = limits_again(child, seconds_left(parent), below.config.limits) if changed else None
-        child.feed(RunResumed(limits, lost_call(child.state, child.model)))
-        settle(child)
+    """The run below that works on a call, taken up here; None if none has begun.
+
+    That it is taken up is in the journal before anything else is done: a process that still drives it, though the run
+    above was taken from it, fails at its next step. What it has done until then is read again. And before that, whether
+    this run has not been taken over itself, by whoever has begun the run below or taken it up.
+    """
+    for _ in range(MOST_LOOKS):
+        events = await recorded_below(parent, record)
+        if events is None:
+            return None
+        await parent.confirm()
+        child = taken_up(parent, below, record, events)
+        paid_before(child, record.spent)
+        if not child.finished:
+            changed = parent.state.limits != parent.state.started.limits
+            limits = limits_again(child, seconds_left(parent), below.config.limits) if changed else None
+            child.feed(RunResumed(limits, lost_call(child.state, child.model)))
+            settle(child)
+        try:
+            # Of one that has ended, its process may have died before that was told to budgets of its own.
+            await child.commit()
+        except JournalConflict as error:
+            give_back(child)
+            conflict = error
+            continue
         child.begun = await begun_below(child, () if child.state.step is None else child.state.step.calls)
-    return child
+        return child
+    raise conflict
 
 
 async def _child(parent: Run, below: Below, record: CallRecord, arguments: dict[str, Any]) -> Run:
@@ -127,11 +144,24 @@ async def _child(parent: Run, below: Below, record: CallRecord, arguments: dict[
 
 
 async def left_below(parent: Run, record: CallRecord) -> Spent | None:
-    """What a run below took for a call that was under way when a process died, and that nobody goes on with.
+    """Ends the run below that works on a call under way which nobody goes on with: what it took for it.
 
-    None for any other call, and where no run had begun to work on it.
+    None where no run has begun to work on it. A run that waits for somebody is left as it is: it does nothing, and
+    whoever takes the run above over may still ask for what it waits for.
     """
-    return await _taken(parent.journal, run_id_of(parent, record)) if record.in_doubt else None
+    in_flight = record.in_doubt or record.status == "started" or (record.status == "approved" and record.executed)
+    if record.result is not None or not in_flight:
+        return None
+    tool, child = parent.config.tools.get(record.doing.name), parent.begun.pop(record.id, None)
+    if tool is None or not isinstance(tool.agent, Below):
+        return await _taken(parent.journal, run_id_of(parent, record)) if record.in_doubt else None
+    child = child or await _taken_up_again(parent, tool.agent, record)
+    if child is None:
+        return None
+    if not child.finished:
+        await parent.driver.end(child, stopped("cancelled", "the run that it works for goes on without it"))
+    give_back(child)
+    return _spent(child.state)
 
 
 async def _taken(journal: Journal, run_id: str) -> Spent | None:

@@ -1,4 +1,5 @@
-"""What every journal promises, as tests: subclass `JournalConformance` (or `SharedJournalConformance`) for your own.
+"""What every journal promises, as tests: subclass `JournalConformance`, `SharedJournalConformance` or
+`LeasesConformance` for your own.
 
     from treadle.journal.conformance import JournalConformance
 
@@ -16,9 +17,16 @@ import pytest
 
 # So that what fails shows its values; it must come before the tests are loaded.
 pytest.register_assert_rewrite(
-    *(f"treadle.journal.conformance.{name}" for name in ("agreeing", "appending", "listing", "sharing", "watching"))
+    *(
+        f"treadle.journal.conformance.{name}"
+        for name in ("agreeing", "appending", "leasing", "listing", "sharing", "watching")
+    )
 )
 
-from treadle.journal.conformance.suite import JournalConformance, SharedJournalConformance  # noqa: E402
+from treadle.journal.conformance.suite import (  # noqa: E402
+    JournalConformance,
+    LeasesConformance,
+    SharedJournalConformance,
+)
 
-__all__ = ["JournalConformance", "SharedJournalConformance"]
+__all__ = ["JournalConformance", "LeasesConformance", "SharedJournalConformance"]

@@ -4,6 +4,7 @@ import pytest
 
 from treadle.journal.conformance.agreeing import Agreeing
 from treadle.journal.conformance.appending import Appending
+from treadle.journal.conformance.leasing import Leasing
 from treadle.journal.conformance.listing import Listing
 from treadle.journal.conformance.sharing import Sharing
 from treadle.journal.conformance.wanting import Wanting
@@ -33,3 +34,7 @@ class SharedJournalConformance(JournalConformance, Sharing):
     def other(self) -> Journal:
         """Another object over the same runs; to be given by the subclass."""
         raise NotImplementedError("give your subclass of SharedJournalConformance a fixture named other")
+
+
+class LeasesConformance(SharedJournalConformance, Leasing):
+    """The same for one that knows which process drives a run; see `treadle.journal.Leases`."""

@@ -13,8 +13,8 @@ from treadle.journal.postgres.statements import VERSION, Statements
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
-PATIENCE = 10.0
-"""Seconds for which a journal looks for a server that it has lost, and waits for the locks of others, at most."""
+PATIENCE = 30.0
+"""Seconds for which a journal looks for a server that it has lost."""
 
 OLDEST = 13
 """The oldest PostgreSQL that will do."""

@@ -15,7 +15,8 @@ from treadle.journal.batch import batch_of
 from treadle.journal.holder import Holder
 from treadle.journal.info import ALL, RunInfo, Wanted
 from treadle.journal.leases import LEASE, Held, checked_lease
-from treadle.journal.port import check_count, check_first, check_fork, too_short
+from treadle.journal.payloads import taken_out
+from treadle.journal.port import check_count, check_first, check_fork
 from treadle.journal.redaction import Redact
 from treadle.journal.watch import Bell, follow
 from treadle.journal.worker import Pair, settled
@@ -33,7 +34,7 @@ class PostgresJournal:
     Use it as `async with PostgresJournal(dsn) as journal`, or `close` it; one that is forgotten is closed when it is
     collected, or when the program ends. It has two connections, a third while runs are watched.
 
-    A server that was lost in the middle is looked for again, for up to 10 seconds. What was under way is then stored
+    A server that was lost in the middle is looked for again, for up to 30 seconds. What was under way is then stored
     once: if the server had stored it before it went, that is found out.
 
     Needs the package psycopg: `pip install 'treadle[postgres]'`. PostgreSQL 13 or later.
@@ -101,19 +102,22 @@ class PostgresJournal:
         check_count("seq", seq)
         if seq == 0:
             check_first(run_id, events)
-        batch = batch_of(run_id, seq, events, self.redact, self._where)
+        batch, large = taken_out(batch_of(run_id, seq, events, self.redact, self._where), seq)
         try:
-            await settled(self._workers.write(Append(run_id, seq, batch, held)))
+            await settled(self._workers.write(Append(run_id, seq, batch, large, held)))
         finally:
             self._bell.ring(run_id)
 
     async def fork(self, source: str, seq: int, run_id: str, events: Sequence[Event]) -> None:
-        """See `Journal.fork`. Here the fork has rows of its own for what it shares, stored in one append."""
+        """See `Journal.fork`."""
+        from treadle.journal.postgres.actions import Fork
+
         check_fork(seq, run_id, events)
-        shared = (await self.read(source))[:seq]
-        if len(shared) < seq:
-            raise too_short(source, len(shared), seq)
-        await self.append(run_id, 0, [*shared, *events])
+        batch, large = taken_out(batch_of(run_id, seq, events, self.redact, self._where), seq)
+        try:
+            await settled(self._workers.write(Fork(source, seq, run_id, batch, large)))
+        finally:
+            self._bell.ring(run_id)
 
     async def read(self, run_id: str, start: int = 0) -> list[Event]:
         """See `Journal.read`; every event is held against its hash, and the run's end against the index."""
@@ -180,10 +184,10 @@ class PostgresJournal:
             JournalDamaged: events are not what was stored; `damage` says which, the first of each damaged run.
             JournalUnavailable: it cannot be used; says why and what to do.
         """
-        from treadle.journal.postgres import rows
         from treadle.journal.postgres.actions import Renew
+        from treadle.journal.postgres.damage import find_damage
 
-        look = partial(rows.find_damage, statements=self._statements, where=self._where)
+        look = partial(find_damage, statements=self._statements, where=self._where)
         stale: list[str] = await settled(self._workers.read(look))
         await settled(self._workers.write(Renew(tuple(stale))))
 
@@ -208,10 +212,10 @@ class PostgresJournal:
         """See `Journal.list`. Read from an index, and from the first and last event of each run that is listed.
 
         A run of which one of these is not what was stored is "damaged"; what is wrong between them `read` and `check`
-        find. Of `wanted` it has no index: it looks at one run after the other until there are enough.
+        find. A text is looked for in every run that is not excluded otherwise, until there are enough.
         """
-        from treadle.journal.postgres import rows
+        from treadle.journal.postgres.listing import list_runs
 
         check_count("limit", limit)
-        look = partial(rows.list_runs, statements=self._statements, wanted=wanted, where=self._where)
-        return await settled(self._workers.read(partial(look, limit=limit, before=before)))
+        look = partial(list_runs, statements=self._statements, limit=limit, before=before, wanted=wanted)
+        return await settled(self._workers.read(partial(look, where=self._where)))

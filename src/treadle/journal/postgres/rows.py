@@ -5,18 +5,17 @@ from typing import Any
 
 import psycopg
 
-from treadle.journal.errors import Damage, JournalDamaged, UnknownRun
-from treadle.journal.info import ALL, RunInfo, Wanted
+from treadle.journal.errors import UnknownRun
 from treadle.journal.line import Line, line_of
+from treadle.journal.lineage import Lineage, traced
+from treadle.journal.payloads import references, whole
 from treadle.journal.postgres.connection import Connection
 from treadle.journal.postgres.statements import Statements, key
-from treadle.journal.verified import Row, Rows, events_of, found_line, shown, told_anew
+from treadle.journal.shared_rows import SharedRows
+from treadle.journal.verified import Row, Rows, events_of, found_line
 from treadle.kernel.events import Event
 
 _MOST = 2**63 - 1
-
-_PAGE = 200
-"""Runs that are looked at together where some are wanted."""
 
 
 class DatabaseRows:
@@ -40,6 +39,7 @@ class DatabaseRows:
         self._statements = statements
         self._lines = lines or {}
         self._ends = ends or {}
+        self._payloads: dict[bytes, bytes] = {}
 
     def line(self, run_id: str) -> Line | None:
         """See `Rows.line`."""
@@ -54,7 +54,16 @@ class DatabaseRows:
 
     def events(self, run_id: str, start: int) -> Generator[Row]:
         """See `Rows.events`."""
-        yield from self._ask(self._statements.events, key(run_id), min(start, _MOST))
+        return self.part(run_id, start, None)
+
+    def part(self, run_id: str, start: int, stop: int | None) -> Generator[Row]:
+        """See `OwnRows.part`."""
+        last = _MOST if stop is None else stop
+        rows = self._ask(self._statements.part, key(run_id), min(start, _MOST), last).fetchall()
+        needed = frozenset[bytes]().union(*(references(body) for *_, body in rows))
+        if needed:
+            self._payloads |= dict(self._ask(self._statements.payloads, [*needed]).fetchall())
+        yield from rows
 
     def ends(self, run_id: str, last: int) -> Mapping[int, Row]:
         """See `Rows.ends`."""
@@ -72,16 +81,31 @@ class DatabaseRows:
         return True
 
     def whole(self, body: bytes) -> bytes:
-        """See `Rows.whole`; everything stands in the event's own row."""
-        return body
+        """See `Rows.whole`; what is needed was fetched with the rows."""
+        return whole(body, self._payloads.get)
 
     def of(self, line: Line) -> Rows:
-        """See `Rows.of`: a fork has rows of its own for all of its events."""
-        return self
+        """See `Rows.of`. Of a run that is no fork nobody needs to ask, if its line can be relied on."""
+        if line.sealed and line.info.fork is None:
+            return self
+        return SharedRows(self, self.lineage(line.info.run_id))
+
+    def lineage(self, run_id: str) -> Lineage:
+        """Where the run's events are."""
+
+        def find(name: str) -> tuple[str, str | None, int] | None:
+            row = self._ask(self._statements.fork, key(name)).fetchone()
+            return None if row is None else (_text(row[0]), None if row[1] is None else _text(row[1]), row[2])
+
+        return traced(run_id, find)
 
     def origin(self, run_id: str) -> str:
         """See `Rows.origin`."""
         return run_id
+
+    def newest(self) -> list[str]:
+        """The ids of the 1,000 runs that started last."""
+        return [_text(name) for (name,) in self._ask(self._statements.newest)]
 
     def _ask(self, statement: bytes, *values: Any) -> psycopg.Cursor[tuple[Any, ...]]:
         return self._connection.execute(statement, values, binary=True)
@@ -98,7 +122,7 @@ def ends_of(connection: Connection, statements: Statements, lasts: Mapping[str, 
     if lasts:
         asked = ([*map(key, lasts)], [*lasts.values()])
         for run_id, *row in connection.execute(statements.ends, asked, binary=True):
-            found[run_id.decode(errors="replace")][row[0]] = tuple(row)
+            found[_text(run_id)][row[0]] = tuple(row)
     return found
 
 
@@ -107,66 +131,15 @@ def read(connection: Connection, statements: Statements, run_id: str, start: int
     rows = DatabaseRows(connection, statements)
     line = found_line(rows, run_id, where)
     if line is None:
-        names = connection.execute(statements.newest, binary=True).fetchall()
-        raise UnknownRun(run_id, [name.decode(errors="replace") for (name,) in names], where=where)
+        raise UnknownRun(run_id, rows.newest(), where=where)
     return events_of(rows, line, start, where)
-
-
-def list_runs(
-    connection: Connection, statements: Statements, limit: int, before: RunInfo | None, wanted: Wanted, where: str
-) -> list[RunInfo]:
-    """The wanted runs that started before `before`, newest first."""
-    limit = min(limit, _MOST)
-    size = limit if wanted == ALL else max(limit, _PAGE)
-    found: list[RunInfo] = []
-    while len(found) < limit:
-        page = _page(connection, statements, size, before, where)
-        found += [line for line in page if wanted.fits(line)]
-        if len(page) < size:
-            break
-        before = page[-1]
-    return found[:limit]
-
-
-def _page(
-    connection: Connection, statements: Statements, limit: int, before: RunInfo | None, where: str
-) -> list[RunInfo]:
-    """The first runs that started before `before`, newest first."""
-    if before is None:
-        page = connection.execute(statements.first_page, (limit,), binary=True)
-    else:
-        page = connection.execute(statements.next_page, (before.started_at, key(before.run_id), limit), binary=True)
-    lines = lines_of(page.fetchall())
-    lasts = {name: line.info.events - 1 for name, line in lines.items() if line.sealed and not line.info.damage}
-    rows = DatabaseRows(connection, statements, ends=ends_of(connection, statements, lasts))
-    return [shown(rows, line, where) for line in lines.values()]
-
-
-def find_damage(connection: Connection, statements: Statements, where: str) -> list[str]:
-    """Look at every event; the runs whose lines are not what their events say.
-
-    Raises:
-        JournalDamaged: runs are damaged; says which.
-    """
-    rows = DatabaseRows(connection, statements)
-    damage: list[Damage] = []
-    stale: list[str] = []
-    for (name,) in connection.execute(statements.all_runs, binary=True).fetchall():
-        run_id = name.decode(errors="replace")
-        try:
-            line = found_line(rows, run_id, where)
-            if line is not None and line.sealed:
-                events_of(rows, line, 0, where)
-            elif line is not None:
-                told_anew(rows, line, where)
-                stale.append(run_id)
-        except JournalDamaged as error:
-            damage.extend(error.damage)
-    if damage:
-        raise JournalDamaged(damage, where=where)
-    return stale
 
 
 def _line(row: Sequence[Any]) -> Line:
     run_id, *rest = row
-    return line_of(run_id.decode(errors="replace"), *rest)
+    return line_of(_text(run_id), *rest)
+
+
+def _text(name: bytes) -> str:
+    """A run id as it was stored; one that was altered may be no text."""
+    return name.decode(errors="replace")

@@ -6,6 +6,8 @@ have a NUL in them, which PostgreSQL's texts cannot have; and run ids are sorted
 
 from psycopg.sql import Identifier
 
+from treadle.journal.info import RunInfo, searched
+
 VERSION = 1
 """The version of the tables. A schema of a higher one is refused and not touched."""
 
@@ -26,9 +28,31 @@ SCHEMA = (
         started_at double precision NOT NULL,
         head bytea NOT NULL,
         seal bytea NOT NULL,
-        line bytea NOT NULL
+        info bytea NOT NULL,
+        agent bytea NOT NULL,
+        model bytea NOT NULL,
+        status text NOT NULL,
+        searched bytea NOT NULL
     ) WITH (fillfactor = 50)""",
     "CREATE INDEX runs_by_start ON {}.runs (started_at, run_id)",
+    "CREATE INDEX runs_by_agent ON {}.runs (agent, started_at, run_id)",
+    "CREATE INDEX runs_by_model ON {}.runs (model, started_at, run_id)",
+    "CREATE INDEX runs_by_status ON {}.runs (status, started_at, run_id)",
+    "CREATE TABLE {}.payloads (hash bytea PRIMARY KEY, data bytea NOT NULL)",
+    """CREATE TABLE {}.payload_uses (
+        run_id bytea NOT NULL,
+        seq bigint NOT NULL,
+        hash bytea NOT NULL,
+        PRIMARY KEY (run_id, seq, hash)
+    )""",
+    "CREATE INDEX payload_uses_by_hash ON {}.payload_uses (hash)",
+    """CREATE TABLE {}.forks (
+        run_id bytea PRIMARY KEY,
+        origin bytea NOT NULL,
+        source bytea,
+        seq bigint NOT NULL
+    )""",
+    "CREATE INDEX forks_by_source ON {}.forks (source) WHERE source IS NOT NULL",
     """CREATE TABLE {}.leases (
         run_id bytea PRIMARY KEY,
         name text NOT NULL,
@@ -39,7 +63,13 @@ SCHEMA = (
 )
 
 
-_LINE = "run_id, started_at, head, seal, line"
+_LINE = "run_id, started_at, head, seal, info"
+
+_COLUMNS = f"{_LINE}, agent, model, status, searched"
+
+_LINES = """unnest(%b::bytea[], %b::double precision[], %b::bytea[], %b::bytea[], %b::bytea[], %b::bytea[], %b::bytea[],
+    %t::text[], %b::bytea[])"""
+
 _NOW = "extract(epoch FROM clock_timestamp())::double precision"
 
 
@@ -51,6 +81,7 @@ class Statements:
             return (
                 text.replace("{}", Identifier(schema).as_string())
                 .replace("*line*", _LINE)
+                .replace("*columns*", _COLUMNS)
                 .replace("*now*", _NOW)
                 .encode()
             )
@@ -78,24 +109,22 @@ class Statements:
             "unnest(%b::bytea[], %b::bigint[], %b::double precision[], %b::bytea[], %b::bytea[])"
         )
         self.add_lines = made(
-            "INSERT INTO {}.runs (*line*) SELECT * FROM "
-            "unnest(%b::bytea[], %b::double precision[], %b::bytea[], %b::bytea[], %b::bytea[]) ORDER BY 1"
+            f"INSERT INTO {{}}.runs (*columns*) SELECT * FROM {_LINES} ORDER BY 1"  # noqa: S608 - of the words above
         )
         self.change_lines = made(
-            "UPDATE {}.runs AS it SET started_at = new.started_at, head = new.head, seal = new.seal, line = new.line "
-            "FROM unnest(%b::bytea[], %b::double precision[], %b::bytea[], %b::bytea[], %b::bytea[]) "
-            "AS new (run_id, started_at, head, seal, line) WHERE it.run_id = new.run_id"
+            "UPDATE {}.runs AS it SET head = new.head, seal = new.seal, info = new.info, status = new.status "
+            "FROM unnest(%b::bytea[], %b::bytea[], %b::bytea[], %b::bytea[], %t::text[]) "
+            "AS new (run_id, head, seal, info, status) WHERE it.run_id = new.run_id"
         )
         self.delete_events = made("DELETE FROM {}.events WHERE run_id = %b")
         self.delete_line = made("DELETE FROM {}.runs WHERE run_id = %b")
-        self.first_page = made("SELECT *line* FROM {}.runs ORDER BY started_at DESC, run_id DESC LIMIT %b")
-        self.next_page = made(
-            "SELECT *line* FROM {}.runs WHERE (started_at, run_id) < (%b, %b) "
-            "ORDER BY started_at DESC, run_id DESC LIMIT %b"
-        )
+        self.page = made("SELECT *line* FROM {}.runs *where* ORDER BY started_at DESC, run_id DESC LIMIT %b")
+        self.found_by = made("SELECT agent, model, status, searched FROM {}.runs WHERE run_id = %b")
         self.newest = made("SELECT run_id FROM {}.runs ORDER BY started_at DESC LIMIT 1000")
         self.all_runs = made("SELECT run_id FROM {}.runs UNION SELECT run_id FROM {}.events")
-        self.events = made("SELECT seq, at, hash, body FROM {}.events WHERE run_id = %b AND seq >= %b ORDER BY seq")
+        self.part = made(
+            "SELECT seq, at, hash, body FROM {}.events WHERE run_id = %b AND seq >= %b AND seq < %b ORDER BY seq"
+        )
         self.ends = made(
             "SELECT it.run_id, it.seq, it.at, it.hash, CASE WHEN it.seq IN (0, wanted.last) THEN it.body END "
             "FROM unnest(%b::bytea[], %b::bigint[]) AS wanted (run_id, last) JOIN {}.events AS it "
@@ -105,10 +134,50 @@ class Statements:
         self.hash = made("SELECT hash FROM {}.events WHERE run_id = %b AND seq = %b")
         self.one = made("SELECT hash, body FROM {}.events WHERE run_id = %b AND seq = %b")
         self.any_event = made("SELECT 1 FROM {}.events WHERE run_id = %b LIMIT 1")
+        # Whose rows are whose changes one at a time.
+        self.hold_forks = b"SELECT pg_advisory_xact_lock(hashtext(%s))"
+        self.fork = made("SELECT origin, source, seq FROM {}.forks WHERE run_id = %b")
+        self.forks = made("SELECT run_id, seq FROM {}.forks WHERE source = %b ORDER BY seq DESC, run_id")
+        self.add_fork = made("INSERT INTO {}.forks (run_id, origin, source, seq) VALUES (%b, %b, %b, %b)")
+        self.delete_fork = made("DELETE FROM {}.forks WHERE run_id = %b")
+        self.give_events = made("UPDATE {}.events SET run_id = %b WHERE run_id = %b AND seq < %b")
+        self.give_uses = made("UPDATE {}.payload_uses SET run_id = %b WHERE run_id = %b AND seq < %b")
+        self.change_fork = made("UPDATE {}.forks SET source = %b, seq = %b WHERE run_id = %b")
+        self.change_sources = made("UPDATE {}.forks SET source = %b WHERE source = %b")
         self.end_stuck = made(
             "SELECT pg_terminate_backend(it.pid) FROM pg_stat_activity AS it WHERE it.wait_event = 'ClientRead' "
             "AND it.xact_start < clock_timestamp() - make_interval(secs => %s) AND it.usename = current_user "
             "AND it.pid IN (SELECT pid FROM pg_locks WHERE relation = '{}.runs'::regclass)"
+        )
+        self.payloads = made("SELECT hash, data FROM {}.payloads WHERE hash = ANY(%b)")
+        # Held until the end of the transaction, so that nobody removes what is to be referred to.
+        self.hold_payloads = made("SELECT hash FROM {}.payloads WHERE hash = ANY(%b) ORDER BY hash FOR KEY SHARE")
+        self.add_payloads = made(
+            "INSERT INTO {}.payloads (hash, data) SELECT * FROM unnest(%b::bytea[], %b::bytea[]) ORDER BY 1 "
+            "ON CONFLICT (hash) DO UPDATE SET hash = excluded.hash"
+        )
+        self.add_uses = made(
+            "INSERT INTO {}.payload_uses (run_id, seq, hash) "
+            "SELECT * FROM unnest(%b::bytea[], %b::bigint[], %b::bytea[]) ON CONFLICT DO NOTHING"
+        )
+        self.uses = made("SELECT seq, hash FROM {}.payload_uses WHERE run_id = %b")
+        self.delete_uses = made("DELETE FROM {}.payload_uses WHERE run_id = %b")
+        # First those that might go are held, and then those are removed to which, seen after that, nobody refers.
+        self.hold_used = made(
+            "SELECT hash FROM {}.payloads WHERE hash IN (SELECT hash FROM {}.payload_uses WHERE run_id = %b) "
+            "ORDER BY hash FOR UPDATE"
+        )
+        self.delete_used = made(
+            "DELETE FROM {}.payloads AS it WHERE it.hash IN (SELECT hash FROM {}.payload_uses WHERE run_id = %b) "
+            "AND NOT EXISTS (SELECT FROM {}.payload_uses AS use WHERE use.hash = it.hash AND use.run_id <> %b)"
+        )
+        self.hold_unused = made(
+            "SELECT it.hash FROM {}.payloads AS it "
+            "WHERE NOT EXISTS (SELECT FROM {}.payload_uses AS use WHERE use.hash = it.hash) FOR UPDATE SKIP LOCKED"
+        )
+        self.delete_unused = made(
+            "DELETE FROM {}.payloads AS it WHERE it.hash = ANY(%b) "
+            "AND NOT EXISTS (SELECT FROM {}.payload_uses AS use WHERE use.hash = it.hash)"
         )
         # The times of leases are those of the server's clock, which all machines share. An append holds the leases that
         # it is made under until it is stored, so that none is taken over in the middle.
@@ -137,3 +206,8 @@ class Statements:
 def key(run_id: str) -> bytes:
     """The run id as it is stored; one that is no Unicode text is one that no row has."""
     return run_id.encode(errors="surrogatepass")
+
+
+def found_by(info: RunInfo) -> tuple[bytes, bytes, str, bytes]:
+    """What a list looks for in the run's line: its agent, its model, its status, its texts."""
+    return info.agent.encode(), info.model.encode(), info.status, searched(info).encode()

@@ -5,16 +5,20 @@ from hashlib import blake2b
 from typing import Any
 from uuid import uuid4
 
-from treadle.journal.batch import Growth, growth
-from treadle.journal.errors import JournalError, TakenOver
+from treadle.journal.batch import Growth, fork_of, growth
+from treadle.journal.errors import JournalConflict, JournalError, TakenOver, UnknownRun
+from treadle.journal.info import unknown
 from treadle.journal.leases import Held
 from treadle.journal.line import Line, sealed
-from treadle.journal.postgres.actions import Action, Append, Delete, Renew
+from treadle.journal.payloads import Payload
+from treadle.journal.port import too_short
+from treadle.journal.postgres.actions import Action, Append, Delete, Fork, Renew
 from treadle.journal.postgres.connection import Connection
+from treadle.journal.postgres.damage import uses_of
 from treadle.journal.postgres.lease_rows import holding
 from treadle.journal.postgres.rows import DatabaseRows, lines_of
-from treadle.journal.postgres.statements import Statements, key
-from treadle.journal.verified import found_line, told_anew
+from treadle.journal.postgres.statements import Statements, found_by, key
+from treadle.journal.verified import first_events, found_line, told_anew
 from treadle.journal.worker import Job
 from treadle.kernel.events import RunFinished, RunPaused
 
@@ -45,8 +49,14 @@ class Transaction:
         self._number = ""
         self._existed: bool = any(one._existed for one in earlier)
         self._before: dict[str, Line | None] = {}
-        self._after: dict[str, Line | None] = {}
+        self._after: dict[str, Line] = {}
         self._growths: list[tuple[str, Growth]] = []
+        self._payloads: dict[bytes, bytes] = {}
+        self._uses: list[tuple[bytes, int, bytes]] = []
+        self._unused: list[bytes] = []
+        self._shared: tuple[bytes, bytes, bytes, int] | None = None
+        self._heirs: Sequence[tuple[Any, ...]] = ()
+        self._heritage: tuple[Any, ...] | None = None
         self._outcomes: list[Any] = []
         self._leases: dict[str, str] = {}
         self._begun: list[Held] = []
@@ -56,14 +66,22 @@ class Transaction:
         """Lock the lines of the runs that it is about, and work out what becomes of them."""
         say = self._statements
         names = sorted({key(run_id) for run_id in self._run_ids()})
-        held = sorted({key(one.held.run_id) for one in self._appends() if one.held is not None and not one.begins})
+        large = {one.hash: one.data for job in self._jobs for _, one in _large(job.action)}
+        under = sorted({key(one.held.run_id) for one in self._appends() if one.held is not None and not one.begins})
         with connection.pipeline():
             connection.execute(say.begin)
+            if isinstance(self._jobs[0].action, Fork | Delete):
+                connection.execute(say.hold_forks, (say.channel,))
             number = connection.execute(say.transaction_id)
             found = connection.execute(say.lock_lines, (names,), binary=True)
             loose = connection.execute(say.without_line, (names,), binary=True)
-            leases = connection.execute(say.lock_leases, (held,)) if held else None
+            held = connection.execute(say.hold_payloads, ([*large],), binary=True) if large else ()
+            leases = connection.execute(say.lock_leases, (under,)) if under else None
         ((self._number,),) = number.fetchall()
+        for (one,) in held:
+            # It is there, and stays.
+            del large[one]
+        self._payloads = large
         self._before = dict.fromkeys(self._run_ids())
         self._before.update(lines_of(found.fetchall()))
         for (name,) in loose:
@@ -73,12 +91,18 @@ class Transaction:
         self._existed = self._existed or None not in self._before.values()
         rows = DatabaseRows(connection, say, self._before)
         for job in self._jobs:
-            if isinstance(job.action, Append):
-                self._outcomes.append(self._grow(rows, job.action))
-            elif isinstance(job.action, Renew):
-                self._outcomes.append(self._renew(rows, job.action))
-            else:
-                self._outcomes.append(self._existed)
+            match job.action:
+                case Append() as append:
+                    self._outcomes.append(self._grow(rows, append))
+                case Fork() as fork:
+                    self._outcomes.append(self._fork(rows, fork))
+                case Delete(run_id):
+                    self._outcomes.append(self._existed)
+                    self._heirs = connection.execute(say.forks, (key(run_id),), binary=True).fetchall()
+                    self._heritage = connection.execute(say.fork, (key(run_id),), binary=True).fetchone()
+                case Renew() as renew:
+                    self._outcomes.append(self._renew(rows, renew))
+                    self._unused = [one for (one,) in connection.execute(say.hold_unused, binary=True)]
 
     def stored_by(self, connection: Connection) -> bool:
         """Whether it was stored; asked of another transaction, that has begun, if its own was lost."""
@@ -91,13 +115,23 @@ class Transaction:
         say = self._statements
         self.sent = True
         with connection.pipeline():
-            if isinstance(action := self._jobs[0].action, Delete):
-                connection.execute(say.delete_events, (key(action.run_id),))
-                connection.execute(say.delete_line, (key(action.run_id),))
-                connection.execute(say.end_leases, ([key(action.run_id)],))
-            elif isinstance(action, Renew):
-                self._try_out(connection)
+            match self._jobs[0].action:
+                case Delete(run_id):
+                    name = key(run_id)
+                    self._leave(connection, name)
+                    connection.execute(say.hold_used, (name,))
+                    connection.execute(say.delete_used, (name, name))
+                    for statement in (say.delete_uses, say.delete_events, say.delete_line):
+                        connection.execute(statement, (name,))
+                    connection.execute(say.end_leases, ([name],))
+                case Renew(run_ids):
+                    self._try_out(connection)
+                    for name in map(key, run_ids):
+                        connection.execute(say.delete_uses, (name,))
+                        connection.execute(say.delete_line, (name,))
             self._write(connection)
+            if self._unused:
+                connection.execute(say.delete_unused, (self._unused,))
             for held in self._begun:
                 connection.execute(say.hold, holding(held, takeover=True))
             if self._over:
@@ -108,38 +142,74 @@ class Transaction:
     def settle(self) -> None:
         """Give each job what came of it."""
         for job, outcome in zip(self._jobs, self._outcomes, strict=True):
-            if isinstance(outcome, JournalError):
+            if isinstance(outcome, Exception):
                 job.error = outcome
             else:
                 job.value = outcome
 
     def _run_ids(self) -> Iterable[str]:
         for job in self._jobs:
-            if isinstance(job.action, Renew):
-                yield from job.action.run_ids
-            else:
-                yield job.action.run_id
+            match job.action:
+                case Renew(run_ids):
+                    yield from run_ids
+                case Fork(source=source, run_id=run_id):
+                    yield from (source, run_id)
+                case Append(run_id=run_id) | Delete(run_id):
+                    yield run_id
 
-    def _grow(self, rows: DatabaseRows, action: Append) -> JournalError | None:
-        run_id = action.run_id
+    def _grow(self, rows: DatabaseRows, append: Append) -> JournalError | None:
+        run_id = append.run_id
         try:
-            if run_id in self._after:
-                line = self._after[run_id]
-            else:
+            line = self._after.get(run_id)
+            if line is None:
                 line = found_line(rows, run_id, self._where)
                 if line is not None and not line.sealed:
                     line = told_anew(rows, line, self._where)
-            new = growth(line, run_id, action.seq, action.batch, self._where)
-            if action.held is not None:
-                self._require(action.held, begins=action.begins)
+            new = growth(line, run_id, append.seq, append.batch, self._where)
+            if append.held is not None:
+                self._require(append.held, begins=append.begins)
         except JournalError as error:
             return error
         if new is not None:
-            if isinstance(action.batch.events[-1], (RunPaused, RunFinished)):
+            if isinstance(append.batch.events[-1], (RunPaused, RunFinished)):
                 self._over.append(run_id)
             self._growths.append((run_id, new))
             self._after[run_id] = new.line
+            self._uses += [(key(run_id), seq, one.hash) for seq, one in append.large]
         return None
+
+    def _fork(self, rows: DatabaseRows, fork: Fork) -> Exception | None:
+        try:
+            line = found_line(rows, fork.source, self._where)
+            if line is None:
+                return UnknownRun(fork.source, rows.newest(), where=self._where)
+            if not line.sealed:
+                line = told_anew(rows, line, self._where)
+            if line.info.events < fork.seq:
+                return too_short(fork.source, line.info.events, fork.seq)
+            if (there := found_line(rows, fork.run_id, self._where)) is not None:
+                return JournalConflict(fork.run_id, 0, there.info.events, where=self._where)
+            new = fork_of(*first_events(rows, line, fork.seq, self._where), fork.batch)
+        except JournalError as error:
+            return error
+        lineage = rows.lineage(fork.source)
+        self._shared = (key(fork.run_id), key(lineage.origin), key(lineage.owner(fork.seq - 1)), fork.seq)
+        self._growths.append((fork.run_id, new))
+        self._after[fork.run_id] = new.line
+        self._uses += [(key(fork.run_id), seq, one.hash) for seq, one in fork.large]
+        return None
+
+    def _leave(self, connection: Connection, name: bytes) -> None:
+        """Take the run out of the lineages: its rows that forks share become those of the one that shares most."""
+        say = self._statements
+        connection.execute(say.delete_fork, (name,))
+        if self._heirs:
+            heir, seq = self._heirs[0]
+            _, source, start = self._heritage or (name, None, 0)
+            connection.execute(say.give_events, (heir, name, seq))
+            connection.execute(say.give_uses, (heir, name, seq))
+            connection.execute(say.change_fork, (source, start, heir))
+            connection.execute(say.change_sources, (heir, name))
 
     def _require(self, held: Held, *, begins: bool) -> None:
         """Raises `TakenOver` if the lease is lost; one that begins is this process's from here on."""
@@ -152,39 +222,54 @@ class Transaction:
     def _appends(self) -> Iterable[Append]:
         return (job.action for job in self._jobs if isinstance(job.action, Append))
 
-    def _renew(self, rows: DatabaseRows, action: Renew) -> JournalError | None:
+    def _renew(self, rows: DatabaseRows, renew: Renew) -> JournalError | None:
         try:
-            for run_id in action.run_ids:
-                if (line := self._before.get(run_id)) is not None and not line.sealed:
-                    self._after[run_id] = told_anew(rows, line, self._where)
+            for run_id in renew.run_ids:
+                if (line := self._before.pop(run_id, None)) is not None:
+                    self._after[run_id] = line if line.sealed else told_anew(rows, line, self._where)
+                    self._uses += [(key(run_id), seq, one) for seq, one in uses_of(rows, run_id)]
         except JournalError as error:
             return error
         return None
 
     def _write(self, connection: Connection) -> None:
         say = self._statements
-        events = [(key(run_id), *row) for run_id, new in self._growths for row in new.rows]
-        if events:
-            connection.execute(say.add_events, [*map(list, zip(*events, strict=True))])
-        for statement, begun in ((say.add_lines, True), (say.change_lines, False)):
-            lines = [line for name, line in self._after.items() if line and (self._before.get(name) is None) is begun]
-            if lines:
-                connection.execute(statement, [*map(list, zip(*map(_row, lines), strict=True))])
+        if self._shared is not None:
+            connection.execute(say.add_fork, self._shared)
+        lines, used = [*self._after.items()], {one for *_, one in self._uses}
+        for statement, rows in (
+            (say.add_events, [(key(run_id), *row) for run_id, new in self._growths for row in new.rows]),
+            (say.add_payloads, [row for row in self._payloads.items() if row[0] in used]),
+            (say.add_uses, self._uses),
+            (say.add_lines, [_added(line) for name, line in lines if self._before.get(name) is None]),
+            (say.change_lines, [_changed(line) for name, line in lines if self._before.get(name) is not None]),
+        ):
+            if rows:
+                connection.execute(statement, [*map(list, zip(*rows, strict=True))])
 
     def _try_out(self, connection: Connection) -> None:
         """Write a run of its own, and take it back."""
         say = self._statements
-        name = uuid4().bytes
+        name, line = uuid4().bytes, Line(unknown("", 0.0), b"", sealed=True)
         connection.execute(say.add_events, ([name], [0], [0.0], [b""], [b""]))
-        connection.execute(say.add_lines, ([name], [0.0], [b""], [b""], [b""]))
-        connection.execute(say.change_lines, ([name], [0.0], [b""], [b""], [b""]))
+        connection.execute(say.add_lines, [[each] for each in (name, *_added(line)[1:])])
+        connection.execute(say.change_lines, [[each] for each in (name, *_changed(line)[1:])])
         connection.execute(say.delete_events, (name,))
         connection.execute(say.delete_line, (name,))
 
 
-def _row(line: Line) -> tuple[bytes, float, bytes, bytes, bytes]:
+def _large(action: Action) -> Sequence[tuple[int, Payload]]:
+    return action.large if isinstance(action, Append | Fork) else ()
+
+
+def _added(line: Line) -> tuple[Any, ...]:
     found, text = sealed(line.info, line.head)
-    return key(line.info.run_id), line.info.started_at, line.head, found, text
+    return (key(line.info.run_id), line.info.started_at, line.head, found, text, *found_by(line.info))
+
+
+def _changed(line: Line) -> tuple[Any, ...]:
+    found, text = sealed(line.info, line.head)
+    return key(line.info.run_id), line.head, found, text, line.info.status
 
 
 def noted(run_ids: Iterable[str]) -> str:

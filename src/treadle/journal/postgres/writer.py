@@ -114,7 +114,7 @@ def _groups(jobs: Iterable[Job[Action]]) -> Iterator[list[Job[Action]]]:
     group: list[Job[Action]] = []
     size = 0
     for job in jobs:
-        more = 1 + sum(len(body) for _, body in job.action.batch.rows) if isinstance(job.action, Append) else LARGEST
+        more = _bytes(job.action) if isinstance(job.action, Append) else LARGEST
         if group and size + more > LARGEST:
             yield group
             group, size = [], 0
@@ -122,3 +122,7 @@ def _groups(jobs: Iterable[Job[Action]]) -> Iterator[list[Job[Action]]]:
         size += more
     if group:
         yield group
+
+
+def _bytes(append: Append) -> int:
+    return 1 + sum(len(body) for _, body in append.batch.rows) + sum(len(one.data) for _, one in append.large)

@@ -235,7 +235,7 @@ class _ReactScanner:
             if known is None and is_final(name):
                 self._mode = "answer"
             else:
-                self._take([Call(known or name, "{}")], pieces)
+                self._take([self._without_input(known or name, text[start:at])], pieces)
             return at
         if not final and label.end() == len(text):
             return start
@@ -256,9 +256,17 @@ class _ReactScanner:
             body = _FENCED.sub("", text[begin:stop].strip())
         if known is None and is_final(name):
             self._take([Prose(body)], pieces)
+        elif not body:
+            self._take([self._without_input(known or name, text[start:stop])], pieces)
         else:
             self._take([Call(known or name, arguments_from(body, self._offer.tools.get(known or name)))], pieces)
         return stop
+
+    def _without_input(self, name: str, written: str) -> Piece:
+        """An action alone: a call if its tool takes nothing, and else one that may be cut off."""
+        if self._offer.schema(name).get("properties"):
+            return Fault(written.strip(), f"the Action {name} has no Action Input; where it needs none, write {{}}")
+        return Call(name, "{}")
 
     def _bracketed(self, body: str, named: re.Match[str], written: str) -> Piece:
         """`tool[argument]` or `tool(arguments)`; `body` is what follows the bracket."""

@@ -177,7 +177,10 @@ class _TagsScanner(Scan):
         end = self._until(text, at, "tool|invoke|function|tool_call|function_calls|tool_calls|tool_response", final)
         if end < 0:
             return start.start()
-        self.take([self._named(name, text[at:end], text[start.start() : end])], pieces)
+        written = text[start.start() : end]
+        # Whatever says that the reply is whole, a value that nothing closes may be the beginning of one.
+        found = self._named(name, text[at:end], written) if text[end : end + 2] == "</" else _cut_off(written)
+        self.take([found], pieces)
         return end
 
     def _named(self, name: str, body: str, written: str) -> Piece:
@@ -196,6 +199,10 @@ class _TagsScanner(Scan):
         kind = schema.get("type") if isinstance(schema, dict) else None
         json = None if kind == "string" else loose.strict(value)
         return _text(value) if json is None else json
+
+
+def _cut_off(written: str) -> Fault:
+    return Fault(written.strip(), "the element is not closed, so what is in it may be cut off")
 
 
 def _text(text: str) -> str:

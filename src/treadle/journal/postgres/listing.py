@@ -1,0 +1,60 @@
+"""How the runs of a journal in PostgreSQL are found in its index."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from treadle.journal.info import RunInfo, Wanted
+from treadle.journal.postgres.connection import Connection
+from treadle.journal.postgres.rows import DatabaseRows, ends_of, lines_of
+from treadle.journal.postgres.statements import Statements, key
+from treadle.journal.verified import shown
+
+_PAGE = 200
+"""Runs that are looked at together, at most."""
+
+
+def list_runs(
+    connection: Connection, statements: Statements, limit: int, before: RunInfo | None, wanted: Wanted, where: str
+) -> list[RunInfo]:
+    """The wanted runs that started before `before`, newest first."""
+    found: list[RunInfo] = []
+    while len(found) < limit:
+        size = min(limit - len(found), _PAGE)
+        page = _page(connection, statements, size, before, wanted, where)
+        found += [line for line in page if wanted.fits(line)]
+        if len(page) < size:
+            break
+        before = page[-1]
+    return found
+
+
+def _page(
+    connection: Connection, statements: Statements, size: int, before: RunInfo | None, wanted: Wanted, where: str
+) -> list[RunInfo]:
+    """The first runs that started before `before` and may be wanted."""
+    conditions = [*_conditions(before, wanted)]
+    words = b" AND ".join(text for text, _ in conditions)
+    asked = statements.page.replace(b"*where*", b"WHERE " + words if words else b"")
+    values = [value for _, some in conditions for value in some]
+    lines = lines_of(connection.execute(asked, (*values, size), binary=True).fetchall())
+    lasts = {name: line.info.events - 1 for name, line in lines.items() if line.sealed and not line.info.damage}
+    rows = DatabaseRows(connection, statements, ends=ends_of(connection, statements, lasts))
+    return [shown(rows, line, where) for line in lines.values()]
+
+
+def _conditions(before: RunInfo | None, wanted: Wanted) -> Iterator[tuple[bytes, tuple[Any, ...]]]:
+    if before is not None:
+        yield b"(started_at, run_id) < (%b, %b)", (before.started_at, key(before.run_id))
+    # One that is damaged may have any other status here.
+    if wanted.status not in (None, "damaged"):
+        yield b"status = %t", (wanted.status,)
+    if wanted.agent is not None:
+        yield b"agent = %b", (key(wanted.agent),)
+    if wanted.model is not None:
+        yield b"model = %b", (key(wanted.model),)
+    if wanted.since is not None:
+        yield b"started_at >= %b", (float(wanted.since),)
+    if wanted.until is not None:
+        yield b"started_at < %b", (float(wanted.until),)
+    if wanted.text:
+        yield b"position(%b in searched) > 0", (key(wanted.text.casefold()),)

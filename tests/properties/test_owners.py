@@ -1,0 +1,17 @@
+"""A run is taken over while it is under way: who had it does nothing more, and the other brings it to its end."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rules import hold
+from trial import Trial
+from worlds import decisions, examples, moves, setups
+
+
+@examples(150, shrink=False)
+@given(setups(max_size=4), st.lists(moves, max_size=3), decisions)
+def test_a_run_that_is_taken_over_has_one_owner(setup, before, decides):
+    steers = (*before, ("takeover", 0))
+    paper = replace(setup.paper, slow=False, fails_at=None)
+    hold(Trial.of(replace(setup, steers=steers, decides=decides, paper=paper, one_step=False)).carry_out())

@@ -1,0 +1,247 @@
+"""Processes that die, stand still and wake again around runs below: what the simulation found (`make simulate`).
+
+What was found, and the test that holds it:
+
+- a run that ended from outside (a deadline, a cancel) left the runs below it, which a process that died had begun,
+  without an end for ever; what they took was lost where their call had just been started again
+  -> test_runs_below_end_with_the_run_that_ends, test_what_a_run_below_took_is_told_though_its_call_had_begun_again
+- so did one whose journal failed as the runs below were ended: it ended itself, and they never did
+  -> test_a_run_whose_journal_fails_as_it_ends_can_be_taken_up_again
+- a run below was taken up, but nothing of it stood in its journal before others acted: whoever had lost the run above
+  went on with it -> test_runs_below_are_taken_over_before_anything_else_is_done
+- whoever had lost a run took over the run below it that its new owner had begun
+  -> test_who_lost_a_run_takes_nothing_of_its_new_owner
+- an approval that was delivered twice, before a crash and after it, had a write made again, of which nobody had been
+  asked whether it may be -> test_an_approval_that_comes_twice_makes_no_write_twice
+- a call that had begun early, and was under way when the process died, was not counted
+  -> test_an_early_call_that_was_lost_counts
+"""
+
+import asyncio
+
+import pytest
+from msgspec.structs import replace
+from play import copied, within
+
+from treadle import Agent, MemoryJournal, Misuse, Usage, tool
+from treadle.journal import JournalConflict, JournalUnavailable
+from treadle.kernel.events import RunFinished, RunResumed, RunStarted, StepPrepared, ToolStarted
+from treadle.kernel.fold import fold_all
+from treadle.kernel.stop import Decision
+from treadle.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+
+@tool(effect="read")
+def look(what: str) -> str:
+    """Looks at something."""
+    return f"seen {what}"
+
+
+@tool(effect="read")
+def watch(what: str) -> str:
+    """Looks at something else."""
+    return f"watched {what}"
+
+
+def agents(inner, journal, *, calls=(("low", {"task": "a"}),)):
+    """An agent, and one that works for it, whose model is `inner`."""
+    low = Agent(ScriptedModel(inner, usage=Usage(9, 1)), name="low", tools=[look])
+    turns = ScriptedModel(lambda r: list(calls) if r.step == 0 else "done", usage=Usage(99, 1))
+    return Agent(turns, name="top", tools=[low.as_tool(), watch], journal=journal)
+
+
+async def left_behind(**options):
+    """The journal of a process that died when the agent below had replied once; the run's id, and that of the other."""
+    journal, left = MemoryJournal(), []
+
+    async def inner(request):
+        if request.step == 0:
+            return [("look", {"what": "a"})]
+        left.append(await copied(journal))
+        return "low"
+
+    result = await within(agents(inner, journal, **options).run("go"))
+    return left[0], result.run_id, f"{result.run_id}.0.call_0_0"
+
+
+class Late(MemoryJournal):
+    """A journal from which runs below are read so slowly that a deadline may come first."""
+
+    async def read(self, run_id, start=0):
+        await asyncio.sleep(0.02 if "." in run_id else 0)
+        return await super().read(run_id, start)
+
+
+async def aged(left, journal, *runs):
+    """Puts `runs` into another journal, begun so long ago that their time is up."""
+    for run_id in runs:
+        first, *others = await left.read(run_id)
+        await MemoryJournal.append(journal, run_id, 0, [replace(first, at=first.at - 400), *others])
+
+
+async def test_runs_below_end_with_the_run_that_ends():
+    left, run_id, below = await left_behind()
+    journal = Late()
+    await aged(left, journal, run_id, below)
+    result = await within(agents(["again"], journal).resume(run_id))
+    assert result.stop.reason == "deadline"
+    assert isinstance((await journal.read(below))[-1], RunFinished)
+
+
+async def test_what_a_run_below_took_is_told_though_its_call_had_begun_again():
+    journal, run_id, below = await left_behind()
+    begun, never = asyncio.Event(), asyncio.Event()
+
+    class Slow(MemoryJournal):
+        async def append(self, run_id, seq, events):
+            await super().append(run_id, seq, events)
+            if run_id != below and any(isinstance(one, ToolStarted) for one in events):
+                begun.set()
+                await never.wait()
+
+    slow = Slow()
+    for one in (run_id, below):
+        await MemoryJournal.append(slow, one, 0, await journal.read(one))
+    task = asyncio.get_running_loop().create_task(agents(["again"], slow).resume(run_id))
+    await within(begun.wait())
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await within(task)
+    assert isinstance((await slow.read(below))[-1], RunFinished)
+    assert fold_all(await slow.read(run_id)).usage.total_tokens == 100 + 10
+
+
+async def test_a_run_whose_journal_fails_as_it_ends_can_be_taken_up_again():
+    left, run_id, below = await left_behind()
+
+    class Fails(Late):
+        async def append(self, run_id, seq, events):
+            if "." in run_id and any(isinstance(one, RunFinished) for one in events):
+                raise JournalUnavailable("the disk is full", where="here")
+            await super().append(run_id, seq, events)
+
+    fails = Fails()
+    await aged(left, fails, run_id, below)
+    with pytest.raises(JournalUnavailable):
+        await within(agents(["again"], fails).resume(run_id))
+    left = await copied(fails)
+    result = await within(agents(["again"], left).resume(run_id))
+    assert result.stop.reason == "deadline"
+    assert isinstance((await left.read(below))[-1], RunFinished)
+
+
+async def test_runs_below_are_taken_over_before_anything_else_is_done():
+    left, run_id, below = await left_behind(calls=[("watch", {"what": "b"}), ("low", {"task": "a"})])
+    below = next(one.run_id for one in await left.list() if "." in one.run_id)
+    order = []
+
+    class Recording(MemoryJournal):
+        async def append(self, run_id, seq, events):
+            await super().append(run_id, seq, events)
+            order.extend((run_id, type(one)) for one in events)
+
+    journal = Recording()
+    for one in (run_id, below):
+        events = await left.read(one)
+        # The call beside it was under way too.
+        await journal.append(one, 0, events if one == below else [e for e in events if e.at and not _finished(e)])
+    order.clear()
+    await within(agents(["again"], journal).resume(run_id))
+    assert order.index((below, RunResumed)) < order.index((run_id, ToolStarted))
+
+
+def _finished(event):
+    return type(event).__name__ == "ToolFinished"
+
+
+class Plain:
+    """A journal without leases: whoever takes a run up has it. The first who looks for a run below does so late."""
+
+    def __init__(self):
+        self.kept = MemoryJournal()
+        self.asked, self.may_look = asyncio.Event(), asyncio.Event()
+        self.delete, self.watch, self.list, self.close = (
+            getattr(self.kept, name) for name in ("delete", "watch", "list", "close")
+        )
+
+    async def append(self, run_id, seq, events):
+        await self.kept.append(run_id, seq, events)
+
+    async def read(self, run_id, start=0):
+        if "." in run_id and not self.asked.is_set():
+            self.asked.set()
+            await self.may_look.wait()
+        return await self.kept.read(run_id, start)
+
+
+async def test_who_lost_a_run_takes_nothing_of_its_new_owner():
+    journal, at_work, may_reply = Plain(), asyncio.Event(), asyncio.Event()
+
+    async def inner(request):
+        at_work.set()
+        await may_reply.wait()
+        return "low"
+
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(_outcome(agents(["stolen"], journal).run("go")))
+        await within(journal.asked.wait())
+        (run,) = await journal.list()
+        second = group.create_task(_outcome(agents(inner, journal).resume(run.run_id)))
+        await within(at_work.wait())
+        journal.may_look.set()
+        assert isinstance(await within(first), JournalConflict)
+        may_reply.set()
+        result = await within(second)
+    assert result.stop.reason == "answered"
+    assert not any(isinstance(one, RunResumed) for one in await journal.read(f"{run.run_id}.0.call_0_0"))
+
+
+async def _outcome(run):
+    try:
+        return await run
+    except JournalConflict as error:
+        return error
+
+
+def test_an_early_call_that_was_lost_counts():
+    events = [
+        RunStarted("r", (), 1, at=1.0),
+        StepPrepared(0, Decision("go"), at=1.0),
+        ToolStarted(0, "a", "look", "{}", at=1.0),
+    ]
+    assert fold_all(events).tool_calls == 0
+    assert fold_all([*events, RunResumed(at=2.0)]).tool_calls == 1
+
+
+@pytest.mark.parametrize("named", ["call_id", "key"])
+async def test_an_approval_that_comes_twice_makes_no_write_twice(named):
+    paid, left, journal = [], [], MemoryJournal()
+
+    @tool(needs_approval=True)
+    async def pay(amount: int) -> str:
+        """Pays."""
+        paid.append(amount)
+        if not left:
+            left.append(await copied(journal))
+        return "paid"
+
+    def agent(where):
+        return Agent(
+            ScriptedModel(lambda r: [("pay", {"amount": 7})] if r.step == 0 else "done"), tools=[pay], journal=where
+        )
+
+    waiting = await within(agent(journal).run("go"))
+    approval = [getattr(waiting.pending[0], named)]
+    await within(agent(journal).resume(waiting.run_id, approve=approval))
+    assert paid == [7]
+    with pytest.raises(Misuse):
+        await within(agent(left[0]).resume(waiting.run_id, approve=approval))
+    asked = await within(agent(left[0]).resume(waiting.run_id))
+    assert [one.kind for one in asked.pending] == ["interrupted"]
+    assert asked.pending[0].key != waiting.pending[0].key
+    assert paid == [7]
+    done = await within(agent(left[0]).resume(waiting.run_id, approve=asked.pending))
+    assert done.stop.reason == "answered"
+    assert paid == [7, 7]

@@ -1,0 +1,355 @@
+"""A deployment in a simulated world: processes, whoever tells them what to do, people who decide, and what goes wrong.
+
+Whoever dispatches knows nothing of what processes do but what they say when they are done, and what stands in the
+journal. It delivers a run at least once, now and then twice at the same time, to whichever process, and late. When the
+faults of the weather have been, everything is calm, and everything must come to its end.
+"""
+
+import asyncio
+import math
+from contextvars import copy_context
+from random import Random
+from typing import Any
+
+from sim_clock import Hung, Loop, Timeline, in_time_of
+from sim_outside import Outside
+from sim_stage import JOB, Job, Process, Stage, Weather
+from sim_store import Row, SimulatedJournal, Store
+from sim_worlds import Upset, World, label_in
+
+from treadle import Budget, Misuse, RunResult, RunStopped
+from treadle.journal import JournalConflict, JournalError, UnknownRun
+from treadle.kernel.events import RunFinished, RunStarted
+from treadle.kernel.stop import LIMIT_REASONS
+
+CALM_AFTER = 25.0
+"""Seconds after which nothing goes wrong any more."""
+
+LOOK = 6.0
+"""Seconds between two looks of the dispatcher for runs that nobody carries on."""
+
+MOST_LOOKS = 60
+"""Looks after which every run must have ended."""
+
+
+class Deployment:
+    """One world from its beginning to its end."""
+
+    def __init__(self, seed: int) -> None:
+        self.world = World.of(seed)
+        rng = Random(f"simulation {seed}")
+        self.stage = Stage(seed, rng, Weather.of(rng), Timeline(rng))
+        self.outside = self.stage.outside = Outside(self.stage)
+        self.store = self.outside.store = Store(self.stage, self._stored)
+        self.budgets: dict[str, Budget] = {}
+        self.agent = self.world.agent(SimulatedJournal(self.stage, self.store), self.budgets)
+        self.stage.died, self.stage.stands_still = self._died, self._stands_still
+        self.jobs: list[Job] = []
+        self.roots: dict[str, list[str]] = {}
+        self.stops: dict[str, Any] = {}
+        self._names = self._looks = 0
+        self._crashes = self.stage.weather.crashes
+        self._pauses = self.stage.weather.pauses
+        self._copies = 8
+        self._due: list[str] = []
+        self.loops: list[Loop] = []
+
+    def carry_out(self) -> "Deployment":
+        """All of it. What may not happen is in `stage.wrong`."""
+        stage, timeline = self.stage, self.stage.timeline
+        with in_time_of(timeline):
+            for _ in range(stage.rng.randint(1, 3)):
+                self._process()
+            for i in range(self.world.runs):
+                self.roots[f"Do <{'tuv'[i]}>."] = []
+                self._submit(f"Do <{'tuv'[i]}>.")
+            for _ in range(stage.weather.steps):
+                timeline.after(8 * stage.rng.random(), self._set_a_clock)
+            for _ in range(stage.weather.cancels):
+                timeline.after(4 * stage.rng.random(), self._cancel)
+            timeline.after(CALM_AFTER, self._calm)
+            timeline.after(LOOK, self._look)
+            try:
+                timeline.run()
+                self._take_up_what_has_ended()
+                timeline.run()
+            except Hung as hung:
+                stage.blame(str(hung))
+        return self
+
+    def bury(self) -> None:
+        """Lets go of all processes."""
+        with in_time_of(self.stage.timeline):
+            for loop in self.loops:
+                loop.bury()
+
+    # Processes, and what becomes of them.
+
+    def _process(self) -> Process:
+        self._names += 1
+        process = Process(self.stage, f"p{self._names}")
+        self.loops.append(process.loop)
+        rng = self.stage.rng
+        if self._crashes > 0 and rng.random() < 0.6:
+            process.dies_at = _at_some_turn(rng)
+        if self._pauses > 0 and rng.random() < 0.6:
+            process.pauses_at = _at_some_turn(rng)
+        self.stage.processes.append(process)
+        self.stage.note(process.name, "starts")
+        return process
+
+    def _died(self, process: Process) -> None:
+        self._crashes -= 1
+        self.stage.processes.remove(process)
+        self.stage.timeline.after(self.stage.rng.choice([0.1, 1.0, 4.0]), self._process)
+
+    def _stands_still(self, process: Process) -> None:
+        """Whoever watches over it may take it for dead."""
+        self._pauses -= 1
+        for one in self.jobs:
+            if one.process is process and one.live and one.run_id and self.stage.rng.random() < 0.7:
+                self.stage.timeline.after(1.5 * self.stage.rng.random(), self._deliver, one.run_id)
+
+    def _may_die_at(self, process: Process, share: float) -> None:
+        """A moment at which it would matter if a process died, or stood still."""
+        throw = self.stage.rng.random()
+        if self.stage.calm or process.dead:
+            return
+        if self._crashes > 0 and throw < share:
+            process.doomed = True
+        elif self._pauses > 0 and throw > 1 - share and not process.loop.paused:
+            process.pauses_at = process.loop.turns + 1
+
+    def _set_a_clock(self) -> None:
+        process = self.stage.rng.choice(self.stage.processes or [None])
+        if process is not None:
+            step = self.stage.rng.choice([-3600.0, -5.0, 5.0, 3600.0])
+            process.loop.clock += step
+            self.stage.note(process.name, "has its clock set", f"by {step:g} s")
+
+    def _cancel(self) -> None:
+        going_on = [one for one in self.jobs if one.live]
+        if going_on:
+            one = self.stage.rng.choice(going_on)
+            one.cancelled = True
+            self.stage.note(one.name, "is cancelled", "by who runs the process")
+            one.task.cancel()
+
+    def _calm(self) -> None:
+        self.stage.calm = True
+        self._crashes = self._pauses = 0
+        for process in self.stage.processes:
+            process.dies_at = process.pauses_at = None
+        self.stage.note("-", "is calm from here on")
+
+    # Deliveries.
+
+    def _submit(self, question: str) -> None:
+        self._later("", question, None)
+
+    def _deliver(self, run_id: str, given: dict[str, Any] | None = None) -> None:
+        self._later(run_id, "", given or {})
+        if self._copies > 0 and self.stage.chance(self.stage.weather.twice):
+            self._copies -= 1
+            self._later(run_id, "", given or {})
+
+    def _later(self, run_id: str, question: str, given: dict[str, Any] | None) -> None:
+        late = self.stage.chance(self.stage.weather.late)
+        when = 8 * self.stage.rng.random() if late else self.stage.delay(0.05)
+        self._due.append(run_id or question)
+        self.stage.timeline.after(when, self._begin, run_id, question, given)
+
+    def _begin(self, run_id: str, question: str, given: dict[str, Any] | None) -> None:
+        if not self.stage.processes:
+            self.stage.timeline.after(1.0, self._begin, run_id, question, given)
+            return
+        self._due.remove(run_id or question)
+        process = self.stage.rng.choice(self.stage.processes)
+        count = sum(one.process is process for one in self.jobs)
+        one = Job(f"{process.name}.{count + 1}", process, run_id, question, given)
+        self.jobs.append(one)
+        self.stage.note(one.name, "is to begin" if given is None else f"is to go on with {run_id}", given or question)
+        context = copy_context()
+        context.run(JOB.set, one)
+        one.task = process.loop.create_task(self._carried(one), context=context)
+
+    async def _carried(self, one: Job) -> None:
+        try:
+            result = await self._driven(one)
+        except RunStopped as stop:
+            if stop.result.stop.reason not in LIMIT_REASONS:
+                self.stage.blame(f"{one.name} raises RunStopped for {stop.result.stop.reason}")
+            result = stop.result
+        except (Exception, asyncio.CancelledError) as error:
+            self._failed(one, error)
+            return
+        one.run_id = result.run_id
+        self._over(one, f"comes back: {result.stop.reason} {result.stop.detail}".rstrip())
+        self._looked_at(one, result)
+        self._heard(one, result)
+
+    async def _driven(self, one: Job) -> RunResult:
+        rng = self.stage.rng
+        if one.given is not None:
+            return await self.agent.resume(one.run_id, **one.given)
+        if rng.random() < 0.7:
+            return await self.agent.run(one.question)
+        async with self.agent.stream(one.question) as live:
+            one.run_id = live.run_id
+            try:
+                await self._steer(one, live)
+            finally:
+                async for _ in live:
+                    pass
+        result: RunResult = live.result
+        return result
+
+    async def _steer(self, one: Job, live: Any) -> None:
+        rng = self.stage.rng
+        for i in range(rng.randint(0, 2)):
+            await asyncio.sleep(rng.random())
+            throw = rng.random()
+            if throw < 0.5:
+                text = f"by the way, {one.name} {i}"
+                try:
+                    await live.send(text)
+                except Misuse:
+                    return
+                self.outside.acknowledged.append((live.run_id, text))
+                self.stage.note(one.name, "is told", text)
+            elif throw < 0.7:
+                self.stage.note(one.name, "is to pause")
+                await live.pause()
+            elif throw < 0.75:
+                self.stage.note(one.name, "is cancelled", "by who watches it")
+                await live.cancel()
+
+    def _failed(self, one: Job, error: BaseException) -> None:
+        """What a job may raise is what was done to it."""
+        known = f"{type(error).__name__}: {error}".splitlines()[0][:160]
+        self._over(one, "raises", known)
+        if isinstance(error, asyncio.CancelledError):
+            right = one.cancelled
+        elif isinstance(error, JournalError):
+            right = one.faults > 0 or any(self._crossed(one, other) for other in self.jobs)
+        elif isinstance(error, Misuse):
+            right = bool(one.given)
+        else:
+            right = isinstance(error, Upset) and one.upset
+        if not right:
+            self.stage.blame(f"{one.name} raises {known}, and nothing was done to it")
+        if not isinstance(error, (Misuse, JournalConflict, UnknownRun)):
+            self._heard(one, None)
+
+    def _crossed(self, one: Job, other: Job) -> bool:
+        """Whether another job has had the same run while this one was under way, or left something on its way to it."""
+        return other is not one and other.run_id == one.run_id
+
+    def _over(self, one: Job, what: str, more: str = "") -> None:
+        self.stage.note(one.name, what, more)
+
+    def _looked_at(self, one: Job, result: RunResult) -> None:
+        """What a job gives back is what stands in the journal."""
+        rows = self.store.runs.get(result.run_id, [])
+        if list(result.events) != [row.event for row in rows[: len(result.events)]]:
+            self.stage.blame(f"{one.name} gives back other events of {result.run_id} than are stored")
+        if result.stop.reason == "running":
+            self.stage.blame(f"{one.name} gives {result.run_id} back, which is still running")
+
+    def _heard(self, one: Job, result: RunResult | None) -> None:
+        """The dispatcher hears what became of a job, or does not."""
+        if not self.stage.chance(self.stage.weather.late):
+            self.stage.timeline.after(self.stage.delay(0.05), self._hear, one, result)
+
+    def _hear(self, one: Job, result: RunResult | None) -> None:
+        if result is None:
+            if one.run_id and not self._held(one.run_id):
+                self._deliver(one.run_id)
+        elif result.stop.reason == "waiting":
+            self.stage.timeline.after(0.3 + self.stage.delay(1.0), self._decide, result)
+        elif self._copies > 0 and self.stage.chance(self.stage.weather.twice):
+            self._copies -= 1
+            self._deliver(one.run_id)
+
+    def _held(self, what: str) -> bool:
+        """Whether a run or question is being carried out, as far as anybody knows, or soon will be."""
+        live = (one for one in self.jobs if one.live)
+        return what in self._due or any(what in (one.run_id, one.question) for one in live)
+
+    def _stored(self, author: Job, run_id: str, rows: list[Row]) -> None:
+        self.outside.stored(author, run_id, rows)
+        first = rows[0].event
+        if isinstance(first, RunStarted) and first.parent is None and not rows[0].number:
+            author.run_id = run_id
+            self.roots[author.question].append(run_id)
+        self._may_die_at(author.process, 0.02)
+
+    # People.
+
+    def _decide(self, result: RunResult) -> None:
+        """A person decides on what waits, or on some of it, as it was shown."""
+        rng, approve, deny, results = self.stage.rng, dict[str, Any](), dict[str, str](), dict[str, Any]()
+        waiting = list(result.pending)
+        if waiting and self.stage.chance(0.3):
+            waiting = rng.sample(waiting, rng.randint(1, len(waiting)))
+        for one in waiting:
+            # What is delivered twice answers one question only if it says which.
+            name, label = one.key, label_in(one.arguments_json)
+            throw = rng.randrange(6)
+            if one.kind == "interrupted":
+                done = self.outside.done(result.run_id, one.tool, label)
+                if done is None or self.stage.chance(self.stage.weather.careless):
+                    self.outside.say_again(result.run_id, one.tool, label)
+                    approve[name] = None
+                else:
+                    results[name] = done
+            elif one.kind == "result":
+                results[name] = f"answer to {label}"
+            elif throw == 0:
+                deny[name] = "too dear"
+            else:
+                approve[name] = {"label": label} if throw == 1 and "label" in one.arguments_json else None
+        given = {"approve": approve, "deny": deny, "results": results}
+        self._deliver(result.run_id, {name: value for name, value in given.items() if value})
+
+    # The end.
+
+    def _look(self) -> None:
+        """Looks for runs that nobody carries on; a person may say that a process is gone that only stands still."""
+        self._looks += 1
+        open_runs = 0
+        for question, runs in self.roots.items():
+            if not runs:
+                open_runs += 1
+                if not self._held(question):
+                    self._submit(question)
+            for run_id in runs:
+                if not self.ended(run_id):
+                    open_runs += 1
+                    if not self._held(run_id) or self.stage.chance(self.stage.weather.twice / 3):
+                        self._deliver(run_id)
+        if self._looks > MOST_LOOKS:
+            self.stage.blame(f"{open_runs} runs have not come to an end")
+        elif open_runs:
+            self.stage.timeline.after(LOOK, self._look)
+
+    def ended(self, run_id: str) -> bool:
+        """Whether a run has ended."""
+        rows = self.store.runs.get(run_id, [])
+        return bool(rows) and isinstance(rows[-1].event, RunFinished)
+
+    def _take_up_what_has_ended(self) -> None:
+        """Whoever asks for a run that has ended is told how it did, and changes nothing."""
+        self._calm()
+        self.stops = {run_id: rows[-1] for run_id, rows in self.store.runs.items()}
+        if self.stage.wrong:
+            return
+        for runs in self.roots.values():
+            for run_id in runs:
+                if self.ended(run_id):
+                    self._due.append(run_id)
+                    self._begin(run_id, "", {})
+
+
+def _at_some_turn(rng: Random) -> int:
+    return int(math.exp(rng.uniform(math.log(4), math.log(700))))

@@ -1,0 +1,203 @@
+"""The outside of a simulated world: what tools really did and models really charged, whatever any journal says of it.
+
+Here is looked, at the very moment, whether who acts may act.
+"""
+
+import math
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from sim_stage import Job, Stage, job
+from sim_store import Row, Store
+
+from treadle import ToolContext
+from treadle.kernel.events import (
+    ModelFailed,
+    ModelReplied,
+    RunResumed,
+    RunStarted,
+    StepPrepared,
+    ToolStarted,
+)
+from treadle.models import ModelRequest
+
+
+@dataclass(frozen=True)
+class Entered:
+    """A tool's function was called: by whom, for which call, and under which start of it in the journal."""
+
+    job: Job
+    run_id: str
+    step: int
+    call_id: str
+    made: int
+    other: int
+    tool: str
+    label: str
+    key: str
+    start: int
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A tool did something: for which entry. `number` is in what it returns."""
+
+    number: int
+    entered: Entered
+    at: float
+
+
+@dataclass
+class Bill:
+    """What a model's provider charges for one call: `input`, and of the `whole` reply what was `sent`."""
+
+    run_id: str
+    input: int
+    whole: int
+    sent: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """All of them."""
+        return self.input + self.sent
+
+    @property
+    def usd(self) -> Decimal:
+        """At ten dollars for a million tokens read, and thirty for a million written."""
+        return Decimal(10 * self.input + 30 * self.sent) / 1_000_000
+
+
+@dataclass(eq=False)
+class Outside:
+    """What was seen.
+
+    Attributes:
+        owner: by run, the job that began it or took it up last.
+        asked: model calls, by job, run and step.
+        first: when a job first acted for a run at the top, or for one below it.
+        again: by label, how often a person said that a call is to be made again.
+        acknowledged: what was said to a run, and taken: run and text.
+    """
+
+    stage: Stage
+    entered: list[Entered] = field(default_factory=list)
+    effects: list[Effect] = field(default_factory=list)
+    bills: list[Bill] = field(default_factory=list)
+    owner: dict[str, Job] = field(default_factory=dict)
+    asked: dict[tuple[Job, str, int], int] = field(default_factory=dict)
+    first: dict[tuple[Job | None, str], float] = field(default_factory=dict)
+    again: dict[str, int] = field(default_factory=dict)
+    acknowledged: list[tuple[str, str]] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    store: Store = None  # type: ignore[assignment]
+
+    def stored(self, author: Job, run_id: str, rows: list[Row]) -> None:
+        """A batch was stored: was it its author's to add?"""
+        for row in rows:
+            if isinstance(row.event, (RunStarted, RunResumed)):
+                self.owner[run_id] = author
+            if isinstance(row.event, RunStarted) and row.number:
+                self.stage.blame(f"{run_id} begins twice")
+        owner = self.owner.get(run_id)
+        if owner is not author:
+            self.stage.blame(f"{author.name} adds to {run_id}, which {owner and owner.name} has taken over")
+
+    def enters(self, context: ToolContext, label: str) -> Entered:
+        """A tool's function is called: was its start recorded, by who calls it, and for this one time?"""
+        me, rows = job(), self.on_call(context.run_id, context.step, context.call_id)
+        starts = [row.number for row in rows if isinstance(row.event, ToolStarted) and row.job is me]
+        one = Entered(
+            me,
+            context.run_id,
+            context.step,
+            context.call_id,
+            context.made,
+            context.other,
+            context.tool_name,
+            label,
+            context.idempotency_key,
+            starts[-1] if starts else -1,
+        )
+        self.stage.note(me.name, f"runs {one.tool}({label})", f"for call {one.call_id} of {one.run_id}")
+        if not starts:
+            self.stage.blame(f"{one.tool}({label}) of {one.run_id} runs, and its start is not in the journal")
+        elif any((seen.run_id, seen.start) == (one.run_id, one.start) for seen in self.entered):
+            self.stage.blame(f"{one.tool}({label}) of {one.run_id} runs twice, and was started once")
+        elif starts:
+            self._acts(one.run_id, rows[-1].at if rows[-1].number == starts[-1] else 0.0)
+        self.entered.append(one)
+        return one
+
+    def _acts(self, run_id: str, since: float) -> None:
+        """Somebody acts for a run, having recorded so at `since`: has nobody else acted by then for a run above?
+
+        A run that it began itself, after that other did, is a call under way, like that of any tool.
+        """
+        me, own, above = job(), run_id, _above(run_id)
+        while above:
+            other, begun = self.owner.get(above), self.store.runs[own][0]
+            acted = self.first.get((other, top_of(run_id)), math.inf)
+            known = begun.job is not me or begun.at <= acted
+            if other not in (None, me) and known and since > acted:
+                self.stage.blame(f"{me.name} acts for {run_id}, though {other and other.name} has taken over {above}")
+            own, above = above, _above(above)
+        self.first.setdefault((me, top_of(run_id)), self.stage.timeline.now)
+
+    def happens(self, entered: Entered) -> str:
+        """A tool has its effect; what it has to say of it."""
+        effect = Effect(len(self.effects), entered, self.stage.timeline.now)
+        self.effects.append(effect)
+        self.stage.note(entered.job.name, f"EFFECT #{effect.number}", f"{entered.tool}({entered.label})")
+        return f"{entered.tool}({entered.label}) is done #{effect.number}"
+
+    def asks(self, request: ModelRequest) -> None:
+        """A model is called: was the step prepared by who calls it, and is its reply not in the journal already?"""
+        me, run_id, step = job(), request.run_id, request.step
+        self.stage.note(me.name, "calls the model", f"for step {step} of {run_id}")
+        rows = self.store.runs.get(run_id, [])
+        mine = [row for row in rows if row.job is me and getattr(row.event, "step", None) == step]
+        allowed = sum(isinstance(row.event, StepPrepared) for row in mine)
+        allowed += sum(isinstance(row.event, ModelFailed) and row.event.retry_in is not None for row in mine)
+        made = self.asked[me, run_id, step] = self.asked.get((me, run_id, step), 0) + 1
+        if made > allowed:
+            self.stage.blame(
+                f"{me.name} calls the model for step {step} of {run_id}, and has not recorded that it will"
+            )
+        elif mine:
+            self._acts(run_id, mine[-1].at)
+        replied = any(isinstance(row.event, ModelReplied) and row.event.step == step for row in rows)
+        if replied and self.owner.get(run_id) is me:
+            self.stage.blame(f"{me.name} calls the model for step {step} of {run_id}, whose reply is in the journal")
+
+    def done(self, run_id: str, tool: str, label: str) -> str | None:
+        """What a careful person finds out about a call that was cut off; None if it never happened."""
+        for one in self.effects:
+            if (top_of(one.entered.run_id), one.entered.tool, one.entered.label) == (top_of(run_id), tool, label):
+                return f"{tool}({label}) is done #{one.number}"
+        return None
+
+    def say_again(self, run_id: str, tool: str, label: str) -> None:
+        """A person says that a call is to be made again."""
+        key = f"{top_of(run_id)} {tool} {label}"
+        self.again[key] = self.again.get(key, 0) + 1
+        self.stage.note("a person", f"says that {tool}({label}) is to be made again")
+
+    def on_call(self, run_id: str, step: int, call_id: str) -> list[Row]:
+        """What is stored of a call."""
+        found = []
+        for row in self.store.runs.get(run_id, ()):
+            event: Any = row.event
+            if getattr(event, "call_id", None) == call_id and event.step == step:
+                found.append(row)
+        return found
+
+
+def top_of(run_id: str) -> str:
+    """The run that a run works for in the end."""
+    return run_id.partition(".")[0]
+
+
+def _above(run_id: str) -> str:
+    """The run that a run works for; empty if it works for none."""
+    return run_id.rpartition(".")[0].rpartition(".")[0]
