@@ -76,7 +76,7 @@ class Recorder:
         try:
             seq, new = self._earlier + saved, events[saved:fed]
             if lease is not None and lease.held.run_id == run_id:
-                lease.ending = len(new) > 0 and isinstance(new[-1], (RunPaused, RunFinished))
+                lease.ending = bool(new) and isinstance(new[-1], (RunPaused, RunFinished))
             if lease is None or lease.held.seconds == inf:
                 await journal.append(run_id, seq, new)
             else:
