@@ -68,6 +68,13 @@ class Recorder:
         if is_promising(journal):
             self.hand_over(journal, run_id, events, lease)
             await self.stored(self._handed)
+        else:
+            await self._written(journal, run_id, events, lease)
+        if lease is not None:
+            lease.require()
+
+    async def _written(self, journal: Journal, run_id: str, events: Sequence[Event], lease: Lease | None) -> None:
+        """Waits until all is written, by a journal that is waited for each time."""
         while self._saved < len(events):
             if self._broken is not None:
                 raise self._broken
@@ -75,8 +82,6 @@ class Recorder:
                 await asyncio.wait([self._writing])
             else:
                 await self._append(journal, run_id, events, lease)
-        if lease is not None:
-            lease.require()
 
     async def confirm(self, journal: Journal, run_id: str, events: Sequence[Event], lease: Lease | None = None) -> None:
         """Likewise, and asks the journal in any case whether the run is still this process's.
