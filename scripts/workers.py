@@ -40,7 +40,7 @@ def main() -> int:
     fleet = Fleet(url, server.execute, given.heartbeat, given.seconds, concurrency=given.concurrency)
     try:
         shown = over_temporal(fleet, given.runs) if given.temporal else show(fleet, given.runs)
-        return report(asyncio.run(shown), given.heartbeat)
+        return report(asyncio.run(shown), given.heartbeat, temporal=given.temporal)
     finally:
         fleet.end()
         server.stop()
@@ -61,7 +61,7 @@ async def over_temporal(fleet: Fleet, runs: int) -> Told:
         return await show(fleet, runs)
 
 
-def report(told: Told, heartbeat: float) -> int:
+def report(told: Told, heartbeat: float, *, temporal: bool) -> int:
     """Prints what came of it; 0 if every promise was kept."""
     ended = Counter(told.reasons.values())
     slowest = max(told.recovery.values(), default=0.0)
@@ -72,7 +72,8 @@ def report(told: Told, heartbeat: float) -> int:
         f"{told.cut} runs were in the middle when their worker was killed or stopped, {len(told.recovery)} were "
         f"taken up, the last after {slowest:.2f} s; a heartbeat is {heartbeat:g} s"
     )
-    kept = set(ended) == {"answered"} and not told.twice and slowest <= 2 * heartbeat
+    # What Temporal hands to a worker that is stopped is noticed later: docs/workers.md.
+    kept = set(ended) == {"answered"} and not told.twice and (temporal or slowest <= 2 * heartbeat)
     print("every promise was kept" if kept else "NOT every promise was kept")
     return 0 if kept else 1
 

@@ -27,6 +27,7 @@ from treadle import (
     tool,
 )
 from treadle.kernel.events import ApprovalRequested, RunFinished, RunResumed, ToolFinished, ToolStarted
+from treadle.result import fingerprint
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -123,13 +124,17 @@ async def test_a_call_of_a_sub_run_has_one_key():
     assert keys == [f"{journal.root}.0.call_0_0-0-call_0_0"] * 3
 
 
+# That it is run again is another question than whether it may run, and has a key of its own.
+KEY = "call_0_0#" + fingerprint('["again",{"amount": 5}]')
+
+
 @pytest.mark.parametrize(
     ("answers", "shown", "again"),
     [
         ({"results": {"call_0_0": "receipt 7"}}, "receipt 7", 0),
         ({"results": {"call_0_0": ToolResult("no money", is_error=True)}}, "no money", 0),
-        ({"approve": ["call_0_0"]}, "paid 5", 1),
-        ({"approve": {"call_0_0": {"amount": 6}}}, "paid 6", 1),
+        ({"approve": [KEY]}, "paid 5", 1),
+        ({"approve": {KEY: {"amount": 6}}}, "paid 6", 1),
         ({"deny": {"call_0_0": "leave it"}}, "outcome is unknown", 0),
     ],
 )

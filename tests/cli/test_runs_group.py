@@ -206,3 +206,35 @@ def test_what_an_agent_s_own_journal_takes_out_the_command_s_takes_out_too(tread
     files = list(treadle.journal.parent.iterdir())
     assert files
     assert not any(b"secret" in file.read_bytes() for file in files)
+
+
+FAMILY = """
+from treadle import Agent
+from treadle.testing import ScriptedModel
+
+below = Agent(ScriptedModel(lambda request: "It is 5."), name="below")
+
+def asks(request):
+    last = request.messages[-1]
+    return [("below", {"task": "find it"})] if last.role == "user" else "So it is 5."
+
+agent = Agent(ScriptedModel(asks), tools=[below.as_tool()])
+"""
+
+
+def test_runs_that_work_for_a_run_go_with_it(treadle: Any) -> None:
+    (treadle.folder / "family.py").write_text(FAMILY, encoding="utf-8")
+    assert treadle("ask", "what is it?", "--agent", "family.py:agent").code == 0
+    assert treadle("ask", "and this?", "--agent", "family.py:agent").code == 0
+    newest_below, newest, oldest_below, oldest = listed(treadle)
+    assert (newest_below[: len(newest)], oldest_below[: len(oldest)]) == (newest, oldest)
+    exported = [json.loads(line) for line in treadle("runs", "export", oldest).out.splitlines()]
+    assert [line["run_id"] for line in exported if "hash" in line] == [oldest, oldest_below]
+    asked = treadle("runs", "delete", oldest)
+    assert "2 runs would be deleted for good" in asked.err
+    assert "2 runs deleted" in treadle("runs", "delete", oldest, "--yes").err
+    assert listed(treadle) == [newest_below, newest]
+    age(treadle.journal, 3600)
+    done = treadle("runs", "prune", "--older-than", "30m", "--yes")
+    assert done.out.split() == [newest, newest_below]
+    assert listed(treadle) == []

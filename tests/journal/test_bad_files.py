@@ -202,7 +202,10 @@ async def test_an_empty_file_becomes_a_journal(path: Path, started: Started) -> 
 
 
 UNPRIVILEGED = """
-import tempfile
+import logging, tempfile
+
+# That others may read the file, and write to its folder, is told too.
+logging.disable()
 
 async def warm_up():
     # Loads what is loaded at the first use, which the other user may not be allowed to read.

@@ -16,7 +16,7 @@ import pytest
 
 from treadle.journal import EventNotStorable, JournalConflict, JournalUnavailable, SqliteJournal, UnknownRun, Wanted
 from treadle.journal.database import list_runs
-from treadle.journal.sqlite_hands import FileHands, commit_together
+from treadle.journal.sqlite_hands import Commits, FileHands
 from treadle.journal.worker import Worker
 from treadle.kernel.events import Event, ModelReplied, RunStarted, ToolFinished
 from treadle.kernel.messages import AssistantMessage, Image, Text, ToolCall, Usage
@@ -103,7 +103,7 @@ def test_a_job_that_fails_half_way_is_undone_alone(path: Path) -> None:
         connection.execute("INSERT INTO events VALUES (?, 0, 0, x'', '')", (run_id,))
         assert 1 // then == 1
 
-    writer = Worker(FileHands(path, commit_together), "writer")
+    writer = Worker(FileHands(path, Commits()), "writer")
     held = threading.Event()
     writer.submit(lambda connection: held.wait())
     futures = [writer.submit(partial(put, run_id=name, then=name != "b")) for name in "abc"]

@@ -10,6 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -81,28 +82,29 @@ class Stage:
         if hit and self.plan.where == where:
             die(self.plan.delay if where == "inside" else 0)
 
-    async def append(
+    def put(
         self, journal: "KilledJournal", run_id: str, seq: int, events: Sequence[Event], held: Held | None
-    ) -> None:
-        """An append, at which the process may die."""
+    ) -> "Future[None]":
+        """Hands events to the journal, at which the process may die; also right after they were stored."""
         self.appends += 1
         hit = self.plan[:2] == ("append", self.appends)
         self._at(hit, "before")
         self._at(hit, "inside")
-        await journal.appended(run_id, seq, events, held)
-        self._at(hit, "after")
+        stored = journal.put_now(run_id, seq, events, held)
+        stored.add_done_callback(lambda _: self._at(hit, "after"))
+        return stored
 
 
 class KilledJournal(SqliteJournal):
     """The real journal, in a process that may die at any append."""
 
-    async def append(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None = None) -> None:
-        """Appends, if the process lives that long."""
-        await stage().append(self, run_id, seq, events, held)
+    def put(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None = None) -> "Future[None]":
+        """Hands events over, if the process lives that long."""
+        return stage().put(self, run_id, seq, events, held)
 
-    async def appended(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None) -> None:
-        """Appends."""
-        await super().append(run_id, seq, events, held)
+    def put_now(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None = None) -> "Future[None]":
+        """Hands events over."""
+        return super().put(run_id, seq, events, held)
 
 
 def die(after: float) -> None:

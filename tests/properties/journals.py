@@ -1,12 +1,15 @@
 """Journals of generated runs: they keep the order of all appends, wait, fail, and can be cut off at any event."""
 
 import asyncio
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Coroutine, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
 from treadle import Event, MemoryJournal
 from treadle.journal.errors import JournalUnavailable
+from treadle.journal.worker import settled
 from treadle.kernel.events import RunStarted
 
 
@@ -27,9 +30,14 @@ class SlowJournal(MemoryJournal):
 
 @dataclass(frozen=True)
 class Paper:
-    """What a journal is like: whether it waits, and at which append it fails, once or from then on, of which runs."""
+    """What a journal is like: whether it waits, and at which append it fails, once or from then on, of which runs.
+
+    One that is `late` need not be waited for: so many turns of the loop after it was handed something it is stored, or
+    it is only then that it fails.
+    """
 
     slow: bool = False
+    late: int | None = None
     fails_at: int | None = None
     for_ever: bool = False
     whose: str = "any"
@@ -50,11 +58,15 @@ class Recording(SlowJournal):
 
     def heal(self) -> None:
         """From here on it takes everything."""
-        self.paper = Paper(self.paper.slow)
+        self.paper = Paper(self.paper.slow, self.paper.late)
 
     def events(self, run_id: str) -> list[Event]:
         """What it holds of a run; nothing if the run is unknown to it."""
         return list(self._runs.get(run_id, []))
+
+    def given(self, run_id: str) -> list[Event]:
+        """What it holds of a run, and what was handed over and is not stored yet."""
+        return self.events(run_id)
 
     @property
     def runs(self) -> list[str]:
@@ -86,6 +98,59 @@ class Recording(SlowJournal):
         if self._appends - 1 == paper.fails_at or (paper.for_ever and self._appends - 1 > paper.fails_at):
             self.failed += 1
             raise JournalUnavailable("the disk is full", where="here")
+
+
+class Promising(Recording):
+    """One that is handed what it is to store: it does so some turns of the loop later, in order, or fails then."""
+
+    def __init__(self, paper: Paper = Paper(), order: Sequence[tuple[str, Event]] = ()) -> None:
+        super().__init__(paper, order)
+        self._due: deque[tuple[str, int, list[Event], Future[None]]] = deque()
+
+    def put(self, run_id: str, seq: int, events: Sequence[Event]) -> "Future[None]":
+        future: Future[None] = Future()
+        self._due.append((run_id, seq, list(events), future))
+        self._later(self.paper.late or 0)
+        return future
+
+    async def append(self, run_id: str, seq: int, events: Any) -> None:
+        await settled(self.put(run_id, seq, events))
+
+    def given(self, run_id: str) -> list[Event]:
+        under_way = [event for run, _, events, _ in self._due if run == run_id for event in events]
+        return [*self.events(run_id), *under_way]
+
+    def _later(self, turns: int) -> None:
+        loop = asyncio.get_running_loop()
+        if turns:
+            loop.call_soon(self._later, turns - 1)
+        else:
+            loop.call_soon(self._store)
+
+    def _store(self) -> None:
+        run_id, seq, events, future = self._due.popleft()
+        try:
+            self._fail(run_id, events)
+            at_once(MemoryJournal.append(self, run_id, seq, events))
+        except Exception as error:
+            future.set_exception(error)
+        else:
+            self.order += [(run_id, event) for event in events]
+            future.set_result(None)
+
+
+def journal_of(paper: Paper, order: Sequence[tuple[str, Event]] = ()) -> Recording:
+    """A journal of that kind, which has `order` in it."""
+    return Recording(paper, order) if paper.late is None else Promising(paper, order)
+
+
+def at_once(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Runs what waits for nothing."""
+    try:
+        coroutine.send(None)
+    except StopIteration:
+        return
+    raise AssertionError("it waits")
 
 
 def _started(events: Sequence[Event]) -> RunStarted:

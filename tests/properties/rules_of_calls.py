@@ -25,13 +25,16 @@ from treadle.kernel.messages import (
 
 
 def tools_run_between_start_and_result(trial: Trial) -> Iterator[str]:
-    """A function runs only while its `ToolStarted` stands in the journal without a result, and once for each."""
+    """A function runs only while its `ToolStarted` stands in the journal without a result, and once for each.
+
+    One that only reads may run as soon as that was handed over; where it is lost then, it runs again.
+    """
     once: set[Any] = set()
     for one in trial.world.executed:
         if not one.before or not isinstance(one.before[-1], ToolStarted):
             last = type(one.before[-1]).__name__ if one.before else "nothing"
             yield f"{one.tool} runs when the journal has {last} of its call{_early(one)}"
-        key = one.call, _starts(one)
+        key = one.call, _starts(one), 0 if one.sure else one.alive
         if one.before and key in once:
             yield f"{one.tool} runs again within one start of its call"
         once.add(key)

@@ -12,6 +12,7 @@ from worlds import examples, setups
 papers = st.builds(
     Paper,
     slow=st.booleans(),
+    late=st.sampled_from([None, None, 0, 1, 5, 40]),
     fails_at=st.integers(0, 12),
     for_ever=st.booleans(),
     whose=st.sampled_from(["any", "below", "above"]),

@@ -49,7 +49,8 @@ class Execution:
 
     Attributes:
         tool: its name; `run_id`, `step`, `call_id` the call that it served, `n` its argument.
-        before: what the journal held of that call when it began, and `at`, how many events it held in all.
+        before: what the journal held of that call when it began, and `at`, how many events it held in all; of a tool
+            that only reads, what it was given: it is `sure` if all of that was stored.
         beside: the write tools of the same run that were under way then.
         alive: which process it ran in; `ended` whether it came to its end there.
         said: what it returned or raised, as far as it is plain text.
@@ -63,6 +64,7 @@ class Execution:
     n: int
     before: tuple[Event, ...] = ()
     at: int = 0
+    sure: bool = True
     beside: tuple[str, ...] = ()
     alive: int = 1
     ended: bool = False
@@ -151,7 +153,11 @@ class World:
         one = Execution(name, context.run_id, context.step, context.call_id, n, alive=self.alive, key=key)
         if self.journal is not None:
             one.at = len(self.journal.order)
-            one.before = on_call(self.journal.events(one.run_id), one.step, one.call_id)
+            stored = one.before = on_call(self.journal.events(one.run_id), one.step, one.call_id)
+            # What only reads may run while its start is on its way to the journal.
+            if EFFECTS.get(name) == "read":
+                one.before = on_call(self.journal.given(one.run_id), one.step, one.call_id)
+            one.sure = one.before == stored
         one.beside = tuple(x.tool for x in self.under_way if x.run_id == one.run_id and is_write(x.tool))
         self.executed.append(one)
         self.under_way.append(one)

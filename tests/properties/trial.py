@@ -15,7 +15,7 @@ from bounded import bounded
 from clock import Hung, run_quickly, wall_clock
 from deciding import as_decided, decide, settled_at_once
 from hooks import OfTheApplication
-from journals import Recording
+from journals import Recording, journal_of
 from player import Says
 from texts import ASIDE, GO_ON, hostile, shows
 from toolbox import EFFECTS, IN_THREADS, TOOLS, Execution, World, asks
@@ -76,7 +76,7 @@ class Trial:
     @classmethod
     def of(cls, setup: Setup, tools: Any = TOOLS) -> "Trial":
         """A trial that begins at the beginning."""
-        return cls(setup, tools, journal=Recording(setup.paper))
+        return cls(setup, tools, journal=journal_of(setup.paper))
 
     def killed(self, at: int) -> "Trial":
         """The trial in which the process died when the journal held `at` events: what it had done is done."""
@@ -89,7 +89,7 @@ class Trial:
         world = World(executed=executed, alive=self.world.alive + 1, asked=asked)
         world.ledger.charges += [one for one in self.world.ledger.charges if one.at <= at]
         setup = replace(self.setup, steers=(), paper=replace(self.setup.paper, fails_at=None))
-        journal = Recording(setup.paper, self.journal.order[:at])
+        journal = journal_of(setup.paper, self.journal.order[:at])
         return Trial(setup, self.tools, world, journal, before=at, limited_from=min(at, self.limited_from))
 
     def agent(self) -> Agent:

@@ -413,10 +413,12 @@ def _calling(setup: Setup, at: int) -> Setup:
 
 
 def _at_the_top() -> dict[str, Any]:
-    fine = st.just(Paper())
+    late = st.sampled_from([None, 0, 1, 4, 20])
+    fine = st.builds(Paper, late=late)
     failing = st.builds(
         Paper,
         slow=st.booleans(),
+        late=late,
         fails_at=st.one_of(st.none(), st.integers(0, 15)),
         for_ever=st.booleans(),
         whose=st.sampled_from(["any", "any", "below", "above"]),

@@ -17,9 +17,11 @@ import subprocess
 from contextlib import closing
 
 import pytest
+from click.testing import CliRunner
 from play import kinds, told
 
 from treadle import Agent, Budget, SqliteJournal, tool
+from treadle.cli.app import application
 from treadle.drivers.purse.ledger import BudgetUnavailable
 from treadle.journal import JournalError, JournalUnavailable, disks, sqlite_file
 from treadle.kernel.events import FORMAT, Happened, NudgeGiven, RunStarted
@@ -265,6 +267,20 @@ def test_a_network_disk_is_warned_of(tmp_path, monkeypatch, caplog):
 
     with caplog.at_level(logging.WARNING, "treadle"):
         asyncio.run(used())
-    (record,) = caplog.records
+    (record,) = [one for one in caplog.records if "network" in one.getMessage()]
     assert "network file system (nfs4)" in record.getMessage()
     assert str(tmp_path / "j.db") in record.getMessage()
+
+
+def test_the_doctor_tells_of_a_network_disk(tmp_path, monkeypatch):
+    table, path = tmp_path / "mountinfo", tmp_path / "j.db"
+    table.write_text(f"43 22 0:38 / {tmp_path} rw - nfs4 server:/export rw\n", encoding="utf-8")
+    monkeypatch.setattr(disks, "MOUNTS", table)
+    asyncio.run(made(path))
+    told = CliRunner().invoke(application, ["doctor", "--journal", str(path)]).output
+    assert "network file system (nfs4)" in " ".join(told.split())
+
+
+async def made(path):
+    async with SqliteJournal(path) as journal:
+        await journal.list()

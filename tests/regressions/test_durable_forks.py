@@ -126,8 +126,10 @@ print(*os.listdir(os.path.dirname(sys.argv[1])))
     assert counts == ([] if database else ["a.db"])
 
 
-def test_a_tool_that_starts_processes(run_program):
-    found = run_program("""
+@pytest.mark.parametrize("flags", [[], ["in a thread"]])
+def test_a_tool_that_starts_processes(run_program, flags):
+    found = run_program(
+        """
 import multiprocessing
 
 journal = SqliteJournal(sys.argv[1])
@@ -149,7 +151,9 @@ result = Agent(model, tools=[start], journal=journal, budget=budget).run_sync("g
 print(result.stop.reason, *[one.result.text for one in result.tool_calls_made])
 asyncio.run(journal.check())
 print(len(asyncio.run(journal.list())), len({line.status for line in asyncio.run(journal.list())}))
-""")
+""",
+        *flags,
+    )
     assert sorted(found) == sorted([*["answered"] * 4, "0", "0", "0", "4", "1"])
 
 

@@ -13,6 +13,8 @@ What was found, and the test that holds it:
   -> test_who_lost_a_run_takes_nothing_of_its_new_owner
 - an approval that was delivered twice, before a crash and after it, had a write made again, of which nobody had been
   asked whether it may be -> test_an_approval_that_comes_twice_makes_no_write_twice
+- a beat of the lease between the end of a run and the journal's word of it: the run was said to be taken over
+  -> test_no_beat_takes_the_end_of_a_run_for_its_loss
 - a call that had begun early, and was under way when the process died, was not counted
   -> test_an_early_call_that_was_lost_counts
 """
@@ -24,10 +26,12 @@ from msgspec.structs import replace
 from play import copied, within
 
 from treadle import Agent, MemoryJournal, Misuse, Usage, tool
+from treadle.drivers.heartbeat import Lease
+from treadle.drivers.recorder import Recorder
 from treadle.journal import JournalConflict, JournalUnavailable
 from treadle.kernel.events import RunFinished, RunResumed, RunStarted, StepPrepared, ToolStarted
 from treadle.kernel.fold import fold_all
-from treadle.kernel.stop import Decision
+from treadle.kernel.stop import Decision, Stop
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -162,8 +166,8 @@ class Plain:
     def __init__(self):
         self.kept = MemoryJournal()
         self.asked, self.may_look = asyncio.Event(), asyncio.Event()
-        self.delete, self.watch, self.list, self.close = (
-            getattr(self.kept, name) for name in ("delete", "watch", "list", "close")
+        self.delete, self.watch, self.list, self.close, self.fork = (
+            getattr(self.kept, name) for name in ("delete", "watch", "list", "close", "fork")
         )
 
     async def append(self, run_id, seq, events):
@@ -245,3 +249,28 @@ async def test_an_approval_that_comes_twice_makes_no_write_twice(named):
     done = await within(agent(left[0]).resume(waiting.run_id, approve=asked.pending))
     assert done.stop.reason == "answered"
     assert paid == [7, 7]
+
+
+class Beaten(MemoryJournal):
+    """A journal whose leases run out, and are not found by a beat once an append has come."""
+
+    lease = 15.0
+
+    def __init__(self):
+        super().__init__()
+        self.under = None
+
+    async def append(self, run_id, seq, events, held=None):
+        if events and isinstance(events[-1], RunFinished):
+            self.under.lose()
+
+
+async def test_no_beat_takes_the_end_of_a_run_for_its_loss():
+    journal = Beaten()
+    lease = journal.under = Lease(journal, "r")
+    begun, end = RunStarted("r", (), 1, at=1.0), RunFinished(Stop("answered"), at=2.0)
+    recorder = Recorder(0)
+    await recorder.write(journal, "r", [begun], lease)
+    await recorder.confirm(journal, "r", [begun], lease)
+    await recorder.write(journal, "r", [begun, end], lease)
+    assert lease.lost is None

@@ -48,6 +48,7 @@ def audited(world: Deployment) -> list[str]:
         rules_are_kept,
         limits_are_kept,
         budgets_are_kept,
+        deadlines_are_true,
         what_was_said_is_kept,
         what_is_told_is_true,
         runs_pay_for_those_below,
@@ -64,6 +65,10 @@ def nothing_is_left(world: Deployment) -> Iterator[str]:
         if not loop.dead:
             for task in loop.left:
                 yield f"{loop.name} is left with a task: {getattr(task.get_coro(), '__qualname__', task)}"
+    for run_id, (holder, until) in world.leases.leases.items():
+        if world.ended(run_id) and until > world.stage.timeline.now:
+            yield f"{holder.name} still has the lease of {run_id}, which has ended"
+    for loop in world.loops:
         for complaint in loop.complaints:
             yield f"{loop.name} has an error that nobody took: {complaint}"
 
@@ -251,6 +256,19 @@ def budgets_are_kept(world: Deployment) -> Iterator[str]:
         tokens, _ = _billed(world, trees)
         if budget.tokens is not None and tokens > budget.tokens:
             yield f"the budget of {name} allows {budget.tokens} tokens, and {tokens} were billed"
+
+
+def deadlines_are_true(world: Deployment) -> Iterator[str]:
+    """No run ends by its deadline before its time is up, however its clock is set meanwhile."""
+    for run_id, rows in world.store.runs.items():
+        state = _folded(rows)
+        for row in rows:
+            event = row.event
+            if state is None or not isinstance(event, RunFinished) or event.stop.reason != "deadline":
+                continue
+            took, limit = row.at - rows[0].job.began, state.limits.seconds or 0.0
+            if took < limit and "." not in run_id:
+                yield f"{run_id} ends by its deadline of {limit:g} s after {took:.3f} s"
 
 
 def what_was_said_is_kept(world: Deployment) -> Iterator[str]:

@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 from sim_clock import Hung, Loop, Timeline, in_time_of
+from sim_leases import LeasedJournal, LeasedStore, PromisingLeasedJournal
 from sim_outside import Outside
 from sim_stage import JOB, Job, Process, Stage, Weather
 from sim_store import Row, SimulatedJournal, Store
@@ -42,7 +43,14 @@ class Deployment:
         self.outside = self.stage.outside = Outside(self.stage)
         self.store = self.outside.store = Store(self.stage, self._stored)
         self.budgets: dict[str, Budget] = {}
-        self.agent = self.world.agent(SimulatedJournal(self.stage, self.store), self.budgets)
+        self.leases = LeasedStore(self.stage, self.store, self.stage.weather.near)
+        seconds, promises = self.stage.weather.lease, self.stage.weather.promises
+        if seconds is not None:
+            leased = PromisingLeasedJournal if promises else LeasedJournal
+            journal: SimulatedJournal = leased(self.stage, self.store, self.leases, seconds)
+        else:
+            journal = SimulatedJournal(self.stage, self.store)
+        self.agent = self.world.agent(journal, self.budgets)
         self.stage.died, self.stage.stands_still = self._died, self._stands_still
         self.jobs: list[Job] = []
         self.roots: dict[str, list[str]] = {}
@@ -108,7 +116,8 @@ class Deployment:
         self._pauses -= 1
         for one in self.jobs:
             if one.process is process and one.live and one.run_id and self.stage.rng.random() < 0.7:
-                self.stage.timeline.after(1.5 * self.stage.rng.random(), self._deliver, one.run_id)
+                given = {"takeover": True} if self.stage.rng.random() < 0.5 else {}
+                self.stage.timeline.after(1.5 * self.stage.rng.random(), self._deliver, one.run_id, given)
 
     def _may_die_at(self, process: Process, share: float) -> None:
         """A moment at which it would matter if a process died, or stood still."""
@@ -166,7 +175,7 @@ class Deployment:
         self._due.remove(run_id or question)
         process = self.stage.rng.choice(self.stage.processes)
         count = sum(one.process is process for one in self.jobs)
-        one = Job(f"{process.name}.{count + 1}", process, run_id, question, given)
+        one = Job(f"{process.name}.{count + 1}", process, run_id, question, given, began=self.stage.timeline.now)
         self.jobs.append(one)
         self.stage.note(one.name, "is to begin" if given is None else f"is to go on with {run_id}", given or question)
         context = copy_context()

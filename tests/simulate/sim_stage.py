@@ -24,6 +24,10 @@ class Weather:
         twice: share of the deliveries that are made again, to any process; `late`, of those that are made late.
         cancels: how many jobs are cancelled by who runs the process.
         careless: share of the decisions to make a call again that nobody has looked into.
+        lease: how many seconds a lease lasts; None where the journal keeps none. `near` is whether it is known at once
+            that the process that has it is gone.
+        promises: whether the journal can be handed events without a wait; only if it keeps leases, since the number of
+            events alone does not tell what follows something that was not stored.
     """
 
     crashes: int = 0
@@ -38,6 +42,9 @@ class Weather:
     late: float = 0.0
     cancels: int = 0
     careless: float = 0.0
+    lease: float | None = None
+    near: bool = True
+    promises: bool = False
 
     @classmethod
     def of(cls, rng: Random) -> "Weather":
@@ -55,6 +62,9 @@ class Weather:
             late=rng.choice([0, 0, 0.2]),
             cancels=rng.choice([0, 0, 0, 0, 1]),
             careless=rng.choice([0, 0, 0.5]),
+            lease=rng.choice([None, None, 1.0, 4.0]),
+            near=rng.random() < 0.5,
+            promises=rng.random() < 0.5,
         )
 
 
@@ -66,10 +76,11 @@ class Process:
         self.loop = Loop(stage.timeline, name, self._had_turn)
         self.sent: list[Any] = []
         self.listening: list[Any] = []
-        self.arrives_after = 0.0
+        self.arrives_after = self.answered_after = 0.0
         self.dies_at: int | None = None
         self.pauses_at: int | None = None
         self.doomed = False
+        self.heartbeat: Any = None
 
     @property
     def dead(self) -> bool:
@@ -130,6 +141,7 @@ class Job:
     faults: int = 0
     cancelled: bool = False
     task: Any = None
+    began: float = 0.0
 
     @property
     def live(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from sim_audit import audited
 from sim_clock import simulated_time
 from sim_deployment import Deployment
+from sim_leases import simulated_leases
 
 KINDS = ("dies", "stands still", "FAULT", "has lost", "conflicts", "is upset", "is cancelled", "has its clock set")
 """What goes wrong in a world, as its trace has it."""
@@ -39,7 +40,7 @@ def simulation() -> Iterator[None]:
     level = log.level
     log.setLevel(logging.CRITICAL + 1)
     try:
-        with simulated_time():
+        with simulated_time(), simulated_leases():
             yield
     finally:
         log.setLevel(level)

@@ -122,12 +122,14 @@ async def show(fleet: Fleet, runs: int, log: Path | None = None) -> Told:
         await until_ended(agent, set())
         fleet.execute("DELETE FROM effects")
         begun = time.monotonic()
-        ids = [await agent.submit(f"run {number}", to=queue) for number in range(runs)]
         killed, stopped, _ = fleet.workers
-        await until(lambda: fleet.effects() >= runs * 2 // 3)
-        killed.kill()
-        stopped.send_signal(signal.SIGSTOP)
-        at, cut = time.time(), fleet.begun_by(killed, stopped)
+        async with asyncio.TaskGroup() as group:
+            submitting = group.create_task(_submitted(agent, queue, runs))
+            await until(lambda: fleet.effects() >= runs * 2 // 3)
+            killed.kill()
+            stopped.send_signal(signal.SIGSTOP)
+            at, cut = time.time(), fleet.begun_by(killed, stopped)
+        ids = submitting.result()
         # The one that is stopped wakes when its runs are others', and tries to go on with them.
         await until_ended(agent, set(ids) - cut)
         stopped.send_signal(signal.SIGCONT)
@@ -146,6 +148,10 @@ async def show(fleet: Fleet, runs: int, log: Path | None = None) -> Told:
         seconds,
         fleet.pids(),
     )
+
+
+async def _submitted(agent: Agent, queue: Any, runs: int) -> list[str]:
+    return [await agent.submit(f"run {number}", to=queue) for number in range(runs)]
 
 
 def _reason(events: Sequence[Event]) -> str:

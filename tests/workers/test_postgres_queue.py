@@ -64,7 +64,8 @@ async def test_no_more_than_so_many_of_a_key_run_at_once(database, journal):
         await until(lambda: len(busy.order) == 24)
         working.cancel()
         await asyncio.wait([working])
-    assert busy.most == {"a": 2, "b": 2}
+    assert set(busy.most) == {"a", "b"}
+    assert max(busy.most.values()) <= 2
 
 
 async def test_an_agent_may_have_its_own_number(journal, queue):
@@ -200,6 +201,10 @@ async def test_what_is_wrong_is_said(clerk, journal, queue):
         PostgresQueue("postgresql:///x", per_key=0)
     with pytest.raises(Misuse, match="this worker does not have"):
         await queue.work(clerk(journal), schedules=[Schedule("* * * * *", "other", "go", "s")])
+    with pytest.raises(Misuse, match="a line such as"):
+        Schedule("every morning", "clerk", "go", "s")
+    with pytest.raises(Misuse, match="two schedules"):
+        await queue.work(clerk(journal), schedules=[Schedule("* * * * *", "clerk", "go", "s")] * 2)
     with pytest.raises(Misuse, match="no / and no dot"):
         Schedule("* * * * *", "clerk", "go", "a.b")
     agent = clerk(journal)

@@ -186,7 +186,7 @@ async def _loop(run: Run, early: Early | None) -> None:
                     return
                 await perceive(run, command)
                 if run.writes:
-                    await run.commit()
+                    await run.commit_before_asking()
             case CallModel():
                 hear = None if early is None else early.hear
                 await think(run, hear)

@@ -101,6 +101,14 @@ class Heartbeat:
             if self._leases.get(key) is lease:
                 del self._leases[key]
 
+    def has_left(self, run_id: str, holder: Holder) -> bool:
+        """Whether `holder` is this process, and drives the run no more: where its journal failed, its lease is left."""
+        mine = this_process("").name
+        with self._lock:
+            return holder.name.startswith(mine) and not any(
+                lease.held.run_id == run_id and lease.held.holder.name == holder.name for lease in self._leases.values()
+            )
+
     def forget(self) -> None:
         """In a forked child: its parent drives the runs, and the thread is the parent's."""
         self.__init__()  # type: ignore[misc]

@@ -47,6 +47,8 @@ async def taken(journal: Journal | None, run_id: str, takeover: bool) -> Lease |
     held = lease.held
     try:
         other = await journal.hold(run_id, held.holder, held.seconds, takeover=takeover)
+        if other is not None and HEARTBEAT.has_left(run_id, other):
+            other = await journal.hold(run_id, held.holder, held.seconds, takeover=True)
         if other is not None:
             raise RunHeld(run_id, other, where=where_of(journal))
     except BaseException:

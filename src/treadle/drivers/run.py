@@ -25,7 +25,9 @@ import asyncio
 import dataclasses
 import inspect
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -47,10 +49,10 @@ from treadle.drivers.purse.request_size import request_tokens
 from treadle.drivers.purse.so_far import spent_so_far
 from treadle.drivers.purse.telling import tell_used, tell_whose
 from treadle.drivers.reading import reading
-from treadle.drivers.recorder import Recorder
+from treadle.drivers.recorder import Recorder, is_promising
 from treadle.drivers.request import prepared, request_of
 from treadle.drivers.watching import RunEvent, SpentSoFar, log_event
-from treadle.journal import Journal, JournalConflict, MemoryJournal
+from treadle.journal import Journal, JournalConflict, MemoryJournal, Promises
 from treadle.judging.judge import judge
 from treadle.judging.recent import Recent
 from treadle.kernel.calls import CallRecord
@@ -81,6 +83,12 @@ _SETTLES = frozenset({ModelReplied, ModelFailed, RunPaused, RunFinished})
 """What ends the call under way: what it did not take is given back."""
 
 _BEFORE_A_CALL = frozenset({RunStarted, StepPrepared})
+
+AHEAD = 4
+"""Replies that a run may be ahead of its journal, on a disk that is slower than its model."""
+
+_ENDS = frozenset({RunPaused, RunFinished})
+"""What nobody is shown before it is in the journal."""
 
 
 class Driver(NamedTuple):
@@ -151,6 +159,8 @@ class Run:
         self._call_ids = CallIds()
         self._events: list[Event] = []
         self._recorder = Recorder(self.state.events)
+        self._asked = deque([0], maxlen=AHEAD)
+        self._unshown: list[RunEvent] = []
         self._step_model: Model | None = None
         self._counted: Model | None = None
         self._models: dict[str, Model] = {}
@@ -237,7 +247,10 @@ class Run:
         if self._logged:
             log_event(state, event)
         if self._on_event is not None:
-            self.show(event)
+            if type(event) in _ENDS and self._journal is not None:
+                self._unshown.append(event)
+            else:
+                self.show(event)
         after = state.accounts
         if (
             after is not before
@@ -313,7 +326,7 @@ class Run:
         if self._journal is not None or self.state.phase in ("paused", "finished"):
             await tell_whose(self.purses, self.run_id)
             try:
-                await self._recorder.write(self.journal, self.run_id, self._events, self.lease)
+                await self._write()
             except JournalConflict:
                 raise
             except Exception:
@@ -332,6 +345,73 @@ class Run:
         """
         if self._journal is not None:
             await self._recorder.confirm(self._journal, self.run_id, self._events, self.lease)
+
+    async def _write(self) -> None:
+        """Sees to it that all is written that was fed to this run, and what the runs above it have handed over."""
+        recorder = self._recorder
+        try:
+            await recorder.write(self.journal, self.run_id, self._events, self.lease)
+        finally:
+            while self._unshown and recorder.saved >= len(self._events):
+                self.show(self._unshown.pop(0))
+        if self.parent is not None:
+            await self.parent.handed_over()
+
+    async def handed_over(self) -> None:
+        """Waits until all is written that the journal was given of this run and of those above it.
+
+        Raises:
+            JournalError: some of it could not be; nothing may be done for this run any more.
+        """
+        above: Run | None = self
+        while above is not None:
+            await above._recorder.stored(above._recorder.handed)
+            above = above.parent
+
+    async def hand_over(self) -> None:
+        """Gives what has been fed to the journal, and waits for it only where there is a budget, or no other way.
+
+        Called where nothing follows that could not be made again: what is on its way when the process dies is then a
+        call in flight.
+
+        Raises:
+            JournalError: something that was handed over before could not be written.
+        """
+        journal = self._journal
+        if journal is None or self.purses or not is_promising(journal):
+            await self.commit()
+        else:
+            self._recorder.hand_over(journal, self.run_id, self._events, self.lease)
+
+    async def hand_over_soon(self) -> None:
+        """`hand_over` as soon as this run waits for anything: together with what follows at once."""
+        if self._journal is None or self.purses or not is_promising(self._journal):
+            await self.commit()
+        else:
+            asyncio.get_running_loop().call_soon(self._hand_over_now, self._journal)
+
+    def _hand_over_now(self, journal: Promises) -> None:
+        # Where it fails, the recorder tells whoever asks next.
+        with suppress(Exception):
+            self._recorder.hand_over(journal, self.run_id, self._events, self.lease)
+
+    async def commit_before_asking(self) -> None:
+        """Sees to it that what must not be lost is written before a model is asked.
+
+        That is the step, where a reserve is set aside for it: after a crash it has to be counted. It is the first
+        that this process adds to the run, since another may have taken it up. Else it is what came before the last few
+        calls, so that a run is never further ahead of its journal than by `AHEAD` replies and what came of them.
+
+        Raises:
+            JournalError: as `commit`.
+        """
+        recorder, prepared = self._recorder, self.state.prepared
+        if not recorder.saved or (prepared is not None and prepared.reserve is not None):
+            await self.commit()
+        else:
+            await self.hand_over()
+            await recorder.stored(self._asked[0])
+        self._asked.append(recorder.handed)
 
     def _has_asked(self) -> bool:
         """Whether a model may have been asked for what is set aside now: never before that stands in the journal."""

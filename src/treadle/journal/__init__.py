@@ -18,7 +18,7 @@ from treadle.journal.info import Fork, RunInfo, RunStatus, Wanted
 from treadle.journal.leases import Held, Leases
 from treadle.journal.lines import export_runs, import_runs
 from treadle.journal.memory import MemoryJournal
-from treadle.journal.port import Journal
+from treadle.journal.port import Journal, Promises
 from treadle.journal.postgres.journal import PostgresJournal
 from treadle.journal.redaction import Redact
 from treadle.journal.sqlite import SqliteJournal
@@ -39,6 +39,7 @@ __all__ = [
     "MemoryJournal",
     "NotImported",
     "PostgresJournal",
+    "Promises",
     "Redact",
     "RedactionFailed",
     "RunHeld",

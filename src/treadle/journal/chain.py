@@ -24,10 +24,7 @@ def link(before: bytes, at: float, body: bytes) -> bytes:
         at: its time, as its row has it.
         body: its stored form.
     """
-    made = blake2b(before, digest_size=SIZE)
-    made.update(pack("<d", at))
-    made.update(body)
-    return made.digest()
+    return blake2b(before + pack("<d", at) + body, digest_size=SIZE).digest()
 
 
 def seal(head: bytes, line: bytes) -> bytes:

@@ -10,19 +10,18 @@ from contextlib import closing
 from pathlib import Path
 
 from treadle.journal import lease_table, lineage, payloads, tables
-from treadle.journal.batch import Batch, Growth, fork_of, growth
+from treadle.journal.batch import Batch, Growth, fork_of
 from treadle.journal.errors import Damage, JournalConflict, JournalDamaged, JournalUnavailable, UnknownRun
 from treadle.journal.info import RunInfo, Wanted
-from treadle.journal.leases import Held
 from treadle.journal.line import Line
 from treadle.journal.payloads import Payload
 from treadle.journal.port import too_short
 from treadle.journal.sqlite_file import RESCUE, FileKind
 from treadle.journal.sqlite_rows import FileRows
-from treadle.journal.tables import begin_line, change_line, find_lines, is_found, key, newest
+from treadle.journal.tables import begin_line, find_lines, is_found, key, newest
 from treadle.journal.upgrade import from_version_1, from_version_2
 from treadle.journal.verified import events_of, first_events, found_line, shown, told_anew
-from treadle.kernel.events import Event, RunFinished, RunPaused
+from treadle.kernel.events import Event
 
 APPLICATION_ID = 0x7472646C
 """Marks an SQLite file as a treadle journal: "trdl", in the file's header."""
@@ -52,37 +51,6 @@ def _upgrade(connection: sqlite3.Connection, path: Path, version: int) -> None:
 
 JOURNAL_FILE = FileKind("journal", APPLICATION_ID, VERSION, SCHEMA, _unavailable, _upgrade)
 """Raises `JournalUnavailable` where the file cannot be used."""
-
-
-def append(
-    connection: sqlite3.Connection,
-    run_id: str,
-    seq: int,
-    batch: Batch,
-    large: Sequence[tuple[int, Payload]],
-    where: str,
-    held: Held | None = None,
-) -> None:
-    """Store `batch`, with `large` apart, if the run has `seq` events, and the lease `held` is not lost.
-
-    In a transaction of the caller's.
-    """
-    rows = FileRows(connection)
-    line = found_line(rows, run_id, where)
-    if line is not None and not line.sealed:
-        line = told_anew(rows, line, where)
-    new = growth(line, run_id, seq, batch, where)
-    if held is not None:
-        lease_table.require(connection, seq, run_id, held, where)
-    if new is None:
-        return
-    _write(connection, run_id, new, large)
-    if line is None:
-        begin_line(connection, new.line.info, new.line.head)
-    else:
-        change_line(connection, line.info, new.line.info, new.line.head)
-    if isinstance(batch.events[-1], (RunPaused, RunFinished)):
-        lease_table.let_go(connection, run_id)
 
 
 def _write(connection: sqlite3.Connection, run_id: str, new: Growth, large: Sequence[tuple[int, Payload]]) -> None:

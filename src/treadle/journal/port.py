@@ -7,9 +7,11 @@ before it does anything. `MemoryJournal` and `SqliteJournal` keep this port; so 
 
 import builtins
 from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import Future
 from typing import Protocol, runtime_checkable
 
 from treadle.journal.info import ALL, RunInfo, Wanted, told_by
+from treadle.journal.leases import Held
 from treadle.kernel.events import Event, RunForked, RunStarted
 
 
@@ -95,6 +97,29 @@ class Journal(Protocol):
             limit: how many at most.
             before: the last run of the page before, to get the next page; None for the first page.
             wanted: which of them; all by default.
+        """
+
+
+@runtime_checkable
+class Promises(Protocol):
+    """A journal that need not be waited for: the disk works while the model does.
+
+    Whoever drives a run waits for what it handed over before it does anything that cannot be taken back; see
+    `treadle.drivers.recorder`. A journal without `put` is waited for each time.
+    """
+
+    def put(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None = None) -> "Future[None]":
+        """Hand `events` over, to be stored as by `append`, and return at once.
+
+        What is handed over is stored in that order, so that of a run nothing is stored after something that was not.
+        The future belongs to no event loop; it is done when `append` would return, and fails with what `append` would
+        raise of it. Nobody has to look at it. What can be seen at once is raised at once. `held` is only given to a
+        journal that keeps `Leases`.
+
+        Raises:
+            JournalUnavailable: the journal is closed.
+            EventNotStorable: an event has no JSON form.
+            ValueError: a run's first event is not the `RunStarted` of this `run_id`.
         """
 
 

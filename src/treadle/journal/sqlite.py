@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from treadle.journal import database, lease_table
+from treadle.journal.appends import Append
 from treadle.journal.batch import batch_of
 from treadle.journal.holder import Holder
 from treadle.journal.info import ALL, RunInfo, Wanted
@@ -21,7 +22,7 @@ from treadle.journal.leases import LEASE, Held, checked_lease
 from treadle.journal.payloads import taken_out
 from treadle.journal.port import check_count, check_first, check_fork
 from treadle.journal.redaction import Redact
-from treadle.journal.sqlite_hands import Action, FileHands, Followed, answer_each, commit_together
+from treadle.journal.sqlite_hands import Action, Commits, FileHands, Followed, answer_each
 from treadle.journal.watch import Bell, follow
 from treadle.journal.worker import Pair, settled
 from treadle.kernel.errors import Misuse
@@ -65,7 +66,7 @@ class SqliteJournal:
         self._bell = Bell()
         self._workers: Pair[Action] = Pair(
             self,
-            partial(FileHands, self._path, commit_together),
+            partial(_writer, self._path),
             partial(FileHands, self._path, answer_each),
             self._where,
         )
@@ -77,15 +78,18 @@ class SqliteJournal:
 
     async def append(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None = None) -> None:
         """See `Journal.append` and `Leases.append`. Returns when the events are on the disk."""
+        await settled(self.put(run_id, seq, events, held))
+
+    def put(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None = None) -> "Future[None]":
+        """See `Promises.put`. The future is done when the events are on the disk."""
         check_count("seq", seq)
         if seq == 0:
             check_first(run_id, events)
         batch, large = taken_out(batch_of(run_id, seq, events, self.redact, self._where), seq)
-        store = partial(database.append, run_id=run_id, seq=seq, batch=batch, large=large, where=self._where, held=held)
-        try:
-            await settled(self._workers.write(store))
-        finally:
-            self._bell.ring(run_id)
+        stored = self._workers.write(Append(run_id, seq, batch, large, self._where, held))
+        ring = partial(self._bell.ring, run_id)
+        stored.add_done_callback(lambda _: ring())
+        return stored
 
     async def fork(self, source: str, seq: int, run_id: str, events: Sequence[Event]) -> None:
         """See `Journal.fork`; the hashes of the shared events are the beginning of the fork's chain."""
@@ -208,3 +212,7 @@ class SqliteJournal:
         check_count("limit", limit)
         look = partial(database.list_runs, limit=limit, before=before, wanted=wanted, where=self._where)
         return await settled(self._workers.read(look))
+
+
+def _writer(path: Path) -> FileHands:
+    return FileHands(path, Commits())

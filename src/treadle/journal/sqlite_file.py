@@ -89,12 +89,18 @@ class FileKind(Struct, frozen=True):
         except PassesThrough:
             raise
         except sqlite3.Error as error:
-            what, remedy = _CAUSES.get(_code(error), ("cannot be used", "See the cause."))
-            raise self.unavailable(path, f"{what} ({error})", remedy.format(again=self.again)) from error
+            raise self.told(path, error) from error
         except OSError as error:
             remedy = "Use another path, or give this user the right to it."
             what = f"cannot be made ({error.strerror or error}: {error.filename})"
             raise self.unavailable(path, what, remedy) from error
+
+    def told(self, path: Path, error: sqlite3.Error) -> Exception:
+        """What an error of SQLite means."""
+        what, remedy = _CAUSES.get(_code(error), ("cannot be used", "See the cause."))
+        told = self.unavailable(path, f"{what} ({error})", remedy.format(again=self.again))
+        told.__cause__ = error
+        return told
 
     def unavailable(self, path: Path, what: str, remedy: str) -> Exception:
         """The error that says what is wrong with the file, and what to do."""

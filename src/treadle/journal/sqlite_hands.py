@@ -6,22 +6,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from treadle.journal.appends import Append, Appends
 from treadle.journal.database import JOURNAL_FILE
 from treadle.journal.open_file import OpenFile
 from treadle.journal.permissions import tell_once
-from treadle.journal.sqlite_file import snapshot, transaction
+from treadle.journal.sqlite_file import is_corrupt, snapshot, transaction
 from treadle.journal.worker import Job
 
-Action = Callable[[sqlite3.Connection], Any]
+OnFile = Callable[[sqlite3.Connection], Any]
 
-Perform = Callable[[sqlite3.Connection, list[Job[Action]], Path], None]
+Action = OnFile | Append
+
+Perform = Callable[[sqlite3.Connection, list[Job[Any]], Path], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Followed:
     """An action, and what is done outside of its transaction, when that is committed."""
 
-    action: Action
+    action: OnFile
     then: Callable[[sqlite3.Connection], None]
 
     def __call__(self, connection: sqlite3.Connection) -> Any:
@@ -42,7 +45,7 @@ class FileHands:
         """The file's path."""
         return str(self._path)
 
-    def perform(self, jobs: list[Job[Action]]) -> None:
+    def perform(self, jobs: list[Job[Any]]) -> None:
         """See `Hands.perform`."""
         with self._file.used() as connection:
             # A text that was altered may be none; it is seen by its hash, and must not stop what reads others.
@@ -59,31 +62,84 @@ def _as_text(data: bytes) -> str:
     return data.decode(errors="replace")
 
 
-def commit_together(connection: sqlite3.Connection, jobs: list[Job[Action]], path: Path) -> None:
-    """Do all jobs in one transaction; one that fails is undone alone."""
-    with transaction(connection):
+class Commits:
+    """Does all jobs that have queued up in one transaction; one that fails is undone alone."""
+
+    def __init__(self) -> None:
+        self._appends = Appends()
+
+    def __call__(self, connection: sqlite3.Connection, jobs: list[Job[Action]], path: Path) -> None:
+        """Does the jobs, and sets the value or the error of each; what is raised is the error of all."""
+        try:
+            self._together(connection, jobs, path)
+        except sqlite3.DatabaseError as error:
+            if not (isinstance(error, sqlite3.IntegrityError) or is_corrupt(error)) or len(jobs) == 1:
+                raise
+            # A run's rows are not as its line says, or their page is damaged: whoever has to do with it fails alone.
+            for job in jobs:
+                job.value = job.error = None
+                try:
+                    with JOURNAL_FILE.explained(path):
+                        self._together(connection, [job], path)
+                except Exception as own:
+                    job.error = own
+
+    def _together(self, connection: sqlite3.Connection, jobs: list[Job[Action]], path: Path) -> None:
+        appends = self._appends
+        try:
+            with transaction(connection):
+                appends.begin(connection)
+                for job in jobs:
+                    if isinstance(job.action, Append):
+                        _add(appends, connection, job, job.action, path)
+                    else:
+                        appends.write(connection)
+                        # It may change any run.
+                        appends.forget()
+                        _undone_alone(connection, job, job.action, path)
+                appends.write(connection)
+        except BaseException:
+            appends.forget()
+            raise
         for job in jobs:
-            connection.execute("SAVEPOINT job")
-            try:
-                with JOURNAL_FILE.explained(path):
-                    job.value = job.action(connection)
-            except Exception as error:
-                # After some errors SQLite has given up the whole transaction, and there is nothing to go back to.
-                if not connection.in_transaction:
-                    raise
-                connection.execute("ROLLBACK TO job")
-                job.error = error
-            connection.execute("RELEASE job")
-    for job in jobs:
-        if isinstance(job.action, Followed) and job.error is None:
-            try:
-                with JOURNAL_FILE.explained(path):
-                    job.action.then(connection)
-            except Exception as error:
-                job.error = error
+            if isinstance(job.action, Followed) and job.error is None:
+                _follow(connection, job, job.action, path)
 
 
-def answer_each(connection: sqlite3.Connection, jobs: list[Job[Action]], path: Path) -> None:
+def _follow(connection: sqlite3.Connection, job: Job[Action], action: Followed, path: Path) -> None:
+    try:
+        with JOURNAL_FILE.explained(path):
+            action.then(connection)
+    except Exception as error:
+        job.error = error
+
+
+def _add(appends: Appends, connection: sqlite3.Connection, job: Job[Action], append: Append, path: Path) -> None:
+    try:
+        appends.add(connection, append)
+    except sqlite3.Error as error:
+        if not connection.in_transaction:
+            raise
+        job.error = JOURNAL_FILE.told(path, error)
+    except Exception as error:
+        job.error = error
+
+
+def _undone_alone(connection: sqlite3.Connection, job: Job[Action], action: OnFile, path: Path) -> None:
+    connection.execute("SAVEPOINT job")
+    try:
+        with JOURNAL_FILE.explained(path):
+            job.value = action(connection)
+    except Exception as error:
+        # After some errors SQLite has given up the whole transaction, and there is nothing to go back to.
+        if not connection.in_transaction:
+            raise
+        connection.execute("ROLLBACK TO job")
+        job.error = error
+    connection.execute("RELEASE job")
+
+
+def answer_each(connection: sqlite3.Connection, jobs: list[Job[OnFile]], path: Path) -> None:
     """Do the jobs one by one, each as the file was at one moment."""
     for job in jobs:
         try:

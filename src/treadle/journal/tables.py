@@ -7,6 +7,7 @@ chain of hashes ends, so that rows missing at the end are noticed. Each append w
 import sqlite3
 from collections.abc import Generator, Iterator
 from contextlib import closing
+from functools import cache
 from math import inf
 from typing import Any
 
@@ -95,6 +96,53 @@ def newest(connection: sqlite3.Connection) -> Iterator[str]:
         yield run_id
 
 
+@cache
+def insert_events(count: int) -> str:
+    """The statement that puts so many rows of events into the file."""
+    return " ".join(("INSERT INTO events (run_id, seq, at, hash, body) VALUES", _marks(5, count)))
+
+
+@cache
+def insert_lines(count: int) -> str:
+    """The statement that puts the lines of so many new runs into the index; see `new_row`."""
+    columns = "run_id, started_at, head, seal, info, agent, model, status, searched"
+    return " ".join(("INSERT INTO runs (", columns, ") VALUES", _marks(9, count)))
+
+
+@cache
+def change_lines(count: int, *, status: bool) -> str:
+    """The statement that writes what has become of so many runs; see `changed_row`.
+
+    Their places in the index by status are looked for only where it has changed.
+    """
+    columns = ("head", "seal", "info", "status") if status else ("head", "seal", "info")
+    given = ", ".join(("run_id", *columns))
+    news = ", ".join(f"{one} = new.{one}" for one in columns)
+    marks = _marks(len(columns) + 1, count)
+    new = f"WITH new ({given}) AS (VALUES {marks})"
+    return f"{new} UPDATE runs SET {news} FROM new WHERE runs.run_id = new.run_id"  # noqa: S608 - of the words above
+
+
+def _marks(columns: int, count: int) -> str:
+    row = ", ".join("?" * columns)
+    return ", ".join([f"({row})"] * count)
+
+
+def new_row(line: Line) -> tuple[Any, ...]:
+    """The row of a new run's line."""
+    info = line.info
+    found, text = sealed(info, line.head)
+    kept = line.head, found, text.decode()
+    return info.run_id, info.started_at, *kept, info.agent, info.model, info.status, searched(info)
+
+
+def changed_row(line: Line, *, status: bool) -> tuple[Any, ...]:
+    """What is written of a run's line that has changed."""
+    found, text = sealed(line.info, line.head)
+    row = line.info.run_id, line.head, found, text.decode()
+    return (*row, line.info.status) if status else row
+
+
 def begin_line(connection: sqlite3.Connection, info: RunInfo, head: bytes) -> None:
     """Put a new run into the index."""
     keep_line(connection, info, (head, *sealed(info, head)))
@@ -108,20 +156,6 @@ def keep_line(connection: sqlite3.Connection, info: RunInfo, kept: tuple[bytes, 
         VALUES (?, ?, ?, ?, CAST(? AS TEXT), ?, ?, ?, ?)""",
         (info.run_id, info.started_at, head, found, text, info.agent, info.model, info.status, searched(info)),
     )
-
-
-def change_line(connection: sqlite3.Connection, before: RunInfo, info: RunInfo, head: bytes) -> None:
-    """Write what has become of a run into the index, whose line was `before`."""
-    found, text = sealed(info, head)
-    row = (head, found, text.decode())
-    # Its place in the index by status is looked for only if it changes.
-    if before.status == info.status:
-        connection.execute("UPDATE runs SET head = ?, seal = ?, info = ? WHERE run_id = ?", (*row, info.run_id))
-    else:
-        connection.execute(
-            "UPDATE runs SET head = ?, seal = ?, info = ?, status = ? WHERE run_id = ?",
-            (*row, info.status, info.run_id),
-        )
 
 
 def is_found(connection: sqlite3.Connection, info: RunInfo) -> bool:

@@ -7,12 +7,15 @@ disk, the next group gathers.
 
 import asyncio
 import weakref
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from os import getpid
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread, current_thread
 from typing import Any, Generic, Protocol, TypeVar
+from weakref import WeakKeyDictionary
 
 import anyio
 
@@ -190,16 +193,63 @@ async def settled(future: "Future[T]") -> T:
     Raises:
         asyncio.CancelledError: the task was cancelled, and the future has a result.
     """
-    outcome = asyncio.wrap_future(future)
     cancelled: asyncio.CancelledError | None = None
-    while not outcome.done():
+    while not future.done():
+        waiter = _waiter(future)
         try:
-            # anyio cancels again at every turn of the loop, unless it is told that it was heard.
-            with anyio.CancelScope(shield=cancelled is not None):
-                await asyncio.wait((outcome,))
+            if cancelled is None:
+                await waiter
+            else:
+                # anyio cancels again at every turn of the loop, unless it is told that it was heard.
+                with anyio.CancelScope(shield=True):
+                    await waiter
         except asyncio.CancelledError as error:
             cancelled = error
-    result = outcome.result()
+    result = future.result()
     if cancelled is not None:
         raise cancelled
     return result
+
+
+def _waiter(future: "Future[Any]") -> "asyncio.Future[None]":
+    """A future of the running loop that is done soon after `future` is."""
+    loop = asyncio.get_running_loop()
+    alarm = _alarms.get(loop)
+    if alarm is None:
+        alarm = _alarms[loop] = _Alarm(loop)
+    waiter: asyncio.Future[None] = loop.create_future()
+    future.add_done_callback(lambda _: alarm.wake(waiter))
+    return waiter
+
+
+class _Alarm:
+    """Wakes those who wait in an event loop, from any thread: all whose jobs are done by then at one go."""
+
+    __slots__ = ("_is_due", "_loop", "_waiters")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        # The loop is what this is kept by.
+        self._loop = weakref.ref(loop)
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._is_due = False
+
+    def wake(self, waiter: "asyncio.Future[None]") -> None:
+        """Sees to it that `waiter` is done soon."""
+        self._waiters.append(waiter)
+        loop = self._loop()
+        if not self._is_due and loop is not None:
+            self._is_due = True
+            # A loop that was closed meanwhile has nobody left to wake.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._ring)
+
+    def _ring(self) -> None:
+        # First, so that whoever comes from now on rings again.
+        self._is_due = False
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+_alarms: "WeakKeyDictionary[asyncio.AbstractEventLoop, _Alarm]" = WeakKeyDictionary()

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from treadle.drivers.dispatch import Dispatcher, Order, Pausing, QueueFull
 from treadle.workers.deliveries import QueueUnavailable, WorkerStopped
-from treadle.workers.schedule import Schedule
 
 if TYPE_CHECKING:
     from treadle.workers.postgres import PostgresQueue
+    from treadle.workers.schedule import Schedule
     from treadle.workers.temporal import TemporalQueue
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 _ADAPTERS = {
+    "Schedule": ("treadle.workers.schedule", "workers"),
     "PostgresQueue": ("treadle.workers.postgres", "workers"),
     "TemporalQueue": ("treadle.workers.temporal", "temporal"),
 }

@@ -109,6 +109,8 @@ class PostgresQueue:
         for one in schedules:
             if one.agent not in deliveries.agents:
                 raise Misuse(f"schedule {one.name!r} is of agent {one.agent!r}, which this worker does not have")
+        if len({one.name for one in schedules}) < len(schedules):
+            raise Misuse("two schedules have one name, by which their runs are called: give each its own")
         shares = at_once(concurrency, deliveries.agents)
         await self._opened()
         worker = PostgresWorker(self, self._url, self._per_key, deliveries, heartbeat, schedules)

@@ -34,7 +34,7 @@ log = logging.getLogger("treadle")
 ATTEMPTS: Final = 6
 """Deliveries of a run whose own code raises, before it is left alone; `treadle runs` then says that it is running."""
 
-LOOKS: Final = 4
+LOOKS: Final = 8
 """Times a heartbeat that silent workers are looked for, so that no run waits for more than two."""
 
 _POLL: Final = 1.0
@@ -59,11 +59,7 @@ _CLOSE: Final = "DELETE FROM procrastinate_jobs WHERE id = %s"
 
 
 class _Again(Exception):
-    """The same delivery is to be made again after so many seconds."""
-
-    def __init__(self, seconds: float = 0.0) -> None:
-        super().__init__(f"again in {seconds:g} s")
-        self.seconds = seconds
+    """The same delivery is to be made again at once, by another worker."""
 
 
 class _Ended(Exception):
@@ -76,8 +72,7 @@ class _Retries(BaseRetryStrategy):
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
         """When the job is done again; None if it is not."""
         if isinstance(exception, _Again | asyncio.CancelledError):
-            seconds = exception.seconds if isinstance(exception, _Again) else 0.0
-            return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=seconds))
+            return RetryDecision(retry_at=datetime.now(UTC))
         if isinstance(exception, Misuse) or job.attempts + 1 >= ATTEMPTS:
             return None
         return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=2 ** (job.attempts + 1)))
@@ -129,12 +124,12 @@ class PostgresWorker:
         self._app.job_manager = _Jobs(self._connector)
         self._app.task(name=DRIVE, pass_context=True, retry=_Retries())(self._drive)
         self._workers: list[Worker] = []
-        for one in schedules:
-            begin = self._app.task(name=f"treadle.begin {one.name}", queue=f"begin {one.name}", retry=_Retries())(
+        self._begins = [queue_of(f"begin {one.name}") for one in schedules]
+        for one, name in zip(schedules, self._begins, strict=True):
+            begin = self._app.task(name=f"treadle.begin {one.name}", queue=name, retry=_Retries())(
                 partial(self._begin, one)
             )
             self._app.periodic(cron=one.cron, periodic_id=one.name)(begin)
-        self._begins = [f"begin {one.name}" for one in schedules]
 
     async def run(self, shares: Sequence[tuple[Sequence[str], int]], grace: float, *, once: bool) -> None:
         """Works until it is cancelled, or nothing is left."""
@@ -183,8 +178,10 @@ class PostgresWorker:
         if found.status == "queued":
             raise _Again
         if found.status == "held":
-            # Its owner may be dead, and its lease not run out yet: the order is kept until the run has ended.
-            raise _Again(self._heartbeat / 10)
+            # Its owner may be dead, and its lease not run out yet: there is an order until the run has ended.
+            later = time.time() + self._heartbeat / 10
+            with suppress(AlreadyEnqueued):
+                await put(self._app, Order(run_id, agent, key, job.priority, later), None)
         log.info("run %s: %s %s", run_id, found.status, found.reason)
 
     async def _begin(self, schedule: Schedule, timestamp: int) -> None:

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+from croniter import croniter  # type: ignore[import-untyped]
 from msgspec import Struct
 
 from treadle.drivers.purse.budget import checked_name
@@ -19,7 +20,7 @@ class Schedule(Struct, frozen=True):
         priority: as in `agent.submit`.
 
     Raises:
-        Misuse: a name is none, or there is no question.
+        Misuse: a name is none, there is no question, or the line is not cron's.
     """
 
     cron: str
@@ -31,6 +32,8 @@ class Schedule(Struct, frozen=True):
     def __post_init__(self) -> None:
         for name in ("cron", "agent", "input", "name"):
             checked_name(f"Schedule({name}=…)", getattr(self, name))
+        if not croniter.is_valid(self.cron):
+            raise Misuse(f'Schedule(cron=…) takes a line such as "0 7 * * 1-5"; it was given {self.cron!r:.100}')
         if "/" in self.name or "." in self.name:
             raise Misuse(f"Schedule(name=…) begins the ids of runs, which have no / and no dot; it was {self.name!r}")
 

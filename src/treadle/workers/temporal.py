@@ -23,14 +23,14 @@ from treadle.workers.temporal_workflow import CANCEL, DECIDE, DRIVE, RUN, RunWor
 log = logging.getLogger("treadle")
 
 _MIDDLE: Final = 3
-"""The priority that Temporal gives where none is said; 1 goes first and 5 last."""
+"""The priority that Temporal gives where none is said; 5 goes last, and 1 is for runs that had begun."""
 
 
 class TemporalQueue:
     """A queue in a Temporal cluster: each run has a workflow called as it is, and each agent a task queue.
 
     How many runs of one key are under way at once is not limited; the keys take turns, by Temporal's fairness. A
-    priority above 0 goes before, one below 0 after; two levels either way.
+    priority above 0 goes before, one below 0 after, by two levels at most.
 
     Args:
         address: the cluster's frontend, such as "localhost:7233", or a `temporalio.client.Client` that is connected.
@@ -62,11 +62,13 @@ class TemporalQueue:
                 id=workflow_of(order.run_id),
                 task_queue=queue_of(order.agent),
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+                # A workflow takes a moment; one that was handed to a worker that is stopped is soon another's.
+                task_timeout=timedelta(seconds=max(1.0, self._heartbeat / 4)),
                 # A signal would begin it before its time.
                 start_delay=timedelta(seconds=delay) if later else None,
                 start_signal=None if later else "go_on",
                 priority=Priority(
-                    priority_key=min(5, max(1, _MIDDLE - order.priority)),
+                    priority_key=min(5, max(2, _MIDDLE - order.priority)),
                     fairness_key=order.key.encode()[:64].decode(errors="ignore") or None,
                 ),
             )
@@ -113,7 +115,7 @@ class TemporalQueue:
                     max_concurrent_activities=most,
                     graceful_shutdown_timeout=timedelta(seconds=grace),
                     # The workflows of a worker that died are others' soon.
-                    sticky_queue_schedule_to_start_timeout=timedelta(seconds=self._heartbeat / 2),
+                    sticky_queue_schedule_to_start_timeout=timedelta(seconds=self._heartbeat / 10),
                 )
                 group.create_task(worker.run())
             try:

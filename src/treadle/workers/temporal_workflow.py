@@ -9,8 +9,8 @@ from datetime import timedelta
 from typing import Final
 
 from temporalio import workflow
-from temporalio.common import RetryPolicy
-from temporalio.exceptions import ActivityError, CancelledError
+from temporalio.common import Priority, RetryPolicy
+from temporalio.exceptions import ActivityError, CancelledError, TimeoutError
 
 from treadle.workers.deliveries import SILENT
 
@@ -26,8 +26,11 @@ _SOON: Final = timedelta(minutes=1)
 _AGAIN: Final = RetryPolicy(
     initial_interval=timedelta(milliseconds=100),
     maximum_interval=timedelta(minutes=1),
-    non_retryable_error_types=["Misuse"],
+    # A worker that is silent is the workflow's matter: what the server tries again goes to the end of the queue.
+    non_retryable_error_types=["Misuse", "TemporalTimeout:Heartbeat"],
 )
+_FIRST: Final = Priority(priority_key=1)
+"""The priority of a run that was under way: it does not wait behind those that have not begun."""
 
 
 @workflow.defn(name=RUN)
@@ -92,17 +95,25 @@ class RunWorkflow:
         return self._go_on or self._cancelled or bool(self._approved or self._denied)
 
     async def _drive(self, names: list[str], heartbeat: float) -> dict[str, str]:
-        self._driving = workflow.start_activity(
-            DRIVE,
-            args=names,
-            result_type=dict[str, str],
-            start_to_close_timeout=_EVER,
-            heartbeat_timeout=timedelta(seconds=SILENT * heartbeat),
-            retry_policy=_AGAIN,
-            cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-        )
-        try:
-            found: dict[str, str] = await self._driving
-            return found
-        finally:
-            self._driving = None
+        begun = False
+        while True:
+            self._driving = workflow.start_activity(
+                DRIVE,
+                args=names,
+                result_type=dict[str, str],
+                start_to_close_timeout=_EVER,
+                heartbeat_timeout=timedelta(seconds=SILENT * heartbeat),
+                retry_policy=_AGAIN,
+                cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+                priority=_FIRST if begun else Priority.default,
+            )
+            try:
+                found: dict[str, str] = await self._driving
+            except ActivityError as error:
+                if not isinstance(error.cause, TimeoutError):
+                    raise
+                begun = True
+            else:
+                return found
+            finally:
+                self._driving = None

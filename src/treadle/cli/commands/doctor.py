@@ -18,6 +18,7 @@ from treadle.cli.exits import ExitCode
 from treadle.cli.storage import in_postgres, journal_at, journal_named, journal_option, may_be_there, told
 from treadle.cli.terminal import print_json, print_table
 from treadle.journal import JournalError
+from treadle.journal.disks import shared_kind
 from treadle.journal.permissions import exposed
 from treadle.kernel.errors import Misuse
 from treadle.models.providers import PROVIDERS
@@ -79,6 +80,8 @@ def _journal(named: str | None) -> Iterator[Row]:
     if not in_postgres(where):
         # Before it is opened: its -wal and -shm files go when it is closed.
         yield from (("journal", "bad", line) for line in exposed(path.absolute()))
+        if kind := shared_kind(path.absolute()):
+            yield "journal", "bad", f"{path} is on a network file system ({kind}): put it on a local disk"
     try:
         runs = asyncio.run(_checked(named))
     except (JournalError, Misuse) as error:

@@ -99,7 +99,7 @@ class Batch:
                 at_once.append(admitted)
             else:
                 back.append(record)
-        await self._run.commit()
+        await _start(self._run, at_once)
         work: list[Coroutine[Any, Any, None]] = [self._back(one.record.id, one) for one in at_once]
         work += [self._back(record.id) for record in back]
         work += [self._turns(lane) for lane in _lanes(in_turn, self._tool)]
@@ -172,7 +172,7 @@ class Batch:
         if not begun:
             self._begin(admitted)
             if run.writes:
-                await run.commit()
+                await _start(run, (admitted,))
         try:
             event, output = await executed(run, admitted, run.begun.pop(admitted.record.call.id, None))
         except PassesThrough:
@@ -188,7 +188,8 @@ class Batch:
         run.below.pop(admitted.record.call.id, None)
         settle(run)
         if run.writes:
-            await run.commit()
+            # What was done is in doubt until it is stored; what was read is read again.
+            await (run.hand_over_soon() if _only_reads(admitted.tool) else run.hand_over())
 
     async def _react(self, call_id: str) -> None:
         """Asks the application about a result that is recorded.
@@ -214,6 +215,18 @@ class Batch:
         await run.commit()
         if isinstance(reaction, Retry) and reaction.delay > 0 and isinstance(event, ToolReacted) and event.call:
             await asyncio.sleep(reaction.delay)
+
+
+async def _start(run: Run, calls: Sequence[Admitted]) -> None:
+    """Records that `calls` start. What they may do that cannot be taken back waits until that is written."""
+    if all(_only_reads(call.tool) for call in calls):
+        await run.hand_over()
+    else:
+        await run.commit()
+
+
+def _only_reads(tool: Tool) -> bool:
+    return tool.effect == "read" and tool.agent is None
 
 
 def _returned(run: Run, call_id: str) -> CallRecord | None:

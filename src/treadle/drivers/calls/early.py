@@ -103,7 +103,7 @@ class Early:
     async def _finish(self, admitted: Admitted, step: int) -> None:
         run = self._run
         try:
-            await run.commit()
+            await run.hand_over()
             event, _ = await executed(run, admitted)
             call_id = None if self._stopped else self._open_id(admitted.record.call, step)
             if call_id is not None and isinstance(event, ToolFinished):
@@ -118,7 +118,7 @@ class Early:
                         raised=event.raised,
                     )
                 )
-                await run.commit()
+                await run.hand_over()
         except asyncio.CancelledError as error:
             if run.is_cancelled() or self._stopped or self._open_id(admitted.record.call, step) is None:
                 raise

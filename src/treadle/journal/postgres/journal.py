@@ -97,16 +97,20 @@ class PostgresJournal:
         If the server was lost in the middle and does not come back in time, the `JournalUnavailable` says whether it is
         known that nothing was stored; `read` tells it later.
         """
+        await settled(self.put(run_id, seq, events, held))
+
+    def put(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None = None) -> "Future[None]":
+        """See `Promises.put`. The future is done when the server has the events on its disk."""
         from treadle.journal.postgres.actions import Append
 
         check_count("seq", seq)
         if seq == 0:
             check_first(run_id, events)
         batch, large = taken_out(batch_of(run_id, seq, events, self.redact, self._where), seq)
-        try:
-            await settled(self._workers.write(Append(run_id, seq, batch, large, held)))
-        finally:
-            self._bell.ring(run_id)
+        stored = self._workers.write(Append(run_id, seq, batch, large, held))
+        ring = partial(self._bell.ring, run_id)
+        stored.add_done_callback(lambda _: ring())
+        return stored
 
     async def fork(self, source: str, seq: int, run_id: str, events: Sequence[Event]) -> None:
         """See `Journal.fork`."""

@@ -1,0 +1,129 @@
+"""Appends: what the writer of a journal's file knows of the runs that it adds to, and what of it is not written yet.
+
+Most of what a journal does is to add an event or two to a run. What the writer knows of a run stays with it from one
+transaction to the next, as long as nobody else has written to the file. The rows of all appends of a transaction go
+into the file by as few statements as can be, and a run's line of the index once, whatever came to it: each statement
+gives the interpreter to other threads and has to get it back.
+"""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from treadle.journal import lease_table, payloads
+from treadle.journal.batch import Batch, growth
+from treadle.journal.info import RunStatus
+from treadle.journal.leases import Held
+from treadle.journal.line import Line
+from treadle.journal.payloads import Payload
+from treadle.journal.sqlite_rows import FileRows
+from treadle.journal.tables import change_lines, changed_row, insert_events, insert_lines, new_row
+from treadle.journal.verified import found_line, told_anew
+from treadle.kernel.events import RunFinished, RunPaused
+
+MOST_KNOWN = 10_000
+"""Runs of which a writer keeps in mind how they stand; each takes a kilobyte or two."""
+
+MOST_ROWS = 64
+"""Rows of one statement at most."""
+
+
+class Append(NamedTuple):
+    """Events to store after the `seq` that the run has, with what is `large` in them apart, under the lease `held`."""
+
+    run_id: str
+    seq: int
+    batch: Batch
+    large: Sequence[tuple[int, Payload]]
+    where: str
+    held: Held | None
+
+
+class Appends:
+    """The appends of a transaction, after another; used by one thread, over one connection at a time."""
+
+    def __init__(self) -> None:
+        self._connection: sqlite3.Connection | None = None
+        self._version = 0
+        self._lines: dict[str, Line] = {}
+        self._leases: dict[str, str] = {}
+        self._written: dict[str, RunStatus | None] = {}
+        self._rows: list[tuple[Any, ...]] = []
+
+    def begin(self, connection: sqlite3.Connection) -> None:
+        """A transaction has begun: looks whether somebody else has written since the last one."""
+        version: int = connection.execute("PRAGMA data_version").fetchone()[0]
+        if connection is not self._connection or version != self._version or len(self._lines) > MOST_KNOWN:
+            self.forget()
+        self._connection, self._version = connection, version
+
+    def add(self, connection: sqlite3.Connection, append: Append) -> None:
+        """Takes `append` in, to be written by `write`.
+
+        Raises:
+            JournalConflict: the run does not have `seq` events, or the lease is lost.
+            JournalDamaged: its line is not what its events say, and these are damaged too.
+        """
+        run_id, seq, batch, large, where, _ = append
+        line = self._lines.get(run_id) or _look(connection, run_id, where)
+        new = growth(line, run_id, seq, batch, where)
+        self._require(connection, append)
+        if new is None:
+            return
+        if large:
+            payloads.put(connection, run_id, large)
+        self._written.setdefault(run_id, None if line is None else line.info.status)
+        self._lines[run_id] = new.line
+        self._rows += [(run_id, number, at, head, body.decode()) for number, at, head, body in new.rows]
+        if isinstance(batch.events[-1], (RunPaused, RunFinished)):
+            self._leases.pop(run_id, None)
+            lease_table.let_go(connection, run_id)
+
+    def _require(self, connection: sqlite3.Connection, append: Append) -> None:
+        held = append.held
+        if held is not None and self._leases.get(held.run_id) != held.holder.name:
+            lease_table.require(connection, append.seq, append.run_id, held, append.where)
+            self._leases[held.run_id] = held.holder.name
+
+    def write(self, connection: sqlite3.Connection) -> None:
+        """Writes what was taken in."""
+        _execute(connection, insert_events, self._rows)
+        begun, changed, turned = list[tuple[Any, ...]](), list[tuple[Any, ...]](), list[tuple[Any, ...]]()
+        for run_id, before in self._written.items():
+            line = self._lines[run_id]
+            if before is None:
+                begun.append(new_row(line))
+            elif before == line.info.status:
+                changed.append(changed_row(line, status=False))
+            else:
+                turned.append(changed_row(line, status=True))
+            if line.info.status == "finished":
+                del self._lines[run_id]
+        _execute(connection, insert_lines, begun)
+        _execute(connection, partial(change_lines, status=False), changed)
+        _execute(connection, partial(change_lines, status=True), turned)
+        self._rows.clear()
+        self._written.clear()
+
+    def forget(self) -> None:
+        """Drops all that was taken in and is known: the file has to be asked."""
+        self._lines.clear()
+        self._leases.clear()
+        self._written.clear()
+        self._rows.clear()
+
+
+def _look(connection: sqlite3.Connection, run_id: str, where: str) -> Line | None:
+    rows = FileRows(connection)
+    line = found_line(rows, run_id, where)
+    return told_anew(rows, line, where) if line is not None and not line.sealed else line
+
+
+def _execute(connection: sqlite3.Connection, statement: Callable[[int], str], rows: list[tuple[Any, ...]]) -> None:
+    """Carries a statement out over all rows, in parts of which each has a power of two: so each is prepared once."""
+    start = 0
+    while start < len(rows):
+        size = min(MOST_ROWS, 1 << ((len(rows) - start).bit_length() - 1))
+        connection.execute(statement(size), [value for row in rows[start : start + size] for value in row])
+        start += size
