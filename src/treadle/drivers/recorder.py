@@ -67,7 +67,14 @@ class Recorder:
             lease.require()
         if is_promising(journal):
             self.hand_over(journal, run_id, events, lease)
+            # What is fed meanwhile is handed over by whoever feeds it.
             await self.stored(self._handed)
+        else:
+            await self._written(journal, run_id, events, lease)
+        if lease is not None:
+            lease.require()
+
+    async def _written(self, journal: Journal, run_id: str, events: Sequence[Event], lease: Lease | None) -> None:
         while self._saved < len(events):
             if self._broken is not None:
                 raise self._broken
@@ -75,8 +82,6 @@ class Recorder:
                 await asyncio.wait([self._writing])
             else:
                 await self._append(journal, run_id, events, lease)
-        if lease is not None:
-            lease.require()
 
     async def confirm(self, journal: Journal, run_id: str, events: Sequence[Event], lease: Lease | None = None) -> None:
         """Likewise, and asks the journal in any case whether the run is still this process's.
@@ -140,6 +145,9 @@ class Recorder:
             if self._broken is not None:
                 raise self._broken
             stored = next(stored for fed, stored in self._under_way if fed >= count)
+            if stored.done():
+                # A journal may tell of what came later first.
+                _, stored = self._under_way[0]
             try:
                 await settled(stored)
             except Exception:
