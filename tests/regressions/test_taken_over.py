@@ -15,8 +15,8 @@ What was found, and the test that holds it:
   asked whether it may be -> test_an_approval_that_comes_twice_makes_no_write_twice
 - a beat of the lease between the end of a run and the journal's word of it: the run was said to be taken over
   -> test_no_beat_takes_the_end_of_a_run_for_its_loss
-- what was fed while a journal that is handed events was waited for was stored twice, and the run conflicted with itself;
-  and one that told of later events first was waited for without end
+- what was fed while a journal that is handed events was waited for was stored twice, and the run conflicted with
+  itself; and one that told of later events first was waited for without end
   -> test_what_is_fed_meanwhile_is_handed_over_once, test_a_journal_may_tell_of_later_events_first
 - a call that had begun early, and was under way when the process died, was not counted
   -> test_an_early_call_that_was_lost_counts
