@@ -217,6 +217,23 @@ async def test_a_zombie_does_nothing_more(other):
     assert process.own[-1].startswith("stopped: ")
 
 
+async def test_a_zombie_that_slept_longer_than_its_lease_asks_its_model_nothing(other):
+    process = other("alone", seconds=0.6)
+    await process.until("waits")
+    await process.stop()
+    process.go_on()
+    async with SqliteJournal(process.path) as journal:
+        run_id = await first_run(journal)
+        # Its lease has run out by now, by its own clock too.
+        await asyncio.sleep(0.8)
+        result = await driven.agent("alone", journal).resume(run_id)
+        process.send(signal.SIGCONT)
+        await process.ended()
+    assert result.stop.reason == "answered"
+    assert [line for line in process.own if line.startswith("model")] == ["model alone 0"]
+    assert process.own[-1].startswith("stopped: ")
+
+
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 async def test_a_zombies_sub_run_does_nothing_more(other, kind, request):
     """The run above is taken over, and nobody has written to the one below: that one must notice all the same."""

@@ -401,7 +401,8 @@ class Run:
 
         That is the step, where a reserve is set aside for it: after a crash it has to be counted. It is the first
         that this process adds to the run, since another may have taken it up. Else it is what came before the last few
-        calls, so that a run is never further ahead of its journal than by `AHEAD` replies and what came of them.
+        calls, so that a run is never further ahead of its journal than by `AHEAD` replies and what came of them. A
+        process that may have been stopped for longer than its lease lasts asks the journal whether the run is its own.
 
         Raises:
             JournalError: as `commit`.
@@ -409,6 +410,8 @@ class Run:
         recorder, prepared = self._recorder, self.state.prepared
         if not recorder.saved or (prepared is not None and prepared.reserve is not None):
             await self.commit()
+        elif self.lease is not None and not self.lease.is_sure:
+            await self.confirm()
         else:
             await self.hand_over()
             await recorder.stored(self._asked[0])
