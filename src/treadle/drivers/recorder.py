@@ -70,18 +70,9 @@ class Recorder:
             # What is fed meanwhile is handed over by whoever feeds it.
             await self.stored(self._handed)
         else:
-            await self._written(journal, run_id, events, lease)
+            await self._write(journal, run_id, events, lease)
         if lease is not None:
             lease.require()
-
-    async def _written(self, journal: Journal, run_id: str, events: Sequence[Event], lease: Lease | None) -> None:
-        while self._saved < len(events):
-            if self._broken is not None:
-                raise self._broken
-            if self._writing is not None:
-                await asyncio.wait([self._writing])
-            else:
-                await self._append(journal, run_id, events, lease)
 
     async def confirm(self, journal: Journal, run_id: str, events: Sequence[Event], lease: Lease | None = None) -> None:
         """Likewise, and asks the journal in any case whether the run is still this process's.
@@ -173,6 +164,15 @@ class Recorder:
         self._broken = error
         if self._lease is not None:
             self._lease.ending = False
+
+    async def _write(self, journal: Journal, run_id: str, events: Sequence[Event], lease: Lease | None) -> None:
+        while self._saved < len(events):
+            if self._broken is not None:
+                raise self._broken
+            if self._writing is not None:
+                await asyncio.wait([self._writing])
+            else:
+                await self._append(journal, run_id, events, lease)
 
     async def _append(self, journal: Journal, run_id: str, events: Sequence[Event], lease: Lease | None) -> None:
         saved, fed = self._saved, len(events)

@@ -367,6 +367,7 @@ class Run:
         while above is not None:
             await above._recorder.stored(above._recorder.handed)
             above = above.parent
+        self._require_lease()
 
     async def hand_over(self) -> None:
         """Gives what has been fed to the journal, and waits for it only where there is a budget, or no other way.
@@ -411,7 +412,13 @@ class Run:
         else:
             await self.hand_over()
             await recorder.stored(self._asked[0])
+            self._require_lease()
         self._asked.append(recorder.handed)
+
+    def _require_lease(self) -> None:
+        """Raises `TakenOver` if the run was taken over while something was waited for."""
+        if self.lease is not None:
+            self.lease.require()
 
     def _has_asked(self) -> bool:
         """Whether a model may have been asked for what is set aside now: never before that stands in the journal."""
