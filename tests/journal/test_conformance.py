@@ -10,7 +10,7 @@ import pytest
 from postgres_server import Server
 
 from treadle.journal import Journal, MemoryJournal, PostgresJournal, SqliteJournal
-from treadle.journal.conformance import JournalConformance, LeasesConformance
+from treadle.journal.conformance import JournalConformance, LeasesConformance, Promising
 
 
 class TestMemoryJournal(JournalConformance):
@@ -21,7 +21,7 @@ class TestMemoryJournal(JournalConformance):
         asyncio.run(made.close())
 
 
-class TestSqliteJournal(LeasesConformance):
+class TestSqliteJournal(LeasesConformance, Promising):
     @pytest.fixture
     def journal(self, path: Path) -> Iterator[Journal]:
         made = SqliteJournal(path)
@@ -35,7 +35,7 @@ class TestSqliteJournal(LeasesConformance):
         asyncio.run(made.close())
 
 
-class TestPostgresJournal(LeasesConformance):
+class TestPostgresJournal(LeasesConformance, Promising):
     @pytest.fixture
     def journal(self, server: Server, schema: str) -> Iterator[Journal]:
         made = PostgresJournal(server.dsn(), schema=schema)

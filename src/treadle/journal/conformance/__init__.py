@@ -1,5 +1,5 @@
 """What every journal promises, as tests: subclass `JournalConformance`, `SharedJournalConformance` or
-`LeasesConformance` for your own.
+`LeasesConformance` for your own; with `Promising` beside it if it has `put`.
 
     from treadle.journal.conformance import JournalConformance
 
@@ -19,14 +19,15 @@ import pytest
 pytest.register_assert_rewrite(
     *(
         f"treadle.journal.conformance.{name}"
-        for name in ("agreeing", "appending", "leasing", "listing", "sharing", "watching")
+        for name in ("agreeing", "appending", "leasing", "listing", "promising", "sharing", "watching")
     )
 )
 
+from treadle.journal.conformance.promising import Promising  # noqa: E402
 from treadle.journal.conformance.suite import (  # noqa: E402
     JournalConformance,
     LeasesConformance,
     SharedJournalConformance,
 )
 
-__all__ = ["JournalConformance", "LeasesConformance", "SharedJournalConformance"]
+__all__ = ["JournalConformance", "LeasesConformance", "Promising", "SharedJournalConformance"]
