@@ -69,8 +69,7 @@ def test_a_seed_does_the_same_again():
 def test_a_seed_does_the_same_in_every_process():
     code = (
         "import sys, hashlib; sys.path[:0] = sys.argv[1:2]\n"
-        "from sim_stage import Weather
-from sim_story import judged, simulation\n"
+        "from sim_story import judged, simulation\n"
         "with simulation():\n"
         f"    print(hashlib.sha256(b''.join(judged(seed, traced=True).trace for seed in {SEEDS})).hexdigest())"
     )
