@@ -8,6 +8,7 @@ import pytest
 from treadle import (
     Agent,
     Budget,
+    Decision,
     Limits,
     MemoryJournal,
     Misuse,
@@ -19,8 +20,12 @@ from treadle import (
     tool,
 )
 from treadle.journal import Fork, UnknownRun
-from treadle.kernel.events import RunForked
+from treadle.kernel.accounts import Spent
+from treadle.kernel.events import ModelReplied, RunForked, RunStarted, StepPrepared, ToolFinished, ToolStarted
+from treadle.kernel.messages import AssistantMessage, ToolCall, UserMessage
 from treadle.testing import ScriptedModel
+from treadle.timetravel.cut import cut_at
+from treadle.tools import ToolOutput
 
 PRICE = Price(3, 15)
 USAGE = Usage(1000, 100)
@@ -257,3 +262,36 @@ def test_a_fork_of_a_run_that_waits_goes_on_from_before():
             await shop.agent(journal=journal, approvals=rules).fork(waiting.run_id, at=1)
 
     carry(main)
+
+
+def test_a_call_that_was_back_before_its_reply_was_whole_has_no_other_result():
+    said = AssistantMessage((ToolCall("a", "look", "{}"),))
+    events = [
+        RunStarted("r", (UserMessage("q"),), 1, at=1.0),
+        StepPrepared(0, Decision("go"), at=2.0),
+        ToolStarted(0, "a", "look", "{}", at=3.0),
+        ToolFinished(0, "a", "1", at=4.0),
+        ModelReplied(0, said, at=5.0),
+    ]
+    with pytest.raises(Misuse, match="fork at step 0 to have the step made anew"):
+        cut_at(events, 1, {"a": ToolOutput("2")})
+    assert cut_at(events, 1, {}).seq == 5
+
+
+def test_a_result_that_a_run_below_came_after_is_told():
+    said = AssistantMessage((ToolCall("a", "look", "{}"), ToolCall("b", "low", "{}")))
+    spent = Spent(1, Usage(3, 4), Decimal(1))
+    events = [
+        RunStarted("r", (UserMessage("q"),), 1, at=1.0),
+        StepPrepared(0, Decision("go"), at=2.0),
+        ModelReplied(0, said, at=3.0),
+        ToolStarted(0, "b", at=4.0),
+        ToolStarted(0, "a", at=4.0),
+        ToolFinished(0, "a", "1", at=5.0),
+        ToolFinished(0, "b", "2", spent=spent, at=6.0),
+    ]
+    with pytest.raises(Misuse, match="give that call's result too"):
+        cut_at(events, 1, {"a": ToolOutput("2")})
+    both = cut_at(events, 1, {"a": ToolOutput("2"), "b": ToolOutput("3")})
+    assert both.seq == 5
+    assert [event.content for event in both.again if isinstance(event, ToolFinished)] == ["2", "3"]

@@ -106,6 +106,11 @@ def test_of_a_fork_only_its_own_part_counts():
         assert (found.runs, found.steps.total, found.tool_calls.total) == (2, 5, 3)
         assert found.cost.total == 5 * ONE
         assert found.by_agent[0].count == 2
+        other = Agent(model(["otherwise"]), tools=[look], journal=journal)
+        await other.fork(first.run_id, at=1, tool_results={"call_0_0": "nothing"})
+        found = await statistics(journal)
+        assert (found.steps.total, found.tool_calls.total, found.cost.total) == (6, 3, 6 * ONE)
+        assert found.by_tool[0].count == 3
 
     asyncio.run(main())
 

@@ -228,3 +228,15 @@ def _wait_for(path: Path) -> None:
     while not path.exists():
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+def test_a_run_that_nobody_carries_out_is_said_to_be_left(shop: Any) -> None:
+    with shop.start("ask", "Slowly!", "--agent", "shop:slow") as running:
+        _wait_for(shop.folder / "begun.txt")
+        running.kill()
+        running.communicate(timeout=60)
+    with shop.start("watch", "last") as watching:
+        _read_until(watching, "step 0")
+        watching.send_signal(signal.SIGINT)
+        _, err = watching.communicate(timeout=60)
+    assert "no process carries this run out now" in err

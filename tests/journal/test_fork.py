@@ -6,6 +6,7 @@ Shared and not copied, each a run of its own, whole whatever becomes of the othe
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,19 @@ from treadle.journal import (
     SqliteJournal,
     UnknownRun,
 )
-from treadle.kernel.events import Event, NudgeGiven, Parent, RunForked, RunPaused, RunStarted
+from treadle.kernel.events import (
+    Event,
+    ModelReplied,
+    NudgeGiven,
+    Parent,
+    RunForked,
+    RunPaused,
+    RunStarted,
+    StepPrepared,
+)
 from treadle.kernel.fold import fold_all
-from treadle.kernel.stop import stopped
+from treadle.kernel.messages import AssistantMessage, Text, Usage
+from treadle.kernel.stop import Decision, stopped
 
 pytestmark = pytest.mark.anyio
 
@@ -258,3 +269,18 @@ async def test_both_journals_tell_the_same(path: Path, started: Started) -> None
             await one.fork("f", 3, "g", [forked("g", at=4.0), note("b")])
             await one.append("g", 5, [note("c", at=8.0)])
         assert await journal.list() == await memory.list()
+
+
+async def test_the_line_of_a_fork_tells_what_it_took_itself(journal: Journal, started: Started) -> None:
+    def replied(step: int, tokens: int) -> list[Event]:
+        said = AssistantMessage((Text("hm"),))
+        usage, cost = Usage(tokens, 1), Decimal(tokens)
+        return [StepPrepared(step, Decision("go"), at=2.0), ModelReplied(step, said, usage, cost=cost, at=2.0)]
+
+    await journal.append("r", 0, [started(), *replied(0, 10), note("on"), *replied(1, 20)])
+    await journal.fork("r", 4, "f", [forked("f")])
+    line = next(line for line in await journal.list() if line.run_id == "f")
+    assert (line.steps, line.usage, line.cost) == (1, Usage(), 0)
+    await journal.append("f", 5, replied(1, 30))
+    line = next(line for line in await journal.list() if line.run_id == "f")
+    assert (line.steps, line.usage, line.cost) == (2, Usage(30, 1), 30)

@@ -1,8 +1,10 @@
 """The journal in PostgreSQL, beyond what every journal promises."""
 
 import asyncio
+import random
 import threading
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
 import pytest
 from postgres_server import Server
@@ -10,7 +12,7 @@ from postgres_server import Server
 from treadle.journal import JournalConflict, JournalDamaged, JournalUnavailable, PostgresJournal, UnknownRun
 from treadle.journal.postgres import journal as postgres_journal
 from treadle.kernel.errors import Misuse
-from treadle.kernel.events import Event, NudgeGiven, RunForked, RunStarted
+from treadle.kernel.events import Event, NudgeGiven, RunForked, RunStarted, ToolFinished
 
 pytestmark = pytest.mark.anyio
 
@@ -421,3 +423,40 @@ async def test_what_is_put_one_after_the_other_is_stored_in_that_order(
     found = await asyncio.gather(*map(asyncio.wrap_future, futures), return_exceptions=True)
     assert [type(one) for one in found] == [type(None)] * 3 + [JournalConflict] * 2 + [type(None)]
     assert await journal.read("r", 1) == [note("1"), note("2"), note("3")]
+
+
+@pytest.mark.parametrize("number", [0, 2])
+async def test_a_value_that_the_server_cannot_give_harms_the_run_that_it_belongs_to(
+    server: Server, schema: str, started: Started, note: Note, number: int
+) -> None:
+    """The table's large values lie in a file of their own, which is overwritten."""
+    chance = random.Random(1)
+    words = [chance.randbytes(1500).hex() for _ in range(4)]
+    large: list[Event] = [started("bad"), note("a"), note("b")]
+    large[number] = ToolFinished(at=2.0, step=0, call_id="c", content="x", app=words)
+    if number == 0:
+        large[0] = started("bad", tools=[], agent="", question="why?", hooks=tuple(words))
+    async with PostgresJournal(server.dsn(), schema=schema) as journal:
+        await journal.append("old", 0, [started("old"), note("a")])
+        await journal.append("bad", 0, large)
+        await journal.append("new", 0, [started("new", at=5.0), note("a")])
+        lines = await journal.list()
+    server.execute("CHECKPOINT")
+    asked = "SELECT pg_relation_filepath(reltoastrelid) FROM pg_class WHERE oid = %s::regclass"
+    file = Path(server.data) / server.execute(asked, (f"{schema}.events",))[0][0]
+    server.stop()
+    assert file.stat().st_size > 0
+    file.write_bytes(bytes(file.stat().st_size))
+    server.start()
+    async with PostgresJournal(server.dsn(), schema=schema) as journal:
+        with pytest.raises(JournalDamaged, match=f"event {number} of run 'bad' .*is damaged there"):
+            await journal.read("bad")
+        listed = await journal.list()
+        assert [line.run_id for line in listed if line.status == "damaged"] == ["bad"]
+        assert listed == [found if found.run_id == "bad" else line for line, found in zip(lines, listed, strict=True)]
+        assert await journal.read("new", 1) == [note("a")]
+        with pytest.raises(JournalDamaged):
+            await journal.check()
+        await journal.append("new", 2, [note("b")])
+        assert await journal.delete("bad") is True
+        await journal.check()

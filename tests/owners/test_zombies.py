@@ -23,10 +23,12 @@ from pathlib import Path
 import driven
 import pytest
 
-from treadle import SqliteJournal
+from treadle import Agent, SqliteJournal, Text, tool
 from treadle.drivers.lease import taken
 from treadle.journal import RunHeld, TakenOver
 from treadle.kernel.events import ToolFinished
+from treadle.models import AssistantMessage, ModelReply
+from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 HERE = Path(__file__).parent
@@ -282,6 +284,36 @@ async def test_one_thread_beats_for_all_runs_and_ends_after_the_last(tmp_path):
             (thread,) = beating()
         await asyncio.to_thread(thread.join, PATIENCE)
         assert beating() == []
+
+
+@pytest.mark.parametrize("name", ["read", "idempotent"])
+async def test_a_run_is_held_while_its_first_call_takes_long(tmp_path, name):
+    """What it has handed over may be stored long before it looks whether it is."""
+    going_on = asyncio.Event()
+
+    async def takes_long():
+        await going_on.wait()
+        yield ModelReply(AssistantMessage((Text("done"),)))
+
+    @tool(effect=name)
+    async def count() -> str:
+        """Counts."""
+        return "7"
+
+    async with SqliteJournal(tmp_path / "runs.db", lease=0.6) as journal:
+        agent = Agent(ScriptedModel([lambda request: takes_long()]), tools=[count], journal=journal)
+        async with agent.stream("go") as run:
+            heard = set()
+            while len(heard) < 5:
+                # Longer than the lease in all.
+                holders = await journal.holders([run.run_id])
+                heard |= {one.beat_at for one in holders.values()}
+                assert len(heard) < 2 or holders
+                await asyncio.sleep(0.05)
+            going_on.set()
+            async for _ in run:
+                pass
+        assert run.result.text == "done"
 
 
 async def test_two_tasks_of_a_process_do_not_drive_one_run(tmp_path):

@@ -14,6 +14,7 @@ from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import Usage
 from treadle.kernel.money import total
 from treadle.kernel.state import RunState
+from treadle.timetravel.replay import replayed
 
 
 def forked(trial: Trial, at: int, message: str | None, replaced: str | None) -> list[str]:
@@ -37,8 +38,9 @@ def forked(trial: Trial, at: int, message: str | None, replaced: str | None) -> 
         )
 
     trial.carry_out(fork)
-    if "cannot be told again" in "".join(trial.wrong) and replaced is not None:
-        # A sub-run of the same reply ended after the call that is to have another result.
+    refused = ("cannot be told again", "cannot have another result")
+    if replaced is not None and any(words in "".join(trial.wrong) for words in refused):
+        # A sub-run of the same reply ended after the call that is to have another result; or it was an early call.
         return []
     wrong = list(trial.wrong)
     for run, events in before.items():
@@ -47,7 +49,36 @@ def forked(trial: Trial, at: int, message: str | None, replaced: str | None) -> 
     new = [run for run in journal.runs if run not in before and fold_all(journal.events(run)).parent is None]
     if len(new) != 1:
         return [*wrong, f"{len(new)} forks were begun: {trial.last}"]
-    return wrong + _wrong_in(trial, new[0], at, done)
+    return wrong + _wrong_in(trial, new[0], at, done) + _wrong_budgets(trial) + _wrong_replay(trial, new[0])
+
+
+def _wrong_budgets(trial: Trial) -> list[str]:
+    """What budgets tell is what was taken, once, of runs that have all ended."""
+    wrong = []
+    for path, budget in trial.world.budgets.items():
+        states = [fold_all(trial.journal.events(run)) for run in trial.journal.runs if trial.path(run) == path]
+        if trial.journal.failed or trial.last.result is None or any(state.phase != "finished" for state in states):
+            continue
+        own = sum(state.usage.total_tokens - state.accounts.shared.usage.total_tokens for state in states)
+        if budget.spent().tokens != own:
+            wrong.append(f"{path}: {own} tokens were taken, and the budget tells {budget.spent()}")
+    return wrong
+
+
+def _wrong_replay(trial: Trial, run: str) -> list[str]:
+    """The fork comes out as it was recorded."""
+    found: list[str] = []
+
+    async def replay() -> None:
+        limits = trial.limits_of(run)
+        for one in (
+            await trial.agent().replay(run, deps=trial.world, limits=limits),
+            await replayed(trial.journal.events(run), trial.journal),
+        ):
+            found.extend([] if one.same else [str(one)])
+
+    trial.carry_out(replay)
+    return found
 
 
 def _wrong_in(trial: Trial, run: str, at: int, done: int) -> list[str]:

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from sim_clock import Hung, Loop, Timeline, in_time_of
-from sim_leases import LeasedJournal, LeasedStore
+from sim_leases import LeasedJournal, LeasedStore, PromisingLeasedJournal
 from sim_outside import Outside
 from sim_stage import JOB, Job, Process, Stage, Weather
 from sim_store import Row, SimulatedJournal, Store
@@ -44,9 +44,12 @@ class Deployment:
         self.store = self.outside.store = Store(self.stage, self._stored)
         self.budgets: dict[str, Budget] = {}
         self.leases = LeasedStore(self.stage, self.store, self.stage.weather.near)
-        journal, seconds = SimulatedJournal(self.stage, self.store), self.stage.weather.lease
+        seconds, promises = self.stage.weather.lease, self.stage.weather.promises
         if seconds is not None:
-            journal = LeasedJournal(self.stage, self.store, self.leases, seconds)
+            leased = PromisingLeasedJournal if promises else LeasedJournal
+            journal: SimulatedJournal = leased(self.stage, self.store, self.leases, seconds)
+        else:
+            journal = SimulatedJournal(self.stage, self.store)
         self.agent = self.world.agent(journal, self.budgets)
         self.stage.died, self.stage.stands_still = self._died, self._stands_still
         self.jobs: list[Job] = []

@@ -21,7 +21,7 @@ from treadle.journal.errors import JournalError, JournalUnavailable, TakenOver
 from treadle.journal.holder import Holder
 from treadle.journal.leases import BEATS, Held
 from treadle.journal.port import check_first
-from treadle.kernel.events import Event, RunFinished, RunPaused, encode_event
+from treadle.kernel.events import Event, RunFinished, RunPaused
 
 
 class LeasedStore:
@@ -99,8 +99,10 @@ class LeasedJournal(SimulatedJournal):
             return
         if seq == 0:
             check_first(run_id, events)
-        batch = [(encode_event(event), event) for event in events]
-        await self._asked("append", partial(self.leases.append, job(), run_id, seq, batch, held))
+        await self._asked("append", self._under(run_id, seq, events, held))
+
+    def _under(self, run_id: str, seq: int, events: Sequence[Event], held: Held) -> Callable[[], None]:
+        return partial(self.leases.append, job(), run_id, seq, self._encoded(run_id, seq, events), held)
 
     async def hold(self, run_id: str, holder: Holder, seconds: float, *, takeover: bool = False) -> Holder | None:
         """See `treadle.journal.leases.Leases`."""
@@ -141,12 +143,32 @@ class LeasedJournal(SimulatedJournal):
             future.set_exception(error)
 
 
+class PromisingLeasedJournal(LeasedJournal):
+    """One that can be handed events without a wait, too."""
+
+    async def append(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None = None) -> None:
+        """See `treadle.journal.leases.Leases.append`."""
+        await super().append(run_id, seq, events, held)
+
+    def put(self, run_id: str, seq: int, events: Sequence[Event], held: Held | None = None) -> "Future[None]":
+        """See `treadle.journal.port.Promises`."""
+        if held is None:
+            self.stage.blame(f"{job().name} puts to {run_id} under no lease")
+            return Future()
+        if seq == 0:
+            check_first(run_id, events)
+        return self._promised(self._under(run_id, seq, events, held))
+
+
 class SimulatedHeartbeat(Heartbeat):
     """That of one process."""
 
     def __init__(self, process: Process) -> None:
         super().__init__()
         self._process, self._ticking = process, False
+
+    def _beat_every(self, pause: float) -> None:
+        self._run()
 
     def _run(self) -> None:
         pause = min((lease.held.seconds for lease in self._leases.values()), default=inf) / BEATS

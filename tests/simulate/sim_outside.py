@@ -22,6 +22,9 @@ from treadle.kernel.events import (
 )
 from treadle.models import ModelRequest
 
+READS = frozenset({"look", "watch", "late", "down", "peek"})
+"""The tools that only read."""
+
 
 @dataclass(frozen=True)
 class Entered:
@@ -92,6 +95,11 @@ class Outside:
     counts: dict[str, int] = field(default_factory=dict)
     store: Store = None  # type: ignore[assignment]
 
+    @property
+    def _ahead(self) -> bool:
+        """Whether who acts may be ahead of the journal."""
+        return self.stage.weather.promises and self.stage.weather.lease is not None
+
     def stored(self, author: Job, run_id: str, rows: list[Row]) -> None:
         """A batch was stored: was it its author's to add?"""
         for row in rows:
@@ -107,6 +115,11 @@ class Outside:
         """A tool's function is called: was its start recorded, by who calls it, and for this one time?"""
         me, rows = job(), self.on_call(context.run_id, context.step, context.call_id)
         starts = [row.number for row in rows if isinstance(row.event, ToolStarted) and row.job is me]
+        if self._ahead and context.tool_name in READS:
+            # What only reads need not wait for the journal.
+            handed = self.store.handed.get((me, context.run_id), {}).items()
+            call = (context.step, context.call_id)
+            starts = [i for i, one in handed if isinstance(one, ToolStarted) and (one.step, one.call_id) == call]
         one = Entered(
             me,
             context.run_id,
@@ -125,7 +138,7 @@ class Outside:
         elif any((seen.run_id, seen.start) == (one.run_id, one.start) for seen in self.entered):
             self.stage.blame(f"{one.tool}({label}) of {one.run_id} runs twice, and was started once")
         elif starts:
-            self._acts(one.run_id, rows[-1].at if rows[-1].number == starts[-1] else 0.0)
+            self._acts(one.run_id, rows[-1].at if rows and rows[-1].number == starts[-1] else 0.0)
         self.entered.append(one)
         return one
 
@@ -157,8 +170,12 @@ class Outside:
         self.stage.note(me.name, "calls the model", f"for step {step} of {run_id}")
         rows = self.store.runs.get(run_id, [])
         mine = [row for row in rows if row.job is me and getattr(row.event, "step", None) == step]
-        allowed = sum(isinstance(row.event, StepPrepared) for row in mine)
-        allowed += sum(isinstance(row.event, ModelFailed) and row.event.retry_in is not None for row in mine)
+        told: Any = [row.event for row in mine]
+        if self._ahead:
+            handed = self.store.handed.get((me, run_id), {}).values()
+            told = [one for one in handed if getattr(one, "step", None) == step]
+        allowed = sum(isinstance(one, StepPrepared) for one in told)
+        allowed += sum(isinstance(one, ModelFailed) and one.retry_in is not None for one in told)
         made = self.asked[me, run_id, step] = self.asked.get((me, run_id, step), 0) + 1
         if made > allowed:
             self.stage.blame(

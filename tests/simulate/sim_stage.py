@@ -26,6 +26,8 @@ class Weather:
         careless: share of the decisions to make a call again that nobody has looked into.
         lease: how many seconds a lease lasts; None where the journal keeps none. `near` is whether it is known at once
             that the process that has it is gone.
+        promises: whether the journal can be handed events without a wait; only if it keeps leases, since the number of
+            events alone does not tell what follows something that was not stored.
     """
 
     crashes: int = 0
@@ -42,6 +44,7 @@ class Weather:
     careless: float = 0.0
     lease: float | None = None
     near: bool = True
+    promises: bool = False
 
     @classmethod
     def of(cls, rng: Random) -> "Weather":
@@ -61,6 +64,7 @@ class Weather:
             careless=rng.choice([0, 0, 0.5]),
             lease=rng.choice([None, None, 1.0, 4.0]),
             near=rng.random() < 0.5,
+            promises=rng.random() < 0.5,
         )
 
 
@@ -72,7 +76,7 @@ class Process:
         self.loop = Loop(stage.timeline, name, self._had_turn)
         self.sent: list[Any] = []
         self.listening: list[Any] = []
-        self.arrives_after = 0.0
+        self.arrives_after = self.answered_after = 0.0
         self.dies_at: int | None = None
         self.pauses_at: int | None = None
         self.doomed = False

@@ -8,6 +8,7 @@ anybody hearing of it. What is stored is stored.
 import asyncio
 import builtins
 from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
@@ -35,12 +36,14 @@ class Store:
 
     Attributes:
         runs: the rows of each run, in their order.
+        handed: by job and run, what it was sent, whether it has come or not, by number.
         stored: called with each batch that was stored.
     """
 
     def __init__(self, stage: Stage, stored: Callable[[Job, str, list[Row]], None]) -> None:
         self.stage, self.stored = stage, stored
         self.runs: dict[str, list[Row]] = {}
+        self.handed: dict[tuple[Job, str], dict[int, Event]] = {}
 
     def append(self, author: Job, run_id: str, seq: int, batch: Sequence[tuple[bytes, Event]]) -> None:
         """Stores a batch, or nothing."""
@@ -76,7 +79,7 @@ class Store:
 class Request:
     """Something that a process has asked of the store. `found` is the answer, once it is back."""
 
-    __slots__ = ("action", "error", "found", "future", "job", "lost", "what")
+    __slots__ = ("action", "error", "found", "future", "job", "lost", "promise", "what")
 
     def __init__(self, by: Job, what: str, action: Callable[[], Any]) -> None:
         self.job, self.what, self.action = by, what, action
@@ -84,6 +87,7 @@ class Request:
         self.found: list[Any] = []
         self.error: JournalError | None = None
         self.future: asyncio.Future[None] | None = None
+        self.promise: Future[None] | None = None
 
 
 class SimulatedJournal:
@@ -96,8 +100,20 @@ class SimulatedJournal:
         """See `treadle.journal.Journal`."""
         if seq == 0:
             check_first(run_id, events)
-        batch = [(encode_event(event), event) for event in events]
-        await self._asked("append", partial(self.store.append, job(), run_id, seq, batch))
+        await self._asked("append", self._batch(run_id, seq, events))
+
+    def _batch(self, run_id: str, seq: int, events: Sequence[Event]) -> Callable[[], None]:
+        return partial(self.store.append, job(), run_id, seq, self._encoded(run_id, seq, events))
+
+    def _encoded(self, run_id: str, seq: int, events: Sequence[Event]) -> builtins.list[tuple[bytes, Event]]:
+        self.store.handed.setdefault((job(), run_id), {}).update(enumerate(events, seq))
+        return [(encode_event(event), event) for event in events]
+
+    def _promised(self, action: Callable[[], Any]) -> "Future[None]":
+        request = Request(job(), "append", action)
+        request.promise = Future()
+        self._send(request)
+        return request.promise
 
     async def read(self, run_id: str, start: int = 0) -> builtins.list[Event]:
         """See `treadle.journal.Journal`."""
@@ -147,8 +163,8 @@ class SimulatedJournal:
     def _send(self, request: Request) -> None:
         timeline, process = self.stage.timeline, request.job.process
         when = timeline.now + self.stage.delay(0.006)
-        leased = self.stage.weather.lease is not None
-        if leased or (self.stage.weather.in_order and request.what == "append"):
+        ordered = self.stage.weather.lease is not None
+        if ordered or (self.stage.weather.in_order and request.what == "append"):
             when = process.arrives_after = max(when, process.arrives_after)
         process.sent.append(request)
         timeline.at(when, self._arrive, request)
@@ -177,7 +193,10 @@ class SimulatedJournal:
             # The answer is known here, and to the process only when it is back.
             known, fault = request.found, request.error
             request.found, request.error = [], None
-            self.stage.timeline.after(self.stage.delay(0.004), self._back, request, known, fault)
+            when = self.stage.timeline.now + self.stage.delay(0.004)
+            if request.promise is not None:
+                when = request.job.process.answered_after = max(when, request.job.process.answered_after)
+            self.stage.timeline.at(when, self._back, request, known, fault)
 
     def _fault(self, request: Request, what: str) -> JournalUnavailable:
         request.job.faults += 1
@@ -188,5 +207,10 @@ class SimulatedJournal:
         if request.job.process.dead:
             return
         request.found, request.error = found, error
+        if request.promise is not None:
+            if error is None:
+                request.promise.set_result(None)
+            else:
+                request.promise.set_exception(error)
         if request.future is not None and not request.future.done():
             request.future.set_result(None)

@@ -223,3 +223,35 @@ async def test_what_cannot_be_right_is_refused(clerk, file):
     assert at_once({"": 4, "b": 2}, ["a", "b", "c"]) == [(("b",), 2), (("a", "c"), 4)]
     assert await agent.submit("pay", to=Kept(), at=datetime.now(UTC) + timedelta(hours=1))
     assert await clerk(MemoryJournal()).submit("pay", to=Kept())
+
+
+async def test_what_works_for_a_run_is_left_and_gone_on_with_too(file):
+    begun, go_on, done = asyncio.Event(), asyncio.Event(), []
+
+    @tool(effect="idempotent")
+    async def dig() -> str:
+        """Digs."""
+        begun.set()
+        await go_on.wait()
+        done.append("dug")
+        return "dug"
+
+    def digs(request):
+        return [("dig", {})] if isinstance(request.messages[-1], UserMessage) else "a hole"
+
+    def asks(request):
+        return [("digger", {"task": "dig"})] if isinstance(request.messages[-1], UserMessage) else "there is a hole"
+
+    digger = Agent(ScriptedModel(digs), tools=[dig], name="digger")
+    agent, kept, pausing = Agent(ScriptedModel(asks), tools=[digger.as_tool()], journal=file), Kept(), Pausing()
+    run_id = await agent.submit("go", to=kept)
+    task = asyncio.get_running_loop().create_task(agent.drive(run_id, pausing=pausing))
+    await begun.wait()
+    pausing.give_up()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert {line.status for line in await file.list()} == {"running"}
+    go_on.set()
+    assert (await agent.drive(run_id)).text == "there is a hole"
+    assert done == ["dug"]
+    assert len(await file.list()) == 2

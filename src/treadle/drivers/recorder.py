@@ -68,13 +68,8 @@ class Recorder:
         if is_promising(journal):
             self.hand_over(journal, run_id, events, lease)
             await self.stored(self._handed)
-        while self._saved < len(events):
-            if self._broken is not None:
-                raise self._broken
-            if self._writing is not None:
-                await asyncio.wait([self._writing])
-            else:
-                await self._append(journal, run_id, events, lease)
+        else:
+            await self._write(journal, run_id, events, lease)
         if lease is not None:
             lease.require()
 
@@ -165,6 +160,15 @@ class Recorder:
         self._broken = error
         if self._lease is not None:
             self._lease.ending = False
+
+    async def _write(self, journal: Journal, run_id: str, events: Sequence[Event], lease: Lease | None) -> None:
+        while self._saved < len(events):
+            if self._broken is not None:
+                raise self._broken
+            if self._writing is not None:
+                await asyncio.wait([self._writing])
+            else:
+                await self._append(journal, run_id, events, lease)
 
     async def _append(self, journal: Journal, run_id: str, events: Sequence[Event], lease: Lease | None) -> None:
         saved, fed = self._saved, len(events)

@@ -166,7 +166,10 @@ def after(line: RunInfo, events: Sequence[Event]) -> RunInfo:
     steps, calls, spent = line.steps, line.tool_calls, None
     for event in events:
         kind = type(event)
-        if kind in _CHARGED:
+        if kind is RunForked:
+            # What came before, that other run has paid.
+            spent = Accounts()
+        elif kind in _CHARGED:
             spent = _charged(spent or Accounts(line.usage, line.cost, unpriced=line.cost is None), event)
         if isinstance(event, ModelReplied):
             steps, calls = steps + 1, calls + len(event.message.calls)

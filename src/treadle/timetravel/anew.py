@@ -17,6 +17,7 @@ from treadle.context.storable import storable_event
 from treadle.drivers.below import Below
 from treadle.drivers.calls.admission import Admitted, allowed, beyond_limit, check, is_to_begin, may_begin, ruled
 from treadle.drivers.calls.made import MadeCalls
+from treadle.drivers.calls.recovery import asks_its_tool
 from treadle.drivers.calls.subrun import recorded_for_call
 from treadle.drivers.configuration import Configuration, RunContext
 from treadle.drivers.drive import DRIVER, finish, one_step_made, perceive
@@ -106,6 +107,10 @@ class Anew:
             return list(run.events[mark:])
         finally:
             run.state = before
+
+    def finds_out(self, record: CallRecord) -> bool:
+        """Whether the tool of a call that was in flight is asked what came of it, which a replay does not do."""
+        return asks_its_tool(self.run, record) is not None
 
     async def admits(self, record: CallRecord) -> Event:
         """What becomes first of a call that waits to be carried on: it starts, or is refused, or waits for someone."""

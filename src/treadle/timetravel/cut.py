@@ -9,6 +9,7 @@ from treadle.kernel.errors import Misuse
 from treadle.kernel.events import (
     ContextEdited,
     Event,
+    ModelReplied,
     NudgeGiven,
     RunFinished,
     RunResumed,
@@ -101,6 +102,11 @@ def _with_results(
     for event in events[seq:stop]:
         after = fold(state, event)
         new = [name for name in results if _settled(after, step, name) and not _settled(state, step, name)]
+        if new and isinstance(event, ModelReplied):
+            raise Misuse(
+                f"call {new[0]!r} was back before the reply that made it was whole, and cannot have another result; "
+                f"fork at step {step} to have the step made anew"
+            )
         if isinstance(event, RunFinished):
             # What was open then is open again, but for what is given.
             again += [_result(step, name, results[name], event.at) for name in new]

@@ -43,6 +43,9 @@ def is_given(state: RunState, event: Event, before: Event | None) -> bool:
         case ContextEdited():
             # A request that was too long is made shorter while the model is being asked, and a summary is a model's.
             return state.phase == "prepared" or event.usage is not None or event.reserve is not None
+        case ApprovalRequested(why="interrupted"):
+            # A person may have decided on it before anybody was asked.
+            return True
         case RunPaused():
             return state.phase == "ready"
         case RunFinished(stop=stop):

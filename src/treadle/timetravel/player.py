@@ -229,7 +229,7 @@ class Player:
 
     async def _admitted(self, record: CallRecord, event: Event) -> None:
         """Holds what became of a call first against what the agent's tools and rules say of it now."""
-        if self._anew is None:
+        if self._anew is None or self._anew.finds_out(record):
             return
         try:
             now = await self._anew.admits(record)

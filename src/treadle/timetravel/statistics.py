@@ -203,7 +203,7 @@ def _tell(told: _Told, events: Sequence[Event]) -> None:
     for event in events:
         state = fold(state, event)
         if isinstance(event, RunForked):
-            shared, before = len(state.steps), state.elapsed
+            shared, before = len(state.steps) + (state.step is not None), state.elapsed
     steps = [*state.steps[shared:], *([] if state.step is None else [state.step])]
     told.steps = sum(step.message is not None for step in steps)
     told.seconds = state.elapsed - before

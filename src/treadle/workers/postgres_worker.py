@@ -34,7 +34,7 @@ log = logging.getLogger("treadle")
 ATTEMPTS: Final = 6
 """Deliveries of a run whose own code raises, before it is left alone; `treadle runs` then says that it is running."""
 
-LOOKS: Final = 4
+LOOKS: Final = 8
 """Times a heartbeat that silent workers are looked for, so that no run waits for more than two."""
 
 _POLL: Final = 1.0

@@ -11,8 +11,10 @@ from treadle.cli.storage import find_run, journal_option, no_runs, opened
 from treadle.cli.story import Story
 from treadle.cli.terminal import note, set_off
 from treadle.cli.waiting import Waiting
+from treadle.journal import Journal
+from treadle.journal.leases import Leases
 from treadle.kernel.events import Event, RunFinished, RunPaused, encode_event
-from treadle.kernel.fold import fold
+from treadle.kernel.fold import fold, fold_all
 from treadle.kernel.state import RunState
 
 
@@ -34,6 +36,7 @@ async def _watched(run: str, journal: str | None, as_lines: bool) -> int:
         if kept is None:
             raise no_runs(journal, run)
         run_id = await find_run(kept, run)
+        await _tell_if_left(kept, run_id)
         story, state, events = Story(teller(err=False), texts=True), RunState(), list[Event]()
         async for event in kept.watch(run_id):
             before, state = state, fold(state, event)
@@ -46,6 +49,15 @@ async def _watched(run: str, journal: str | None, as_lines: bool) -> int:
                 _tell_waiting(await Waiting.of(events, kept), NextCommand.guessed(state.started, journal))
     last = events[-1]
     return exit_code(last.stop) if isinstance(last, RunFinished) else ExitCode.FINISHED
+
+
+async def _tell_if_left(journal: Journal, run_id: str) -> None:
+    """Says beside the story that nobody carries the run out, where the journal knows who does."""
+    if not isinstance(journal, Leases):
+        return
+    phase = fold_all(await journal.read(run_id)).phase
+    if phase not in ("finished", "paused") and not await journal.holders([run_id]):
+        note("no process carries this run out now; it is followed until somebody goes on with it, or Ctrl-C")
 
 
 def _tell_waiting(waiting: Waiting, command: NextCommand) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import signal
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -111,8 +112,10 @@ async def _work(
 
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     for name in (signal.SIGTERM, signal.SIGINT):
-        if task is not None:
-            loop.add_signal_handler(name, task.cancel)
+        # Windows has none: there Ctrl-C ends it as it does any program.
+        with suppress(NotImplementedError):
+            if task is not None:
+                loop.add_signal_handler(name, task.cancel)
     to = queue_named(queue, journal, per_key=per_key, heartbeat=heartbeat)
     # Its runs are others' as soon as it counts as gone, and no later.
     async with journal_at(journal, SILENT * heartbeat) as kept, to:
@@ -139,8 +142,10 @@ def _concurrency(given: tuple[str, ...]) -> dict[str, int]:
 
 
 def _schedule(given: str, agent: str) -> "Schedule":
-    from treadle.workers import Schedule
-
+    try:
+        from treadle.workers import Schedule
+    except ModuleNotFoundError as error:
+        raise click.UsageError(str(error)) from error
     words = given.split(None, _FIELDS + 1)
     if len(words) < _FIELDS + 2:
         raise click.BadParameter(

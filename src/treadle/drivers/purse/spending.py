@@ -257,7 +257,7 @@ class _Ledger:
         self.shared: list[Charge | _Work] = []
         self.calls: dict[str, int] = {}
         self.run_id = self._agent = self._model = self._asked = ""
-        self._step, self._landing = 0, False
+        self._step, self._landing, self._forked_at = 0, False, 0.0
         self._tools: dict[str, str] = {}
         self._made: dict[str, int] = {}
         self._work: dict[str, _Work] = {}
@@ -270,7 +270,7 @@ class _Ledger:
             case RunStarted():
                 self.run_id, self._agent, self._model = event.run_id, event.agent, event.model
             case RunForked():
-                self.run_id, self._model = event.run_id, event.model or self._model
+                self.run_id, self._model, self._forked_at = event.run_id, event.model or self._model, event.at
                 self.shared += self.entries
                 self.entries, self.calls, self._work = [], {}, {}
             case StepPrepared():
@@ -316,7 +316,9 @@ class _Ledger:
             return
         if work is None:
             name = event.name or self._tools.get(event.call_id, "")
-            self.calls[name] = self.calls.get(name, 0) + 1
+            # What a fork tells again of the step before it, that other run has begun.
+            if event.at >= self._forked_at:
+                self.calls[name] = self.calls.get(name, 0) + 1
             work = self._work[run_id] = _Work(run_id, event.step, name)
             self.entries.append(work)
         work.is_back = False

@@ -5,7 +5,7 @@ from typing import Any
 
 from treadle.journal.info import RunInfo, Wanted
 from treadle.journal.postgres.connection import Connection
-from treadle.journal.postgres.rows import DatabaseRows, ends_of, lines_of
+from treadle.journal.postgres.rows import SPOILT, DatabaseRows, ends_of, lines_of, look_again
 from treadle.journal.postgres.statements import Statements, key
 from treadle.journal.verified import shown
 
@@ -38,7 +38,13 @@ def _page(
     values = [value for _, some in conditions for value in some]
     lines = lines_of(connection.execute(asked, (*values, size), binary=True).fetchall())
     lasts = {name: line.info.events - 1 for name, line in lines.items() if line.sealed and not line.info.damage}
-    rows = DatabaseRows(connection, statements, ends=ends_of(connection, statements, lasts))
+    try:
+        ends = ends_of(connection, statements, lasts)
+    except SPOILT:
+        # Then one after the other, so that the rest are shown.
+        look_again(connection, statements)
+        ends = {}
+    rows = DatabaseRows(connection, statements, ends=ends)
     return [shown(rows, line, where) for line in lines.values()]
 
 

@@ -1,9 +1,11 @@
 """The rows of a journal in PostgreSQL, as what is read of them is held against the hashes."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
+from psycopg import errors
 
 from treadle.journal.errors import UnknownRun
 from treadle.journal.line import Line, line_of
@@ -12,10 +14,13 @@ from treadle.journal.payloads import references, whole
 from treadle.journal.postgres.connection import Connection
 from treadle.journal.postgres.statements import Statements, key
 from treadle.journal.shared_rows import SharedRows
-from treadle.journal.verified import Row, Rows, events_of, found_line
+from treadle.journal.verified import Row, Rows, Unreadable, events_of, found_line
 from treadle.kernel.events import Event
 
 _MOST = 2**63 - 1
+
+SPOILT = (errors.DataCorrupted, errors.InternalError_)
+"""What the server says where its own files are damaged."""
 
 
 class DatabaseRows:
@@ -38,6 +43,8 @@ class DatabaseRows:
         self._connection = connection
         self._statements = statements
         self._lines = lines or {}
+        # What is locked stays locked: then an error is one of the whole transaction.
+        self._holds = lines is not None
         self._ends = ends or {}
         self._payloads: dict[bytes, bytes] = {}
 
@@ -59,17 +66,19 @@ class DatabaseRows:
     def part(self, run_id: str, start: int, stop: int | None) -> Generator[Row]:
         """See `OwnRows.part`."""
         last = _MOST if stop is None else stop
-        rows = self._ask(self._statements.part, key(run_id), min(start, _MOST), last).fetchall()
-        needed = frozenset[bytes]().union(*(references(body) for *_, body in rows))
-        if needed:
-            self._payloads |= dict(self._ask(self._statements.payloads, [*needed]).fetchall())
+        with self._told():
+            rows = self._ask(self._statements.part, key(run_id), min(start, _MOST), last).fetchall()
+            needed = frozenset[bytes]().union(*(references(body) for *_, body in rows))
+            if needed:
+                self._payloads |= dict(self._ask(self._statements.payloads, [*needed]).fetchall())
         yield from rows
 
     def ends(self, run_id: str, last: int) -> Mapping[int, Row]:
         """See `Rows.ends`."""
         if run_id in self._ends:
             return self._ends[run_id]
-        return ends_of(self._connection, self._statements, {run_id: last})[run_id]
+        with self._told():
+            return ends_of(self._connection, self._statements, {run_id: last})[run_id]
 
     def hash(self, run_id: str, seq: int) -> bytes | None:
         """See `Rows.hash`."""
@@ -78,6 +87,11 @@ class DatabaseRows:
 
     def can_give(self, run_id: str, seq: int) -> bool:
         """See `Rows.can_give`."""
+        try:
+            with self._told():
+                self._ask(self._statements.one, key(run_id), seq).fetchone()
+        except Unreadable:
+            return False
         return True
 
     def whole(self, body: bytes) -> bytes:
@@ -107,6 +121,16 @@ class DatabaseRows:
         """The ids of the 1,000 runs that started last."""
         return [_text(name) for (name,) in self._ask(self._statements.newest)]
 
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except SPOILT as error:
+            if self._holds:
+                raise
+            look_again(self._connection, self._statements)
+            raise Unreadable(error.diag.message_primary or str(error)) from error
+
     def _ask(self, statement: bytes, *values: Any) -> psycopg.Cursor[tuple[Any, ...]]:
         return self._connection.execute(statement, values, binary=True)
 
@@ -124,6 +148,12 @@ def ends_of(connection: Connection, statements: Statements, lasts: Mapping[str, 
         for run_id, *row in connection.execute(statements.ends, asked, binary=True):
             found[_text(run_id)][row[0]] = tuple(row)
     return found
+
+
+def look_again(connection: Connection, statements: Statements) -> None:
+    """Go on after an error that has broken off what was looked at; it is seen as it is now."""
+    connection.execute(statements.rollback)
+    connection.execute(statements.look)
 
 
 def read(connection: Connection, statements: Statements, run_id: str, start: int, where: str) -> list[Event]:
