@@ -210,10 +210,6 @@ class _Here:
         """See `Heartbeat`."""
         _of(job().process).end(lease)
 
-    def has_left(self, run_id: str, holder: Holder) -> bool:
-        """See `Heartbeat`; a simulated process that lives gives its leases back, or they run out."""
-        return False
-
 
 def _of(process: Process) -> SimulatedHeartbeat:
     if process.heartbeat is None:

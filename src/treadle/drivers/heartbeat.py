@@ -48,7 +48,7 @@ class Lease:
 
     @property
     def is_sure(self) -> bool:
-        """Whether nobody else can have the run: the lease was renewed in time. A process that was stopped cannot say."""
+        """Whether nobody else can have the run: the lease was renewed in time. A process that slept cannot say."""
         return monotonic() - self._since < self.held.seconds
 
     def renewed(self, since: float) -> None:
