@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from treadle import Event, MemoryJournal
-from treadle.journal.errors import JournalError, JournalUnavailable
-from treadle.journal.holder import Holder
+from treadle.journal.errors import JournalUnavailable
 from treadle.journal.worker import settled
 from treadle.kernel.events import RunStarted
 
@@ -118,12 +117,12 @@ class Promising(Recording):
     async def append(self, run_id: str, seq: int, events: Any) -> None:
         await settled(self.put(run_id, seq, events))
 
-    async def hold(self, run_id: str, holder: Holder, seconds: float, *, takeover: bool = False) -> Holder | None:
-        """In the order in which it was asked, as what is handed over."""
-        if self._due:
-            with suppress(JournalError):
-                await settled(self._due[-1][3])
-        return await super().hold(run_id, holder, seconds, takeover=takeover)
+    async def hold(self, *given: Any, **named: Any) -> Any:
+        # In order with what it was handed before, as every journal that keeps leases has it.
+        for *_, future in list(self._due):
+            with suppress(Exception):
+                await settled(future)
+        return await super().hold(*given, **named)
 
     def given(self, run_id: str) -> list[Event]:
         under_way = [event for run, _, events, _ in self._due if run == run_id for event in events]

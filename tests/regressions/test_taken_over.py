@@ -15,11 +15,15 @@ What was found, and the test that holds it:
   asked whether it may be -> test_an_approval_that_comes_twice_makes_no_write_twice
 - a beat of the lease between the end of a run and the journal's word of it: the run was said to be taken over
   -> test_no_beat_takes_the_end_of_a_run_for_its_loss
+- what was fed while a journal that is handed events was waited for was stored twice, and the run conflicted with
+  itself; and one that told of later events first was waited for without end
+  -> test_what_is_fed_meanwhile_is_handed_over_once, test_a_journal_may_tell_of_later_events_first
 - a call that had begun early, and was under way when the process died, was not counted
   -> test_an_early_call_that_was_lost_counts
 """
 
 import asyncio
+from concurrent.futures import Future
 
 import pytest
 from msgspec.structs import replace
@@ -274,3 +278,55 @@ async def test_no_beat_takes_the_end_of_a_run_for_its_loss():
     await recorder.confirm(journal, "r", [begun], lease)
     await recorder.write(journal, "r", [begun, end], lease)
     assert lease.lost is None
+
+
+class Handed(MemoryJournal):
+    """A journal that is handed events, and tells that they are stored when it is told to."""
+
+    def __init__(self):
+        super().__init__()
+        self.handed = []
+
+    async def append(self, run_id, seq, events, held=None):
+        raise AssertionError("it is handed events, and not asked to append")
+
+    def put(self, run_id, seq, events, held=None):
+        self.handed.append((seq, Future()))
+        return self.handed[-1][1]
+
+
+EVENTS = [
+    RunStarted("r", (), 1, at=1.0),
+    StepPrepared(0, Decision("go"), at=1.0),
+    RunFinished(Stop("answered"), at=2.0),
+]
+
+
+async def test_what_is_fed_meanwhile_is_handed_over_once():
+    journal, recorder, events = Handed(), Recorder(0), EVENTS[:1]
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(recorder.write(journal, "r", events))
+        await asyncio.sleep(0)
+        events.append(EVENTS[1])
+        second = group.create_task(recorder.write(journal, "r", events))
+        await asyncio.sleep(0)
+        journal.handed[0][1].set_result(None)
+        await within(first)
+        journal.handed[1][1].set_result(None)
+        await within(second)
+    assert [seq for seq, _ in journal.handed] == [0, 1]
+
+
+async def test_a_journal_may_tell_of_later_events_first():
+    journal, recorder = Handed(), Recorder(0)
+    recorder.hand_over(journal, "r", EVENTS[:1])
+    async with asyncio.TaskGroup() as group:
+        written = group.create_task(recorder.write(journal, "r", EVENTS[:2]))
+        await asyncio.sleep(0)
+        journal.handed[1][1].set_result(None)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not written.done()
+        journal.handed[0][1].set_result(None)
+        await within(written)
+    assert recorder.saved == 2

@@ -167,6 +167,11 @@ class SimulatedHeartbeat(Heartbeat):
         super().__init__()
         self._process, self._ticking = process, False
 
+    def has_left(self, run_id: str, holder: Holder) -> bool:
+        """See `Heartbeat`."""
+        mine = holder.name == self._process.name
+        return mine and not any(lease.held.run_id == run_id for lease in self._leases.values())
+
     def _beat_every(self, pause: float) -> None:
         self._run()
 
@@ -196,6 +201,10 @@ class _Here:
     def begin(self, lease: Lease, *, takeover: bool = False) -> bool:
         """See `Heartbeat`."""
         return _of(job().process).begin(lease, takeover=takeover)
+
+    def has_left(self, run_id: str, holder: Holder) -> bool:
+        """See `Heartbeat`."""
+        return _of(job().process).has_left(run_id, holder)
 
     def end(self, lease: Lease) -> None:
         """See `Heartbeat`."""

@@ -135,7 +135,7 @@ class Outside:
         self.stage.note(me.name, f"runs {one.tool}({label})", f"for call {one.call_id} of {one.run_id}")
         if not starts:
             self.stage.blame(f"{one.tool}({label}) of {one.run_id} runs, and its start is not in the journal")
-        elif any((seen.run_id, seen.start) == (one.run_id, one.start) for seen in self.entered):
+        elif any((seen.job, seen.run_id, seen.start) == (me, one.run_id, one.start) for seen in self.entered):
             self.stage.blame(f"{one.tool}({label}) of {one.run_id} runs twice, and was started once")
         elif starts:
             self._acts(one.run_id, rows[-1].at if rows and rows[-1].number == starts[-1] else 0.0)

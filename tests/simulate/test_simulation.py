@@ -9,13 +9,18 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from random import Random
 
 import pytest
 from sim_broken import BREAKAGES
+from sim_stage import Weather
 from sim_story import KINDS, judged, simulation
 from sim_worlds import FEATURES, World
 
 PROGRAM = Path(__file__).parents[2] / "scripts" / "simulate.py"
+
+RARE = {"runs below are taken up without a word"}
+"""Breakages that only show where a process stands still with a run below, in a journal without leases."""
 
 WITHIN = {"runs below are taken up without a word": 4000, "runs below are left open": 300}
 """How many seeds a breakage is looked for in, where it takes more than a hundred."""
@@ -38,10 +43,16 @@ def test_the_worlds_have_everything_that_is_to_be_met():
         assert sum(feature in world.features for world in worlds) >= 10, feature
 
 
+def meets_zombies_below(seed):
+    weather = Weather.of(Random(f"simulation {seed}"))
+    return weather.lease is None and weather.pauses > 0 and "sub-runs" in World.of(seed).features
+
+
 @pytest.mark.parametrize("name", BREAKAGES)
 def test_what_is_broken_is_found(name):
     with simulation(), BREAKAGES[name]():
-        assert any(judged(seed).wrong for seed in range(WITHIN.get(name, 100))), f"nothing is found where {name}"
+        seeds = (seed for seed in range(WITHIN.get(name, 100)) if name not in RARE or meets_zombies_below(seed))
+        assert any(judged(seed).wrong for seed in seeds), f"nothing is found where {name}"
 
 
 SEEDS = (3, 12, 20, 84, 698)

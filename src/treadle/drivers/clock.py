@@ -1,4 +1,4 @@
-"""Clock: what time it is for a run, and what day it is for a budget. Nothing else in the drivers looks at a clock."""
+"""Clock: what time it is for a run, and what day for a budget. Nothing else in the drivers but leases looks at one."""
 
 import time
 

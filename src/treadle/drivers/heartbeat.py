@@ -12,6 +12,7 @@ from functools import partial
 from itertools import groupby
 from math import inf
 from threading import Event, Lock, Thread
+from time import monotonic
 
 from treadle.journal import Held, Holder, JournalError, Leases, TakenOver
 from treadle.journal.holder import this_process
@@ -30,12 +31,13 @@ class Lease:
         ending: whether the pause or the end of the run is being written: the lease goes with it, and is not lost then.
     """
 
-    __slots__ = ("_lost", "_told", "begun", "ending", "held", "journal")
+    __slots__ = ("_lost", "_since", "_told", "begun", "ending", "held", "journal")
 
     def __init__(self, journal: Leases, run_id: str) -> None:
         self.journal = journal
         self.held = Held(run_id, holder_of(journal), journal.lease)
         self.begun = self.ending = False
+        self._since = monotonic()
         self._lost: TakenOver | None = None
         self._told: Callable[[], object] | None = None
 
@@ -43,6 +45,15 @@ class Lease:
     def lost(self) -> TakenOver | None:
         """What is raised where the run was taken over; None while it is this process's."""
         return self._lost
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether nobody else can have the run: the lease was renewed in time. A process that slept cannot say."""
+        return monotonic() - self._since < self.held.seconds
+
+    def renewed(self, since: float) -> None:
+        """It was renewed, at `since` by the monotonic clock or later."""
+        self._since = max(self._since, since)
 
     def require(self) -> None:
         """Raises `TakenOver` if the run was taken over."""
@@ -143,16 +154,16 @@ def _whose(lease: Lease) -> str:
 
 def _renew(leases: list[Lease]) -> None:
     """Renews leases of one journal."""
-    one = leases[0]
+    one, since = leases[0], monotonic()
     try:
         beat = one.journal.beat([lease.held.run_id for lease in leases], one.held.holder, one.held.seconds)
     except JournalError as error:
         log.warning("the leases of runs could not be renewed: %s", error)
     else:
-        beat.add_done_callback(partial(_heard, leases))
+        beat.add_done_callback(partial(_heard, leases, since))
 
 
-def _heard(leases: Iterable[Lease], beat: "Future[object]") -> None:
+def _heard(leases: Iterable[Lease], since: float, beat: "Future[object]") -> None:
     try:
         lost = beat.result()
     except Exception as error:
@@ -162,6 +173,8 @@ def _heard(leases: Iterable[Lease], beat: "Future[object]") -> None:
         for lease in leases:
             if lease.held.run_id in lost:
                 lease.lose()
+            else:
+                lease.renewed(since)
 
 
 def _let_go(journal: Leases, held: Held) -> None:

@@ -67,6 +67,7 @@ class Recorder:
             lease.require()
         if is_promising(journal):
             self.hand_over(journal, run_id, events, lease)
+            # What is fed meanwhile is handed over by whoever feeds it.
             await self.stored(self._handed)
         else:
             await self._write(journal, run_id, events, lease)

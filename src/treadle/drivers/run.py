@@ -367,6 +367,7 @@ class Run:
         while above is not None:
             await above._recorder.stored(above._recorder.handed)
             above = above.parent
+        self.require_lease()
 
     async def hand_over(self) -> None:
         """Gives what has been fed to the journal, and waits for it only where there is a budget, or no other way.
@@ -400,7 +401,8 @@ class Run:
 
         That is the step, where a reserve is set aside for it: after a crash it has to be counted. It is the first
         that this process adds to the run, since another may have taken it up. Else it is what came before the last few
-        calls, so that a run is never further ahead of its journal than by `AHEAD` replies and what came of them.
+        calls, so that a run is never further ahead of its journal than by `AHEAD` replies and what came of them. A
+        process that may have been stopped for longer than its lease lasts asks the journal whether the run is its own.
 
         Raises:
             JournalError: as `commit`.
@@ -408,10 +410,18 @@ class Run:
         recorder, prepared = self._recorder, self.state.prepared
         if not recorder.saved or (prepared is not None and prepared.reserve is not None):
             await self.commit()
+        elif self.lease is not None and not self.lease.is_sure:
+            await self.confirm()
         else:
             await self.hand_over()
             await recorder.stored(self._asked[0])
+            self.require_lease()
         self._asked.append(recorder.handed)
+
+    def require_lease(self) -> None:
+        """Raises `TakenOver` if the run was taken over while something was waited for."""
+        if self.lease is not None:
+            self.lease.require()
 
     def _has_asked(self) -> bool:
         """Whether a model may have been asked for what is set aside now: never before that stands in the journal."""

@@ -55,6 +55,8 @@ async def think(run: Run, hear: Callable[[ToolCallEvent], None] | None = None) -
     """
     attempt = 1
     while True:
+        # It may have been taken over while the wait for another attempt went on.
+        run.require_lease()
         run.arrived = Arrived()
         try:
             event = run.replied(await _reply(run, hear, attempt))

@@ -65,8 +65,8 @@ def to_be_admitted(state: RunState, event: Event) -> CallRecord | None:
     if found is None or found[1].result is not None or found[1].status not in TO_ADMIT:
         return None
     record = found[1]
-    left_below = isinstance(event, ToolFinished) and record.in_doubt and event.spent is not None
-    return None if left_below else record
+    # What came of a call in doubt is told by a person, by its tool, or as the run ends.
+    return None if isinstance(event, ToolFinished) and record.in_doubt else record
 
 
 def may_be_others(state: RunState, event: Event, *, budgets: bool) -> bool:
