@@ -110,8 +110,10 @@ class Ledger:
     """All charges of a world, in the order in which they were made."""
 
     charges: list[Charge] = field(default_factory=list)
+    before: int = 0
+    """How many of them an earlier process made."""
 
-    def of(self, runs: list[str]) -> tuple[int, Decimal]:
-        """Tokens and dollars that these runs were charged."""
-        mine = [one for one in self.charges if one.run_id in runs]
+    def of(self, runs: list[str], *, here: bool = False) -> tuple[int, Decimal]:
+        """Tokens and dollars that these runs were charged; `here`, in this process."""
+        mine = [one for one in self.charges[self.before if here else 0 :] if one.run_id in runs]
         return sum(one.usage.total_tokens for one in mine), sum((one.usd for one in mine), Decimal(0))

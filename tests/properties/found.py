@@ -311,7 +311,7 @@ RECOVERED = {
     "whoever knows what was written is cancelled": _known(("write_found", 3), ("write_known", 3)),
     "the model is told that nobody knows": replace(_known(("write_known", 1)), on_interrupted="tell"),
     "it is known below what was written": calling(_known(("write_known", 0), ("write_known", 2))),
-    "a hook sees what was found out": replace(_known(("write_known", 0)), hooks=Hooks(Reacts("replace"))),
+    "a hook sees what was found out": replace(_known(("write_known", 0)), hooks=Hooks(Reacts("result"))),
     "a rule asks about what is known": replace(_known(("write_known", 0)), rules=(Rule("ask", ("write_known",)),)),
 } | {
     f"a person says of a call in flight: {how}": replace(

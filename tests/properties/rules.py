@@ -217,7 +217,8 @@ def budgets_are_kept(trial: Trial) -> Iterator[str]:
     for path, budget in trial.world.budgets.items():
         spent, runs = budget.spent(), [run for run in trial.journal.runs if trial.path(run) == path]
         trees = list({below for run in runs for below in trial.tree(run)})
-        billed, _ = trial.world.ledger.of(trees)
+        # A budget in memory is that of its process.
+        billed, _ = trial.world.ledger.of(trees, here=True)
         # A reply that was not written yet when the process died is told as the worst case of its call; what it did not
         # take others had been given already.
         lost = sum(_lost(event) for run in trees for event in trial.journal.events(run))

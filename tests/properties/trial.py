@@ -88,6 +88,7 @@ class Trial:
         asked = [one for one in self.world.asked if one.at <= at]
         world = World(executed=executed, alive=self.world.alive + 1, asked=asked)
         world.ledger.charges += [one for one in self.world.ledger.charges if one.at <= at]
+        world.ledger.before = len(world.ledger.charges)
         setup = replace(self.setup, steers=(), paper=replace(self.setup.paper, fails_at=None))
         journal = journal_of(setup.paper, self.journal.order[:at])
         return Trial(setup, self.tools, world, journal, before=at, limited_from=min(at, self.limited_from))

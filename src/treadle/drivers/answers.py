@@ -118,7 +118,7 @@ class _Fitting:
         journal = None if run.state.phase == "paused" else run.journal
         pending = await unsettled(run.state, journal) if answers else ()
         named = {name: one for one in pending for name in (one.call_id, one.key)}
-        self, paths = cls(run), dict[str, str]()
+        self, paths, keys = cls(run), dict[str, str](), {one.call_id: one.key for one in pending}
         for given in answers.calls:
             one = _fit(run, given, named, pending)
             if journal is not None and one.kind == "interrupted" and given in answers.approve and given != one.key:
@@ -136,6 +136,8 @@ class _Fitting:
         for path, given in paths.items():
             first, slash, rest = path.partition("/")
             if slash:
+                # What was said under a key is said under it below too: it holds for these arguments only.
+                rest = given.partition("/")[2] if given == keys[path] else rest
                 _give(answers, given, inner.setdefault(first, Answers()), rest)
             else:
                 self._take(by_record[first], answers, given)
