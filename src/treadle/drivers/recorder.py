@@ -136,6 +136,9 @@ class Recorder:
             if self._broken is not None:
                 raise self._broken
             stored = next(stored for fed, stored in self._under_way if fed >= count)
+            if stored.done():
+                # A journal may tell of what came later first.
+                _, stored = self._under_way[0]
             try:
                 await settled(stored)
             except Exception:
