@@ -1,4 +1,4 @@
-"""Clock: what time it is for a run, and what day for a budget. Nothing else in the drivers but leases looks at one."""
+"""Clock: what time it is for a run, and what day it is for a budget. Nothing else in the drivers looks at a clock."""
 
 import time
 
@@ -29,6 +29,11 @@ class Clock:
     def on_the_wall(self, at: float) -> float:
         """What the wall clock, as it is set now, shows when this clock shows `at`."""
         return time.time() + at - self.now()
+
+
+def steady() -> float:
+    """Seconds that only ever go on, from a beginning of this machine's own: to tell how long ago something was."""
+    return time.monotonic()
 
 
 def day(at: float | None = None) -> str:

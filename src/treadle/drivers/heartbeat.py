@@ -12,8 +12,8 @@ from functools import partial
 from itertools import groupby
 from math import inf
 from threading import Event, Lock, Thread
-from time import monotonic
 
+from treadle.drivers.clock import steady
 from treadle.journal import Held, Holder, JournalError, Leases, TakenOver
 from treadle.journal.holder import this_process
 from treadle.journal.leases import BEATS
@@ -37,7 +37,7 @@ class Lease:
         self.journal = journal
         self.held = Held(run_id, holder_of(journal), journal.lease)
         self.begun = self.ending = False
-        self._since = monotonic()
+        self._since = steady()
         self._lost: TakenOver | None = None
         self._told: Callable[[], object] | None = None
 
@@ -49,10 +49,10 @@ class Lease:
     @property
     def is_sure(self) -> bool:
         """Whether nobody else can have the run: the lease was renewed in time. A process that slept cannot say."""
-        return monotonic() - self._since < self.held.seconds
+        return steady() - self._since < self.held.seconds
 
     def renewed(self, since: float) -> None:
-        """It was renewed, at `since` by the monotonic clock or later."""
+        """It was renewed, at `since` by the steady clock or later."""
         self._since = max(self._since, since)
 
     def require(self) -> None:
@@ -154,7 +154,7 @@ def _whose(lease: Lease) -> str:
 
 def _renew(leases: list[Lease]) -> None:
     """Renews leases of one journal."""
-    one, since = leases[0], monotonic()
+    one, since = leases[0], steady()
     try:
         beat = one.journal.beat([lease.held.run_id for lease in leases], one.held.holder, one.held.seconds)
     except JournalError as error:
