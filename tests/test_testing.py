@@ -5,6 +5,7 @@ import functools
 from decimal import Decimal
 
 import pytest
+from msgspec.structs import replace
 
 from treadle import Agent, Limits, MemoryJournal, Misuse, Price, Usage, tool
 from treadle.kernel.events import ModelReplied
@@ -160,7 +161,7 @@ REPLIES = [
     ModelReply(
         AssistantMessage((Thinking("ah", id="t2"), Text("two"))),
         Usage(1100, 3, estimated=True),
-        "unknown",
+        "stop",
         "eot",
         "somebody:small",
         "req_2",
@@ -187,6 +188,21 @@ def test_every_reply_is_replayed_exactly():
     assert again.messages == first.messages
     assert again.cost == first.cost == Decimal("0.0163")
     assert again.usage == first.usage
+
+
+def test_a_reply_is_replayed_whose_finish_an_earlier_version_took():
+    async def run():
+        journal = MemoryJournal()
+        first = await Agent(ScriptedModel(["yes"]), journal=journal).run("go")
+        events = [
+            replace(event, finish="unknown") if isinstance(event, ModelReplied) else event
+            for event in await journal.read(first.run_id)
+        ]
+        older = MemoryJournal()
+        await older.append(first.run_id, 0, events)
+        return await Agent(await ReplayModel.of(older, first.run_id)).run("go")
+
+    assert asyncio.run(run()).text == "yes"
 
 
 def test_a_run_under_a_limit_in_dollars_can_be_replayed():

@@ -180,7 +180,8 @@ class ReplayModel:
         yield ModelReply(
             event.message,
             event.usage,
-            event.finish,
+            # A reply that ended so was taken, in journals of earlier versions.
+            "stop" if event.finish == "unknown" else event.finish,
             event.finish_detail,
             event.model,
             event.request_id,
