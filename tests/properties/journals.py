@@ -107,6 +107,7 @@ class Promising(Recording):
     def __init__(self, paper: Paper = Paper(), order: Sequence[tuple[str, Event]] = ()) -> None:
         super().__init__(paper, order)
         self._due: deque[tuple[str, int, list[Event], Future[None]]] = deque()
+        self._refused: list[tuple[str, Event]] = []
 
     def put(self, run_id: str, seq: int, events: Sequence[Event]) -> "Future[None]":
         future: Future[None] = Future()
@@ -125,8 +126,9 @@ class Promising(Recording):
         return await super().hold(*given, **named)
 
     def given(self, run_id: str) -> list[Event]:
+        """What it was handed of the run, also what it could not store: nobody may have heard of that yet."""
         under_way = [event for run, _, events, _ in self._due if run == run_id for event in events]
-        return [*self.events(run_id), *under_way]
+        return [*self.events(run_id), *[event for run, event in self._refused if run == run_id], *under_way]
 
     def _later(self, turns: int) -> None:
         loop = asyncio.get_running_loop()
@@ -141,6 +143,7 @@ class Promising(Recording):
             self._fail(run_id, events)
             at_once(MemoryJournal.append(self, run_id, seq, events))
         except Exception as error:
+            self._refused += [(run_id, event) for event in events]
             future.set_exception(error)
         else:
             self.order += [(run_id, event) for event in events]

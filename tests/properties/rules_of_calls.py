@@ -241,6 +241,8 @@ def _told(trial: Trial, run: str, step: int, record: Any) -> Iterator[str]:
         one
         for one in trial.executed([run])
         if (one.step, one.call_id) == (step, record.id) and (one.tool, one.n) == (record.name, _n(record))
+        # What only reads may have run in a process that died before its start was written: nobody can know.
+        if one.sure or one.alive == trial.world.alive
     ]
     text = record.result.text
     try:
