@@ -12,7 +12,7 @@ from treadle.cli.exits import ExitCode
 from treadle.cli.moments import age
 from treadle.cli.storage import find_run, journal_named, journal_option, no_runs, opened, told
 from treadle.cli.terminal import note
-from treadle.journal import Journal, RunInfo, RunStatus, SqliteJournal
+from treadle.journal import Journal, JournalDamaged, RunInfo, RunStatus, SqliteJournal
 from treadle.journal.families import families, family
 
 _TOGETHER = 200
@@ -78,7 +78,7 @@ async def _prune(named: str | None, before: float, statuses: Sequence[RunStatus]
         if journal is None:
             note(f"no runs yet in {told(journal_named(named))}")
             return ExitCode.FINISHED
-        old = [runs for runs in await families(journal) if _is_old(runs, before, statuses)]
+        old = [runs for runs in await families(journal) if await _is_meant(journal, runs, before, statuses)]
         run_ids = [line.run_id for runs in old for line in runs]
         for run_id in run_ids:
             click.echo(run_id)
@@ -91,9 +91,22 @@ async def _prune(named: str | None, before: float, statuses: Sequence[RunStatus]
     return ExitCode.FINISHED
 
 
-def _is_old(runs: Sequence[RunInfo], before: float, statuses: Sequence[RunStatus]) -> bool:
-    """Whether a family is to go: the first of it stands as was asked for, and nothing has come to any of it since."""
-    return runs[0].status in statuses and all(line.updated_at < before for line in runs)
+async def _is_meant(journal: Journal, runs: Sequence[RunInfo], before: float, statuses: Sequence[RunStatus]) -> bool:
+    """Whether a family is to go: the first of it stands as was asked for, and nothing has come to any of it since.
+
+    Only who reads a run knows that it is damaged. One that is stays, as what shows it, unless it is asked for.
+    """
+    stands = runs[0].status
+    if any(line.updated_at >= before for line in runs) or not {stands, "damaged"} & {*statuses}:
+        return False
+    for line in runs:
+        try:
+            await journal.read(line.run_id)
+        except JournalDamaged:
+            if "damaged" not in statuses:
+                note(f"run {line.run_id} is damaged, and stays: --status damaged, or `treadle runs delete`, deletes it")
+            return "damaged" in statuses
+    return stands in statuses
 
 
 async def _gone(journal: Journal, run_ids: Sequence[str], yes: bool) -> None:
