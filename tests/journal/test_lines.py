@@ -175,7 +175,7 @@ async def test_a_run_that_is_there_already_is_refused_and_left_as_it_is(
     await filled(source, started, finished)
     await journal.append("top.other", 0, [started("top.other"), note("mine")])
     before = await content(journal)
-    with pytest.raises(NotImported, match=r"there is a run 'top\.other' in the journal already; delete"):
+    with pytest.raises(NotImported, match=r"there is another run 'top\.other' in the journal already; delete"):
         await import_runs(journal, io.BytesIO(await exported(source)))
     assert await content(journal) == before
 
