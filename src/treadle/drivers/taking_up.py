@@ -137,7 +137,7 @@ async def _gone_on(config: Configuration, going_on: GoingOn, found: _Found, leas
     kind("conversation", going_on.conversation, lambda it: isinstance(it, Conversation), "a treadle.Conversation")
     conversation, watcher = going_on.conversation, watcher_of(going_on.on_event)
     said = whose_run(going_on.user, None if conversation is None else conversation.name)
-    whose = await patiently(lambda: whose_again(all_budgets(config), state.run_id, said))
+    whose = await patiently(lambda: whose_again(all_budgets(config), state, said))
     check_whose(config, whose)
     if conversation is not None:
         conversation.begin(conversation_part(history(state, result_of(state).stop)))
