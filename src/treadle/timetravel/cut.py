@@ -12,6 +12,7 @@ from treadle.kernel.events import (
     ModelReplied,
     NudgeGiven,
     RunFinished,
+    RunForked,
     RunResumed,
     StepPrepared,
     ToolFinished,
@@ -142,6 +143,9 @@ def _said_again(event: Event, run_id: str) -> Event:
             f"call {event.call_id!r} of run {run_id} came back after one that is to have another result, and a run "
             "of its own worked on it, which cannot be told again: give that call's result too"
         )
+    if isinstance(event, RunForked):
+        # The run that is forked began here as a fork itself; another has begun already, before what is said again.
+        return RunResumed(at=event.at)
     if isinstance(event, RunResumed):
         # The limits are those of the fork, and what was lost then that run has told.
         return replace(event, limits=None, lost=None)
