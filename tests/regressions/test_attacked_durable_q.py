@@ -3,11 +3,27 @@
 from decimal import Decimal
 
 import pytest
+from msgspec.structs import replace as with_fields
 
-from treadle import Agent, Budget, Limits, MemoryJournal, Misuse, Price, SqliteJournal, Usage, replay, tool
+from treadle import (
+    Agent,
+    Budget,
+    ClearToolResults,
+    KeepFirstAndRecent,
+    Limits,
+    MemoryJournal,
+    Misuse,
+    Price,
+    ShortenResult,
+    SqliteJournal,
+    Usage,
+    replay,
+    tool,
+)
 from treadle.kernel.accounts import Spent
 from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.events import (
+    ContextEdited,
     ModelReplied,
     ResultAwaited,
     RunForked,
@@ -148,3 +164,37 @@ def test_what_cannot_be_told_again_is_refused():
         cut_at([*awaited, ToolFinished(0, "b", "2", at=8.0)], 1, {"a": ToolOutput("2")})
     with pytest.raises(IllegalEvent, match="no such call is under way"):
         fold(fold_all(BEGUN[:1]), RunForked("f", taken={"b": SOME}))
+
+
+@tool(effect="read")
+def read_page(n: int) -> str:
+    """Read a page."""
+    return f"page {n}: " + "x y z " * 1200
+
+
+@pytest.mark.parametrize(
+    "policies",
+    [
+        [ClearToolResults(high=1500, low=700, keep=1)],
+        [KeepFirstAndRecent(high=1500, low=700)],
+        [ShortenResult(max_tokens=100), KeepFirstAndRecent(high=900, low=300)],
+    ],
+)
+async def test_a_run_whose_history_was_edited_is_the_same_whenever_it_is_replayed(policies):
+    def says(request):
+        return "done" if request.tool_choice == "none" else [("read_page", {"n": request.step})]
+
+    journal, older = MemoryJournal(), MemoryJournal()
+    more = {"tools": [read_page], "context": policies, "limits": Limits(tool_calls=4)}
+    run = await Agent(ScriptedModel(says), journal=journal, **more).run("Read.")
+    assert any(isinstance(event, ContextEdited) for event in run.events)
+    hours_ago = [with_fields(event, at=event.at - 10_000) for event in run.events]
+    await older.append(run.run_id, 0, hours_ago)
+    for kept in (journal, older):
+        found = await Agent(ScriptedModel(says), journal=kept, **more).replay(run.run_id)
+        assert found.same, str(found)
+    later = [with_fields(event, at=event.at + 60 * number) for number, event in enumerate(hours_ago)]
+    slow = MemoryJournal()
+    await slow.append(run.run_id, 0, later)
+    found = await Agent(ScriptedModel(says), journal=slow, **more).replay(run.run_id)
+    assert not found.same
