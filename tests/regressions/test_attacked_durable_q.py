@@ -198,3 +198,19 @@ async def test_a_run_whose_history_was_edited_is_the_same_whenever_it_is_replaye
     await slow.append(run.run_id, 0, later)
     found = await Agent(ScriptedModel(says), journal=slow, **more).replay(run.run_id)
     assert not found.same
+
+
+@pytest.mark.parametrize("usd", [1, 1.0, 0.5, Decimal(1), Decimal("1.50")])
+async def test_a_limit_in_whole_dollars_is_told_as_it_was(journal, usd):
+    def says(request):
+        return [("look", {"n": request.step})]
+
+    model = ScriptedModel(says, usage=Usage(1000, 1000), price=Price(100, 100))
+    agent = Agent(model, tools=[look], journal=journal, limits=Limits(usd=usd), on_limit="stop")
+    run = await agent.run("Look.")
+    assert run.stop.reason == "max_cost"
+    assert f"of at most {usd}." in run.stop.detail
+    (kept,) = [event.limits for event in await journal.read(run.run_id) if isinstance(event, RunStarted)]
+    assert repr(kept.usd) == repr(usd)
+    for found in (await replay(journal, run.run_id), await agent.replay(run.run_id)):
+        assert found.same, str(found)
