@@ -309,6 +309,11 @@ class Run:
         return self._recorder.recorded
 
     @property
+    def keeps(self) -> bool:
+        """Whether it has a journal by now, so that runs below it may be there."""
+        return self._journal is not None
+
+    @property
     def writes(self) -> bool:
         """Whether anything is written while it is under way; if not, there is nothing to commit before its end."""
         return self._journal is not None or len(self.purses) > 0
