@@ -9,6 +9,11 @@ What was found, and the test that holds it:
 - so is it two levels down, and where it worked on a call in place of another
   -> the same, and test_what_was_known_of_a_call_stays_where_the_one_in_its_place_is_cut_off
 - the budget of that agent keeps what was set aside -> test_the_budget_of_an_agent_that_was_gone_is_told_by_that_agent
+- in a journal with `redact=` a call that waits is shown as it was said, and refused under its key and as what is
+  pending, as what is run is what the journal has -> test_what_waits_in_a_journal_that_redacts_is_told_as_it_is_run
+- so it is below -> test_so_is_what_waits_below
+- its conversation is refused, as if more had been said in it
+  -> test_a_conversation_goes_on_after_a_pause_that_was_redacted
 """
 
 import sqlite3
@@ -17,7 +22,21 @@ from decimal import Decimal
 import pytest
 from play import copied, within
 
-from treadle import Agent, Alternative, Budget, Limits, MemoryJournal, Price, Usage, replay, statistics, tool
+from treadle import (
+    Agent,
+    Alternative,
+    Budget,
+    Conversation,
+    Limits,
+    MemoryJournal,
+    Price,
+    SqliteJournal,
+    Usage,
+    replay,
+    statistics,
+    tool,
+)
+from treadle.journal import RedactionFailed
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -137,3 +156,106 @@ async def test_the_budget_of_an_agent_that_was_gone_is_told_by_that_agent(tmp_pa
     back = await within(top(left[0], "left.db").resume(run_id))
     spent = budget("left.db").spent()
     assert (spent.held_usd, spent.usd) == (0, back.cost - 2 * EACH)
+
+
+CARD = "4111 1111 1111 1111"
+
+
+def hidden(text):
+    return text.replace(CARD, "[card]")
+
+
+class Till:
+    """A tool that asks before it is paid, and an agent that pays."""
+
+    def __init__(self, journal=None, **options):
+        self.paid = paid = []
+
+        @tool(needs_approval=True)
+        async def pay(card: str) -> str:
+            """Pays."""
+            paid.append(card)
+            return f"paid with {card}"
+
+        def replies(request):
+            last = request.messages[-1]
+            return f"end: {last.text}" if last.role == "tool" else [("pay", {"card": CARD})]
+
+        self.agent = Agent(ScriptedModel(replies), name="till", tools=[pay], journal=journal, **options)
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def redacting(request, tmp_path):
+    if request.param == "memory":
+        yield MemoryJournal(redact=hidden)
+    else:
+        async with SqliteJournal(tmp_path / "runs.db", redact=hidden) as journal:
+            yield journal
+
+
+NAMES = {
+    "key": lambda waiting: [waiting.pending[0].key],
+    "pending": lambda waiting: waiting.pending,
+    "id": lambda waiting: [waiting.pending[0].call_id],
+}
+
+
+@pytest.mark.parametrize("named", NAMES)
+@pytest.mark.parametrize("by", ["result", "id", "stream"])
+async def test_what_waits_in_a_journal_that_redacts_is_told_as_it_is_run(redacting, named, by):
+    till = Till(redacting)
+    if by == "stream":
+        async with till.agent.stream(f"pay with {CARD}") as live:
+            async for _ in live:
+                pass
+            waiting = live.result
+    else:
+        waiting = await till.agent.run(f"pay with {CARD}")
+    assert waiting.pending[0].arguments == {"card": "[card]"}
+    assert CARD not in str(waiting.to_dict())
+    result = await till.agent.resume(waiting.run_id if by == "id" else waiting, approve=NAMES[named](waiting))
+    assert result.text == "end: paid with [card]"
+    assert till.paid == ["[card]"]
+
+
+@pytest.mark.parametrize("named", NAMES)
+async def test_so_is_what_waits_below(redacting, named):
+    till = Till()
+    script = ScriptedModel([[("till", {"task": f"pay with {CARD}"})], "done"])
+    top = Agent(script, tools=[till.agent.as_tool()], journal=redacting)
+    waiting = await top.run("go")
+    assert waiting.pending[0].arguments == {"card": "[card]"}
+    result = await top.resume(waiting, approve=NAMES[named](waiting))
+    assert (result.text, till.paid) == ("done", ["[card]"])
+
+
+async def test_a_conversation_goes_on_after_a_pause_that_was_redacted(redacting):
+    till, conversation = Till(redacting), Conversation()
+    for _ in range(2):
+        waiting = await till.agent.run(f"pay with {CARD}", conversation=conversation)
+        assert waiting.stop.reason == "waiting"
+        assert CARD not in str(conversation.messages)
+        result = await till.agent.resume(waiting, approve=waiting.pending, conversation=conversation)
+        assert result.text == conversation.messages[-1].text == "end: paid with [card]"
+
+
+async def test_a_redaction_that_fails_at_a_pause_is_told_and_lets_the_conversation_go():
+    class Failing:
+        def __init__(self):
+            self.wrong = False
+
+        def __call__(self, text):
+            if self.wrong:
+                raise ValueError("wrong")
+            return text
+
+    redact = Failing()
+    till, conversation = Till(MemoryJournal(redact=redact)), Conversation()
+
+    def watch(event):
+        redact.wrong = redact.wrong or type(event).__name__ == "ModelReplied"
+
+    with pytest.raises(RedactionFailed):
+        await till.agent.run("pay", conversation=conversation, on_event=watch)
+    redact.wrong = False
+    assert (await till.agent.run("pay", conversation=conversation)).stop.reason == "waiting"
