@@ -13,7 +13,8 @@ What was found, and the test that holds it:
   pending, as what is run is what the journal has -> test_what_waits_in_a_journal_that_redacts_is_told_as_it_is_run
 - so it is below -> test_so_is_what_waits_below
 - its conversation is refused, as if more had been said in it
-  -> test_a_conversation_goes_on_after_a_pause_that_was_redacted
+  -> test_a_conversation_goes_on_after_a_pause_that_was_redacted, and after a run that broke off, in
+  test_a_conversation_goes_on_with_a_run_that_broke_off
 """
 
 import sqlite3
@@ -29,6 +30,7 @@ from treadle import (
     Conversation,
     Limits,
     MemoryJournal,
+    Misuse,
     Price,
     SqliteJournal,
     Usage,
@@ -237,6 +239,28 @@ async def test_a_conversation_goes_on_after_a_pause_that_was_redacted(redacting)
         assert CARD not in str(conversation.messages)
         result = await till.agent.resume(waiting, approve=waiting.pending, conversation=conversation)
         assert result.text == conversation.messages[-1].text == "end: paid with [card]"
+
+
+async def test_a_conversation_goes_on_with_a_run_that_broke_off(redacting):
+    broken, conversation = [], Conversation()
+
+    def breaks(context):
+        if broken:
+            raise ValueError(broken.pop())
+
+    agent = Agent(ScriptedModel(lambda _: f"seen {CARD}"), journal=redacting, prepare_step=breaks)
+    await agent.run(f"this is {CARD}", conversation=conversation)
+    broken.append("broken")
+    with pytest.raises(ValueError, match="broken"):
+        await agent.run(f"and {CARD}", conversation=conversation)
+    left = next(info.run_id for info in await redacting.list() if info.status == "running")
+    other = Conversation([*conversation.messages, *conversation.messages])
+    for wrong in (other, Conversation(conversation.messages[1:])):
+        with pytest.raises(Misuse, match="more was said"):
+            await agent.resume(left, conversation=wrong)
+    result = await agent.resume(left, conversation=conversation)
+    assert result.stop.reason == "answered"
+    assert [message.text for message in conversation.messages][-2:] == ["and [card]", f"seen {CARD}"]
 
 
 async def test_a_redaction_that_fails_at_a_pause_is_told_and_lets_the_conversation_go():
