@@ -7,13 +7,18 @@
 - submitting a run again that waits for a worker gave back what it had taken
   -> test_submitting_a_run_again_gives_back_nothing
 - a run counted for the user of an earlier run of its id -> test_a_run_counts_for_its_own_user
+- what a run had set aside that died before it was in the journal was held for ever
+  -> test_what_a_run_sets_aside_can_be_given_back
 """
 
+import subprocess
+import sys
 from decimal import Decimal
 
 import pytest
 
 from treadle import Agent, Budget, Price, SqliteJournal, Usage
+from treadle.journal import stuck_runs
 from treadle.models import AssistantMessage, ModelReply, ToolCall
 from treadle.testing import ScriptedModel
 
@@ -119,4 +124,63 @@ async def test_each_run_of_an_id_has_its_own_purse(journals, tmp_path):
         await agent.submit("go", to=Nowhere(), run_id="order-1")
         assert (await agent.drive("order-1")).finished
     assert budget.spent("order-1").usd == Decimal("0.2")
+    budget.close()
+
+
+DIES = """
+import os, sys
+from treadle import Agent, Budget, Price, SqliteJournal, Usage
+from treadle.testing import ScriptedModel
+
+folder, who = sys.argv[1:]
+
+class Dies(ScriptedModel):
+    # The first that is done after something was set aside: the process dies then.
+    def __init__(self, name, script):
+        super().__init__(script, usage=Usage(100, 100), price=Price(1000, 1000))
+        self.dies = name == who
+
+from treadle.drivers.purse.drawing import Share
+draw = Share.draw
+
+def dies(share, budget, more):
+    refused = draw(share, budget, more)
+    if share.run.model.dies:
+        os._exit(9)
+    return refused
+
+Share.draw = dies
+budget = Budget(usd=100, path=folder + "/b.db")
+below = Agent(Dies("below", lambda request: "seen"), name="below", budget=budget)
+calls = lambda request: [("below", {"task": "go"})] if request.step == 0 else "done"
+top = Agent(Dies("top", calls), tools=[below.as_tool()], journal=SqliteJournal(folder + "/j.db"), name="top",
+            budget=budget if who == "top" else None)
+top.run_sync("go")
+"""
+
+
+@pytest.fixture(params=["top", "below"])
+def who(request, tmp_path):
+    """Whose processes died, two of them."""
+    for _ in range(2):
+        command = [sys.executable, "-c", DIES, str(tmp_path), request.param]
+        assert subprocess.run(command, check=False, timeout=60).returncode == 9
+    return request.param
+
+
+async def test_what_a_run_sets_aside_can_be_given_back(tmp_path, journals, who):
+    budget = Budget(usd=100, path=tmp_path / "b.db")
+    assert budget.spent().held_usd > 0
+    stuck = await stuck_runs(journals("j"))
+    assert len(stuck) == 2
+
+    def script(request):
+        return [("below", {"task": "go"})] if request.step == 0 else "done"
+
+    below = Agent(model(lambda request: "seen"), name="below", budget=budget)
+    own = budget if who == "top" else None
+    top = Agent(model(script), tools=[below.as_tool()], journal=journals("j"), name="top", budget=own)
+    assert (await top.resume(stuck[0].run.run_id)).finished
+    assert (await top.cancel(stuck[1].run.run_id)).stop.reason == "cancelled"
+    assert budget.spent().held_usd == 0
     budget.close()

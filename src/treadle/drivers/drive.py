@@ -151,6 +151,9 @@ DRIVER = Driver(drive, act, end)
 
 
 async def _steps(run: Run) -> None:
+    if run.purses and not run.recorded:
+        # What a run sets aside that is in no journal nobody could ever give back.
+        await run.commit()
     if not run.config.eager:
         await _loop(run, None)
         return
