@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import click
 
-from treadle.journal import Journal, PostgresJournal, RunInfo, SqliteJournal, UnknownRun
+from treadle.journal import Journal, JournalUnavailable, PostgresJournal, RunInfo, SqliteJournal, UnknownRun
 from treadle.journal.families import is_there
 from treadle.journal.leases import LEASE
 
@@ -19,7 +19,12 @@ _PAGE = 500
 
 JOURNAL_HELP = "The journal: an SQLite file, or postgresql://USER@HOST/DATABASE (TREADLE_JOURNAL)."
 
-_POSTGRES = ("postgresql://", "postgres://")
+_POSTGRES = re.compile(
+    r"(?:postgres(?:ql)?://|(?:host|hostaddr|port|dbname|user|password|passfile|service|sslmode)\s*=)", re.I
+)
+"""How the address of a database begins: as a URL, or in libpq's own words."""
+
+_WORD = re.compile(r"(\b(?:ssl)?password\s*=\s*)(?:'(?:[^'\\]|\\.)*'|\S+)", re.IGNORECASE)
 
 _SECRET = re.compile(r"((?:^|&)(?:password|sslpassword)=)[^&]*")
 
@@ -29,9 +34,13 @@ def journal_named(named: str | None = None) -> str:
 
     A file's path, or the address of a PostgreSQL database; that may hold a password: `told` is for what is shown.
     """
-    given = named or os.environ.get("TREADLE_JOURNAL", "").strip()
+    given = (named or os.environ.get("TREADLE_JOURNAL", "")).strip()
     if in_postgres(given):
         return given
+    if "://" in given:
+        raise click.UsageError(
+            f"{given.partition('://')[0]}:// is no kind of journal: name a file, or postgresql://USER@HOST/DATABASE"
+        )
     if given:
         return str(Path(given).expanduser())
     from platformdirs import user_data_path
@@ -41,18 +50,26 @@ def journal_named(named: str | None = None) -> str:
 
 def in_postgres(where: str) -> bool:
     """Whether a journal's name is the address of a PostgreSQL database."""
-    return where.startswith(_POSTGRES)
+    return _POSTGRES.match(where) is not None
 
 
 def may_be_there(where: str) -> bool:
     """Whether a journal is there, as far as this can be seen without a server."""
-    return in_postgres(where) or Path(where).exists()
+    try:
+        return in_postgres(where) or Path(where).exists()
+    except OSError as error:
+        # What may not be looked at is there, as far as anybody knows; opening it says what is wrong.
+        raise JournalUnavailable(
+            f"the journal {where} cannot be looked at ({error.strerror or error}). Use another path, or give this user "
+            "the right to its folder.",
+            where=where,
+        ) from error
 
 
 def told(where: str) -> str:
     """A journal's name without its password."""
     if "://" not in where:
-        return where
+        return _WORD.sub(r"\1PASSWORD", where) if in_postgres(where) else where
     parts = urlsplit(where)
     user, at, host = parts.netloc.rpartition("@")
     name, colon, _ = user.partition(":")
@@ -71,7 +88,7 @@ def journal_at(named: str | None = None, lease: float = LEASE) -> PostgresJourna
     where = journal_named(named)
     if not in_postgres(where):
         return SqliteJournal(where, lease=lease)
-    parts = urlsplit(where)
+    parts = urlsplit(where) if "://" in where else urlsplit("")
     words = parts.query.split("&") if parts.query else []
     schema = [word.removeprefix("schema=") for word in words if word.startswith("schema=")]
     address = without_schema(where)
@@ -80,6 +97,8 @@ def journal_at(named: str | None = None, lease: float = LEASE) -> PostgresJourna
 
 def without_schema(where: str) -> str:
     """The address of a database without the `schema=NAME` that only a journal knows."""
+    if "://" not in where:
+        return where
     parts = urlsplit(where)
     words = [word for word in parts.query.split("&") if not word.startswith("schema=")]
     return urlunsplit(parts._replace(query="&".join(words)))

@@ -100,6 +100,7 @@ def print_table(
         styles: how cells that hold just such a word are shown, where colours are.
     """
     from rich import box
+    from rich.cells import cell_len
     from rich.measure import Measurement
     from rich.table import Table
     from rich.text import Text
@@ -109,11 +110,15 @@ def print_table(
     if out.is_terminal:
         # The divider is one of the two blanks between columns.
         table.padding = (0, 1, 0, 0)
-    for column in columns:
+    shown = [[clean("" if cell is None else str(cell)) for cell in row] for row in rows]
+    for number, column in enumerate(columns):
         is_whole = column in (columns[0], *right, *whole)
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold", no_wrap=is_whole)
-    for row in rows:
-        texts = [clean("" if cell is None else str(cell)) for cell in row]
+        # A width that is only preferred is cut where columns compete for it, digits included.
+        needed = max(cell_len(text) for text in (column, *[row[number] for row in shown])) if is_whole else None
+        table.add_column(
+            column, justify="right" if column in right else "left", overflow="fold", no_wrap=is_whole, min_width=needed
+        )
+    for texts in shown:
         table.add_row(*(Text(text, style=(styles or {}).get(text, "")) for text in texts))
     if out.is_terminal:
         # A column that must stay whole is wrapped by the terminal itself rather than cut: no digit may be lost.

@@ -112,7 +112,7 @@ async def _checked(config: Configuration, source: RunState, cut: RunState, asked
     require_rules(source.run_id, source.started.rules, source.started.hooks, config.rules, config.hooks)
     check_limits(config, asked.limits or cut.limits)
     said = whose_run(asked.user, None)
-    whose = await patiently(lambda: whose_again(all_budgets(config), source.run_id, said))
+    whose = await patiently(lambda: whose_again(all_budgets(config), source, said))
     check_whose(config, whose)
     return whose
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, get_args
 
 import click
+from msgspec.structs import replace
 
 from treadle.cli.commands.runs_delete import delete, prune
 from treadle.cli.commands.runs_export import export, import_
@@ -15,6 +16,8 @@ from treadle.cli.terminal import console, note, print_json, print_table, shorten
 from treadle.journal import Journal, JournalDamaged, RunInfo, RunStatus, Stuck, Wanted, stuck_runs
 from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.fold import fold_all
+
+_PAGE = 500
 
 _WANTED = (
     click.option("--status", type=click.Choice(get_args(RunStatus)), help="Those that stand so."),
@@ -108,7 +111,17 @@ async def _found(journal: str | None, limit: int, wanted: Wanted) -> list[RunInf
     async with opened(journal) as kept:
         if kept is None:
             return []
-        return [await _read(info, kept) for info in await kept.list(limit, None, wanted)]
+        if wanted.status != "damaged":
+            read = [await _read(info, kept) for info in await kept.list(limit, None, wanted)]
+            return [info for info in read if wanted.status is None or not info.damage]
+        # Only who reads a run knows that it is damaged: all of them are read.
+        found: list[RunInfo] = []
+        before: RunInfo | None = None
+        while len(found) < limit and (page := await kept.list(_PAGE, before, replace(wanted, status=None))):
+            read = [await _read(info, kept) for info in page]
+            found += [info for info in read if info.damage]
+            before = page[-1]
+        return found[:limit]
 
 
 async def _read(info: RunInfo, journal: Journal) -> RunInfo:

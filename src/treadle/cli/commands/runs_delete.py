@@ -1,6 +1,7 @@
 """`treadle runs delete` and `treadle runs prune`: runs are removed for good, with those that work for them."""
 
 import asyncio
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from treadle.cli.exits import ExitCode
 from treadle.cli.moments import age
 from treadle.cli.storage import find_run, journal_named, journal_option, no_runs, opened, told
 from treadle.cli.terminal import note
-from treadle.journal import Journal, RunInfo, RunStatus, SqliteJournal
+from treadle.journal import Journal, JournalDamaged, RunInfo, RunStatus, SqliteJournal
 from treadle.journal.families import families, family
 
 _TOGETHER = 200
@@ -78,7 +79,7 @@ async def _prune(named: str | None, before: float, statuses: Sequence[RunStatus]
         if journal is None:
             note(f"no runs yet in {told(journal_named(named))}")
             return ExitCode.FINISHED
-        old = [runs for runs in await families(journal) if _is_old(runs, before, statuses)]
+        old = [runs for runs in await families(journal) if await _is_meant(journal, runs, before, statuses)]
         run_ids = [line.run_id for runs in old for line in runs]
         for run_id in run_ids:
             click.echo(run_id)
@@ -91,9 +92,22 @@ async def _prune(named: str | None, before: float, statuses: Sequence[RunStatus]
     return ExitCode.FINISHED
 
 
-def _is_old(runs: Sequence[RunInfo], before: float, statuses: Sequence[RunStatus]) -> bool:
-    """Whether a family is to go: the first of it stands as was asked for, and nothing has come to any of it since."""
-    return runs[0].status in statuses and all(line.updated_at < before for line in runs)
+async def _is_meant(journal: Journal, runs: Sequence[RunInfo], before: float, statuses: Sequence[RunStatus]) -> bool:
+    """Whether a family is to go: the first of it stands as was asked for, and nothing has come to any of it since.
+
+    Only who reads a run knows that it is damaged. One that is stays, as what shows it, unless it is asked for.
+    """
+    stands = runs[0].status
+    if any(line.updated_at >= before for line in runs) or not {stands, "damaged"} & {*statuses}:
+        return False
+    for line in runs:
+        try:
+            await journal.read(line.run_id)
+        except JournalDamaged:
+            if "damaged" not in statuses:
+                note(f"run {line.run_id} is damaged, and stays: --status damaged, or `treadle runs delete`, deletes it")
+            return "damaged" in statuses
+    return stands in statuses
 
 
 async def _gone(journal: Journal, run_ids: Sequence[str], yes: bool) -> None:
@@ -101,15 +115,25 @@ async def _gone(journal: Journal, run_ids: Sequence[str], yes: bool) -> None:
     if not yes:
         if not sys.stdin.isatty():
             raise click.UsageError(f"{_count(run_ids)} would be deleted for good: say --yes, or do it at a terminal")
-        click.confirm(
-            f"Delete {_count(run_ids)} for good ({run_ids[0]}{', …' if run_ids[1:] else ''})?", abort=True, err=True
-        )
+        named = f"{run_ids[0]}{', …' if run_ids[1:] else ''}"
+        if not _agreed(f"Delete {_count(run_ids)} for good ({named})?"):
+            note("nothing was deleted")
+            return
     deleted = 0
     for at in range(0, len(run_ids), _TOGETHER):
         deleted += sum(await asyncio.gather(*map(journal.delete, run_ids[at : at + _TOGETHER])))
     if isinstance(journal, SqliteJournal):
         await journal.compact()
     note(f"{deleted} deleted" if deleted != len(run_ids) else f"{_count(run_ids)} deleted")
+
+
+def _agreed(question: str) -> bool:
+    """What a person says; Ctrl-C ends the command, which an event loop would only be told when it has its turn."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return click.confirm(question, err=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _count(run_ids: Sequence[str]) -> str:
