@@ -214,3 +214,26 @@ async def test_a_limit_in_whole_dollars_is_told_as_it_was(journal, usd):
     assert repr(kept.usd) == repr(usd)
     for found in (await replay(journal, run.run_id), await agent.replay(run.run_id)):
         assert found.same, str(found)
+
+
+CARD = "4111 1111 1111 1111"
+
+
+@pytest.mark.parametrize("limits", [Limits(usd=10), Limits(tokens=100_000), Limits(tokens=9000)])
+@pytest.mark.parametrize("policies", [[], [ClearToolResults(high=200, low=100, keep=1)]])
+async def test_a_run_whose_texts_are_kept_otherwise_is_the_same(limits, policies):
+    @tool(effect="read")
+    def charged(n: int) -> str:
+        """Say which card was charged."""
+        return f"card {CARD}, " * 40
+
+    def says(request):
+        return "done" if request.step > 2 else [("charged", {"n": request.step})]
+
+    journal = MemoryJournal(redact=lambda text: text.replace(CARD, "[card]"))
+    model = ScriptedModel(says, usage=Usage(1000, 1000), price=Price(100, 100))
+    agent = Agent(model, tools=[charged], journal=journal, limits=limits, context=policies, on_limit="stop")
+    run = await agent.run(f"Charge {CARD}.")
+    found = await agent.replay(run.run_id)
+    assert found.same, str(found)
+    assert (await replay(journal, run.run_id)).same

@@ -43,10 +43,15 @@ class Anew:
     Attributes:
         run: a run of it, which follows what was recorded.
         above: that of the run that it works for, whose rules hold for it too.
+        redacted: whether the texts of the record may not be those that were said, so that what was reckoned from how
+            long these were is not known any more.
     """
 
-    def __init__(self, config: Configuration, deps: Any, above: "Anew | None" = None) -> None:
-        self.edits = not any(isinstance(policy, Summarise) for policy in config.context or ())
+    def __init__(
+        self, config: Configuration, deps: Any, above: "Anew | None" = None, *, redacted: bool = False
+    ) -> None:
+        self.redacted = redacted
+        self.edits = not redacted and not any(isinstance(policy, Summarise) for policy in config.context or ())
         context = config.context if self.edits else ()
         named = _Named(config.model_named)
         self._config = dataclasses.replace(config, journal=None, budgets=(), context=context, model_named=named)
@@ -165,7 +170,7 @@ class Anew:
             return None
         below = tool.agent
         config = dataclasses.replace(below.config, output=below.output_below(self._config.output))
-        return Anew(config, self._deps, self)
+        return Anew(config, self._deps, self, redacted=self.redacted)
 
     def came_back(self, record: CallRecord, state: RunState) -> Event | None:
         """What is recorded of a call when the run that worked on it stands in `state`."""

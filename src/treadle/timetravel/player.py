@@ -213,9 +213,10 @@ class Player:
                 raise _Differs(now)
             return
         # Estimates of what a request takes go with what the agent says in it.
-        left_out = ("at", *but, *(("reserve",) if self._changed or self._budgeted else ()))
-        if self._budgeted:
-            # What a budget left the reply.
+        redacted = self._anew is not None and self._anew.redacted
+        left_out = ("at", *but, *(("reserve",) if self._changed or self._budgeted or redacted else ()))
+        if self._budgeted or redacted:
+            # What a budget, or a limit, left the reply.
             left_out = (*left_out, "max_tokens")
             recorded, now = _held_alike(recorded, now)
         if any(change.field.startswith("hooks") for change in self._changed):
