@@ -36,6 +36,10 @@ class QueueUnavailable(PassesThrough):
     """The queue cannot be used. What was recorded is in the journal, and can be dispatched again."""
 
 
+class OrderRefused(QueueUnavailable):
+    """The queue can be used, and does not take this order."""
+
+
 class Delivered(Struct, frozen=True):
     """What has come of a delivery.
 
@@ -116,8 +120,12 @@ class Deliveries:
                     try:
                         await queue.dispatch(order_of(await journal.read(line.run_id)))
                         found += 1
-                    except JournalError as error:
-                        log.warning("run %s cannot be queued again: %s", line.run_id, error)
+                    except (JournalError, OrderRefused) as error:
+                        log.warning(
+                            "run %r of agent %s cannot be queued again: %s. The others go on; end it with "
+                            "agent.cancel(%r), or agent.resubmit(%r, to=queue) once what is said is mended",
+                            line.run_id, agent.name, error, line.run_id, line.run_id,
+                        )  # fmt: skip
             before = page[-1]
         return found
 

@@ -24,6 +24,7 @@ from procrastinate.worker import Worker
 from psycopg.errors import RaiseException
 
 from treadle.drivers.dispatch import Dispatcher, Order
+from treadle.journal.postgres.address import Address
 from treadle.kernel.errors import Misuse
 from treadle.workers.deliveries import SILENT, Deliveries, QueueUnavailable, WorkerStopped
 from treadle.workers.postgres_jobs import DRIVE, connector, explained, lock_of, put, queue_of
@@ -111,15 +112,15 @@ class PostgresWorker:
     def __init__(
         self,
         queue: Dispatcher,
-        url: str,
+        database: Address,
         per_key: int | None,
         deliveries: Deliveries,
         heartbeat: float,
         schedules: Sequence[Schedule],
     ) -> None:
-        self._queue, self._per_key = queue, per_key
+        self._queue, self._database, self._per_key = queue, database, per_key
         self._deliveries, self._heartbeat = deliveries, heartbeat
-        self._connector = connector(url)
+        self._connector = connector(database)
         self._app = App(connector=self._connector)
         self._app.job_manager = _Jobs(self._connector)
         self._app.task(name=DRIVE, pass_context=True, retry=_Retries())(self._drive)
@@ -206,7 +207,7 @@ class PostgresWorker:
         while True:
             await asyncio.sleep(self._heartbeat / LOOKS)
             try:
-                with explained():
+                with explained(self._database):
                     await self._beat()
                     await self._take_over(queues)
             except QueueUnavailable as error:

@@ -11,13 +11,20 @@ from temporalio import activity
 from temporalio.client import Client
 from temporalio.common import Priority, WorkflowIDConflictPolicy
 from temporalio.exceptions import ApplicationError
-from temporalio.service import RPCError
+from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from treadle.agent import Agent
 from treadle.drivers.dispatch import Order
 from treadle.kernel.errors import Misuse
-from treadle.workers.deliveries import DEFAULT, Deliveries, Deps, QueueUnavailable, at_once
+from treadle.workers.deliveries import (
+    DEFAULT,
+    Deliveries,
+    Deps,
+    OrderRefused,
+    QueueUnavailable,
+    at_once,
+)
 from treadle.workers.temporal_workflow import CANCEL, DECIDE, DRIVE, RUN, RunWorkflow
 
 log = logging.getLogger("treadle")
@@ -73,6 +80,8 @@ class TemporalQueue:
                 ),
             )
         except RPCError as error:
+            if error.status is RPCStatusCode.INVALID_ARGUMENT:
+                raise OrderRefused(f"Temporal does not take it: {error}") from error
             raise QueueUnavailable(_unavailable(str(error))) from error
 
     async def work(
