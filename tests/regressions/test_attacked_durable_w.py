@@ -4,7 +4,9 @@
   -> test_what_no_queue_takes_is_refused_before_it_is_recorded,
   test_a_run_that_the_queue_refuses_keeps_no_worker_from_starting, test_the_command_line_refuses_a_time_that_is_none
 - a run id that the command line cannot say -> test_a_run_id_that_the_command_line_cannot_say_is_refused
+- a worker that is to end when nothing waits leaves runs of one key -> test_once_goes_on_until_nothing_that_is_due_waits
 - an address that is none is told with its password -> test_the_address_of_a_queue_is_not_told
+- a worker says that it lost its connection, whatever it was -> test_a_worker_says_why_it_stopped
 """
 
 import logging
@@ -27,7 +29,7 @@ from treadle.journal import PostgresJournal
 from treadle.kernel.events import FORMAT, Queued, RunPaused, RunStarted
 from treadle.kernel.messages import UserMessage
 from treadle.testing import ScriptedModel
-from treadle.workers import PostgresQueue
+from treadle.workers import PostgresQueue, WorkerStopped
 
 pytestmark = pytest.mark.anyio
 
@@ -127,8 +129,32 @@ def test_the_command_line_refuses_a_time_that_is_none(tmp_path, capsys):
         assert code == 2, capsys.readouterr().err
 
 
+async def test_once_goes_on_until_nothing_that_is_due_waits(url, journal):
+    agent, other = answering(journal), answering(journal, "other")
+    async with PostgresQueue(url, per_key=1) as queue:
+        for number in range(4):
+            await agent.submit(f"invoice {number}", to=queue, key="anna")
+        await agent.submit("later", to=queue, key="anna", run_id="later", at=datetime.now(UTC) + timedelta(hours=1))
+        # What waits behind a run of an agent that nobody works for would wait for ever.
+        await other.submit("x", to=queue, key="ben", run_id="other")
+        await agent.submit("x", to=queue, key="ben", run_id="behind")
+        await queue.work(agent, once=True)
+    left = {line.run_id for line in await journal.list() if line.status == "waiting"}
+    assert left == {"later", "other", "behind"}
+
+
 @pytest.mark.parametrize("where", ["me:hunter2%zz@127.0.0.1:1/x", "me:hunter2 zz@127.0.0.1:1/x", "me:p@hunter2@host/x"])
 async def test_the_address_of_a_queue_is_not_told(where, capsys, tmp_path):
     with pytest.raises(Misuse, match="not the address of a PostgreSQL database") as refused:
         PostgresQueue(f"postgresql://{where}")
     assert "hunter2" not in str(refused.value)
+
+
+async def test_a_worker_says_why_it_stopped(url, journal, monkeypatch):
+    async def fails(self):
+        raise OSError("the clock is broken")
+
+    monkeypatch.setattr("procrastinate.worker.Worker._periodic_deferrer", fails)
+    async with PostgresQueue(url) as queue:
+        with pytest.raises(WorkerStopped, match="OSError: the clock is broken"):
+            await queue.work(answering(journal))
