@@ -6,10 +6,13 @@
 - a run id that the command line cannot say -> test_a_run_id_that_the_command_line_cannot_say_is_refused
 - a worker that is to end when nothing waits leaves runs of one key -> test_once_goes_on_until_nothing_that_is_due_waits
 - an address that is none is told with its password -> test_the_address_of_a_queue_is_not_told
+- a schedule that cannot be kept ends its worker -> test_a_schedule_that_cannot_be_kept_is_refused,
+  test_seconds_that_are_none_are_refused
 - a worker says that it lost its connection, whatever it was -> test_a_worker_says_why_it_stopped
 """
 
 import logging
+import math
 import secrets
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -29,7 +32,7 @@ from treadle.journal import PostgresJournal
 from treadle.kernel.events import FORMAT, Queued, RunPaused, RunStarted
 from treadle.kernel.messages import UserMessage
 from treadle.testing import ScriptedModel
-from treadle.workers import PostgresQueue, WorkerStopped
+from treadle.workers import PostgresQueue, Schedule, WorkerStopped
 
 pytestmark = pytest.mark.anyio
 
@@ -148,6 +151,31 @@ async def test_the_address_of_a_queue_is_not_told(where, capsys, tmp_path):
     with pytest.raises(Misuse, match="not the address of a PostgreSQL database") as refused:
         PostgresQueue(f"postgresql://{where}")
     assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("0 0 30 2 *", "clerk", "go", "never"), "times that come"),
+        (("* * * * * *", "clerk", "go", "seconds"), "five fields"),
+        (("@daily", "clerk", "go", "word"), "five fields"),
+        (("* * * * *", "clerk", "go", "m\0x"), "control characters"),
+        (("* * * * *", "clerk", "go", "m" * 130), "100 bytes"),
+        (("* * * * *", "clerk", "go", "-m"), "command line"),
+        (("* * * * *", "clerk\0", "go", "m"), "control characters"),
+    ],
+)
+def test_a_schedule_that_cannot_be_kept_is_refused(given, said):
+    with pytest.raises(Misuse, match=said):
+        Schedule(*given)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, math.nan, math.inf, "10", True])
+@pytest.mark.parametrize("name", ["heartbeat", "grace"])
+async def test_seconds_that_are_none_are_refused(name, seconds):
+    queue = PostgresQueue("postgresql://127.0.0.1:1/none")
+    with pytest.raises(Misuse, match=f"{name} takes a number of seconds above 0"):
+        await queue.work(answering(MemoryJournal()), **{name: seconds})
 
 
 async def test_a_worker_says_why_it_stopped(url, journal, monkeypatch):

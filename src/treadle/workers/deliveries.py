@@ -3,7 +3,7 @@
 import inspect
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from math import inf
+from math import inf, isfinite
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -155,6 +155,17 @@ def at_once(concurrency: int | Mapping[str, int], agents: Iterable[str]) -> list
     own = [((name,), most) for name, most in concurrency.items() if name]
     rest = tuple(name for name in names if name not in concurrency)
     return [*own, *([(rest, concurrency.get("", DEFAULT))] if rest else [])]
+
+
+def checked_seconds(name: str, given: float) -> float:
+    """`given`, if it is a number of seconds above 0.
+
+    Raises:
+        Misuse: it is none.
+    """
+    if isinstance(given, bool) or not isinstance(given, int | float) or not isfinite(given) or given <= 0:
+        raise Misuse(f"{name} takes a number of seconds above 0; it was given {given!r:.100}")
+    return given
 
 
 DEFAULT: Final = 10

@@ -12,7 +12,7 @@ from procrastinate.exceptions import AlreadyEnqueued
 from treadle.agent import Agent
 from treadle.drivers.dispatch import Order, QueueFull
 from treadle.kernel.errors import Misuse
-from treadle.workers.deliveries import DEFAULT, Deliveries, Deps, at_once
+from treadle.workers.deliveries import DEFAULT, Deliveries, Deps, at_once, checked_seconds
 from treadle.workers.postgres_jobs import connector, database_of, explained, lock_of, make_tables, put, queue_of
 from treadle.workers.postgres_worker import PostgresWorker
 from treadle.workers.schedule import Schedule
@@ -105,6 +105,8 @@ class PostgresQueue:
             QueueUnavailable: the database cannot be used.
             WorkerStopped: it lost its database, or others took it for gone; start it again.
         """
+        for name, value in (("heartbeat", heartbeat), ("grace", grace)):
+            checked_seconds(name, value)
         deliveries = Deliveries([agents] if isinstance(agents, Agent) else agents, deps)
         for one in schedules:
             if one.agent not in deliveries.agents:

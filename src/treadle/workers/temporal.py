@@ -24,6 +24,7 @@ from treadle.workers.deliveries import (
     OrderRefused,
     QueueUnavailable,
     at_once,
+    checked_seconds,
 )
 from treadle.workers.temporal_workflow import CANCEL, DECIDE, DRIVE, RUN, RunWorkflow
 
@@ -43,11 +44,14 @@ class TemporalQueue:
         address: the cluster's frontend, such as "localhost:7233", or a `temporalio.client.Client` that is connected.
         namespace: where in the cluster.
         heartbeat: seconds between two signs of life of a worker; silent for one and a quarter it counts as gone.
+
+    Raises:
+        Misuse: the heartbeat is no number of seconds above 0.
     """
 
     def __init__(self, address: str | Client, *, namespace: str = "default", heartbeat: float = 10.0) -> None:
         self._address = address if isinstance(address, str) else ""
-        self._namespace, self._heartbeat = namespace, heartbeat
+        self._namespace, self._heartbeat = namespace, checked_seconds("heartbeat", heartbeat)
         self._client = None if isinstance(address, str) else address
 
     async def accept(self, agent: str) -> None:
@@ -107,6 +111,7 @@ class TemporalQueue:
             Misuse: something does not fit; the message says what would.
             QueueUnavailable: the cluster cannot be reached.
         """
+        checked_seconds("grace", grace)
         deliveries = Deliveries([agents] if isinstance(agents, Agent) else agents, deps)
         shares = [(name, most) for names, most in at_once(concurrency, deliveries.agents) for name in names]
         client = await self._connected()
