@@ -180,6 +180,17 @@ async def test_a_run_that_is_there_already_is_refused_and_left_as_it_is(
     assert await content(journal) == before
 
 
+async def test_an_import_that_was_killed_is_made_again(journal: Journal, started: Started, finished: Event) -> None:
+    source = MemoryJournal()
+    await filled(source, started, finished)
+    lines = await exported(source)
+    first = next(line.run_id for line in await source.list() if line.parent is None)
+    await journal.append(first, 0, await source.read(first))
+    assert first not in await import_runs(journal, io.BytesIO(lines))
+    assert await content(journal) == await content(source)
+    assert await import_runs(journal, io.BytesIO(lines)) == []
+
+
 class Failing(MemoryJournal):
     """A journal in which one run cannot be written: somebody else begins it first, or the disk is full."""
 

@@ -113,7 +113,7 @@ async def import_runs(journal: Journal, file: IO[bytes]) -> list[str]:
         file: what `export_runs` gave, open for reading bytes at its beginning; it must be able to go back there.
 
     Returns:
-        The ids of the runs, in the order of the file.
+        The ids of the runs that were put in, in the order of the file.
 
     Raises:
         NotImported: it is no export, was altered or cut off, is of a later version, or has a run that is there already
@@ -147,7 +147,7 @@ async def import_runs(journal: Journal, file: IO[bytes]) -> list[str]:
         for run_id in written:
             await journal.delete(run_id)
         raise
-    return run_ids
+    return [run_id for run_id in run_ids if run_id not in there]
 
 
 async def _put(journal: Journal, run_id: str, events: Sequence[Event], written: list[str]) -> None:

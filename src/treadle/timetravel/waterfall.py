@@ -1,5 +1,6 @@
 """Waterfall: where the time and the money of a run went, bar by bar: steps, model calls, tools, runs below, waits."""
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -7,6 +8,7 @@ from typing import Literal
 
 from treadle.drivers.below import run_id_below
 from treadle.journal import Journal, UnknownRun
+from treadle.kernel.accounts import Spent
 from treadle.kernel.events import (
     ContextEdited,
     Event,
@@ -27,8 +29,8 @@ from treadle.kernel.messages import Usage
 from treadle.kernel.state import RunState
 
 Kind = Literal["step", "model", "attempt", "summary", "tool", "run", "wait", "interrupted"]
-"""What took the time: a step with all that is in it; a reply, an attempt that failed or a summary of a model; a tool or
-the run that worked on its call; nobody while people were waited for, or after a process died."""
+"""What took the time: a step with all that is in it; a reply, an attempt that failed or was cut off, or a summary of a
+model; a tool or the run that worked on its call; nobody while people were waited for, or after a process died."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,8 @@ class Bar:
         name: of the model, the tool with its call, or what was waited for; of a step its number.
         start: seconds from the beginning of the run, waits counted.
         seconds: that it took, waits of the run in the middle of it not counted; None if it has not come back.
-        usage, cost: tokens and dollars, where it is a model call; the cost is None if it is not known, too.
+        usage, cost: tokens and dollars, where it is a model call, or a run below that the journal does not have any
+            more; the cost is None if it is not known, too.
         run_id: the run that it is in.
         failed: whether it ended with an error.
         shared: whether it was in the run that this one is a fork of.
@@ -62,6 +65,9 @@ class Bar:
 @dataclass(frozen=True, slots=True)
 class Waterfall:
     """Where the time of a run went.
+
+    A call that a pause or a crash cut in two has a bar for each piece, and what the run below did stands once, within
+    the piece in whose time it did it. So the tokens and dollars of the bars come to what the run has spent.
 
     Attributes:
         run_id: the run.
@@ -88,23 +94,57 @@ async def waterfall(journal: Journal, run_id: str) -> Waterfall:
 async def waterfall_of(events: Sequence[Event], journal: Journal | None) -> Waterfall:
     """Likewise, of the run of `events`; `journal` has the runs below it, if it had any."""
     begun = events[0].at
-    laid = _Laid(begun, 0)
-    for event in events:
-        laid.take(event)
-    bars = await _with_those_below(laid, journal, begun)
+    laid, bars = await _laid_out(events, journal, begun, 0)
     idle = _idle(bars)
     waited = sum(seconds for _, seconds in idle)
     worked = tuple([_without(bar, idle) for bar in bars])
     return Waterfall(laid.state.run_id, max(0.0, events[-1].at - begun), waited, worked)
 
 
-async def _with_those_below(laid: "_Laid", journal: Journal | None, begun: float) -> list[Bar]:
-    bars: list[Bar] = []
-    for bar, below in laid.finished():
-        bars.append(bar)
-        inner = await _below(below, journal, begun, bar.depth + 1)
-        bars += [replace(one, shared=True) for one in inner] if bar.shared else inner
-    return bars
+async def _laid_out(
+    events: Sequence[Event], journal: Journal | None, begun: float, depth: int, *, settled: bool = False
+) -> "tuple[_Laid, list[Bar]]":
+    """A run laid out, and its bars with those of the runs below it.
+
+    `settled` says that nobody goes on with it, though it may not have ended.
+    """
+    laid = _Laid(begun, depth)
+    for event in events:
+        laid.take(event)
+    if settled:
+        laid.left()
+    inner: dict[int, list[Bar]] = {}
+    for run_id, pieces in laid.pieces().items():
+        last = pieces[-1]
+        found = await _read(run_id, journal)
+        if found is None:
+            last.told = True
+            continue
+        over = settled or last.shared or laid.is_settled(last)
+        below, bars = await _laid_out(found, journal, begun, last.depth + 1, settled=over)
+        if not last.shared:
+            laid.times += below.times
+        for piece in pieces:
+            piece.kind = "run"
+        for bar in bars:
+            inner.setdefault(id(_in_time(pieces, begun + bar.start)), []).append(replace(bar, shared=last.shared))
+    laid.end_cut_off()
+    whole = [one for opened in laid.bars for one in (opened.bar(begun), *inner.get(id(opened), ()))]
+    # A run below is only cut off with the one at the top, which says so.
+    return laid, [one for one in whole if depth == 0 or one.kind != "interrupted"]
+
+
+async def _read(run_id: str, journal: Journal | None) -> Sequence[Event] | None:
+    """The events of the run that worked on a call; None if there is none."""
+    try:
+        return None if journal is None else await journal.read(run_id)
+    except UnknownRun:
+        return None
+
+
+def _in_time(pieces: "Sequence[_Open]", at: float) -> "_Open":
+    """The piece of a call in whose time something happened: the last that had begun."""
+    return next((one for one in reversed(pieces) if one.at <= at), pieces[0])
 
 
 _NOBODY = ("wait", "interrupted")
@@ -117,30 +157,19 @@ def _idle(bars: Sequence[Bar]) -> list[tuple[float, float]]:
 
 def _without(bar: Bar, idle: Sequence[tuple[float, float]]) -> Bar:
     """`bar` without the times in it at which nobody worked on the run."""
-    if bar.seconds is None or bar.kind in _NOBODY:
+    if bar.seconds is None or (bar.depth == 0 and bar.kind in _NOBODY):
         return bar
     end = bar.start + bar.seconds
     over = sum(max(0.0, min(end, start + seconds) - max(bar.start, start)) for start, seconds in idle)
     return replace(bar, seconds=max(0.0, bar.seconds - over))
 
 
-async def _below(run_id: str, journal: Journal | None, begun: float, depth: int) -> list[Bar]:
-    """The bars of the run that worked on a call; none if there was none."""
-    if not run_id or journal is None:
-        return []
-    try:
-        events = await journal.read(run_id)
-    except UnknownRun:
-        return []
-    laid = _Laid(begun, depth)
-    for event in events:
-        laid.take(event)
-    return await _with_those_below(laid, journal, begun)
-
-
 @dataclass(slots=True)
 class _Open:
-    """A bar that has begun; `below` is the run that may have worked on it."""
+    """A bar that has begun; `below` is the run that may have worked on it, on call `call_id` made so often in `step`.
+
+    `spent` is what the run above tells of it; that is `told` where nobody else does.
+    """
 
     kind: Kind
     depth: int
@@ -152,7 +181,31 @@ class _Open:
     run_id: str = ""
     failed: bool = False
     below: str = ""
+    step: int = 0
+    call_id: str = ""
+    made: int = 1
+    spent: Spent | None = None
+    told: bool = False
     shared: bool = False
+
+    def bar(self, begun: float) -> Bar:
+        """It as it is shown, in a run that had `begun` then."""
+        usage, cost = self.usage, self.cost
+        if self.told and self.spent is not None:
+            usage, cost = self.spent.usage, None if self.spent.unpriced else self.spent.cost
+        start, seconds = max(0.0, self.at - begun), None if self.ended is None else max(0.0, self.ended - self.at)
+        return Bar(
+            self.kind, self.depth, self.name, start, seconds, usage, cost, self.run_id, self.failed, self.shared
+        )  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Cut:
+    """What a crash cut off, and `nobody`, the bar that stands for the time until the run was taken up at `at`."""
+
+    at: float
+    bars: list[_Open]
+    nobody: _Open | None = None
 
 
 class _Laid:
@@ -160,8 +213,10 @@ class _Laid:
 
     def __init__(self, begun: float, depth: int) -> None:
         self.state = RunState()
+        self.bars: list[_Open] = []
+        self.times: list[float] = []
         self._begun, self._depth = begun, depth
-        self._bars: list[_Open] = []
+        self._cuts: list[_Cut] = []
         self._step: _Open | None = None
         self._calls: dict[str, _Open] = {}
         self._idle: _Open | None = None
@@ -170,6 +225,7 @@ class _Laid:
     def take(self, event: Event) -> None:
         """Adds what `event` tells."""
         before, self.state = self.state, fold(self.state, event)
+        self.times.append(event.at)
         match event:
             case RunStarted():
                 pass
@@ -182,9 +238,9 @@ class _Laid:
                 self._asked = event.at + (event.retry_in or 0.0)
             case ModelReplied():
                 self._model("model", event, before, event.usage, failed=False)
-            case ContextEdited() if event.usage is not None:
+            case ContextEdited() if event.usage is not None or event.cost is not None:
                 bar = self._begin("summary", event.model, before.now, 0 if before.step is None else 1)
-                bar.ended, bar.usage, bar.cost = event.at, event.usage, event.cost
+                bar.ended, bar.usage, bar.cost = event.at, event.usage or Usage(), event.cost
             case ToolStarted():
                 self._started(event)
             case ToolFinished() | ResultAwaited():
@@ -194,36 +250,48 @@ class _Laid:
             case RunResumed() | RunForked():
                 self._taken_up(event, before)
             case RunFinished():
+                self._cut_off(event.at)
                 self._end_step(event.at)
             case _:
                 pass
         if self._step is not None and self.state.step is None:
             self._end_step(event.at)
 
-    def finished(self) -> list[tuple[Bar, str]]:
-        """The bars, each with the run that may have worked on it."""
-        return [
-            (
-                Bar(
-                    one.kind,
-                    one.depth,
-                    one.name,
-                    max(0.0, one.at - self._begun),
-                    None if one.ended is None else max(0.0, one.ended - one.at),
-                    one.usage,
-                    one.cost,
-                    one.run_id,
-                    one.failed,
-                    one.shared,
-                ),
-                one.below,
-            )
-            for one in self._bars
-        ]
+    def pieces(self) -> dict[str, list[_Open]]:
+        """The pieces of each call that a run below may have worked on, by the name of that run."""
+        found: dict[str, list[_Open]] = {}
+        for bar in self.bars:
+            if bar.below:
+                found.setdefault(bar.below, []).append(bar)
+        return found
+
+    def is_settled(self, piece: _Open) -> bool:
+        """Whether the call of a piece has its one result, so that no run below goes on with it."""
+        step = self.state.step
+        if step is None or self.state.phase == "finished" or step.number != piece.step:
+            return True
+        found = step.calls.find(piece.call_id)
+        return found is not None and (found[1].result is not None or found[1].made != piece.made)
+
+    def left(self) -> None:
+        """Ends what has not ended, where nobody goes on with the run."""
+        for bar in self.bars:
+            if bar.ended is None:
+                bar.ended = max(bar.at, self.state.now)
+
+    def end_cut_off(self) -> None:
+        """Ends what crashes cut off at the last sign of life before them, from a run below where it is that."""
+        times = sorted(self.times)
+        for cut in self._cuts:
+            last = times[max(0, bisect_left(times, cut.at) - 1)]
+            for bar in cut.bars:
+                bar.ended = max(bar.at, bar.ended or 0.0, last)
+            if cut.nobody is not None:
+                cut.nobody.at = max(cut.nobody.at, last)
 
     def _begin(self, kind: Kind, name: str, at: float, inside: int) -> _Open:
         bar = _Open(kind, self._depth + inside, name, at, run_id=self.state.run_id)
-        self._bars.append(bar)
+        self.bars.append(bar)
         return bar
 
     def _end_step(self, at: float) -> None:
@@ -246,6 +314,7 @@ class _Laid:
             name, made = found[1].doing.name, found[1].made
         bar = self._begin("tool", f"{name} ({event.call_id})", event.at, 1)
         bar.below = run_id_below(self.state.run_id, event.step, event.call_id, made)
+        bar.step, bar.call_id, bar.made = event.step, event.call_id, made
         self._calls[event.call_id] = bar
 
     def _came_back(self, event: ToolFinished | ResultAwaited) -> None:
@@ -256,21 +325,44 @@ class _Laid:
         if isinstance(event, ToolFinished):
             bar.failed = event.is_error
         if event.spent is not None:
-            bar.kind = "run"
+            bar.kind, bar.spent = "run", event.spent
         else:
             bar.below = ""
 
+    def _cut_off(self, at: float) -> list[_Open]:
+        """Ends the calls that are under way, which do not come back; says which these are."""
+        cut = list(self._calls.values())
+        for bar in cut:
+            bar.ended = max(bar.at, at)
+        self._calls.clear()
+        return cut
+
+    def _lost(self, lost: Spent, before: RunState) -> _Open:
+        """A model call that was under way, with its worst case."""
+        prepared = before.prepared
+        name = (None if prepared is None else prepared.model) or before.model
+        asked = min(self._asked, before.now)
+        bar = self._begin("attempt", name, asked, 0 if before.step is None else 1)
+        bar.ended, bar.usage, bar.cost, bar.failed = before.now, lost.usage, lost.cost, True
+        return bar
+
     def _taken_up(self, event: RunResumed | RunForked, before: RunState) -> None:
         if isinstance(event, RunForked):
-            for bar in self._bars:
+            self._cut_off(before.now)
+            for bar in self.bars:
                 bar.shared = True
             self._idle = self._begin("interrupted", "forked here", before.now, 0)
             return
+        cut = _Cut(event.at, self._cut_off(before.now))
+        self._cuts.append(cut)
+        if event.lost is not None:
+            cut.bars.append(self._lost(event.lost, before))
         if self._idle is not None:
             self._idle.ended = event.at
             self._idle = None
         elif event.at > before.now and before.phase != "finished":
-            self._begin("interrupted", "nobody worked on it", before.now, 0).ended = event.at
+            cut.nobody = self._begin("interrupted", "nobody worked on it", before.now, 0)
+            cut.nobody.ended = event.at
         elif before.phase == "finished":
             self._begin("wait", "it had ended", before.now, 0).ended = event.at
         self._asked = event.at

@@ -1,0 +1,135 @@
+"""What a hostile user found wrong in what is told of runs that paused or crashed."""
+
+from decimal import Decimal
+
+import pytest
+from play import copied, within
+
+from treadle import Agent, Decision, Limits, MemoryJournal, Price, Usage, ask_before, deny, tool, waterfall
+from treadle.drivers.purse.spending import spending_of
+from treadle.kernel.accounts import Spent
+from treadle.kernel.events import RunResumed, RunStarted, StepPrepared
+from treadle.kernel.messages import UserMessage
+from treadle.testing import ScriptedModel
+from treadle.timetravel.waterfall import waterfall_of
+
+pytestmark = pytest.mark.anyio
+
+
+@tool
+def pay(amount: int) -> str:
+    """Pays."""
+    return f"paid {amount}"
+
+
+@tool(effect="read")
+def look(what: str) -> str:
+    """Looks."""
+    return what
+
+
+def below():
+    turns = [[("pay", {"amount": 5})], "paid"]
+    cheap = ScriptedModel(turns, name="cheap", usage=Usage(200, 20), price=Price(1, 2))
+    return Agent(cheap, name="inner", tools=[pay], approvals=[ask_before("pay")])
+
+
+async def check_sums(found, journal):
+    """The bars of a waterfall come to what the run has spent."""
+    spending = await spending_of(await journal.read(found.run_id), journal)
+    told = [bar for bar in found.bars if bar.usage is not None and not bar.shared]
+    assert sum(bar.usage.total_tokens for bar in told) == spending.total.usage.total_tokens
+    assert sum((bar.cost for bar in told), Decimal()) == spending.total.cost
+    assert len(told) == len(spending.charges)
+
+
+async def test_a_waterfall_tells_the_work_below_once_though_its_call_has_two_pieces():
+    journal = MemoryJournal()
+    dear = ScriptedModel(
+        [[("inner", {"task": "pay"})], "done"], name="dear", usage=Usage(1000, 100), price=Price(5, 25)
+    )
+    top = Agent(dear, tools=[below().as_tool()], journal=journal)
+    waits = await within(top.run("go"))
+    result = await within(top.resume(waits, approve=["call_0_0/call_0_0"]))
+    found = await waterfall(journal, result.run_id)
+    await check_sums(found, journal)
+    assert [bar.name for bar in found.bars if bar.kind == "model"] == ["dear", "cheap", "cheap", "dear"]
+    pieces = [at for at, bar in enumerate(found.bars) if bar.kind == "run"]
+    assert len(pieces) == 2
+    first, second = found.bars[pieces[0] : pieces[1]], found.bars[pieces[1] :]
+    assert [bar.name for bar in first if bar.kind == "tool"] == []
+    assert [bar.name for bar in second if bar.kind == "tool"] == ["pay (call_0_0)"]
+    start = found.bars[pieces[1]].start
+    assert all(bar.start < start for bar in first[1:])
+    assert all(bar.start >= start for bar in second)
+
+
+def scripted(turns, tokens):
+    return ScriptedModel(turns, usage=Usage(tokens, 1), price=Price(1, 1))
+
+
+def middle(says):
+    low = Agent(scripted(says, 9), name="low", tools=[look])
+    asks = scripted(lambda request: [("low", {"task": "t"})] if request.step == 0 else "middle", 99)
+    return Agent(asks, name="middle", tools=[low.as_tool()])
+
+
+async def left_behind():
+    """The journal of a process that died when the agent two below had replied once; the run's id."""
+    journal, left = MemoryJournal(), []
+
+    async def says(request):
+        if request.step == 0:
+            return [("look", {"what": "a"})]
+        left.append(await copied(journal))
+        return "low"
+
+    top = Agent(scripted([[("middle", {"task": "a"})], "done"], 999), tools=[middle(says).as_tool()], journal=journal)
+    result = await within(top.run("go"))
+    return left[0], result.run_id
+
+
+CASES = {
+    "a rule denies it": ({"approvals": [deny("middle")]}, None),
+    "the tool is gone": ({"tools": []}, None),
+    "the time is up": ({}, Limits(seconds=0)),
+    "it goes on": ({}, None),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_a_waterfall_tells_the_work_below_once_after_a_crash(case):
+    options, limits = CASES[case]
+    journal, run_id = await left_behind()
+    given = {"tools": [middle(lambda _: "low again").as_tool()], **options}
+    top = Agent(scripted(lambda _: "done", 999), journal=journal, **given)
+    result = await within(top.resume(run_id, limits=limits))
+    found = await waterfall(journal, result.run_id)
+    await check_sums(found, journal)
+    assert [bar for bar in found.bars if bar.seconds is None] == []
+
+
+async def test_a_waterfall_tells_a_model_call_that_was_lost():
+    lost = Spent(0, Usage(7, 3), Decimal("0.25"))
+    events = [
+        RunStarted("r", (UserMessage("q"),), 1, model="m", at=100.0),
+        StepPrepared(0, Decision("go"), at=101.0),
+        RunResumed(lost=lost, at=200.0),
+    ]
+    journal = MemoryJournal()
+    await journal.append("r", 0, events)
+    found = await waterfall_of(events, journal)
+    await check_sums(found, journal)
+    assert [(bar.kind, bar.name) for bar in found.bars][:2] == [("step", "step 0"), ("attempt", "m")]
+
+
+async def test_a_waterfall_tells_what_only_the_run_above_knows():
+    journal = MemoryJournal()
+    dear = ScriptedModel(
+        [[("inner", {"task": "pay"})], "done"], name="dear", usage=Usage(1000, 100), price=Price(5, 25)
+    )
+    low = ScriptedModel(["low"], name="cheap", usage=Usage(200, 20), price=Price(1, 2))
+    top = Agent(dear, tools=[Agent(low, name="inner").as_tool()], journal=journal)
+    result = await within(top.run("go"))
+    await journal.delete(f"{result.run_id}.0.call_0_0")
+    await check_sums(await waterfall(journal, result.run_id), journal)
