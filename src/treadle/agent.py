@@ -518,8 +518,8 @@ class Agent(Generic[Deps, Output]):
             key: in whose turn it runs; by default the user. How many of one key run at once the queue may limit.
             priority: those with a higher one are begun first.
             at: when to begin it, a time with its zone; None for as soon as a worker is free.
-            run_id: a name of your own for it, such as that of an order. Submitting it again with the same question
-                begins no second run.
+            run_id: a name of your own for it, such as that of an order, with no dot in it. Submitting it again with the
+                same question begins no second run.
             deps: given to a function of the instructions; the worker has its own for the tools.
             limits: in place of the agent's.
             user: whose run it is, for budgets that have a purse for each user.

@@ -9,6 +9,7 @@
 - a run counted for the user of an earlier run of its id -> test_a_run_counts_for_its_own_user
 - what a run had set aside that died before it was in the journal was held for ever
   -> test_what_a_run_sets_aside_can_be_given_back
+- a run could be given the id of a run below another -> test_a_run_of_ones_own_name_is_none_below_another
 """
 
 import subprocess
@@ -17,7 +18,7 @@ from decimal import Decimal
 
 import pytest
 
-from treadle import Agent, Budget, Price, SqliteJournal, Usage
+from treadle import Agent, Budget, Misuse, Price, SqliteJournal, Usage
 from treadle.journal import stuck_runs
 from treadle.models import AssistantMessage, ModelReply, ToolCall
 from treadle.testing import ScriptedModel
@@ -184,3 +185,12 @@ async def test_what_a_run_sets_aside_can_be_given_back(tmp_path, journals, who):
     assert (await top.cancel(stuck[1].run.run_id)).stop.reason == "cancelled"
     assert budget.spent().held_usd == 0
     budget.close()
+
+
+async def test_a_run_of_ones_own_name_is_none_below_another(journals):
+    agent = Agent(model(), journal=journals("j"))
+    with pytest.raises(Misuse, match="no dot"):
+        await agent.submit("foreign", to=Nowhere(), run_id="a.0.c0_0")
+    with pytest.raises(Misuse, match="run_id"):
+        await agent.submit("foreign", to=Nowhere(), run_id="")
+    assert await journals("j").list() == []
