@@ -142,6 +142,11 @@ def own_run_id(run_id: object, where: str = "run_id") -> str:
             f'{where} takes a name that the command line can say: not "last", which means the newest run, and '
             f'without a "-" at its beginning; it was given {text!r:.100}'
         )
+    if "." in text:
+        raise Misuse(
+            f"{where} takes a name with no dot, which is in the names of runs that work for others; it was given "
+            f"{text!r:.100}"
+        )
     return text
 
 
@@ -176,30 +181,17 @@ async def submitted(config: Configuration, asked: Asked, to: Dispatcher, queued:
     """Records a run that waits for a worker, and dispatches it; its id.
 
     Raises:
-<<<<<<< HEAD
         Misuse: the question cannot be right, the agent keeps no journal, the id is that of another run, or a queue does
             not take a name.
-=======
-        Misuse: the question cannot be right, the agent keeps no journal, or the id is that of another run or could be
-            that of one below another.
->>>>>>> mP
         QueueFull: too many wait; nothing was recorded.
     """
     if config.journal is None:
         raise Misuse("submit needs a journal that the workers share: Agent(…, journal=PostgresJournal(url))")
-<<<<<<< HEAD
     sent_name("Agent(name=…) of an agent whose runs are submitted", config.name)
     if asked.run_id is not None:
         own_run_id(asked.run_id)
     if asked.user is not None:
         sent_name("user", asked.user)
-=======
-    if asked.run_id is not None and "." in checked_name("run_id", asked.run_id):
-        raise Misuse(
-            f"run_id takes a name with no dot, which is in the names of runs that work for others; it was given "
-            f"{asked.run_id!r:.100}"
-        )
->>>>>>> mP
     await to.accept(config.name)
     run = await begun(config, asked)
     run.feed(RunPaused(QUEUED, queued))
