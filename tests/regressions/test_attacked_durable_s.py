@@ -1,17 +1,34 @@
 """What a hostile user found wrong in what is told of runs that paused or crashed."""
 
+import asyncio
 from decimal import Decimal
 
 import pytest
+from click.testing import CliRunner
 from msgspec.structs import replace
 from play import copied, within
 
-from treadle import Agent, Decision, Limits, MemoryJournal, Price, Usage, ask_before, deny, statistics, tool, waterfall
+from treadle import (
+    Agent,
+    Decision,
+    Limits,
+    MemoryJournal,
+    Price,
+    SqliteJournal,
+    Usage,
+    ask_before,
+    deny,
+    statistics,
+    tool,
+    waterfall,
+)
+from treadle.cli.commands.show import show
 from treadle.drivers.purse.spending import spending_of
 from treadle.kernel.accounts import Spent
 from treadle.kernel.events import (
     ApprovalDecided,
     ModelReplied,
+    Parent,
     ResultAwaited,
     RunPaused,
     RunResumed,
@@ -194,3 +211,26 @@ async def test_a_tool_is_only_told_to_take_the_time_that_it_worked(piece):
     assert (group.seconds and group.seconds.total) == seconds
     result = result_of(fold_all([*STARTED, *events]), None, [*STARTED, *events])
     assert result.to_dict()["steps"][0]["calls"][0]["seconds"] == seconds
+
+
+@pytest.mark.parametrize("note", ["short", "n" * 500])
+def test_show_names_the_call_below_that_is_settled_in_full(note, tmp_path):
+    path = tmp_path / "runs.db"
+    asked, paid = ToolCall("a", "inner", '{"task":"t"}'), ToolCall("b", "pay", f'{{"amount":5,"note":"{note}"}}')
+
+    async def crashed():
+        journal = SqliteJournal(path)
+        for run_id, call, parent in (("r", asked, None), ("r.0.a", paid, Parent("r", 0, "a"))):
+            events = [
+                replace(STARTED[0], run_id=run_id, parent=parent),
+                STARTED[1],
+                replace(STARTED[2], message=AssistantMessage((call,))),
+                replace(STARTED[3], call_id=call.id),
+            ]
+            await journal.append(run_id, 0, events)
+        await journal.close()
+
+    asyncio.run(crashed())
+    shown = CliRunner().invoke(show, ["r", "--journal", str(path)], standalone_mode=False).output
+    assert f'its outcome is unknown: pay(amount=5, note="{note}") (a/b)\n' in shown
+    assert "unknown: inner(" not in shown
