@@ -182,16 +182,18 @@ class Conversation:
             raise Misuse(f"{os.fspath(path)} holds no saved conversation: {error}") from error
         return cls(saved.messages, name=saved.name or None)
 
-    def begin(self, known: Sequence[Message] | None = None) -> list[Message]:
+    def begin(self, known: Sequence[Message] | None = None, kept: Sequence[Message] | None = None) -> list[Message]:
         """The messages for a run to start from; the conversation is its own until `end`.
 
         Args:
             known: for a run that is taken up again, what was said in it, of which the conversation must be a beginning.
+            kept: the conversation as the run's journal has it, where that redacts; None if it is as it is here.
 
         Raises:
             Misuse: another run is using it, or more was said in it meanwhile.
         """
-        if known is not None and list(known[: len(self)]) != list(self.messages):
+        here = list(self.messages)
+        if known is not None and list(known[: len(here)]) not in (here, here if kept is None else list(kept)):
             raise Misuse(
                 "more was said in this conversation since the run paused, and would be lost, or the run went on "
                 "without it: resume the run without it, or start another run in it"

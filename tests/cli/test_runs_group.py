@@ -72,8 +72,8 @@ def test_runs_go_from_one_journal_to_another(treadle: Any, ids: list[str], tmp_p
     assert f"2 runs imported into {other}" in done.err
     assert listed(treadle, "--journal", other) == [answered, waits]
     for again in (treadle("runs", "import", str(file), "--journal", other), treadle("runs", "import", str(file))):
-        assert again.code == 2
-        assert "nothing was imported: there is a run" in again.err
+        assert again.code == 0
+        assert "0 runs imported" in again.err
     everything = treadle("runs", "export", "--all").out
     third = str(tmp_path / "third.db")
     assert treadle("runs", "import", "-", "--journal", third, input=everything).code == 0
@@ -162,7 +162,7 @@ def test_at_a_terminal_it_is_asked_first(treadle: Any, terminal: Any, ids: list[
         asked = terminal("runs", "delete", "last")
         asked.until(f"Delete 1 run for good ({ids[2]})?")
         asked.type(f"{answer}\r")
-        assert asked.end() == (0 if answer == "y" else 130)
+        assert asked.end() == 0
         assert len(listed(treadle)) == left
 
 

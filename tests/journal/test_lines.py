@@ -175,9 +175,20 @@ async def test_a_run_that_is_there_already_is_refused_and_left_as_it_is(
     await filled(source, started, finished)
     await journal.append("top.other", 0, [started("top.other"), note("mine")])
     before = await content(journal)
-    with pytest.raises(NotImported, match=r"there is a run 'top\.other' in the journal already; delete"):
+    with pytest.raises(NotImported, match=r"there is another run 'top\.other' in the journal already; delete"):
         await import_runs(journal, io.BytesIO(await exported(source)))
     assert await content(journal) == before
+
+
+async def test_an_import_that_was_killed_is_made_again(journal: Journal, started: Started, finished: Event) -> None:
+    source = MemoryJournal()
+    await filled(source, started, finished)
+    lines = await exported(source)
+    first = next(line.run_id for line in await source.list() if line.parent is None)
+    await journal.append(first, 0, await source.read(first))
+    assert first not in await import_runs(journal, io.BytesIO(lines))
+    assert await content(journal) == await content(source)
+    assert await import_runs(journal, io.BytesIO(lines)) == []
 
 
 class Failing(MemoryJournal):

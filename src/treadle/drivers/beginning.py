@@ -111,7 +111,7 @@ def lent(conversation: Conversation | None) -> Callable[[Run], None] | None:
         return None
 
     def over(run: Run) -> None:
-        state = run.state
+        state = run.told
         conversation.end(None if state.phase == "new" else conversation_part(history(state, result_of(state).stop)))
 
     return over

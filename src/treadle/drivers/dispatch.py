@@ -7,9 +7,10 @@ queued, and can be dispatched again. Only names cross to the dispatcher; what wa
 """
 
 import asyncio
+import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
@@ -29,6 +30,9 @@ from treadle.result import RunResult
 
 QUEUED: Final = Stop("waiting", "queued", "A worker goes on with it; `treadle worker` starts one.")
 """Why a run waits that a worker is to drive."""
+
+MOST_NAME: Final = 500
+"""Bytes of a name that a queue is given; PostgreSQL indexes 2,704, and Temporal takes 1,000 characters."""
 
 _ATTEMPTS: Final = 5
 """How often a run that goes on meanwhile is taken from whoever drives it."""
@@ -111,28 +115,78 @@ class Pausing:
             del self._runs[run]
 
 
+def sent_name(where: str, name: object) -> str:
+    """`name`, if every queue takes it: a text of 500 bytes at most, without control characters.
+
+    Raises:
+        Misuse: it is none.
+    """
+    text = checked_name(where, name)
+    if len(text.encode()) > MOST_NAME or any(unicodedata.category(sign) == "Cc" for sign in text):
+        raise Misuse(
+            f"{where} takes a text of {MOST_NAME} bytes at most without control characters, for queues refuse others; "
+            f"it was given {text!r:.100}"
+        )
+    return text
+
+
+def own_run_id(run_id: object, where: str = "run_id") -> str:
+    """A run's id that somebody chose, if queues and the command line take it.
+
+    Raises:
+        Misuse: it is none.
+    """
+    text = sent_name(where, run_id)
+    if text == "last" or text.startswith("-"):
+        raise Misuse(
+            f'{where} takes a name that the command line can say: not "last", which means the newest run, and '
+            f'without a "-" at its beginning; it was given {text!r:.100}'
+        )
+    return text
+
+
 def queued_as(key: str | None, priority: int, at: datetime | None) -> Queued:
     """How a run waits for a worker.
 
     Raises:
-        Misuse: the priority is no whole number of 32 bits, or the time has no zone.
+        Misuse: a queue does not take the key; the priority is no whole number of 32 bits; the time has no zone, or
+            cannot be told in UTC.
     """
     if isinstance(priority, bool) or not isinstance(priority, int) or not -(2**31) <= priority < 2**31:
         raise Misuse(f"priority takes a whole number, the higher the sooner; it was given {priority!r:.100}")
     if at is not None and (not isinstance(at, datetime) or at.tzinfo is None):
         raise Misuse(f"at takes a datetime with its zone, such as datetime.now(UTC) + …; it was given {at!r:.100}")
-    return Queued("" if key is None else checked_name("key", key), priority, None if at is None else at.timestamp())
+    return Queued(
+        "" if key is None else sent_name("key, which is the user's name if none is given,", key), priority, _seconds(at)
+    )
+
+
+def _seconds(at: datetime | None) -> float | None:
+    if at is None:
+        return None
+    try:
+        seconds = at.timestamp()
+        datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        raise Misuse(f"at takes a time that can be told in UTC, of the years 1 to 9999; it was given {at!s}") from None
+    return seconds
 
 
 async def submitted(config: Configuration, asked: Asked, to: Dispatcher, queued: Queued) -> str:
     """Records a run that waits for a worker, and dispatches it; its id.
 
     Raises:
-        Misuse: the question cannot be right, the agent keeps no journal, or the id is that of another run.
+        Misuse: the question cannot be right, the agent keeps no journal, the id is that of another run, or a queue does
+            not take a name.
         QueueFull: too many wait; nothing was recorded.
     """
     if config.journal is None:
         raise Misuse("submit needs a journal that the workers share: Agent(…, journal=PostgresJournal(url))")
+    sent_name("Agent(name=…) of an agent whose runs are submitted", config.name)
+    if asked.run_id is not None:
+        own_run_id(asked.run_id)
+    if asked.user is not None:
+        sent_name("user", asked.user)
     await to.accept(config.name)
     run = await begun(config, asked)
     run.feed(RunPaused(QUEUED, queued))

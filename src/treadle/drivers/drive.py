@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from treadle.drivers.calls.door import act
 from treadle.drivers.calls.early import Early
-from treadle.drivers.calls.subrun import left_below
+from treadle.drivers.calls.subrun import cut_short, left_below
 from treadle.drivers.compact import compact, make_room, overflowed
 from treadle.drivers.configuration import AnswerType, StepContext, StepSettings
 from treadle.drivers.lease import hold
@@ -26,10 +26,9 @@ from treadle.drivers.run import Driver, Run, cancelled_itself
 from treadle.drivers.think import seconds_left, think
 from treadle.drivers.turn import prepared_in_turn
 from treadle.journal import JournalError
-from treadle.kernel.calls import cut_off
 from treadle.kernel.decide import CallModel, Finish, Nudge, Pause, PrepareStep, RunTools
 from treadle.kernel.errors import Misuse
-from treadle.kernel.events import Event, NudgeGiven, RunFinished, ToolFinished
+from treadle.kernel.events import Event, NudgeGiven, RunFinished
 from treadle.kernel.messages import AssistantMessage, Text
 from treadle.kernel.stop import LIMIT_REASONS, Stop, stopped
 from treadle.result import RunResult
@@ -144,7 +143,7 @@ async def _settle_below(run: Run) -> None:
     for record in () if step is None else step.calls:
         spent = await left_below(run, record)
         if spent is not None:
-            run.feed(ToolFinished(len(run.state.steps), record.id, cut_off(), is_error=True, spent=spent))
+            run.feed(cut_short(run, record, spent))
 
 
 DRIVER = Driver(drive, act, end)
@@ -152,6 +151,9 @@ DRIVER = Driver(drive, act, end)
 
 
 async def _steps(run: Run) -> None:
+    if run.purses and not run.recorded:
+        # What a run sets aside that is in no journal nobody could ever give back.
+        await run.commit()
     if not run.config.eager:
         await _loop(run, None)
         return

@@ -8,7 +8,7 @@ from treadle.drivers.checks import all_budgets
 from treadle.drivers.configuration import Configuration
 from treadle.drivers.purse.budget import log
 from treadle.drivers.purse.claims import used_in
-from treadle.drivers.purse.ledger import BudgetUnavailable
+from treadle.drivers.purse.ledger import BudgetUnavailable, row_name
 from treadle.drivers.purse.patience import patiently
 from treadle.drivers.purse.standing import amend, amiss
 from treadle.drivers.purse.telling import LAST_WORD
@@ -30,20 +30,22 @@ async def settle_ended(
         state: the run; `events`, those of it that `state` is made of.
         journal: where it is kept, with the runs below it; None if it is kept nowhere.
     """
-    if next(all_budgets(config), None) is None:
+    # What the rows of a run below another are called follows from that one, with which they are set.
+    if next(all_budgets(config), None) is None or state.parent is not None:
         return
+    name = row_name(state.run_id, state.started_at)
     try:
-        rows = amiss(config.budgets, state.run_id, used_in(state)) if state.phase == "finished" else []
+        rows = amiss(config.budgets, state.run_id, name, used_in(state)) if state.phase == "finished" else []
         # Somebody may be going on with the run: who does has said so in the journal before anything is set aside.
         if rows and (journal is None or not await journal.read(state.run_id, len(events))):
             await patiently(partial(amend, rows), LAST_WORD)
         if journal is not None:
-            await _below(config, state, journal)
+            await _below(config, state, name, journal)
     except (BudgetUnavailable, JournalError) as error:
         log.warning("what budgets say of run %s cannot be compared with its journal: %s", state.run_id, error)
 
 
-async def _below(config: Configuration, state: RunState, journal: Journal) -> None:
+async def _below(config: Configuration, state: RunState, name: str, journal: Journal) -> None:
     for run_id, below in _runs_below(config, state):
         if next(all_budgets(below), None) is None:
             continue
@@ -51,10 +53,11 @@ async def _below(config: Configuration, state: RunState, journal: Journal) -> No
             inner = fold_all(await journal.read(run_id))
         except UnknownRun:
             continue
+        called = row_name(run_id, inner.started_at, (state.run_id, name))
         if inner.phase == "finished":
-            rows = amiss(below.budgets, run_id, used_in(inner))
+            rows = amiss(below.budgets, run_id, called, used_in(inner))
             await patiently(partial(amend, rows), LAST_WORD)
-        await _below(below, inner, journal)
+        await _below(below, inner, called, journal)
 
 
 def _runs_below(config: Configuration, state: RunState) -> Iterator[tuple[str, Configuration]]:

@@ -52,7 +52,8 @@ from treadle.drivers.reading import reading
 from treadle.drivers.recorder import Recorder, is_promising
 from treadle.drivers.request import prepared, request_of
 from treadle.drivers.watching import RunEvent, SpentSoFar, log_event
-from treadle.journal import Journal, JournalConflict, MemoryJournal, Promises
+from treadle.journal import Journal, JournalConflict, MemoryJournal, Promises, RedactionFailed
+from treadle.journal.redaction import redacted
 from treadle.judging.judge import judge
 from treadle.judging.recent import Recent
 from treadle.kernel.calls import CallRecord
@@ -69,7 +70,7 @@ from treadle.kernel.events import (
     RunStarted,
     StepPrepared,
 )
-from treadle.kernel.fold import fold
+from treadle.kernel.fold import fold, fold_all
 from treadle.kernel.messages import Message
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Judgement, Limits, Stop
@@ -136,7 +137,7 @@ class Run:
         self.config = config if state is None else reading(config, state.messages)
         self.driver = driver
         self.deps = deps
-        self.state = RunState() if state is None else state
+        self.state = self._before = RunState() if state is None else state
         self.clock: Clock = Clock(self.state.now, None if parent is None else parent.clock)
         self.arrived = Arrived()
         self.error: Exception | None = None
@@ -199,6 +200,19 @@ class Run:
     def model(self) -> Model:
         """The model of the step under way."""
         return self._step_model or self.config.model
+
+    @property
+    def told(self) -> RunState:
+        """Its state as it is told: of a paused run in a journal that redacts, what that has, which is what goes on."""
+        state, found, redact = self.state, self._before, getattr(self._journal, "redact", None)
+        if redact is None or state.phase != "paused" or found.events + len(self._events) != state.events:
+            return state
+        try:
+            kept = redacted(state.run_id, found.events, self._events, redact, "")
+        except RedactionFailed:
+            # Whoever writes it is told.
+            return state
+        return fold_all(kept, found)
 
     def next(self) -> Command | None:
         """What to do next; None when the run has finished or is paused.
@@ -307,6 +321,11 @@ class Run:
     def recorded(self) -> int:
         """How many of its events are in the journal, as far as this process knows."""
         return self._recorder.recorded
+
+    @property
+    def keeps(self) -> bool:
+        """Whether it has a journal by now, so that runs below it may be there."""
+        return self._journal is not None
 
     @property
     def writes(self) -> bool:
@@ -612,7 +631,7 @@ class Run:
     def result_after(self, earlier: Sequence[Event] = ()) -> RunResult[Any]:
         """What has come of the run so far, with the `earlier` events that this process has not added."""
         kept = None if self._journal is self.config.journal else self._journal
-        found = result_of(self.state, self.error, [*earlier, *self._events], kept)
+        found = result_of(self.told, self.error, [*earlier, *self._events], kept)
         output = typed_output(self.config, self.state, self._handed_to())
         return found if output is found.output else dataclasses.replace(found, output=output)
 

@@ -27,10 +27,11 @@ from treadle.drivers.purse.drawing import Budgets, whose_again, whose_run
 from treadle.drivers.purse.patience import patiently
 from treadle.drivers.run import Run
 from treadle.journal import Journal
+from treadle.journal.redaction import redacted
 from treadle.kernel.errors import Misuse
-from treadle.kernel.events import Event, MessageAdded, NudgeGiven
+from treadle.kernel.events import Event, MessageAdded, NudgeGiven, RunStarted
 from treadle.kernel.fold import fold_all
-from treadle.kernel.messages import AssistantMessage
+from treadle.kernel.messages import AssistantMessage, Message
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Limits
 from treadle.result import RunResult, conversation_part, history, result_of
@@ -137,10 +138,11 @@ async def _gone_on(config: Configuration, going_on: GoingOn, found: _Found, leas
     kind("conversation", going_on.conversation, lambda it: isinstance(it, Conversation), "a treadle.Conversation")
     conversation, watcher = going_on.conversation, watcher_of(going_on.on_event)
     said = whose_run(going_on.user, None if conversation is None else conversation.name)
-    whose = await patiently(lambda: whose_again(all_budgets(config), state.run_id, said))
+    whose = await patiently(lambda: whose_again(all_budgets(config), state, said))
     check_whose(config, whose)
     if conversation is not None:
-        conversation.begin(conversation_part(history(state, result_of(state).stop)))
+        known = conversation_part(history(state, result_of(state).stop))
+        conversation.begin(known, _as_kept(conversation, state.run_id, found.journal))
     over = lent(conversation)
     driven = Run(config, DRIVER, deps=going_on.deps, on_event=watcher, state=state, over=over, journal=found.kept)
     driven.lease = lease
@@ -154,6 +156,15 @@ async def _gone_on(config: Configuration, going_on: GoingOn, found: _Found, leas
         driven.release()
         raise
     return driven
+
+
+def _as_kept(conversation: Conversation, run_id: str, journal: Journal | None) -> Sequence[Message] | None:
+    """What was said in `conversation`, as a journal that redacts has it; None if it has it as it is."""
+    redact = getattr(journal, "redact", None)
+    if redact is None:
+        return None
+    (begun,) = redacted(run_id, 0, [RunStarted(run_id, tuple(conversation.messages), 1)], redact, "")
+    return begun.messages if isinstance(begun, RunStarted) else None
 
 
 def _over(state: RunState, going_on: GoingOn) -> bool:

@@ -104,32 +104,38 @@ async def _groups(journal: Journal, run_ids: Iterable[str] | None) -> AsyncItera
 async def import_runs(journal: Journal, file: IO[bytes]) -> list[str]:
     """Put the runs of an export into a journal: all of them, or none.
 
-    The file is read twice, first to see that all of it is whole and none of its runs is there already. If the process
-    is killed while they are written, some are there, each whole, and the others are not.
+    The file is read twice, first to see that all of it is whole, and that none of its runs is there already with other
+    events; one that is the same is left as it is. If the process is killed while they are written, some are there, each
+    whole, and the others are not: the same import again puts in the rest.
 
     Args:
         journal: where they are put.
         file: what `export_runs` gave, open for reading bytes at its beginning; it must be able to go back there.
 
     Returns:
-        The ids of the runs, in the order of the file.
+        The ids of the runs that were put in, in the order of the file.
 
     Raises:
-        NotImported: it is no export, was altered or cut off, is of a later version, or has a run that is there already;
-            the journal is as it was.
-        JournalError: the journal cannot be written; what was written before that is deleted again.
+        NotImported: it is no export, was altered or cut off, is of a later version, or has a run that is there already
+            with other events; the journal is as it was.
+        JournalError: the journal cannot be written; what was written before that is deleted again, where that can be.
     """
     start = file.tell()
-    run_ids = [run_id for run_id, _ in _runs_in(file)]
-    for run_id in run_ids:
+    run_ids: list[str] = []
+    there: set[str] = set()
+    for run_id, events in _runs_in(file):
+        run_ids.append(run_id)
         if await is_there(journal, run_id):
-            raise NotImported(
-                f"there is a run {run_id!r} in the journal already; delete that one first, or import into another"
-            )
+            if await journal.read(run_id) != events:
+                raise NotImported(
+                    f"there is another run {run_id!r} in the journal already; delete that one first, or import into "
+                    "another"
+                )
+            there.add(run_id)
     file.seek(start)
     written: list[str] = []
     try:
-        runs = _runs_in(file)
+        runs = (one for one in _runs_in(file) if one[0] not in there)
         while group := list(islice(runs, TOGETHER)):
             outcomes = await asyncio.gather(
                 *[_put(journal, run_id, events, written) for run_id, events in group], return_exceptions=True
@@ -141,7 +147,7 @@ async def import_runs(journal: Journal, file: IO[bytes]) -> list[str]:
         for run_id in written:
             await journal.delete(run_id)
         raise
-    return run_ids
+    return [run_id for run_id in run_ids if run_id not in there]
 
 
 async def _put(journal: Journal, run_id: str, events: Sequence[Event], written: list[str]) -> None:

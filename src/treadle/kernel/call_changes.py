@@ -31,7 +31,7 @@ def tool_started(state: RunState, event: ToolStarted) -> Changes:
 def tool_finished(state: RunState, event: ToolFinished) -> Changes:
     """Its result is in; a provisional one is the application's to look at first."""
     step, place, record = _on_call(state, event)
-    changes, record = _charged(state, record, event.spent)
+    changes, record = charged(state, record, event.spent)
     if event.provisional:
         found = ToolMessage(record.call.id, record.call.name, event.content, event.is_error)
         record = replace(
@@ -111,7 +111,7 @@ def result_awaited(state: RunState, event: ResultAwaited) -> Changes:
     if event.run_id or event.question:
         before = ("started", "returned")
     step, place, record = _on_call(state, event, *before)
-    changes, record = _charged(state, record, event.spent)
+    changes, record = charged(state, record, event.spent)
     record = replace(
         record.came_back(event.at),
         status="awaited",
@@ -159,7 +159,7 @@ def _with_call(state: RunState, step: Step, place: int, record: CallRecord, at: 
     return closed(state, step, calls, at, changes)
 
 
-def _charged(state: RunState, record: CallRecord, spent: Spent | None) -> tuple[Changes, CallRecord]:
+def charged(state: RunState, record: CallRecord, spent: Spent | None) -> tuple[Changes, CallRecord]:
     """The accounts with what a sub-run took for a call; what stands in them already is not charged again."""
     if spent is None:
         return {}, record

@@ -307,12 +307,14 @@ class RunResumed(Happened, frozen=True, gc=False, tag="run_resumed"):
 class RunForked(Happened, frozen=True, gc=False, tag="run_forked"):
     """Run `run_id` began as a fork of the run whose the events before this one are; what these took that run has paid.
 
-    `model`, the name of the agent's, and `limits` replace those of that run, if given.
+    `model`, the name of the agent's, and `limits` replace those of that run, if given. `taken` is what runs below took,
+    by call, for calls of the step under way that have another result in the fork: that run has paid it as well.
     """
 
     run_id: str
     model: str = ""
     limits: Limits | None = None
+    taken: dict[str, Spent] = {}
 
 
 class RunFinished(Happened, frozen=True, gc=False, tag="run_finished"):

@@ -4,6 +4,7 @@ from msgspec.structs import replace
 
 from treadle.kernel import events
 from treadle.kernel.accounts import Progress, RequestSize, Spent
+from treadle.kernel.call_changes import charged
 from treadle.kernel.calls import Calls
 from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.history import edited
@@ -134,6 +135,7 @@ def taken_up_again(state: RunState, event: events.RunResumed) -> Changes:
 def run_forked(state: RunState, event: events.RunForked) -> Changes:
     """It is taken up as another run, of its own: what it took so far counts, and is paid."""
     take_up = taken_up_again if state.phase == "finished" else run_resumed
+    state = _with_taken(state, event)
     changes, taken = take_up(state, events.RunResumed(event.limits, at=event.at)), state.accounts
     steps = len(state.steps) + taken.sub_steps
     shared = Spent(steps, taken.usage, taken.cost, taken.tool_calls, taken.unpriced, taken.presumed)
@@ -141,6 +143,17 @@ def run_forked(state: RunState, event: events.RunForked) -> Changes:
         "started": replace(state.started, run_id=event.run_id, model=event.model or state.model, parent=None),
         "accounts": replace(changes.get("accounts", taken), shared=shared),
     }
+
+
+def _with_taken(state: RunState, event: events.RunForked) -> RunState:
+    """`state` with what runs below took for calls whose results are not those of the run that is forked."""
+    for call_id, spent in event.taken.items():
+        found = None if state.step is None else state.step.calls.find(call_id)
+        if state.step is None or found is None:
+            raise IllegalEvent(f"RunForked names call {call_id!r}, but no such call is under way (run {state.run_id})")
+        changes, record = charged(state, found[1], spent)
+        state = replace(state, step=replace(state.step, calls=state.step.calls.put(found[0], record)), **changes)
+    return state
 
 
 def run_finished(state: RunState, event: events.RunFinished) -> Changes:

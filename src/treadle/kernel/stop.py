@@ -136,7 +136,8 @@ class Limits(Struct, metaclass=_Named, frozen=True, gc=False):
     steps: int | None = 20
     tool_calls: int | None = 100
     seconds: float | None = 300
-    usd: Decimal | float | None = None
+    # A whole number is read from a journal as it was given: what is told of it is the same then.
+    usd: Decimal | int | float | None = None
     tokens: int | None = None
     consecutive_errors: int | None = 3
 

@@ -19,6 +19,7 @@ from treadle.drivers.calls.admission import Admitted, allowed, beyond_limit, che
 from treadle.drivers.calls.made import MadeCalls
 from treadle.drivers.calls.recovery import asks_its_tool
 from treadle.drivers.calls.subrun import recorded_for_call
+from treadle.drivers.clock import Clock
 from treadle.drivers.configuration import Configuration, RunContext
 from treadle.drivers.drive import DRIVER, finish, one_step_made, perceive
 from treadle.drivers.run import Run
@@ -42,10 +43,15 @@ class Anew:
     Attributes:
         run: a run of it, which follows what was recorded.
         above: that of the run that it works for, whose rules hold for it too.
+        redacted: whether the texts of the record may not be those that were said, so that what was reckoned from how
+            long these were is not known any more.
     """
 
-    def __init__(self, config: Configuration, deps: Any, above: "Anew | None" = None) -> None:
-        self.edits = not any(isinstance(policy, Summarise) for policy in config.context or ())
+    def __init__(
+        self, config: Configuration, deps: Any, above: "Anew | None" = None, *, redacted: bool = False
+    ) -> None:
+        self.redacted = redacted
+        self.edits = not redacted and not any(isinstance(policy, Summarise) for policy in config.context or ())
         context = config.context if self.edits else ()
         named = _Named(config.model_named)
         self._config = dataclasses.replace(config, journal=None, budgets=(), context=context, model_named=named)
@@ -87,9 +93,15 @@ class Anew:
         else:
             self.run.follow(event)
 
-    async def next(self) -> Sequence[Event]:
-        """What the agent would do next by itself, as events; empty if it is somebody else's turn."""
+    async def next(self, times: Sequence[float], number: int) -> Sequence[Event]:
+        """What the agent would do next by itself, as events; empty if it is somebody else's turn.
+
+        Args:
+            times: those of all events that were recorded.
+            number: which of these is next.
+        """
         run = self.run
+        run.clock = _AsRecorded(run, times, number)
         before, mark = run.state, len(run.events)
         try:
             match await run.judged():
@@ -158,7 +170,7 @@ class Anew:
             return None
         below = tool.agent
         config = dataclasses.replace(below.config, output=below.output_below(self._config.output))
-        return Anew(config, self._deps, self)
+        return Anew(config, self._deps, self, redacted=self.redacted)
 
     def came_back(self, record: CallRecord, state: RunState) -> Event | None:
         """What is recorded of a call when the run that worked on it stands in `state`."""
@@ -175,6 +187,23 @@ class Anew:
     def name(self) -> str:
         """What the agent is called."""
         return self._config.name
+
+
+class _AsRecorded(Clock):
+    """Gives each event that `run` adds from here on the time of the one that was recorded in its place.
+
+    After an edit of the history a run decides once more, by the time that it is then.
+    """
+
+    __slots__ = ("_first", "_run", "_times")
+
+    def __init__(self, run: Run, times: Sequence[float], number: int) -> None:
+        super().__init__()
+        self._run, self._times, self._first = run, times, number - len(run.events)
+
+    def now(self) -> float:
+        """See `Clock.now`; where no more was recorded, the last time that was."""
+        return self._times[min(self._first + len(self._run.events), len(self._times) - 1)]
 
 
 class _Named:

@@ -5,16 +5,20 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from treadle.kernel.accounts import Spent
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import (
     ContextEdited,
     Event,
     ModelReplied,
     NudgeGiven,
+    ResultAwaited,
     RunFinished,
+    RunForked,
     RunResumed,
     StepPrepared,
     ToolFinished,
+    ToolReacted,
     ToolStarted,
 )
 from treadle.kernel.fold import fold
@@ -28,11 +32,13 @@ class Cut(NamedTuple):
     Attributes:
         seq: how many events it shares; `again` are said again in it after them.
         state: the beginning of the step, as it was in the run that is forked.
+        taken: by call, what runs below took for calls that are given other results.
     """
 
     seq: int
     state: RunState
     again: tuple[Event, ...] = ()
+    taken: Mapping[str, Spent] = {}
 
 
 def cut_at(events: Sequence[Event], at: int, results: Mapping[str, ToolOutput]) -> Cut:
@@ -45,8 +51,8 @@ def cut_at(events: Sequence[Event], at: int, results: Mapping[str, ToolOutput]) 
     if not results:
         return Cut(seq, state)
     _check_calls(events, state, at, results)
-    seq, again = _with_results(events, seq, at - 1, results)
-    return Cut(seq, state, again)
+    seq, again, taken = _with_results(events, seq, at - 1, results)
+    return Cut(seq, state, again, taken)
 
 
 def _beginning(events: Sequence[Event], at: int) -> tuple[int, RunState]:
@@ -87,8 +93,11 @@ def _check_calls(events: Sequence[Event], state: RunState, at: int, results: Map
 
 def _with_results(
     events: Sequence[Event], stop: int, step: int, results: Mapping[str, ToolOutput]
-) -> tuple[int, tuple[Event, ...]]:
-    """How many events come before the first of these calls got its result, and those after them as they are now."""
+) -> tuple[int, tuple[Event, ...], dict[str, Spent]]:
+    """How many events come before the first of these calls got its result, and those after them as they are now.
+
+    And what runs below took after these for the calls, of which no event tells any more.
+    """
     state, seq = RunState(), 0
     while seq < stop:
         after = fold(state, events[seq])
@@ -99,6 +108,7 @@ def _with_results(
     again: list[Event] = [
         ToolStarted(step, record.id, at=record.started_at) for record in known if record.status == "started"
     ]
+    taken: dict[str, Spent] = {}
     for event in events[seq:stop]:
         after = fold(state, event)
         new = [name for name in results if _settled(after, step, name) and not _settled(state, step, name)]
@@ -107,6 +117,7 @@ def _with_results(
                 f"call {new[0]!r} was back before the reply that made it was whole, and cannot have another result; "
                 f"fork at step {step} to have the step made anew"
             )
+        event = _told_of_another(event, results, taken)
         if isinstance(event, RunFinished):
             # What was open then is open again, but for what is given.
             again += [_result(step, name, results[name], event.at) for name in new]
@@ -116,7 +127,26 @@ def _with_results(
         elif not isinstance(event, (ContextEdited, NudgeGiven)):
             again.append(_said_again(event, state.run_id))
         state = after
-    return seq, tuple(again)
+    return seq, tuple(again), taken
+
+
+def _told_of_another(event: Event, results: Mapping[str, ToolOutput], taken: dict[str, Spent]) -> Event:
+    """`event` without what a run below took for one of these calls, which is noted in `taken` instead.
+
+    Raises:
+        Misuse: an agent worked on one of them twice.
+    """
+    if isinstance(event, RunForked):
+        taken |= event.taken
+    elif isinstance(event, (ToolFinished, ResultAwaited)) and event.spent is not None and event.call_id in results:
+        taken[event.call_id] = event.spent
+        return replace(event, spent=None)
+    elif isinstance(event, ToolReacted) and event.action == "call" and event.call_id in taken:
+        raise Misuse(
+            f"call {event.call_id!r} was made again after another had come back that is to have another result, and "
+            f"runs of their own worked on it; fork at step {event.step} to have the step made anew"
+        )
+    return event
 
 
 def _settled(state: RunState, step: int, call_id: str) -> bool:
@@ -137,11 +167,14 @@ def _said_again(event: Event, run_id: str) -> Event:
     Raises:
         Misuse: it tells what another run took, which would be told twice.
     """
-    if isinstance(event, ToolFinished) and event.spent is not None:
+    if isinstance(event, (ToolFinished, ResultAwaited)) and event.spent is not None:
         raise Misuse(
             f"call {event.call_id!r} of run {run_id} came back after one that is to have another result, and a run "
             "of its own worked on it, which cannot be told again: give that call's result too"
         )
+    if isinstance(event, RunForked):
+        # The run that is forked began here as a fork itself; another has begun already, before what is said again.
+        return RunResumed(at=event.at)
     if isinstance(event, RunResumed):
         # The limits are those of the fork, and what was lost then that run has told.
         return replace(event, limits=None, lost=None)

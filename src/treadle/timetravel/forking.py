@@ -81,8 +81,11 @@ async def begin_fork(config: Configuration, run: str | RunResult[Any], asked: Fo
     whose = await _checked(config, source, cut.state, asked)
     run_id, now, question = new_run_id(), time.time(), asked_of(asked.message)
     model = "" if asked.model is None else config.model.name
+    if cut.again:
+        # What was given up to the beginning of the step may come after what is shared.
+        model = model or cut.state.model
     limits = asked.limits or (cut.state.limits if cut.again else None)
-    own: list[Event] = [RunForked(run_id, model, limits, at=now), *cut.again]
+    own: list[Event] = [RunForked(run_id, model, limits, dict(cut.taken), at=now), *cut.again]
     own += [] if question is None else [MessageAdded(question, at=now)]
     whole = [*events[: cut.seq], *own]
     fork = Run(config, DRIVER, state=fold_all(whole))
@@ -109,7 +112,7 @@ async def _checked(config: Configuration, source: RunState, cut: RunState, asked
     require_rules(source.run_id, source.started.rules, source.started.hooks, config.rules, config.hooks)
     check_limits(config, asked.limits or cut.limits)
     said = whose_run(asked.user, None)
-    whose = await patiently(lambda: whose_again(all_budgets(config), source.run_id, said))
+    whose = await patiently(lambda: whose_again(all_budgets(config), source, said))
     check_whose(config, whose)
     return whose
 

@@ -58,6 +58,8 @@ class Player:
         self._changed: tuple[Change, ...] = ()
         self._began: RunStarted | None = None
         self._ahead: list[Event] = []
+        self._times: Sequence[float] = ()
+        self._number = 0
         self._said: list[RunState] = []
         self._shift = self._count = 0
         self._forked_at = 0.0
@@ -70,8 +72,10 @@ class Player:
     async def play(self, events: Sequence[Event]) -> Replay:
         """Goes through `events`, all that the run has, up to the first that comes out otherwise."""
         difference: Difference | None = None
+        self._times = [event.at for event in events]
         number = 0
         for number, event in enumerate(events):
+            self._number = number
             before = events[number - 1] if number else None
             try:
                 await self._take(event, before)
@@ -187,7 +191,7 @@ class Player:
             return
         if not self._ahead:
             try:
-                self._ahead = [*await self._anew.next()]
+                self._ahead = [*await self._anew.next(self._times, self._number)]
             except Exception as error:
                 raise _raised(error) from error
         self._compare(event, self._ahead.pop(0) if self._ahead else None)
@@ -209,9 +213,10 @@ class Player:
                 raise _Differs(now)
             return
         # Estimates of what a request takes go with what the agent says in it.
-        left_out = ("at", *but, *(("reserve",) if self._changed or self._budgeted else ()))
-        if self._budgeted:
-            # What a budget left the reply.
+        redacted = self._anew is not None and self._anew.redacted
+        left_out = ("at", *but, *(("reserve",) if self._changed or self._budgeted or redacted else ()))
+        if self._budgeted or redacted:
+            # What a budget, or a limit, left the reply.
             left_out = (*left_out, "max_tokens")
             recorded, now = _held_alike(recorded, now)
         if any(change.field.startswith("hooks") for change in self._changed):

@@ -3,7 +3,7 @@
 import inspect
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from math import inf
+from math import inf, isfinite
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -34,6 +34,10 @@ class WorkerStopped(RuntimeError):
 
 class QueueUnavailable(PassesThrough):
     """The queue cannot be used. What was recorded is in the journal, and can be dispatched again."""
+
+
+class OrderRefused(QueueUnavailable):
+    """The queue can be used, and does not take this order."""
 
 
 class Delivered(Struct, frozen=True):
@@ -116,8 +120,12 @@ class Deliveries:
                     try:
                         await queue.dispatch(order_of(await journal.read(line.run_id)))
                         found += 1
-                    except JournalError as error:
-                        log.warning("run %s cannot be queued again: %s", line.run_id, error)
+                    except (JournalError, OrderRefused) as error:
+                        log.warning(
+                            "run %r of agent %s cannot be queued again: %s. The others go on; end it with "
+                            "agent.cancel(%r), or agent.resubmit(%r, to=queue) once what is said is mended",
+                            line.run_id, agent.name, error, line.run_id, line.run_id,
+                        )  # fmt: skip
             before = page[-1]
         return found
 
@@ -147,6 +155,17 @@ def at_once(concurrency: int | Mapping[str, int], agents: Iterable[str]) -> list
     own = [((name,), most) for name, most in concurrency.items() if name]
     rest = tuple(name for name in names if name not in concurrency)
     return [*own, *([(rest, concurrency.get("", DEFAULT))] if rest else [])]
+
+
+def checked_seconds(name: str, given: float) -> float:
+    """`given`, if it is a number of seconds above 0.
+
+    Raises:
+        Misuse: it is none.
+    """
+    if isinstance(given, bool) or not isinstance(given, int | float) or not isfinite(given) or given <= 0:
+        raise Misuse(f"{name} takes a number of seconds above 0; it was given {given!r:.100}")
+    return given
 
 
 DEFAULT: Final = 10

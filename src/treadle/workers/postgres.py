@@ -12,8 +12,8 @@ from procrastinate.exceptions import AlreadyEnqueued
 from treadle.agent import Agent
 from treadle.drivers.dispatch import Order, QueueFull
 from treadle.kernel.errors import Misuse
-from treadle.workers.deliveries import DEFAULT, Deliveries, Deps, at_once
-from treadle.workers.postgres_jobs import connector, explained, lock_of, make_tables, put, queue_of
+from treadle.workers.deliveries import DEFAULT, Deliveries, Deps, at_once, checked_seconds
+from treadle.workers.postgres_jobs import connector, database_of, explained, lock_of, make_tables, put, queue_of
 from treadle.workers.postgres_worker import PostgresWorker
 from treadle.workers.schedule import Schedule
 
@@ -30,15 +30,15 @@ class PostgresQueue:
         most_waiting: how many runs of an agent may wait; `submit` refuses more with `QueueFull`. None for any number.
 
     Raises:
-        Misuse: a number is none.
+        Misuse: a number is none, or `url` names no database. What is wrong with an address is not told in its words.
     """
 
     def __init__(self, url: str, *, per_key: int | None = None, most_waiting: int | None = None) -> None:
         for name, value in (("per_key", per_key), ("most_waiting", most_waiting)):
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
                 raise Misuse(f"PostgresQueue takes {name}= as a whole number from 1, or None; it was given {value!r}")
-        self._url, self._per_key, self._most_waiting = url, per_key, most_waiting
-        self._connector = connector(url)
+        self._database, self._per_key, self._most_waiting = database_of(url), per_key, most_waiting
+        self._connector = connector(self._database)
         self._app = App(connector=self._connector)
         self._opening, self._is_open = asyncio.Lock(), False
 
@@ -52,7 +52,7 @@ class PostgresQueue:
         if self._most_waiting is None:
             return
         await self._opened()
-        with explained():
+        with explained(self._database):
             found = await self._connector.execute_query_one_async(
                 "SELECT count(*) AS waiting FROM (SELECT FROM procrastinate_jobs WHERE status = 'todo' AND "
                 "queue_name = %(queue)s LIMIT %(most)s) AS found",
@@ -71,7 +71,7 @@ class PostgresQueue:
             QueueUnavailable: the database cannot be used.
         """
         await self._opened()
-        with explained(), suppress(AlreadyEnqueued):
+        with explained(self._database), suppress(AlreadyEnqueued):
             await put(self._app, order, lock_of(order, self._per_key))
 
     async def work(
@@ -105,6 +105,8 @@ class PostgresQueue:
             QueueUnavailable: the database cannot be used.
             WorkerStopped: it lost its database, or others took it for gone; start it again.
         """
+        for name, value in (("heartbeat", heartbeat), ("grace", grace)):
+            checked_seconds(name, value)
         deliveries = Deliveries([agents] if isinstance(agents, Agent) else agents, deps)
         for one in schedules:
             if one.agent not in deliveries.agents:
@@ -113,7 +115,7 @@ class PostgresQueue:
             raise Misuse("two schedules have one name, by which their runs are called: give each its own")
         shares = at_once(concurrency, deliveries.agents)
         await self._opened()
-        worker = PostgresWorker(self, self._url, self._per_key, deliveries, heartbeat, schedules)
+        worker = PostgresWorker(self, self._database, self._per_key, deliveries, heartbeat, schedules)
         await worker.run(shares, grace, once=once)
 
     async def close(self) -> None:
@@ -134,6 +136,6 @@ class PostgresQueue:
     async def _opened(self) -> None:
         async with self._opening:
             if not self._is_open:
-                await make_tables(self._url)
+                await make_tables(self._database)
                 await self._app.open_async()
                 self._is_open = True

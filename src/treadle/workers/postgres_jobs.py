@@ -11,10 +11,12 @@ import psycopg
 from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import ConnectorException
 from procrastinate.schema import SchemaManager
+from psycopg.errors import ProgramLimitExceeded
 from psycopg_pool import PoolTimeout
 
 from treadle.drivers.dispatch import Order
-from treadle.workers.deliveries import QueueUnavailable
+from treadle.journal.postgres.address import Address, address_of
+from treadle.workers.deliveries import OrderRefused, QueueUnavailable
 
 DRIVE: Final = "treadle.drive"
 """What a job is called that drives a run."""
@@ -23,9 +25,18 @@ _MAKING: Final = 0x7472_6471
 """The lock under which the tables are made, so that of two that start at once only one does."""
 
 
-def connector(url: str) -> PsycopgConnector:
+def database_of(url: str) -> Address:
+    """The queue's database; its tables are in the schema that the server looks in first.
+
+    Raises:
+        Misuse: `url` names none.
+    """
+    return address_of(url, "public")
+
+
+def connector(database: Address) -> PsycopgConnector:
     """Connections to the queue's database."""
-    return PsycopgConnector(conninfo=url, min_size=1, max_size=4, configure=_configured)
+    return PsycopgConnector(conninfo=database.dsn, min_size=1, max_size=4, configure=_configured)
 
 
 async def _configured(connection: psycopg.AsyncConnection[Any]) -> None:
@@ -62,45 +73,54 @@ async def put(app: App, order: Order, lock: str | None, connection: Any = None) 
     Raises:
         AlreadyEnqueued: an order of the run waits there already.
         ConnectorException: the database cannot be used.
+        OrderRefused: its time is none.
     """
+    try:
+        when = None if order.at is None else datetime.fromtimestamp(order.at, UTC)
+    except (ValueError, OverflowError, OSError) as error:
+        raise OrderRefused(f"its time, {order.at} in Unix seconds, cannot be told in UTC: {error}") from error
     job = app.configure_task(
         DRIVE,
         queue=queue_of(order.agent),
         priority=order.priority,
         lock=lock,
         queueing_lock=order.run_id,
-        schedule_at=None if order.at is None else datetime.fromtimestamp(order.at, UTC),
+        schedule_at=when,
         connection=connection,
     )
     await job.defer_async(run_id=order.run_id, agent=order.agent, key=order.key)
 
 
 @contextmanager
-def explained() -> Iterator[None]:
-    """Says of an error of the database what it means for runs.
+def explained(database: Address) -> Iterator[None]:
+    """Says of an error of the database what it means for runs, without the secrets of its address.
 
     Raises:
+        OrderRefused: the database takes orders, and not this one.
         QueueUnavailable: in place of what procrastinate or psycopg raises.
     """
     try:
         yield
     except (ConnectorException, psycopg.Error, PoolTimeout) as error:
-        why = str(error.__cause__ or error).strip()
+        cause = error.__cause__ or error
+        why = database.clean(str(cause).strip())
+        if isinstance(cause, psycopg.DataError | ProgramLimitExceeded):
+            raise OrderRefused(f"the queue does not take it: {why}") from error
         raise QueueUnavailable(
             f"the queue cannot be used: {why}. What was recorded is in the journal; when the database is there again, "
             "a worker that starts, or `treadle submit --again RUN`, queues what was not queued"
         ) from error
 
 
-async def make_tables(url: str) -> None:
+async def make_tables(database: Address) -> None:
     """Makes the tables of the queue where there are none.
 
     Raises:
         QueueUnavailable: the database cannot be used.
     """
-    with explained():
+    with explained(database):
         # By a connection of its own: a pool says of a wrong password only that it took too long.
-        async with await psycopg.AsyncConnection.connect(url, connect_timeout=10) as connection:
+        async with await psycopg.AsyncConnection.connect(database.dsn) as connection:
             await connection.execute("SELECT pg_advisory_xact_lock(%s)", [_MAKING])
             found = await connection.execute("SELECT to_regclass('procrastinate_jobs')")
             if await found.fetchone() == (None,):

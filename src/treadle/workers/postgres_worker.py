@@ -24,6 +24,7 @@ from procrastinate.worker import Worker
 from psycopg.errors import RaiseException
 
 from treadle.drivers.dispatch import Dispatcher, Order
+from treadle.journal.postgres.address import Address
 from treadle.kernel.errors import Misuse
 from treadle.workers.deliveries import SILENT, Deliveries, QueueUnavailable, WorkerStopped
 from treadle.workers.postgres_jobs import DRIVE, connector, explained, lock_of, put, queue_of
@@ -50,7 +51,23 @@ AND (worker.id IS NULL OR worker.last_heartbeat < now() - make_interval(secs => 
 FOR UPDATE OF job SKIP LOCKED
 """
 
+_DUE: Final = """
+SELECT EXISTS (
+    SELECT FROM procrastinate_jobs AS job WHERE job.queue_name = ANY(%(queues)s) AND (
+        job.status = 'doing' AND job.worker_id = ANY(%(own)s)
+        OR job.status = 'todo' AND (job.scheduled_at IS NULL OR job.scheduled_at <= now()) AND NOT EXISTS (
+            SELECT FROM procrastinate_jobs AS other
+            WHERE other.lock = job.lock AND other.status = 'todo' AND other.queue_name <> ALL(%(queues)s)
+            AND (other.priority, -other.id) > (job.priority, -job.id)
+        )
+    )
+) AS due
+"""
+
 _FREE: Final = """SELECT pg_notify(%(channel)s, '{"type": "job_inserted", "job_id": 0}')"""
+
+_LOOK: Final = 0.05
+"""Seconds between looks for what is still due, of a worker that is to end when nothing is."""
 
 _FIRST: Final = 2**31 - 1
 """The priority of a run that was under way: it does not wait behind those that have not begun."""
@@ -63,7 +80,7 @@ class _Again(Exception):
 
 
 class _Ended(Exception):
-    """Nothing waits that is due."""
+    """The worker is over."""
 
 
 class _Retries(BaseRetryStrategy):
@@ -111,19 +128,20 @@ class PostgresWorker:
     def __init__(
         self,
         queue: Dispatcher,
-        url: str,
+        database: Address,
         per_key: int | None,
         deliveries: Deliveries,
         heartbeat: float,
         schedules: Sequence[Schedule],
     ) -> None:
-        self._queue, self._per_key = queue, per_key
+        self._queue, self._database, self._per_key = queue, database, per_key
         self._deliveries, self._heartbeat = deliveries, heartbeat
-        self._connector = connector(url)
+        self._connector = connector(database)
         self._app = App(connector=self._connector)
         self._app.job_manager = _Jobs(self._connector)
         self._app.task(name=DRIVE, pass_context=True, retry=_Retries())(self._drive)
-        self._workers: list[Worker] = []
+        self._workers: list[_Worker] = []
+        self._ending = False
         self._begins = [queue_of(f"begin {one.name}") for one in schedules]
         for one, name in zip(schedules, self._begins, strict=True):
             begin = self._app.task(name=f"treadle.begin {one.name}", queue=name, retry=_Retries())(
@@ -141,24 +159,30 @@ class PostgresWorker:
             queues = [([queue_of(name) for name in names], most) for names, most in shares]
             if self._begins:
                 queues.append((self._begins, 1))
-            self._workers = [self._worker(names, most, once) for names, most in queues]
+            self._workers = [self._worker(names, most) for names, most in queues]
+            names = [name for found, _ in queues for name in found]
             try:
                 async with asyncio.TaskGroup() as group:
                     group.create_task(self._stopping(grace))
-                    group.create_task(self._watch([name for names, _ in queues for name in names]))
-                    await asyncio.wait([group.create_task(_until_stopped(one, once)) for one in self._workers])
+                    group.create_task(self._watch(names))
+                    working = [group.create_task(self._until_stopped(one)) for one in self._workers]
+                    if once:
+                        await self._until_nothing_is_due(names)
+                        self._ending = True
+                        for one in self._workers:
+                            one.stop()  # type: ignore[no-untyped-call]
+                    await asyncio.wait(working)
                     raise _Ended
             except* _Ended:
                 pass
             except* (WorkerStopped, QueueUnavailable) as stopped:
                 raise stopped.exceptions[0] from None
 
-    def _worker(self, queues: Sequence[str], concurrency: int, once: bool) -> Worker:
-        return Worker(
+    def _worker(self, queues: Sequence[str], concurrency: int) -> "_Worker":
+        return _Worker(
             self._app,
             queues=queues,
             concurrency=concurrency,
-            wait=not once,
             fetch_job_polling_interval=min(_POLL, self._heartbeat / 10),
             delete_jobs="successful",
             install_signal_handlers=False,
@@ -206,7 +230,7 @@ class PostgresWorker:
         while True:
             await asyncio.sleep(self._heartbeat / LOOKS)
             try:
-                with explained():
+                with explained(self._database):
                     await self._beat()
                     await self._take_over(queues)
             except QueueUnavailable as error:
@@ -235,9 +259,47 @@ class PostgresWorker:
                         await put(self._app, order, lock_of(order, self._per_key), connection)
                 log.warning("the worker of run %s is silent: the run is queued for another", order.run_id)
 
+    async def _until_nothing_is_due(self, queues: Sequence[str]) -> None:
+        """Returns when no run waits that is due, but behind one of an agent that this worker does not have.
 
-async def _until_stopped(worker: Worker, once: bool) -> None:
-    running: Awaitable[None] = worker.run()  # type: ignore[no-untyped-call]
-    await running
-    if not once:
-        raise WorkerStopped("this worker has lost its connection to the queue; start it again")
+        That a worker finds none to fetch does not say so: one may wait for its key.
+        """
+        due = True
+        while due:
+            await asyncio.sleep(_LOOK)
+            own = [one.worker_id for one in self._workers if one.worker_id is not None]
+            with explained(self._database):
+                found = await self._connector.execute_query_one_async(_DUE, queues=list(queues), own=own)
+            due = found["due"]
+
+    async def _until_stopped(self, worker: "_Worker") -> None:
+        """Works until it is told to stop.
+
+        Raises:
+            WorkerStopped: it stopped by itself; the message says why.
+        """
+        running: Awaitable[None] = worker.run()  # type: ignore[no-untyped-call]
+        why: BaseException | None
+        try:
+            await running
+        except Exception as error:
+            why = error
+        else:
+            if self._ending:
+                return
+            why = worker.failed
+        told = "it ended by itself" if why is None else f"{type(why).__name__}: {why.__cause__ or why}"
+        raise WorkerStopped(f"this worker has stopped: {self._database.clean(told)}. Start it again") from why
+
+
+class _Worker(Worker):
+    """Keeps why it stopped, of which procrastinate only writes to its log."""
+
+    failed: BaseException | None = None
+
+    async def _monitor_side_tasks(self, side_tasks: list[asyncio.Task[Any]]) -> None:
+        try:
+            await super()._monitor_side_tasks(side_tasks)
+        finally:
+            over = [task for task in side_tasks if task.done() and not task.cancelled()]
+            self.failed = next((found for task in over if (found := task.exception()) is not None), None)

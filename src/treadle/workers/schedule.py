@@ -1,12 +1,20 @@
 """Schedule: a run that is begun again and again, at times that a cron line says."""
 
 from datetime import UTC, datetime
+from typing import Final
 
-from croniter import croniter  # type: ignore[import-untyped]
+from croniter import CroniterBadDateError, croniter  # type: ignore[import-untyped]
 from msgspec import Struct
 
+from treadle.drivers.dispatch import own_run_id, sent_name
 from treadle.drivers.purse.budget import checked_name
 from treadle.kernel.errors import Misuse
+
+_FIELDS: Final = 5
+"""Minute, hour, day, month, day of the week."""
+
+_LONGEST: Final = 100
+"""Bytes of a name; procrastinate has 128 characters for it and what it puts before."""
 
 
 class Schedule(Struct, frozen=True):
@@ -20,7 +28,8 @@ class Schedule(Struct, frozen=True):
         priority: as in `agent.submit`.
 
     Raises:
-        Misuse: a name is none, there is no question, or the line is not cron's.
+        Misuse: a name is none that a queue takes, there is no question, or the line is not cron's, with five fields and
+            a time that comes.
     """
 
     cron: str
@@ -32,8 +41,18 @@ class Schedule(Struct, frozen=True):
     def __post_init__(self) -> None:
         for name in ("cron", "agent", "input", "name"):
             checked_name(f"Schedule({name}=…)", getattr(self, name))
-        if not croniter.is_valid(self.cron):
-            raise Misuse(f'Schedule(cron=…) takes a line such as "0 7 * * 1-5"; it was given {self.cron!r:.100}')
+        if len(self.cron.split()) != _FIELDS or not croniter.is_valid(self.cron):
+            raise Misuse(
+                f'Schedule(cron=…) takes a line of five fields such as "0 7 * * 1-5"; it was given {self.cron!r:.100}'
+            )
+        try:
+            croniter(self.cron, datetime.now(UTC)).get_next()
+        except CroniterBadDateError:
+            raise Misuse(f"Schedule(cron=…) takes times that come; {self.cron!r:.100} never does") from None
+        own_run_id(self.run_id(0), "Schedule(name=…)")
+        if len(self.name.encode()) > _LONGEST:
+            raise Misuse(f"Schedule(name=…) takes {_LONGEST} bytes at most; it was given {self.name!r:.150}")
+        sent_name("Schedule(agent=…)", self.agent)
         if "/" in self.name or "." in self.name:
             raise Misuse(f"Schedule(name=…) begins the ids of runs, which have no / and no dot; it was {self.name!r}")
 

@@ -11,13 +11,21 @@ from temporalio import activity
 from temporalio.client import Client
 from temporalio.common import Priority, WorkflowIDConflictPolicy
 from temporalio.exceptions import ApplicationError
-from temporalio.service import RPCError
+from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from treadle.agent import Agent
 from treadle.drivers.dispatch import Order
 from treadle.kernel.errors import Misuse
-from treadle.workers.deliveries import DEFAULT, Deliveries, Deps, QueueUnavailable, at_once
+from treadle.workers.deliveries import (
+    DEFAULT,
+    Deliveries,
+    Deps,
+    OrderRefused,
+    QueueUnavailable,
+    at_once,
+    checked_seconds,
+)
 from treadle.workers.temporal_workflow import CANCEL, DECIDE, DRIVE, RUN, RunWorkflow
 
 log = logging.getLogger("treadle")
@@ -36,11 +44,14 @@ class TemporalQueue:
         address: the cluster's frontend, such as "localhost:7233", or a `temporalio.client.Client` that is connected.
         namespace: where in the cluster.
         heartbeat: seconds between two signs of life of a worker; silent for one and a quarter it counts as gone.
+
+    Raises:
+        Misuse: the heartbeat is no number of seconds above 0.
     """
 
     def __init__(self, address: str | Client, *, namespace: str = "default", heartbeat: float = 10.0) -> None:
         self._address = address if isinstance(address, str) else ""
-        self._namespace, self._heartbeat = namespace, heartbeat
+        self._namespace, self._heartbeat = namespace, checked_seconds("heartbeat", heartbeat)
         self._client = None if isinstance(address, str) else address
 
     async def accept(self, agent: str) -> None:
@@ -73,6 +84,8 @@ class TemporalQueue:
                 ),
             )
         except RPCError as error:
+            if error.status is RPCStatusCode.INVALID_ARGUMENT:
+                raise OrderRefused(f"Temporal does not take it: {error}") from error
             raise QueueUnavailable(_unavailable(str(error))) from error
 
     async def work(
@@ -98,6 +111,7 @@ class TemporalQueue:
             Misuse: something does not fit; the message says what would.
             QueueUnavailable: the cluster cannot be reached.
         """
+        checked_seconds("grace", grace)
         deliveries = Deliveries([agents] if isinstance(agents, Agent) else agents, deps)
         shares = [(name, most) for names, most in at_once(concurrency, deliveries.agents) for name in names]
         client = await self._connected()

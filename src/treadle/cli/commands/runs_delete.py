@@ -1,6 +1,7 @@
 """`treadle runs delete` and `treadle runs prune`: runs are removed for good, with those that work for them."""
 
 import asyncio
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -114,15 +115,25 @@ async def _gone(journal: Journal, run_ids: Sequence[str], yes: bool) -> None:
     if not yes:
         if not sys.stdin.isatty():
             raise click.UsageError(f"{_count(run_ids)} would be deleted for good: say --yes, or do it at a terminal")
-        click.confirm(
-            f"Delete {_count(run_ids)} for good ({run_ids[0]}{', …' if run_ids[1:] else ''})?", abort=True, err=True
-        )
+        named = f"{run_ids[0]}{', …' if run_ids[1:] else ''}"
+        if not _agreed(f"Delete {_count(run_ids)} for good ({named})?"):
+            note("nothing was deleted")
+            return
     deleted = 0
     for at in range(0, len(run_ids), _TOGETHER):
         deleted += sum(await asyncio.gather(*map(journal.delete, run_ids[at : at + _TOGETHER])))
     if isinstance(journal, SqliteJournal):
         await journal.compact()
     note(f"{deleted} deleted" if deleted != len(run_ids) else f"{_count(run_ids)} deleted")
+
+
+def _agreed(question: str) -> bool:
+    """What a person says; Ctrl-C ends the command, which an event loop would only be told when it has its turn."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return click.confirm(question, err=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _count(run_ids: Sequence[str]) -> str:

@@ -37,7 +37,7 @@ def import_(context: click.Context, file: str, journal: str | None) -> int:
     """Put the runs of FILE ("-" for standard input), which `treadle runs export` made, into the journal.
 
     All of them, or none: an export that was altered or cut off, is of a later version, or has a run that is in the
-    journal already, is refused.
+    journal already with other events, is refused. One that was killed may leave some: the same again puts in the rest.
     """
     with click.open_file(file, "rb") as given, TemporaryFile() as copy:
         if file != "-":

@@ -97,5 +97,5 @@ def _time(given: str | None) -> datetime | None:
         return None
     try:
         return datetime.fromisoformat(given).astimezone()
-    except ValueError as error:
+    except (ValueError, OverflowError, OSError) as error:
         raise click.BadParameter(f"{given} is no time such as 2027-01-01T07:00", param_hint="'--at'") from error

@@ -53,7 +53,7 @@ _FIELDS = 5
 )
 @click.option(
     "--grace",
-    type=click.FloatRange(min=0),
+    type=click.FloatRange(min=0, min_open=True),
     default=25.0,
     show_default=True,
     metavar="SECONDS",

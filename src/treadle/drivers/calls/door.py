@@ -20,18 +20,27 @@ from typing import Any
 from msgspec.structs import replace
 
 from treadle.drivers.below import Below
-from treadle.drivers.calls.admission import Admitted, allowed, beyond_limit, check, is_to_begin, may_begin, ruled
+from treadle.drivers.calls.admission import (
+    Admitted,
+    allowed,
+    beyond_limit,
+    check,
+    is_to_begin,
+    may_begin,
+    refused,
+    ruled,
+)
 from treadle.drivers.calls.execution import executed, lock_of
 from treadle.drivers.calls.made import MadeCalls
 from treadle.drivers.calls.reaction import Retry, reacted, reaction_of
 from treadle.drivers.calls.recovery import asks_its_tool, reconciled
-from treadle.drivers.calls.subrun import begun_below, left_below
+from treadle.drivers.calls.subrun import begun_below, cut_short, is_orphan, left_below
 from treadle.drivers.purse.claims import calls_allowed, give_back, settle
 from treadle.drivers.run import Run, cancelled_itself
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import PassesThrough
-from treadle.kernel.events import ResultAwaited, ToolFinished, ToolReacted, ToolStarted
-from treadle.tools import Tool, ToolOutput
+from treadle.kernel.events import Event, ResultAwaited, ToolFinished, ToolReacted, ToolStarted
+from treadle.tools import Tool, ToolError, ToolOutput
 
 
 async def act(run: Run, records: Sequence[CallRecord]) -> None:
@@ -143,7 +152,10 @@ class Batch:
                 return None
             self._free -= 1
         run, asked = self._run, asks_its_tool(self._run, record)
-        if asked is None:
+        if is_orphan(run, record):
+            # Whatever has the name now is not what it was asked of.
+            found: Admitted | Event = refused(run, record, ToolError(f"{record.doing.name} is another tool by now."))
+        elif asked is None:
             found = check(run, record)
         else:
             found, output = await reconciled(run, record, asked)
@@ -157,8 +169,12 @@ class Batch:
             run.feed(ResultAwaited(len(run.state.steps), record.id, found.tool.wait))
             self._made.begun(record)
             return None
-        if isinstance(found, ToolFinished):
-            found = replace(found, spent=await left_below(run, record))
+        if isinstance(found, (ToolFinished, ToolReacted)):
+            spent = await left_below(run, record)
+            if isinstance(found, ToolFinished):
+                found = replace(found, spent=spent)
+            elif spent is not None:
+                found = cut_short(run, record, spent)
         run.feed(found)
         return None
 

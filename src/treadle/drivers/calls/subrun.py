@@ -15,21 +15,21 @@ from pydantic_core import to_jsonable_python
 
 from treadle.drivers.approvals import require_rules
 from treadle.drivers.below import Below, run_id_below
-from treadle.drivers.configuration import RunContext
+from treadle.drivers.configuration import Configuration, RunContext
 from treadle.drivers.purse.claims import give_back, left_of, limits_again, paid_before, settle
 from treadle.drivers.purse.reckoning import lost_call, require_price
 from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
 from treadle.drivers.watching import RunEvent, SubRunEvent
-from treadle.journal import Journal, JournalConflict, UnknownRun
+from treadle.journal import JournalConflict, UnknownRun
 from treadle.kernel.accounts import Spent
-from treadle.kernel.calls import Awaited, CallRecord
+from treadle.kernel.calls import Awaited, CallRecord, cut_off
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, Parent, ResultAwaited, RunResumed, ToolFinished
 from treadle.kernel.fold import fold_all
 from treadle.kernel.history import completed
 from treadle.kernel.messages import Message, SystemMessage, UserMessage
-from treadle.kernel.money import total
+from treadle.kernel.reply import in_doubt
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import stopped
 from treadle.tools import Tool, ToolError, ToolOutput
@@ -75,21 +75,40 @@ async def begun_below(parent: Run, records: Sequence[CallRecord]) -> dict[str, R
     """The sub-runs that were under way when a process died, by the call that they work on.
 
     What they have taken is claimed of their parent before anything goes on: none may use what another has used up.
+    Those of agents that there are no longer are among them, to be ended by `left_below`.
     """
     found: dict[str, Run] = {}
     for record in records:
         if record.status not in ("interrupted", "approved"):
             continue
-        tool = parent.config.tools.get(record.doing.name)
-        if tool is not None and isinstance(tool.agent, Below):
-            child = await _taken_up_again(parent, tool.agent, record)
+        below = _agent(parent, record)
+        if below is not None or _may_be_left(parent, record):
+            child = await _taken_up_again(parent, below, record)
             if child is not None:
                 found[record.id] = child
     return found
 
 
-async def _taken_up_again(parent: Run, below: Below, record: CallRecord) -> Run | None:
-    """The run below that works on a call, taken up here; None if none has begun.
+def is_orphan(parent: Run, record: CallRecord) -> bool:
+    """Whether the run below that works on a call was taken up, and the agent is gone that it is a run of."""
+    return record.id in parent.begun and _agent(parent, record) is None
+
+
+def _agent(parent: Run, record: CallRecord) -> Below | None:
+    """The agent that works on a call; None if its tool is none, or gone."""
+    tool = parent.config.tools.get(record.doing.name)
+    return tool.agent if tool is not None and isinstance(tool.agent, Below) else None
+
+
+def _may_be_left(parent: Run, record: CallRecord) -> bool:
+    """Whether a run below may be at work on a call under way whose tool is no agent: one that it was for another
+    process. What this one has started is what it seems.
+    """
+    return parent.keeps and (record.in_doubt or (record.status == "approved" and record.executed))
+
+
+async def _taken_up_again(parent: Run, below: Below | None, record: CallRecord) -> Run | None:
+    """The run below that works on a call, taken up here; None if none has begun. Without an agent it can only be ended.
 
     That it is taken up is in the journal before anything else is done: a process that still drives it, though the run
     above was taken from it, fails at its next step. What it has done until then is read again. And before that, whether
@@ -100,12 +119,12 @@ async def _taken_up_again(parent: Run, below: Below, record: CallRecord) -> Run 
         if events is None:
             return None
         await parent.confirm()
-        child = taken_up(parent, below, record, events)
+        child = _orphan(parent, record, events) if below is None else taken_up(parent, below, record, events)
         paid_before(child, record.spent)
         if not child.finished:
-            changed = parent.state.limits != parent.state.started.limits
-            limits = limits_again(child, seconds_left(parent), below.config.limits) if changed else None
-            child.feed(RunResumed(limits, lost_call(child.state, child.model)))
+            changed = below is not None and parent.state.limits != parent.state.started.limits
+            limits = limits_again(child, seconds_left(parent), child.config.limits) if changed else None
+            child.feed(RunResumed(limits, lost_call(child.state, None if below is None else child.model)))
             settle(child)
         try:
             # Of one that has ended, its process may have died before that was told to budgets of its own.
@@ -152,10 +171,9 @@ async def left_below(parent: Run, record: CallRecord) -> Spent | None:
     in_flight = record.in_doubt or record.status == "started" or (record.status == "approved" and record.executed)
     if record.result is not None or not in_flight:
         return None
-    tool, child = parent.config.tools.get(record.doing.name), parent.begun.pop(record.id, None)
-    if tool is None or not isinstance(tool.agent, Below):
-        return await _taken(parent.journal, run_id_of(parent, record)) if record.in_doubt else None
-    child = child or await _taken_up_again(parent, tool.agent, record)
+    child, below = parent.begun.pop(record.id, None), _agent(parent, record)
+    if child is None and (below is not None or _may_be_left(parent, record)):
+        child = await _taken_up_again(parent, below, record)
     if child is None:
         return None
     if not child.finished:
@@ -164,22 +182,11 @@ async def left_below(parent: Run, record: CallRecord) -> Spent | None:
     return _spent(child.state)
 
 
-async def _taken(journal: Journal, run_id: str) -> Spent | None:
-    """What a run has taken that was left where its process died, with those below it; None if there is no such run."""
-    try:
-        state = fold_all(await journal.read(run_id))
-    except UnknownRun:
-        return None
-    spent = _spent(state)
-    for record in () if state.step is None else state.step.calls:
-        name = run_id_below(run_id, len(state.steps), record.id, record.made)
-        below = await _taken(journal, name) if record.result is None and record.executed else None
-        if below is not None:
-            new = below.less(record.spent)
-            cost, unpriced = total(spent.cost, new.cost), spent.unpriced or new.unpriced
-            calls = spent.tool_calls + new.tool_calls
-            spent = Spent(spent.steps + new.steps, spent.usage + new.usage, cost, calls, unpriced)
-    return spent
+def cut_short(parent: Run, record: CallRecord, spent: Spent) -> ToolFinished:
+    """What is recorded of a call whose run below was ended after it had `spent`: what is known of it stays true."""
+    known = in_doubt(record, "", parent.state.now)
+    content = cut_off() if known.result is None else known.result.content
+    return ToolFinished(len(parent.state.steps), record.id, content, known.is_error, known.app, spent=spent)
 
 
 async def recorded_below(parent: Run, record: CallRecord) -> list[Event] | None:
@@ -203,20 +210,26 @@ def taken_up(parent: Run, below: Below, record: CallRecord, events: list[Event])
     return child
 
 
+def _orphan(parent: Run, record: CallRecord, events: list[Event]) -> Run:
+    """The run that works on a call, from its events, of an agent that is gone: it has nothing to go on with."""
+    state = fold_all(events)
+    return _run_of(Configuration(parent.config.model, state.started.agent), parent, record, state)
+
+
 def _run(parent: Run, below: Below, record: CallRecord, events: list[Event] | None) -> Run:
+    config = replace(below.config, output=below.output_below(parent.config.output))
+    return _run_of(config, parent, record, None if events is None else fold_all(events))
+
+
+def _run_of(config: Configuration, parent: Run, record: CallRecord, state: RunState | None) -> Run:
     run_id = run_id_of(parent, record)
 
     def show(event: RunEvent) -> None:
-        parent.show(SubRunEvent(run_id, record.id, below.config.name, event))
+        parent.show(SubRunEvent(run_id, record.id, config.name, event))
 
-    config = replace(below.config, journal=parent.journal, output=below.output_below(parent.config.output))
+    config = replace(config, journal=parent.journal)
     parent.below[record.id] = child = Run(
-        config,
-        parent.driver,
-        deps=parent.deps,
-        on_event=show,
-        state=None if events is None else fold_all(events),
-        parent=parent,
+        config, parent.driver, deps=parent.deps, on_event=show, state=state, parent=parent
     )
     child.draw_on(run_id, parent.whose)
     return child

@@ -122,6 +122,13 @@ class Budget:
         """What its purses are called where those of several budgets are kept in one place."""
         return f"{self.per or 'all'} {self.name}".rstrip()
 
+    def row_of(self, run_id: str, name: str) -> str:
+        """What the rows of a run are called that has this `row_name`.
+
+        A purse that an id has is that of the run that has the id: it begins with nothing, whatever another one took.
+        """
+        return run_id if self.per == "run" else name
+
     def spent(self, key: str | None = None) -> Balance:
         """What was taken of one of its purses, by whatever process.
 

@@ -12,10 +12,11 @@ from typing import NamedTuple
 from treadle.drivers.clock import day
 from treadle.drivers.purse.budget import Budget, checked_name, log
 from treadle.drivers.purse.claims import Borrower, Claim, paid_elsewhere
-from treadle.drivers.purse.ledger import NOTHING, BudgetBusy, BudgetUnavailable, Place, Row
+from treadle.drivers.purse.ledger import NOTHING, BudgetBusy, BudgetUnavailable, Place, Row, row_name
 from treadle.drivers.purse.reckoning import Reached
 from treadle.kernel.errors import Misuse
 from treadle.kernel.money import minus
+from treadle.kernel.state import RunState
 from treadle.kernel.stop import Stop
 
 Budgets = Budget | Iterable[Budget] | None
@@ -41,6 +42,7 @@ class Share:
         self.run = run
         self.flight: dict[str, Claim] = {}
         self._ledger, self._purse, self._run_id = budget.ledger, budget.series, run_id
+        self._row_of, self._may_be_old = budget.row_of, taken_up
         self._fixed, self._key = key, key or ""
         self._base: Claim | None = None if budget.per == "day" else paid_elsewhere(run.state)
         # What an earlier process left stands until this one knows of everything that works for the run.
@@ -130,7 +132,11 @@ class Share:
 
     @property
     def _place(self) -> Place:
-        return Place(self._purse, self._key, self._run_id)
+        name = self._row_of(self._run_id, _row_name(self.run))
+        if self._may_be_old:
+            self._ledger.adopt(self._purse, self._run_id, name)
+            self._may_be_old = False
+        return Place(self._purse, self._key, name)
 
     def _row(self, more: Claim) -> Row:
         base = self._begun()
@@ -278,6 +284,11 @@ def purses_of(
     return tuple(found)
 
 
+def _row_name(run: Borrower) -> str:
+    above = run.parent
+    return row_name(run.run_id, run.state.started_at, *(() if above is None else ((above.run_id, _row_name(above)),)))
+
+
 def _key(budget: Budget, whose: Whose, run_id: str) -> str | None:
     """Whose purse of `budget` the run draws on; None where the day says."""
     match budget.per:
@@ -313,7 +324,7 @@ def whose_run(user: str | None, conversation: str | None) -> Whose:
     return Whose(None if user is None else checked_name("user", user), conversation)
 
 
-def whose_again(budgets: Iterable[Budget], run_id: str, said: Whose) -> Whose:
+def whose_again(budgets: Iterable[Budget], state: RunState, said: Whose) -> Whose:
     """For whom a run works that is taken up: as it stands in `budgets`, else as is said now.
 
     Raises:
@@ -323,12 +334,17 @@ def whose_again(budgets: Iterable[Budget], run_id: str, said: Whose) -> Whose:
     user, conversation = None, None
     for budget in budgets:
         if budget.per == "user":
-            user = user or budget.ledger.key_of(budget.series, run_id)
+            user = user or _key_again(budget, state)
         elif budget.per == "conversation":
-            conversation = conversation or budget.ledger.key_of(budget.series, run_id)
+            conversation = conversation or _key_again(budget, state)
     if None not in (user, said.user) and user != said.user:
-        raise Misuse(f"run {run_id} counts for user {user!r}, as whose it was begun, and not for {said.user!r}")
+        raise Misuse(f"run {state.run_id} counts for user {user!r}, as whose it was begun, and not for {said.user!r}")
     return Whose(user or said.user, conversation or said.conversation)
+
+
+def _key_again(budget: Budget, state: RunState) -> str | None:
+    known, purse = budget.ledger.key_of, budget.series
+    return known(purse, row_name(state.run_id, state.started_at)) or known(purse, state.run_id)
 
 
 def _money(claim: Claim) -> Claim:

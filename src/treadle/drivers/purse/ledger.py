@@ -80,11 +80,20 @@ BUDGET_FILE = FileKind("budget", 0x74726462, 1, SCHEMA, _unavailable)
 
 
 class Place(NamedTuple):
-    """Where a row stands: in which purse, under which key of it, of which run."""
+    """Where a row stands: in which purse, under which key of it, of which run (`row_name`)."""
 
     purse: str
     key: str
-    run_id: str
+    run: str
+
+
+def row_name(run_id: str, began: float, above: tuple[str, str] = ("", "")) -> str:
+    """What the rows of a run are called: also by when it began, for another run may have had its id.
+
+    Those of a run below another begin like those of that one; `above` are its id and what its rows are called.
+    """
+    above_id, above_name = above
+    return f"{above_name}{run_id.removeprefix(above_id)}@{began!r}"
 
 
 class Row(NamedTuple):
@@ -181,20 +190,30 @@ class Ledger:
             sums, own = _sums(connection, place), _row(connection, place)
             return (sums.claimed - sums.used) - (own.claimed - own.used)
 
+    def adopt(self, purse: str, run_id: str, name: str) -> None:
+        """Names the rows of a run that is taken up, if it was begun when rows were called by the id alone."""
+        old = "SELECT key FROM runs WHERE purse = ? AND run_id = ? LIMIT 1"
+        if name == run_id or not self._found(old, purse, run_id) or self._found(old, purse, name):
+            return
+        with self._transaction() as connection:
+            connection.execute(
+                "UPDATE OR IGNORE runs SET run_id = ? WHERE purse = ? AND run_id = ?", (name, purse, run_id)
+            )
+
     def base(self, place: Place) -> Claim | None:
         """The base of the row; None if there is none."""
         found = self._found("SELECT base FROM runs WHERE purse = ? AND key = ? AND run_id = ?", *place)
         return _read(found[0][0]) if found else None
 
-    def rows(self, purse: str, run_id: str) -> list[tuple[str, Row]]:
+    def rows(self, purse: str, run: str) -> list[tuple[str, Row]]:
         """The rows of a run in the purse, in the order of their keys."""
         rows = "SELECT key, base, claimed, used FROM runs WHERE purse = ? AND run_id = ? ORDER BY key"
-        return [(key, Row(*map(_read, amounts))) for key, *amounts in self._found(rows, purse, run_id)]
+        return [(key, Row(*map(_read, amounts))) for key, *amounts in self._found(rows, purse, run)]
 
-    def key_of(self, purse: str, run_id: str) -> str | None:
+    def key_of(self, purse: str, run: str) -> str | None:
         """The key under which a run, or one that works for it, has claimed of the purse; None if none has."""
         below = "SELECT key FROM runs WHERE purse = ? AND (run_id = ? OR (run_id > ? AND run_id < ?)) LIMIT 1"
-        found = self._found(below, purse, run_id, f"{run_id}.", f"{run_id}/")
+        found = self._found(below, purse, run, f"{run}.", f"{run}/")
         return str(found[0][0]) if found else None
 
     def sums(self, purse: str, key: str) -> Sums:

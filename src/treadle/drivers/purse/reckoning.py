@@ -169,17 +169,20 @@ def _default_reply(settings: ModelSettings) -> int:
     return DEFAULT_REPLY_TOKENS + (thinking if isinstance(thinking, int) else 0)
 
 
-def lost_call(state: RunState, model: Model) -> Spent | None:
+def lost_call(state: RunState, model: Model | None) -> Spent | None:
     """The worst case of a model call that was under way when a process died; None if none was, or no limit bounds it.
 
-    It may have been billed, and nobody can know. A call that does not fit is never made.
+    It may have been billed, and nobody can know. A call that does not fit is never made. Where money was not bounded,
+    `model` says what it may have cost: the one that was asked, as far as it is known; None where it is not.
     """
     prepared = state.prepared if isinstance(decide(state), CallModel) else None
     reserve = state.asked or (None if prepared is None else prepared.reserve)
     if reserve is None:
         return None
     usage, cost = Usage(reserve.tokens - reserve.reply, reserve.reply, estimated=True), reserve.usd
-    if cost is None and state.asked is None and prepared is not None and prepared.model in (None, model.name):
+    if cost is not None or model is None or state.asked is not None or prepared is None:
+        return Spent(usage=usage, cost=cost)
+    if prepared.model in (None, model.name):
         cost = worst_price(model, prepared.settings or state.settings, usage.input_tokens, usage.output_tokens)
     return Spent(usage=usage, cost=cost)
 

@@ -270,9 +270,7 @@ class _Ledger:
             case RunStarted():
                 self.run_id, self._agent, self._model = event.run_id, event.agent, event.model
             case RunForked():
-                self.run_id, self._model, self._forked_at = event.run_id, event.model or self._model, event.at
-                self.shared += self.entries
-                self.entries, self.calls, self._work = [], {}, {}
+                self._forked(event)
             case StepPrepared():
                 self._asked, self._landing = event.model or self._model, event.landing is not None
             case ModelReplied():
@@ -308,20 +306,35 @@ class _Ledger:
         self.entries.append(charge)
 
     def _call(self, event: ToolStarted | ToolFinished | ResultAwaited) -> None:
-        run_id = run_id_below(self.run_id, event.step, event.call_id, self._made.get(event.call_id, 1))
-        work = self._work.get(run_id)
+        work = self._work.get(self._run_below(event.step, event.call_id))
         if not isinstance(event, ToolStarted):
             if work is not None:
                 work.spent, work.is_back = event.spent or work.spent, not work.in_doubt
             return
         if work is None:
-            name = event.name or self._tools.get(event.call_id, "")
+            work = self._begun(event.step, event.call_id, event.name)
             # What a fork tells again of the step before it, that other run has begun.
             if event.at >= self._forked_at:
-                self.calls[name] = self.calls.get(name, 0) + 1
-            work = self._work[run_id] = _Work(run_id, event.step, name)
-            self.entries.append(work)
+                self.calls[work.tool] = self.calls.get(work.tool, 0) + 1
         work.is_back = False
+
+    def _forked(self, event: RunForked) -> None:
+        for call_id, spent in event.taken.items():
+            step = self._step - 1
+            work = self._work.get(self._run_below(step, call_id)) or self._begun(step, call_id, "")
+            work.spent = spent
+        self.run_id, self._model, self._forked_at = event.run_id, event.model or self._model, event.at
+        self.shared += self.entries
+        self.entries, self.calls, self._work = [], {}, {}
+
+    def _run_below(self, step: int, call_id: str) -> str:
+        return run_id_below(self.run_id, step, call_id, self._made.get(call_id, 1))
+
+    def _begun(self, step: int, call_id: str, name: str) -> _Work:
+        work = _Work(self._run_below(step, call_id), step, name or self._tools.get(call_id, ""))
+        self._work[work.run_id] = work
+        self.entries.append(work)
+        return work
 
 
 def _that_took_something(entries: Iterable[Charge | _Work]) -> list[Charge | _Work]:

@@ -21,21 +21,23 @@ class Amiss(NamedTuple):
     after: Row
 
 
-def amiss(budgets: Iterable[Budget], run_id: str, used: Claim) -> list[Amiss]:
-    """The rows of an ended run that say something else than that it has `used` so much.
+def amiss(budgets: Iterable[Budget], run_id: str, name: str, used: Claim) -> list[Amiss]:
+    """The rows of an ended run that say something else than that it has `used` so much; `name` is what they are called.
 
     Raises:
         BudgetUnavailable: the file of a budget cannot be used.
     """
     found: list[Amiss] = []
     for budget in budgets:
-        rows = budget.ledger.rows(budget.series, run_id)
+        called = budget.row_of(run_id, name)
+        budget.ledger.adopt(budget.series, run_id, called)
+        rows = budget.ledger.rows(budget.series, called)
         ends = [*[row.base for _, row in rows[1:]], used]
         for (key, row), end in zip(rows, ends, strict=False):
             taken = end - row.base
             after = Row(row.base, taken, taken)
             if after != row:
-                found.append(Amiss(budget, Place(budget.series, key, run_id), row, after))
+                found.append(Amiss(budget, Place(budget.series, key, called), row, after))
     return found
 
 
