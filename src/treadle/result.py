@@ -348,7 +348,7 @@ def _call(record: CallRecord) -> dict[str, Any]:
         "is_error": record.is_error,
         "executed": record.executed,
         "status": record.status,
-        "seconds": max(0.0, record.ended_at - record.started_at) if record.started_at and record.ended_at else None,
+        "seconds": record.seconds,
     }
 
 

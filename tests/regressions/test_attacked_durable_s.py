@@ -1,15 +1,46 @@
 """What a hostile user found wrong in what is told of runs that paused or crashed."""
 
+import asyncio
 from decimal import Decimal
 
 import pytest
+from click.testing import CliRunner
+from msgspec.structs import replace
 from play import copied, within
 
-from treadle import Agent, Decision, Limits, MemoryJournal, Price, Usage, ask_before, deny, tool, waterfall
+from treadle import (
+    Agent,
+    Decision,
+    Limits,
+    MemoryJournal,
+    Price,
+    SqliteJournal,
+    Usage,
+    ask_before,
+    deny,
+    statistics,
+    tool,
+    waterfall,
+)
+from treadle.cli.commands.show import show
 from treadle.drivers.purse.spending import spending_of
 from treadle.kernel.accounts import Spent
-from treadle.kernel.events import RunResumed, RunStarted, StepPrepared
-from treadle.kernel.messages import UserMessage
+from treadle.kernel.events import (
+    ApprovalDecided,
+    ModelReplied,
+    Parent,
+    ResultAwaited,
+    RunPaused,
+    RunResumed,
+    RunStarted,
+    StepPrepared,
+    ToolFinished,
+    ToolStarted,
+)
+from treadle.kernel.fold import fold_all
+from treadle.kernel.messages import AssistantMessage, ToolCall, UserMessage
+from treadle.kernel.stop import stopped
+from treadle.result import result_of
 from treadle.testing import ScriptedModel
 from treadle.timetravel.waterfall import waterfall_of
 
@@ -133,3 +164,73 @@ async def test_a_waterfall_tells_what_only_the_run_above_knows():
     result = await within(top.run("go"))
     await journal.delete(f"{result.run_id}.0.call_0_0")
     await check_sums(await waterfall(journal, result.run_id), journal)
+
+
+CALL = AssistantMessage((ToolCall("a", "pay", "{}"),))
+STARTED = [
+    RunStarted("r", (UserMessage("q"),), 1, model="m", at=100.0),
+    StepPrepared(0, Decision("go"), at=100.0),
+    ModelReplied(0, CALL, Usage(10, 1), model="m", at=101.0),
+    ToolStarted(0, "a", at=101.0),
+]
+DONE = ToolFinished(0, "a", "paid", at=5000.0)
+PAUSED = [RunPaused(stopped("waiting"), at=103.0), RunResumed(at=4998.0)]
+PIECES = {
+    "it came back": ([replace(DONE, at=103.0)], 2.0),
+    "a crash, and a person says what came of it": ([RunResumed(at=4999.0), DONE], None),
+    "a crash, and it is run again": ([RunResumed(at=4999.0), ToolStarted(0, "a", at=4999.0), DONE], 1.0),
+    "a run below waited for an approval": (
+        [
+            ResultAwaited(0, "a", wait=True, run_id="b", at=103.0),
+            *PAUSED,
+            ApprovalDecided(0, "a", True, at=4998.0),
+            ToolStarted(0, "a", at=4999.0),
+            DONE,
+        ],
+        3.0,
+    ),
+    "a person was asked about its result": (
+        [
+            replace(DONE, provisional=True, at=103.0),
+            ResultAwaited(0, "a", wait=True, question="?", at=103.0),
+            *PAUSED,
+            DONE,
+        ],
+        2.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("piece", PIECES)
+async def test_a_tool_is_only_told_to_take_the_time_that_it_worked(piece):
+    events, seconds = PIECES[piece]
+    journal = MemoryJournal()
+    await journal.append("r", 0, [*STARTED, *events])
+    (group,) = (await statistics(journal)).by_tool
+    assert (group.name, group.count) == ("pay", 1)
+    assert (group.seconds and group.seconds.total) == seconds
+    result = result_of(fold_all([*STARTED, *events]), None, [*STARTED, *events])
+    assert result.to_dict()["steps"][0]["calls"][0]["seconds"] == seconds
+
+
+@pytest.mark.parametrize("note", ["short", "n" * 500])
+def test_show_names_the_call_below_that_is_settled_in_full(note, tmp_path):
+    path = tmp_path / "runs.db"
+    asked, paid = ToolCall("a", "inner", '{"task":"t"}'), ToolCall("b", "pay", f'{{"amount":5,"note":"{note}"}}')
+
+    async def crashed():
+        journal = SqliteJournal(path)
+        for run_id, call, parent in (("r", asked, None), ("r.0.a", paid, Parent("r", 0, "a"))):
+            events = [
+                replace(STARTED[0], run_id=run_id, parent=parent),
+                STARTED[1],
+                replace(STARTED[2], message=AssistantMessage((call,))),
+                replace(STARTED[3], call_id=call.id),
+            ]
+            await journal.append(run_id, 0, events)
+        await journal.close()
+
+    asyncio.run(crashed())
+    shown = CliRunner().invoke(show, ["r", "--journal", str(path)], standalone_mode=False).output
+    assert f'its outcome is unknown: pay(amount=5, note="{note}") (a/b)\n' in shown
+    assert "unknown: inner(" not in shown

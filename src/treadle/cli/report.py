@@ -70,7 +70,6 @@ def _decision(decision: Decision, limits: Limits) -> dict[str, Any]:
 
 
 def _call(record: CallRecord) -> dict[str, Any]:
-    timed = record.started_at and record.ended_at
     return {
         "id": record.id,
         "tool": record.name,
@@ -78,7 +77,7 @@ def _call(record: CallRecord) -> dict[str, Any]:
         "result": None if record.result is None else record.result.text,
         "is_error": record.is_error,
         "status": record.status,
-        "seconds": round(max(0.0, record.ended_at - record.started_at), 3) if timed else None,
+        "seconds": None if record.seconds is None else round(record.seconds, 3),
     }
 
 

@@ -199,8 +199,7 @@ class Story:
                 self._say("", line)
 
     def _act(self, record: CallRecord, result: str, is_error: bool, *, given: bool = False) -> None:
-        timed = record.started_at and record.ended_at and not given
-        took = f" ({record.ended_at - record.started_at:.2f} s)" if timed else ""
+        took = "" if given or record.seconds is None else f" ({record.seconds:.2f} s)"
         self._say("act", f"{described(record.doing)}{' was given its result from outside' if given else ''}")
         self._say("", f"{'error' if is_error else '->'} {shorten(result, RESULT)}{took}")
 

@@ -47,6 +47,17 @@ class WaitingCall:
         """Whether a person says yes or no to it, rather than giving its result."""
         return self.pending.kind != "result"
 
+    @property
+    def written(self) -> str:
+        """The whole call as it would be written in Python, on one line."""
+        one = self.pending
+        try:
+            given = msgspec.json.decode(one.arguments_json, type=dict[str, msgspec.Raw])
+        except (msgspec.DecodeError, UnicodeError):
+            return f"{visible(one.tool)}({visible(one.arguments_json)})"
+        shown = ", ".join(f"{key}={bytes(value).decode()}" for key, value in given.items())
+        return f"{visible(one.tool)}({visible(shown)})"
+
     def call(self, tools: Mapping[str, Tool]) -> str:
         """The whole call, on one line: its name, tool, arguments and effect.
 

@@ -35,7 +35,7 @@ def tool_finished(state: RunState, event: ToolFinished) -> Changes:
     if event.provisional:
         found = ToolMessage(record.call.id, record.call.name, event.content, event.is_error)
         record = replace(
-            record,
+            record.came_back(event.at),
             status="returned",
             found=found,
             app=event.app,
@@ -113,7 +113,7 @@ def result_awaited(state: RunState, event: ResultAwaited) -> Changes:
     step, place, record = _on_call(state, event, *before)
     changes, record = charged(state, record, event.spent)
     record = replace(
-        record,
+        record.came_back(event.at),
         status="awaited",
         executed=True,
         wait=event.wait,

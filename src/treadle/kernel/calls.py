@@ -64,6 +64,8 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
         in_doubt: whether it was in flight when a process died, so that nobody knows what it did.
         started_at: Unix seconds at which it was handed to its tool; 0 if it never was.
         ended_at: Unix seconds at which it was answered; 0 until then.
+        seconds: that its tool, or the run below, worked on it until it came back, waits in between not counted; None
+            if it never came back. What a crash cut off is left out: nobody knows when it ended.
     """
 
     call: ToolCall
@@ -87,6 +89,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     in_doubt: bool = False
     started_at: float = 0.0
     ended_at: float = 0.0
+    seconds: float | None = None
 
     @property
     def id(self) -> str:
@@ -128,7 +131,14 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     def answered(self, content: Any, is_error: bool, *, at: float, app: Any = None) -> "CallRecord":
         """The same call with its one result."""
         result = ToolMessage(self.call.id, self.call.name, content, is_error)
-        return replace(self, status="done", result=result, app=app, in_doubt=False, ended_at=at)
+        back = self.came_back(at)
+        return replace(back, status="done", result=result, app=app, in_doubt=False, ended_at=at)
+
+    def came_back(self, at: float) -> "CallRecord":
+        """The same call with the time that was worked on it since it was started; itself where nobody did."""
+        if self.status != "started":
+            return self
+        return replace(self, seconds=(self.seconds or 0.0) + max(0.0, at - self.started_at))
 
     def settled(self, at: float) -> "CallRecord":
         """The same call with the result that was found as its one result."""
@@ -155,7 +165,7 @@ class EarlyCall(Struct, frozen=True, gc=False, omit_defaults=True):
         record = CallRecord(call, "started", began_as=self.call.id, executed=True, started_at=self.started_at)
         if self.result is None:
             return record
-        found = replace(self.result, call_id=call.id)
+        record, found = record.came_back(self.ended_at), replace(self.result, call_id=call.id)
         if self.provisional:
             return replace(record, status="returned", found=found, app=self.app)
         return replace(record, status="done", result=found, app=self.app, ended_at=self.ended_at)

@@ -67,7 +67,8 @@ class Group:
             tool) there were.
         failed: how many of them failed: attempts at the model, runs that did not finish, calls answered with an error.
         tokens, cost: of each; None of a tool.
-        seconds: that each took; None if that is known of none.
+        seconds: that each took; None if that is known of none. Of a tool those that it worked, not the waits for
+            people, nor what a crash cut off.
     """
 
     name: str
@@ -218,9 +219,7 @@ def _tell_step(told: _Told, step: Step) -> None:
         if record.status == "refused":
             continue
         told.calls += 1
-        timed = record.executed and record.started_at and record.ended_at
-        seconds = max(0.0, record.ended_at - record.started_at) if timed else None
-        told.tools.append((record.doing.name, seconds, record.is_error))
+        told.tools.append((record.doing.name, record.seconds, record.is_error))
 
 
 def _added_up(told: Sequence[_Told], wanted: Collection[str], ended: Counter[str]) -> Statistics:

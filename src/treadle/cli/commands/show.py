@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import click
 
@@ -88,13 +88,26 @@ def _under_way(
         f"\nThe run has not ended: its process died, or does not say that it lives. Go on with: "
         f"{command.line('resume', state.run_id)}{f' ({command.remark})' if command.remark else ''}"
     )
-    for record in in_flight(events):
-        call = f"{described(record.doing)} ({escaped(record.id)})"
-        click.echo(clean(f"  it was started, and its outcome is unknown: {call}"))
+    for line in _cut_off(events, waiting):
+        click.echo(f"  {line}")
     if waiting.calls:
         click.echo("If you know what came of a call, say so; one that may be run again is, when the run goes on:")
     for line in command.lines(waiting):
         click.echo(f"  {line}")
+
+
+def _cut_off(events: Sequence[Event], waiting: Waiting) -> Iterator[str]:
+    """The calls that were under way: those of a run below in place of the one that it works on, as they are settled."""
+    for record in in_flight(events):
+        name = escaped(record.id)
+        found = [call for call in waiting.calls if call.name == name or call.name.startswith(f"{name}/")]
+        for call in found:
+            if call.pending.kind == "interrupted":
+                yield f"it was started, and its outcome is unknown: {call.written} ({call.name})"
+            else:
+                yield from call.lines({})
+        if not found:
+            yield clean(f"it was started, and its outcome is unknown: {described(record.doing)} ({name})")
 
 
 async def _events(journal: str | None, run: str) -> tuple[list[Event], Waiting, Holder | None]:
