@@ -69,6 +69,10 @@ class Recording(SlowJournal):
         """What it holds of a run, and what was handed over and is not stored yet."""
         return self.events(run_id)
 
+    def refused(self, run_id: str) -> list[Event]:
+        """What was handed over of a run and could not be stored, which is told at once here."""
+        return []
+
     @property
     def runs(self) -> list[str]:
         """The runs that it holds, in the order in which they began."""
@@ -126,9 +130,12 @@ class Promising(Recording):
         return await super().hold(*given, **named)
 
     def given(self, run_id: str) -> list[Event]:
-        """What it was handed of the run, also what it could not store: nobody may have heard of that yet."""
         under_way = [event for run, _, events, _ in self._due if run == run_id for event in events]
-        return [*self.events(run_id), *[event for run, event in self._refused if run == run_id], *under_way]
+        return [*self.events(run_id), *under_way]
+
+    def refused(self, run_id: str) -> list[Event]:
+        """What it could not store of the run: nobody may have heard of that yet."""
+        return [event for run, event in self._refused if run == run_id]
 
     def _later(self, turns: int) -> None:
         loop = asyncio.get_running_loop()

@@ -156,7 +156,8 @@ class World:
             stored = one.before = on_call(self.journal.events(one.run_id), one.step, one.call_id)
             # What only reads may run while its start is on its way to the journal.
             if EFFECTS.get(name) == "read":
-                one.before = on_call(self.journal.given(one.run_id), one.step, one.call_id)
+                on_its_way = on_call(self.journal.given(one.run_id), one.step, one.call_id)
+                one.before = on_its_way or on_call(self.journal.refused(one.run_id), one.step, one.call_id)
             one.sure = one.before == stored
         one.beside = tuple(x.tool for x in self.under_way if x.run_id == one.run_id and is_write(x.tool))
         self.executed.append(one)
