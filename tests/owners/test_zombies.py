@@ -23,7 +23,8 @@ from pathlib import Path
 import driven
 import pytest
 
-from treadle import Agent, SqliteJournal, Text, tool
+from treadle import Agent, Budget, SqliteJournal, Text, Usage, tool
+from treadle.drivers.heartbeat import Lease
 from treadle.drivers.lease import taken
 from treadle.journal import RunHeld, TakenOver
 from treadle.kernel.events import ToolFinished
@@ -335,6 +336,18 @@ async def test_a_run_is_held_while_its_first_call_takes_long(tmp_path, name):
             async for _ in run:
                 pass
         assert run.result.text == "done"
+
+
+async def test_a_run_that_ended_is_not_told_that_its_lease_is_gone(tmp_path, monkeypatch):
+    """Its lease went with its end; a process that is not sure of it must not ask then. Simulated world 414334."""
+    monkeypatch.setattr(Lease, "is_sure", property(lambda lease: False))
+    budget = Budget(tokens=9_000)
+    async with SqliteJournal(tmp_path / "runs.db") as journal:
+        agent = Agent(ScriptedModel(lambda request: "done", usage=Usage(4_000, 5_000)), journal=journal, budget=budget)
+        assert (await agent.run("go")).stop.reason == "answered"
+        again = await agent.run("go")
+    assert again.stop.reason == "max_tokens"
+    assert "9000 of 9000 tokens" in again.stop.detail
 
 
 async def test_two_tasks_of_a_process_do_not_drive_one_run(tmp_path):

@@ -427,7 +427,8 @@ class Run:
             JournalError: as `commit`.
         """
         recorder, prepared = self._recorder, self.state.prepared
-        if not recorder.saved or (prepared is not None and prepared.reserve is not None):
+        if prepared is None or prepared.reserve is not None or not recorder.saved:
+            # Without a step none will be asked: the run may have ended, and its lease with that.
             await self.commit()
         elif self.lease is not None and not self.lease.is_sure:
             await self.confirm()
