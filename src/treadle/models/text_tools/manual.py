@@ -20,9 +20,9 @@ def manual(form: Format, offer: Offer) -> str:
     return "\n\n".join(parts)
 
 
-def example(form: Format, offer: Offer) -> str:
-    """A right call of the tool that must be called, or else of the first."""
-    name = offer.choice if offer.choice in offer.tools else next(iter(offer.tools), "tool")
+def example(form: Format, offer: Offer, tool: str = "") -> str:
+    """A right call of `tool`, or else of the one that must be called, or else of the first."""
+    name = next((name for name in (tool, offer.choice, *offer.tools) if name in offer.tools), "tool")
     schema = offer.schema(name)
     properties = schema.get("properties", {})
     names = schema.get("required") or list(properties)[:1]

@@ -61,6 +61,8 @@ def arguments_of(inside: str, tool: ToolSpec | None) -> str:
     for keyword in call.keywords:
         if keyword.arg is None:
             raise Unreadable("** is no argument")
+        if keyword.arg in keywords:
+            raise Unreadable(f"the argument {keyword.arg} was given twice")
         keywords[keyword.arg] = _json(keyword.value, lines)
     places = [_json(node, lines) for node in call.args]
     if not keywords and len(places) == 1 and places[0].startswith("{") and _is_whole(places[0], tool):
