@@ -109,6 +109,8 @@ class Neighbours:
             return at
         if found is None:
             fence = fences.OPEN.match(text, at)
+            if fence is not None and not final and not fence.group().endswith("\n"):
+                return at
             if fence is not None:
                 self._code = fences.closing(fence["fence"])
             return self._said_through(text, at, out)

@@ -20,6 +20,7 @@ from treadle.models.port import (
     ToolCallDelta,
     ToolCallStarted,
 )
+from treadle.models.text_tools import loose
 from treadle.models.text_tools.manual import example
 from treadle.models.text_tools.neighbours import Neighbours
 from treadle.models.text_tools.pieces import (
@@ -232,7 +233,7 @@ class Reader:
 
     def _fault(self, fault: Fault) -> ToolCall:
         what = f"Your reply was not understood as a tool call: {fault.what}."
-        if fault.right:
+        if loose.members(fault.right) is not None:
             what += f" Right is:\n\n{self._form.call(fault.tool, fault.right)}"
         elif self._offer.choice != "none":
             right = example(self._form, self._offer, fault.tool) if fault.tool else self._example

@@ -32,7 +32,7 @@ _OPEN: Final = re.compile(
 _FIRST: Final = re.compile(_LEAD)
 _MAY_OPEN: Final = re.compile(
     r"(?:[-*+\d.)]{0,4}+|`{1,}+[ \t]*+[\w+.-]*+\s*+|~{1,}+[ \t]*+[\w+.-]*+\s*+|<[^<>\n]{0,200}+|\[[^\]\n({]{0,100}+"
-    rf"|[*_#]{{0,6}}+[ \t]*+(?:a|ac|act|acti|actio|action[ \t\d*_]*+)|(?P<name>{_NAME})\s{{0,2}}+)\Z",
+    rf"|[*_#]{{0,6}}+[ \t]*+(?:a|ac|act|acti|actio|action[ \t\d*_]*+)?|(?P<name>{_NAME})\s{{0,2}}+)\Z",
     re.IGNORECASE,
 )
 _ACTION: Final = re.compile(
@@ -134,8 +134,10 @@ class Wrappings:
             if not final and fence.startswith(text[at : at + len(fence)]):
                 return WAIT
             one = self._one(text, at, final)
-            if one is WAIT or one is None:
-                return one
+            if one is None:
+                return WAIT if not final and self.may_open(text, at) else None
+            if one is WAIT:
+                return WAIT
             found += one[0]
             at = _after(GAP, text, one[1])
             if at == len(text):
@@ -212,7 +214,7 @@ class Wrappings:
         if not inside or (len(properties) != 1 and len(_required(self._offer, name)) != 1 and inside[0] != "{"):
             return None
         right = arguments_from(inside, self._offer.tools[name])
-        return _unsure(Call(name, right if loose.members(right) is not None else ""), written)
+        return _unsure(Call(name, right), written)
 
     def _with_object(self, text: str, name: str, at: int, final: bool) -> Found | None:
         end = loose.end_of(text, at)
