@@ -118,8 +118,8 @@ class Wrappings:
         """A fence with calls in it and nothing else."""
         fence, at = opened["fence"], opened.end()
         first = _OPEN.match(text, at)
-        if first is None:
-            return WAIT if not final and self.may_open(text, at) else None
+        if first is None or first.lastgroup in ("language", "ticks"):
+            return WAIT if first is None and not final and self.may_open(text, at) else None
         if first.lastgroup in ("element", "action"):
             close = fences.closing(fence).search(text, at)
             if close is None and not final:
@@ -148,6 +148,9 @@ class Wrappings:
 
     def _quoted(self, text: str, opened: re.Match[str], final: bool) -> Found | None:
         """A call in backticks, alone on its line."""
+        inner = _OPEN.match(text, opened.end())
+        if inner is not None and inner.lastgroup in ("language", "ticks"):
+            return None
         one = self._one(text, opened.end(), final)
         if one is None or one is WAIT:
             return one
