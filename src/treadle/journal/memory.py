@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from treadle.journal.errors import JournalConflict, JournalUnavailable, UnknownRun
-from treadle.journal.forks import renewed_in_a_child
+from treadle.journal.os_fork import renewed_in_a_child
 from treadle.journal.holder import Holder
 from treadle.journal.info import ALL, RunInfo, Wanted, after, status_after, told_by
 from treadle.journal.leases import Held
