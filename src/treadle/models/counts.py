@@ -8,7 +8,7 @@ decoders, which know the names of the counts.
 from msgspec.structs import replace
 
 from treadle.kernel.messages import Json, Usage
-from treadle.models.sound import MOST_TOKENS
+from treadle.models.profile import MOST_TOKENS
 
 
 def count_in(fields: Json, name: str) -> int | None:

@@ -24,13 +24,14 @@ from treadle.models.extra import held_to_length, merged
 from treadle.models.failures import redact, request_id
 from treadle.models.fixed import billed
 from treadle.models.given import check_cache, check_options
-from treadle.models.hosts import ANTHROPIC, host_of
+from treadle.models.hosts import host_of
 from treadle.models.openai_cache import KEEPS, Keep
 from treadle.models.permission import require_permission
-from treadle.models.port import ModelEvent, ModelReply, ModelRequest, OutputMode, UsageReported
+from treadle.models.port import ModelEvent, ModelReply, ModelRequest, UsageReported
 from treadle.models.price import KINDS, Price
 from treadle.models.price_table import PriceTable, own_price
 from treadle.models.prices import known_context, known_cost, known_price
+from treadle.models.profile import ModelProfile, profile_with_window
 from treadle.models.providers import PROVIDERS, Provider
 from treadle.models.terms import Terms, asked_terms, asks_others, elsewhere, is_dated
 from treadle.models.timeouts import Timeouts, Watch
@@ -114,9 +115,9 @@ class HttpModel:
         return asked_terms(merged(self.settings, settings), hour=getattr(self.codec, "cache", None) == "1h")
 
     @property
-    def context_window(self) -> int | None:
-        """The most tokens that a request may have, as the table of known models has it; None if it does not."""
-        return known_context(self._address, self.model)
+    def profile(self) -> ModelProfile:
+        """What the model can do: what its dialect and host let it, and the window that the table of models has."""
+        return profile_with_window(self.codec.profile(self.model), known_context(self._address, self.model))
 
     @property
     def max_output_tokens(self) -> int | None:
@@ -135,14 +136,6 @@ class HttpModel:
         held = self.codec.held(own, self.model, tokens)
         thinking = settings.thinking if held.thinking == own.thinking else held.thinking
         return structs.replace(settings, max_tokens=tokens, thinking=thinking, extra=held.extra)
-
-    def output_mode(self, tools: bool) -> OutputMode:
-        """Natively where the host holds replies to a schema, also beside tools if there are any; else by a tool."""
-        host = host_of(host_in(self._address))
-        if self.provider.dialect == "anthropic" and host is not ANTHROPIC:
-            # Messages are served in many places (clouds, gateways, open servers) that have no structured output.
-            return "tool"
-        return "native" if host.json_schema and (host.schema_with_tools or not tools) else "tool"
 
     def fixed_tokens(self, tools: Sequence[ToolSpec], output_schema: Json | None) -> int:
         """Tokens that a request with these has besides its messages, at most: what its host adds is among them."""
@@ -373,8 +366,10 @@ class AnthropicModel(HttpModel):
     def __init__(self, model: str, *, cache: Literal["5m", "1h"] | None = "5m", **options: Unpack[HttpOptions]) -> None:
         from treadle.models.anthropic import AnthropicCodec
 
+        provider = PROVIDERS["anthropic"]
         check_cache(cache, ("5m", "1h"))
-        super().__init__(model, PROVIDERS["anthropic"], AnthropicCodec(cache=cache), **options)
+        codec = AnthropicCodec(host=host_of(hostname(provider, options)), cache=cache)
+        super().__init__(model, provider, codec, **options)
 
 
 def hostname(provider: Provider, options: HttpOptions) -> str:

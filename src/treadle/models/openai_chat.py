@@ -32,16 +32,18 @@ from treadle.kernel.messages import (
     UserMessage,
 )
 from treadle.models.checked import is_object
-from treadle.models.codec import body_bytes, json_history
+from treadle.models.codec import Decoder, body_bytes, json_history
 from treadle.models.errors import BadRequest, ModelError, ToolUseFailed
 from treadle.models.extra import add_extra, longest
 from treadle.models.failures import codes_of, error_for, error_for_page, redact, text_of_error
-from treadle.models.hosts import Host
+from treadle.models.guarded import Guarded
+from treadle.models.hosts import Host, profile_at
 from treadle.models.identifiers import identifier
 from treadle.models.openai_cache import Keep, PromptCache
 from treadle.models.openai_chat_stream import ChatDecoder
 from treadle.models.output_schema import openai_strict
 from treadle.models.port import ModelEvent, ModelRequest
+from treadle.models.profile import ModelProfile
 
 AUDIO: Final = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 LONGEST_NAME: Final = 64
@@ -95,6 +97,10 @@ class ChatCodec:
             add_extra(body, request.settings.extra)
             return body_bytes(body, "messages", trail.made, self._cache.marks(trail, request, model, "text"))
 
+    def profile(self, model: str) -> ModelProfile:
+        """What `model` can do at its host."""
+        return profile_at(self.host)
+
     def longest(self, settings: ModelSettings, model: str) -> int | None:
         """The most tokens that a reply may have under `settings`; None if only the provider knows."""
         return longest(settings)
@@ -103,10 +109,10 @@ class ChatCodec:
         """`settings` under which a reply has at most `tokens`."""
         return replace(settings, max_tokens=tokens)
 
-    def decoder(self) -> ChatDecoder:
+    def decoder(self) -> Decoder:
         """A decoder for one streamed reply."""
         told = self.host.tells_cost or self.provider == "openrouter"
-        return ChatDecoder(self.provider, self._stream_error, tells_cost=told)
+        return Guarded(self.provider, ChatDecoder(self.provider, self._stream_error, tells_cost=told))
 
     def decode_body(self, body: Json) -> list[ModelEvent]:
         """The events of a whole completion, the reply last."""

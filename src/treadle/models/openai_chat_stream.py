@@ -28,7 +28,8 @@ from treadle.kernel.messages import (
 from treadle.models.checked import is_object
 from treadle.models.codec import DONE
 from treadle.models.counts import count_in, fields_in, part_in, told_usage, with_total
-from treadle.models.errors import ModelError, Overloaded, ProtocolError
+from treadle.models.errors import ModelError, Overloaded
+from treadle.models.guarded import ended_early, no_reply
 from treadle.models.port import (
     ModelEvent,
     ModelReply,
@@ -72,8 +73,6 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
 BROKEN: Final = frozenset({"error", "network_error", "insufficient_system_resource"})
 # What is sent back to the provider with the message that it came in, or with the tool call.
 KEPT: Final = ("extra_content", "thought_signature")
-# What reading a field that is of another shape than it should be raises.
-SHAPE_ERRORS: Final = (AttributeError, KeyError, TypeError, ValueError)
 
 
 class _Call:
@@ -137,11 +136,11 @@ class ChatDecoder:
     def feed(self, data: Json) -> list[ModelEvent]:
         """The events in one chunk. Raises the typed error of an error chunk, `ProtocolError` for another shape."""
         events: list[ModelEvent] = []
+        if data == DONE:
+            self._whole = True
+            return events
+        self._about(data)
         try:
-            if data == DONE:
-                self._whole = True
-                return events
-            self._about(data)
             if data.get("error") or data.get("object") == "error" or data.get("type") == "error":
                 raise self._error(data)
             for choice in data.get("choices") or ():
@@ -153,33 +152,20 @@ class ChatDecoder:
             if text := "".join([*self._thinking, *self._text]):
                 error.usage = Usage(output_tokens=estimate_text(text), estimated=True)
             raise
-        except SHAPE_ERRORS as problem:
-            raise ProtocolError(f"{self._provider} sent what is not one of Chat Completions: {problem}") from problem
         return events
 
     def whole(self, body: Json) -> list[ModelEvent]:
         """The events of a whole completion, the reply last. Raises `ModelError` if it holds an error, or is none."""
         events = self.feed(body)
         if not body.get("choices"):
-            raise ProtocolError(f"{self._provider} answered with JSON that is no chat completion: {str(body)[:200]}")
+            raise no_reply(self._provider, "no chat completion, for it has no choices", body)
         self.feed(DONE)
         return [*events, self.close()]
 
     def close(self) -> ModelReply:
         """The whole reply. Raises `ProtocolError` if neither a finish reason nor an end of the stream was seen."""
         if not self._finish and not self._whole:
-            raise ProtocolError(f"the stream of {self._provider} ended before the reply was whole")
-        try:
-            reply = self._reply()
-            # Fields are read as they come; that they are of the types declared is looked at once, here.
-            msgspec.convert(msgspec.to_builtins(reply), ModelReply)
-        except SHAPE_ERRORS as problem:
-            raise ProtocolError(
-                f"{self._provider} sent a reply that is not one of Chat Completions: {problem}"
-            ) from problem
-        return reply
-
-    def _reply(self) -> ModelReply:
+            raise ended_early(self._provider, bool(self._text or self._thinking or self._calls))
         # Some hosts give no reason at all; that the reply is whole its body or the stream's last word has said then.
         finish = FINISHES.get(self._finish.lower(), "unknown") if self._finish else "stop"
         if self._calls and finish == "stop":
