@@ -82,6 +82,7 @@ class ResultBlock(Struct, gc=False, omit_defaults=True, tag_field="type", tag="t
 
 TEXTUAL: Final = re.compile(r"text/|application/(.*\+)?(json|xml|yaml|x-yaml|toml|javascript|sql|csv|x-ndjson|x-sh)\b")
 DATA_URL: Final = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
+FAILED: Final = "This call failed."
 # Bytes of messages, about 1,024 tokens: to have them read anew costs a third of a cent at $3 a million tokens.
 SHORT: Final = 4_096
 # How a user turn begins in the history, and how a turn ends after its last block's last field.
@@ -340,6 +341,9 @@ def _result(message: ToolMessage) -> ResultBlock:
     elif blocks := _blocks(message.content):
         only = blocks[0] if len(blocks) == 1 else None
         content = only.text if isinstance(only, TextBlock) else blocks
+        if message.is_error and not all([isinstance(block, TextBlock) for block in blocks]):
+            # A result that is marked as an error may hold text alone, else the whole history is refused.
+            return ResultBlock(identifier(message.call_id), [TextBlock(FAILED), *blocks])
     return ResultBlock(identifier(message.call_id), content, message.is_error)
 
 

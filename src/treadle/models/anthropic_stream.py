@@ -24,7 +24,7 @@ from treadle.kernel.messages import (
     Usage,
 )
 from treadle.models.checked import is_object
-from treadle.models.counts import count_in, fields_in, part_in, told_usage
+from treadle.models.counts import count_in, fields_in, list_in, name_in, part_in, told_usage
 from treadle.models.errors import ModelError
 from treadle.models.guarded import ended_early, no_reply
 from treadle.models.port import (
@@ -217,8 +217,8 @@ class AnthropicDecoder:
     def _message(self, message: Json) -> list[ModelEvent]:
         events = self._finish_open()
         self._started, self._ended = True, False
-        self._id = message.get("id") or self._id
-        self._model = message.get("model") or self._model
+        self._id = name_in(message, "id") or self._id
+        self._model = name_in(message, "model") or self._model
         self._stop = message.get("stop_reason")
         self._usage = self._usages.setdefault(self._id, {})
         counts = _known(message)
@@ -299,7 +299,7 @@ def _usage(usages: Iterable[Json], hour: bool, so_far: bool) -> Usage | None:
             continue
         if so_far and BEGUN in counts:
             counts = {"output_tokens": counts[BEGUN], **counts}
-        iterations: list[Json] = counts.get("iterations") or []
+        iterations = list_in(counts, "iterations")
         beside = [_counted(one, hour) for one in iterations if one.get("type") == "compaction"]
         for usage in [replace(_counted(counts, hour), service=_service(counts, iterations)), *beside]:
             total = usage if total is None else replace(total + usage, service=total.service or usage.service)
@@ -325,6 +325,6 @@ def _counted(counts: Json, hour: bool) -> Usage:
 
 def _service(counts: Json, iterations: Iterable[Json]) -> str:
     """How the call was served, where that changes the price: another model that had a part in it, speed, or tier."""
-    others = [one["type"] for one in iterations if one.get("type") in ELSEWHERE]
-    words = [*others, counts.get("speed"), counts.get("service_tier")]
-    return next((word for word in words if word is not None and word not in USUAL), "")
+    others = [kind for one in iterations if (kind := name_in(one, "type")) in ELSEWHERE]
+    words = [*others, name_in(counts, "speed"), name_in(counts, "service_tier")]
+    return next((word for word in words if word not in USUAL), "")

@@ -19,11 +19,18 @@ from treadle.kernel.messages import Json, ModelSettings, ToolSpec, Usage
 from treadle.models.bounds import check_beside, size_of_piece
 from treadle.models.codec import DONE, Codec, Decoder
 from treadle.models.ending import broken_off, drained, heard_out
-from treadle.models.errors import AuthenticationFailed, ConnectionFailed, ModelError, ModelTimeout, ProtocolError
+from treadle.models.errors import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    ModelError,
+    ModelTimeout,
+    ProtocolError,
+)
 from treadle.models.extra import held_to_length, merged
-from treadle.models.failures import redact, request_id
+from treadle.models.failures import request_id
 from treadle.models.fixed import billed
 from treadle.models.given import check_cache, check_options
+from treadle.models.hidden import Hidden
 from treadle.models.hosts import host_of
 from treadle.models.openai_cache import KEEPS, Keep
 from treadle.models.permission import require_permission
@@ -95,6 +102,7 @@ class HttpModel:
         self._key_source = ""
         self._address = ""
         self._transport = self._connected(options)
+        self._hidden = Hidden(self._key, options.get("headers"))
 
     @property
     def name(self) -> str:
@@ -186,19 +194,19 @@ class HttpModel:
         except (ConnectionFailed, ModelTimeout) as failure:
             try:
                 # Some servers leave the connection open, or drop it, after a reply that is whole.
-                return [named(decoder.close(), reply)]
+                return [self._named(decoder.close(), reply)]
             except ProtocolError:
                 raise broken_off(failure, reply) from failure.__cause__
         except ProtocolError as failure:
             raise broken_off(failure, reply) from failure.__cause__
         if received is None:
             try:
-                return [named(decoder.close(), reply)]
+                return [self._named(decoder.close(), reply)]
             except ProtocolError as failure:
                 raise broken_off(failure, reply) from failure.__cause__
         if isinstance(received, Whole):
             *events, last = decoder.whole(received.body)
-            return [*events, named(last, reply)]
+            return [*events, self._named(last, reply)]
         events = []
         for place, data in enumerate(received, 1):
             try:
@@ -211,7 +219,7 @@ class HttpModel:
             events += found
             if data == DONE:
                 await drained(reply)
-                return [*events, named(decoder.close(), reply)]
+                return [*events, self._named(decoder.close(), reply)]
         return events
 
     def _keeps_tools(self) -> bool:
@@ -281,11 +289,16 @@ class HttpModel:
 
     def _told(self, error: ModelError) -> ModelError:
         """The error without the key, and, where the key was refused, with where it came from."""
-        words = redact(str(error), self._key)
+        self._hidden.in_error(error)
         if type(error) is AuthenticationFailed:
-            words = f"{words.rstrip('.')}. {self._advice()}"
-        error.args = (words,)
+            error.args = (f"{str(error).rstrip('.')}. {self._advice()}",)
         return error
+
+    def _named(self, event: ModelEvent, reply: Reply) -> ModelEvent:
+        """A whole reply under the name that the server's headers give the exchange, if they do."""
+        if not isinstance(event, ModelReply):
+            return event
+        return structs.replace(event, request_id=self._hidden.name(request_id(reply.headers) or event.request_id))
 
     def _advice(self) -> str:
         if not isinstance(self._transport, HttpTransport):
@@ -386,9 +399,3 @@ def host_in(address: str) -> str:
         return urlsplit(address).hostname or ""
     except ValueError:
         return ""
-
-
-def named(event: ModelEvent, reply: Reply) -> ModelEvent:
-    """A whole reply under the name that the server's headers give the exchange, if they do."""
-    name = request_id(reply.headers)
-    return structs.replace(event, request_id=name) if name and isinstance(event, ModelReply) else event

@@ -47,6 +47,8 @@ from treadle.models.profile import ModelProfile
 
 AUDIO: Final = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 LONGEST_NAME: Final = 64
+LONGEST_ID: Final = 40
+"""The most characters of a call's id that OpenAI takes here; others take more, and nobody less but Mistral."""
 SHORT_ID: Final = re.compile(r"[A-Za-z0-9]{9}")
 
 
@@ -125,10 +127,7 @@ class ChatCodec:
         return self._error(status, headers, body)
 
     def _stream_error(self, data: Json) -> ModelError:
-        error = data.get("error") or data
-        numbers = [error.get("status_code"), error.get("code")] if isinstance(error, dict) else []
-        status = next((number for number in numbers if isinstance(number, int) and 400 <= number < 600), None)
-        return self._error(status, {}, data)
+        return self._error(None, {}, data)
 
     def _error(self, status: int | None, headers: Mapping[str, str], body: Json) -> ModelError:
         error = body.get("error") or body
@@ -173,7 +172,7 @@ class ChatCodec:
 
     def _assistant(self, message: AssistantMessage) -> Json:
         encoded: Json = {"role": "assistant", "content": None}
-        calls: list[Json] = []
+        calls: list[tuple[str, Json]] = []
         texts: list[str] = []
         kept: Json = {}
         for part in message.content:
@@ -181,7 +180,7 @@ class ChatCodec:
                 case Text():
                     texts.append(part.text)
                 case ToolCall():
-                    calls.append(self._tool_call(part))
+                    calls.append((part.id, self._tool_call(part)))
                 case Thinking():
                     self._thought(part, encoded)
                 case Opaque():
@@ -195,9 +194,8 @@ class ChatCodec:
         elif text or not calls:
             encoded["content"] = text
         if calls:
-            encoded["tool_calls"] = [
-                encoded_call | kept.get("calls", {}).get(encoded_call["id"], {}) for encoded_call in calls
-            ]
+            beside = kept.get("calls", {})
+            encoded["tool_calls"] = [call | beside.get(call_id, {}) for call_id, call in calls]
         encoded.update(kept.get("message", {}))
         return encoded
 
@@ -223,9 +221,13 @@ class ChatCodec:
         }
 
     def _call_id(self, call_id: str) -> str:
-        if not self.host.short_ids or SHORT_ID.fullmatch(call_id):
+        """The id as the host takes it: the same for a call and its result, and as it was given wherever that can be."""
+        if not self.host.short_ids and 0 < len(call_id) <= LONGEST_ID:
             return call_id
-        return hashlib.sha256(call_id.encode()).hexdigest()[:9]
+        if self.host.short_ids and SHORT_ID.fullmatch(call_id):
+            return call_id
+        digest = hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()
+        return digest[:9] if self.host.short_ids else f"call_{digest[:24]}"
 
     def _content(self, content: str | tuple[Content, ...]) -> str | list[Json]:
         return content if isinstance(content, str) else [self._part(part) for part in content]

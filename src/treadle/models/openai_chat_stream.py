@@ -27,7 +27,7 @@ from treadle.kernel.messages import (
 )
 from treadle.models.checked import is_object
 from treadle.models.codec import DONE
-from treadle.models.counts import count_in, fields_in, part_in, told_usage, with_total
+from treadle.models.counts import count_in, fields_in, name_in, part_in, told_usage, with_total
 from treadle.models.errors import ModelError, Overloaded
 from treadle.models.guarded import ended_early, no_reply
 from treadle.models.port import (
@@ -91,6 +91,13 @@ class _Call:
     @property
     def arguments(self) -> str:
         return "".join(self.pieces)
+
+    def named(self, piece: str) -> None:
+        """Takes a piece of the name. Some servers say the whole of it again with each piece of the arguments."""
+        if piece.startswith(self.name):
+            self.name = piece
+        elif not self.pieces:
+            self.name += piece
 
 
 class ChatDecoder:
@@ -183,9 +190,9 @@ class ChatDecoder:
         )
 
     def _about(self, data: Json) -> None:
-        self._id = self._id or data.get("id") or ""
-        self._model = self._model or data.get("model") or ""
-        if (tier := data.get("service_tier")) and tier not in USUAL:
+        self._id = self._id or name_in(data, "id")
+        self._model = self._model or name_in(data, "model")
+        if (tier := name_in(data, "service_tier")) not in USUAL:
             self._service = tier
         usage = fields_in(data, "usage") or fields_in(fields_in(data, "x_groq"), "usage")
         if usage:
@@ -216,12 +223,12 @@ class ChatDecoder:
             if FINISHES.get(finish.lower()) in ("stop", "tool_calls"):
                 self._complete(events)
 
-    def _say(self, content: str | list[Any], events: list[ModelEvent]) -> None:
+    def _say(self, content: str | Json | list[Any], events: list[ModelEvent]) -> None:
         if isinstance(content, str):
             self._text.append(content)
             events.append(TextDelta(content))
             return
-        for part in content:
+        for part in [content] if isinstance(content, dict) else content:
             if isinstance(part, str):
                 self._say(part, events)
             elif part.get("type") == "thinking":
@@ -270,17 +277,22 @@ class ChatDecoder:
         for name in KEPT:
             if name in entry:
                 call.kept[name] = entry[name]
-        call.name = call.name or function.get("name") or ""
-        if call.name and not call.started:
-            call.started = True
-            events.append(ToolCallStarted(call.id, call.name))
-            events.extend(ToolCallDelta(call.id, piece) for piece in call.pieces)
+        if piece_of_name := function.get("name"):
+            call.named(piece_of_name)
         arguments = function.get("arguments")
         if arguments:
             piece = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
             call.pieces.append(piece)
             if call.started:
                 events.append(ToolCallDelta(call.id, piece))
+            elif call.name:
+                self._start(call, events)
+
+    def _start(self, call: _Call, events: list[ModelEvent]) -> None:
+        """Announces a call, once its name is whole: its arguments have begun, or something else has."""
+        call.started = True
+        events.append(ToolCallStarted(call.id, call.name))
+        events.extend(ToolCallDelta(call.id, piece) for piece in call.pieces)
 
     def _find(self, entry: Json, name: str, events: list[ModelEvent]) -> _Call:
         """The call that an entry goes on with, or a new one.
@@ -310,6 +322,8 @@ class ChatDecoder:
     def _complete(self, events: list[ModelEvent], only_valid: bool = False) -> None:
         """Reports calls as complete: all at the end; before it, those whose arguments are a whole JSON object."""
         for call in self._calls:
+            if call.name and not call.started:
+                self._start(call, events)
             if call.started and not call.completed and (not only_valid or is_object(call.arguments)):
                 call.completed = True
                 events.append(ToolCallCompleted(call.id))

@@ -208,7 +208,8 @@ class ResponsesCodec:
 
 def _call(call: ToolCall) -> Json:
     item: Json = {"type": "function_call", "call_id": identifier(call.id, LONGEST_CALL_ID)}
-    if call.item_id is not None:
+    # It was given by a server of this dialect; what another one calls its items is refused.
+    if call.item_id is not None and call.item_id.startswith("fc") and len(call.item_id) <= LONGEST_CALL_ID:
         item["id"] = call.item_id
     arguments = call.arguments or "{}"
     if not is_object(arguments):

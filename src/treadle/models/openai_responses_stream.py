@@ -25,7 +25,7 @@ from treadle.kernel.messages import (
     Usage,
 )
 from treadle.models.checked import is_object
-from treadle.models.counts import count_in, fields_in, part_in, told_usage, with_total
+from treadle.models.counts import count_in, fields_in, name_in, part_in, told_usage, with_total
 from treadle.models.errors import ModelError, Overloaded
 from treadle.models.guarded import ended_early, no_reply
 from treadle.models.port import (
@@ -280,7 +280,7 @@ def _reply(response: Json, output: Sequence[Json], provider: str) -> ModelReply:
                 if item.get("phase"):
                     parts.append(Opaque(provider, {"type": "message", "phase": item["phase"]}))
                 parts += [part for part in _texts(item) if part.text]
-                refused = refused or any(part["type"] == "refusal" for part in item.get("content") or ())
+                refused = refused or any(part["type"] == "refusal" for part in _content(item))
             case "reasoning":
                 parts.append(_thinking(item))
             case "function_call":
@@ -295,8 +295,8 @@ def _reply(response: Json, output: Sequence[Json], provider: str) -> ModelReply:
         usage=_usage(response, output),
         finish=finish,
         finish_detail=detail,
-        model=response.get("model") or "",
-        request_id=response.get("id") or "",
+        model=name_in(response, "model"),
+        request_id=name_in(response, "id"),
     )
 
 
@@ -326,10 +326,15 @@ def _call_id(item: Json) -> str:
 
 def _texts(item: Json) -> list[Text]:
     """The texts of a message item; a refusal is one, for it is what the model said."""
-    content = item.get("content") or ()
+    return [Text(part["refusal"] if part["type"] == "refusal" else part.get("text") or "") for part in _content(item)]
+
+
+def _content(item: Json) -> list[Json]:
+    """The parts of a message item, of which some servers give the only one as it is, or its text alone."""
+    content = item.get("content") or []
     if isinstance(content, str):
-        return [Text(content)]
-    return [Text(part["refusal"] if part["type"] == "refusal" else part.get("text") or "") for part in content]
+        return [{"type": "output_text", "text": content}]
+    return [content] if isinstance(content, dict) else content
 
 
 def _thinking(item: Json) -> Thinking:
@@ -348,7 +353,7 @@ def _usage(response: Json, output: Iterable[Json] = ()) -> Usage | None:
     if not usage:
         return Usage(web_searches=searches, estimated=True) if searches else None
     sent, came = fields_in(usage, "input_tokens_details"), fields_in(usage, "output_tokens_details")
-    tier = response.get("service_tier") or ""
+    tier = name_in(response, "service_tier")
     parts = Usage(
         cache_read_tokens=part_in(sent, "cached_tokens"),
         cache_write_tokens=part_in(sent, "cache_write_tokens"),
