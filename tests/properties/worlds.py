@@ -38,7 +38,7 @@ from treadle import (
 )
 from treadle.journal import Journal
 from treadle.kernel.messages import ModelSettings, ToolCall, ToolMessage, UserMessage
-from treadle.models.port import OutputMode
+from treadle.models.profile import OutputMode
 
 
 def examples(count: int, *, shrink: bool = True) -> settings:

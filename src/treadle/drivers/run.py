@@ -51,7 +51,7 @@ from treadle.drivers.purse.telling import tell_used, tell_whose
 from treadle.drivers.reading import reading
 from treadle.drivers.recorder import Recorder, is_promising
 from treadle.drivers.request import prepared, request_of
-from treadle.drivers.watching import RunEvent, SpentSoFar, log_event
+from treadle.drivers.watching import RunEvent, SpentSoFar, log_event, log_failure
 from treadle.journal import Journal, JournalConflict, MemoryJournal, Promises, RedactionFailed
 from treadle.journal.redaction import redacted
 from treadle.judging.judge import judge
@@ -259,6 +259,8 @@ class Run:
         self._events.append(event)
         if type(event) in _SETTLES:
             settle(self)
+        if type(event) is RunFinished:
+            log_failure(state, event)
         if self._logged:
             log_event(state, event)
         if self._on_event is not None:
