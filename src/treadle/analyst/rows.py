@@ -7,6 +7,8 @@ catalogue or a bound value.
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from treadle.analyst.amounts import Amount, Scale, amount_of, scale_for
 from treadle.analyst.computed import computed
 from treadle.analyst.errors import AnalystError
@@ -246,9 +248,10 @@ def typed_keys(sides: Sequence[Side], keys: Sequence[Key]) -> list[Key]:
         types = {
             member.type or natural_type(side.table.columns[member.source_column])
             for side, member in zip(sides, key.members, strict=True)
+            if key.own in (None, side.index)
         }
         kind = next(iter(types)) if len(types) == 1 and not formats.steps else "string"
-        found.append(Key(key.name, key.members, kind, formats))
+        found.append(replace(key, type=kind, format=formats))
     return found
 
 
@@ -258,12 +261,7 @@ def settle(sides: Sequence[Side], keys: Sequence[Key]) -> list[Key]:
     for side in sides:
         conditions = []
         for key, condition in side.conditions:
-            if len(key.members) == len(sides):
-                found = typed_keys(sides, [key])[0]
-            else:
-                alone = typed_keys([side], [key])[0]
-                found = Key(alone.name, alone.members * len(sides), alone.type, alone.format)
-            conditions.append((found, condition))
+            conditions.append((typed_keys(sides, [key])[0], condition))
         side.settle(typed, conditions)
     return typed
 
