@@ -334,6 +334,10 @@ def steps(monkeypatch):
         monkeypatch.setattr(
             holder, "read", lambda self, text, *given, read=read: read(self, seen(text), *given), raising=True
         )
+    # What is tried a few times only is tried less often, so that a text need not be as long before that shows.
+    for module, name in ((json_format, "UNCLOSED"), (tags, "UNCLOSED"), (react, "UNCLOSED"), (wrappings, "FAILURES")):
+        monkeypatch.setattr(module, f"_MOST_{name}", 2)
+    monkeypatch.setattr(loose, "_DEEPEST", 40)
     tags._next_of.cache_clear()
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(100_000)
@@ -358,10 +362,10 @@ def read(format, pieces):
     one.close(complete=True)
 
 
-def grows_linearly(steps, work, unit, prefix="", suffix="", length=320):
+def grows_linearly(steps, work, unit, prefix="", suffix="", length=220):
     """Whether `work` on twice the text takes about twice the steps. What is bounded by a number has been by then."""
     taken = []
-    times = max(length // len(unit), 20)
+    times = max(length // len(unit), 10)
     for count in (times, 2 * times):
         steps.count = 0
         work(prefix + unit * count + suffix)

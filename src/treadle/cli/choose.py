@@ -12,7 +12,8 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 from urllib.parse import urlsplit
 
-from treadle.models.names import OFFLINE, model_from_name
+from treadle.models.named import in_text, model_from_name
+from treadle.models.names import OFFLINE
 from treadle.models.permission import VARIABLE
 from treadle.models.port import Model
 from treadle.models.providers import PROVIDERS, Provider
@@ -76,11 +77,16 @@ def with_key() -> Iterator[Provider]:
 def model_named(name: str) -> Model:
     """The model of that name: the library's names, or "module:object" and "path.py:object" for one of your own.
 
+    After "text:" or "text:FORMAT:", any of them, with its tools in text.
+
     Raises:
         UnknownModel: nothing has that name.
         MissingKey: its provider needs a key, and there is none.
         click.UsageError: the module cannot be imported, the object is no model, or a package is missing.
     """
+    inner = in_text(name)
+    if inner is not None:
+        return inner.around(model_named(inner.name))
     label = name.partition(":")[0]
     if name == OFFLINE or ":" not in name or label in PROVIDERS or not _importable(label):
         return library_model(name)
@@ -115,7 +121,9 @@ def library_model(name: str) -> Model:
     """
     from importlib.util import find_spec
 
-    if name.partition(":")[0] in PROVIDERS and find_spec("httpx2") is None:
+    inner = in_text(name)
+    label = (name if inner is None else inner.name).partition(":")[0]
+    if label in PROVIDERS and find_spec("httpx2") is None:
         import click
 
         raise click.UsageError(f"the model {name} is called over the network, which needs: pip install 'treadle[http]'")

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from treadle.models.fallback import FallbackModel
     from treadle.models.http_model import AnthropicModel, OpenAIChatModel, OpenAIResponsesModel
     from treadle.models.langchain import LangChainModel
-    from treadle.models.names import model_from_name
+    from treadle.models.named import model_from_name
     from treadle.models.offline import OfflineModel
     from treadle.models.text_tools import TextTools
     from treadle.models.timeouts import Timeouts
@@ -74,7 +74,7 @@ _LATER = {
     "OfflineModel": "offline",
     "TextTools": "text_tools",
     "Timeouts": "timeouts",
-    "model_from_name": "names",
+    "model_from_name": "named",
 }
 
 

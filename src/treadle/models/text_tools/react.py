@@ -269,7 +269,10 @@ class _ReactScanner:
             return start
         opened = _OBJECT.match(text, begin)
         end = -1 if opened is None or self._unclosed > _MOST_UNCLOSED else loose.end_of(text, opened.end())
-        self._unclosed += final and opened is not None and end < 0
+        if opened is not None and end < 0:
+            if not final:
+                return start
+            self._unclosed += 1
         if opened is not None and end > 0:
             if not final and _MAY_BE_AFTER.match(text, end):
                 return start
