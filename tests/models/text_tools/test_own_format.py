@@ -28,7 +28,7 @@ class Lines(TextFormat):
         return f"To call a tool, write a line like this:\n\n{example}"
 
     def call(self, name: str, arguments: str) -> str:
-        return f"/{name} {' '.join(arguments.split())}"
+        return "/" + name + " " + arguments.replace("\n", " ")
 
     def read(self, text: str, offer: Offer) -> list[Piece]:
         pieces: list[Piece] = []
