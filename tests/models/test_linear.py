@@ -334,7 +334,10 @@ def steps(monkeypatch):
         monkeypatch.setattr(
             holder, "read", lambda self, text, *given, read=read: read(self, seen(text), *given), raising=True
         )
-    # What is tried a few times only is tried less often, so that a text need not be as long before that shows.
+    # What is tried a few times only is tried less often, and what is held back is read again less often, so that a text
+    # need not be as long before it shows that both are bounded.
+    monkeypatch.setattr(reader, "_EAGERNESS", 4)
+    monkeypatch.setattr(neighbours, "_EAGERNESS", 4)
     for module, name in ((json_format, "UNCLOSED"), (tags, "UNCLOSED"), (react, "UNCLOSED"), (wrappings, "FAILURES")):
         monkeypatch.setattr(module, f"_MOST_{name}", 2)
     monkeypatch.setattr(loose, "_DEEPEST", 40)
@@ -439,7 +442,7 @@ def test_a_reply_of_any_kind_is_read_in_linear_time(steps, format, unit):
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(
     format=st.sampled_from(["json", "react", "tags"]),
@@ -453,11 +456,7 @@ def test_a_reply_made_of_any_parts_is_read_in_linear_time(steps, format, prefix,
 
 @pytest.mark.parametrize("format", ["json", "react", "tags"])
 @pytest.mark.parametrize("unit", ["a", "word ", "{", '{"', "<tool_call>{", "\nAction: search[", "\n```json\n{", " "])
-def test_a_reply_that_comes_in_pieces_is_read_in_linear_time(steps, format, unit, monkeypatch):
-    # What is held back is read again less often, so that it need not be as long before that shows.
-    monkeypatch.setattr(reader, "_EAGERNESS", 4)
-    monkeypatch.setattr(neighbours, "_EAGERNESS", 4)
-
+def test_a_reply_that_comes_in_pieces_is_read_in_linear_time(steps, format, unit):
     def in_pieces(text):
         read(format, [text[at : at + 20] for at in range(0, len(text), 20)])
 

@@ -179,6 +179,34 @@ def test_an_answer_of_a_type_that_looks_like_a_call_is_never_carried_out(protoco
         assert protocols.parts(text, format, output_schema=SCHEMA if "Ada" in text else STEPS) == [text]
 
 
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_answer_of_a_type_may_be_a_list_or_one_of_several(protocols, format):
+    step = {"type": "object", "properties": {"tool": {"type": "string"}, "query": {"type": "string"}}}
+    steps = {"type": "array", "items": {"$ref": "#/$defs/Step"}, "$defs": {"Step": step}}
+    either = {"anyOf": [{"$ref": "#/$defs/Step"}, {"type": "null"}], "$defs": {"Step": step}}
+    one = '{"tool": "search", "query": "x"}'
+    for schema, text in ((steps, f"[{one}]"), (either, one)):
+        ((name, told),) = calls_of(protocols, text, format, output_schema=schema)
+        assert (name, "or the answer" in told["fault"]) == ("invalid_call", True)
+    final = json.dumps({"action": "Final Answer", "action_input": {"tool": "search", "query": "x"}})
+    assert protocols.parts(final, format, output_schema=either) == [one]
+    call = json.dumps({"tool_calls": [{"name": "search", "arguments": {"query": "x"}}]})
+    assert calls_of(protocols, call, format, output_schema=either) == [("search", {"query": "x"})]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_an_action_without_its_input_is_never_the_answer(protocols, format):
+    ((name, told),) = calls_of(protocols, "Action: search", format)
+    assert (name, "has no Action Input" in told["fault"]) == ("invalid_call", True)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_method_of_something_else_is_no_tool(protocols, format):
+    text = 'client.search("x")'
+    assert protocols.parts(text, format) == [text]
+    assert calls_of(protocols, 'functions.search("x")', format) == [("search", {"query": "x"})]
+
+
 @pytest.mark.parametrize("format", ["json", "tags"])
 def test_an_observation_made_up_after_an_action_is_left_out(protocols, format):
     text = f"Action: search\nAction Input: {BODY}\nObservation: it is here\nFinal Answer: here"

@@ -46,7 +46,7 @@ from treadle.models.profile import ModelProfile, OutputMode, profile_of
 from treadle.models.terms import Terms, terms_of
 from treadle.models.text_tools.history import History
 from treadle.models.text_tools.json import JsonFormat
-from treadle.models.text_tools.manual import example, manual
+from treadle.models.text_tools.manual import example, keys_of, manual
 from treadle.models.text_tools.own import TextFormat
 from treadle.models.text_tools.pieces import INVALID_CALL, Format, Offer
 from treadle.models.text_tools.react import ReactFormat
@@ -277,14 +277,13 @@ def _has_calls(messages: Sequence[Message]) -> bool:
 
 
 def _offer(request: ModelRequest) -> Offer:
-    properties = (request.output_schema or {}).get("properties")
     # What a step takes away stays in the manual, which is what a provider has cached; the messages tell the model.
     described = request.tools if request.usual is None else request.usual.tools
     return Offer(
         {tool.name: tool for tool in described},
         request.tool_choice if request.tools else "none",
         request.settings.parallel_tool_calls is not False,
-        frozenset(properties) if isinstance(properties, dict) else frozenset(),
+        keys_of(request.output_schema or {}),
     )
 
 

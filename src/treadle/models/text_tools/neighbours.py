@@ -158,6 +158,8 @@ class Neighbours:
         if not self._spoke:
             return calls
         first = next((piece for piece in calls if isinstance(piece, Call | Fault)), None)
+        if first is None:
+            return [Prose(written)]
         if not isinstance(first, Call):
             return calls
         what = (

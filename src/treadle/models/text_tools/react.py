@@ -294,7 +294,8 @@ class _ReactScanner:
     def _without_input(self, name: str, written: str) -> Piece:
         """An action alone: a call if its tool takes nothing, and else one that may be cut off."""
         if self._offer.schema(name).get("properties"):
-            return Fault(written.strip(), f"the Action {name} has no Action Input; where it needs none, write {{}}")
+            what = f"the Action {name} has no Action Input; where it needs none, write {{}}"
+            return Fault(written.strip(), what, name)
         return Call(name, "{}")
 
     def _bracketed(self, section: str, named: re.Match[str], written: str) -> tuple[Piece, int]:

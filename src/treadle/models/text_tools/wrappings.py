@@ -42,6 +42,7 @@ _ACTION: Final = re.compile(
 )
 _MARKED: Final = re.compile(rf"\s*+(?P<name>{_NAME})\s*+(?:\[CALL_ID\][\w-]{{0,100}}+)?(?:\[ARGS\])?\s*+(?=\{{)")
 _CALLS: Final = re.compile(r"<\|?(?:tool|function)[_-]?calls?", re.IGNORECASE)
+_SPACES: Final = frozenset({"functions", "function", "tools", "tool", "default_api"})
 GAP: Final = re.compile(r"(?:[\s,;]|</s>|\[/TOOL_CALLS?\])*+")
 _REST: Final = re.compile(r"[ \t]*+(?:\r?\n|\Z)")
 _MOST_FAILURES: Final = 8
@@ -174,20 +175,22 @@ class Wrappings:
         return (found, end) if found and unknown and names_call(text[at:end]) else None
 
     def _exact(self, piece: Piece) -> bool:
-        """Whether a piece calls, or plainly means to call, a tool that there is."""
+        """Whether a piece calls, or plainly means to call, a tool that there is, or says that it is the answer."""
         match piece:
             case Call(name, arguments):
                 empty = not loose.members(loose.strict(arguments) or '{"": 0}')
                 return name in self._offer.tools and not (empty and _required(self._offer, name))
             case Fault(tool=tool):
                 return bool(tool)
+            case Prose(answer=answer):
+                return answer
             case _:
                 return False
 
     def _named(self, text: str, opened: re.Match[str], final: bool) -> Found | None:
         """`name(…)`, `name[…]` or `name {…}`."""
         name = self._offer.known(opened["name"])
-        if name is None:
+        if name is None or (name != opened["name"] and opened["name"].partition(".")[0] not in _SPACES):
             return None
         if opened["open"].strip() == "":
             return self._with_object(text, name, opened.end(), final)
