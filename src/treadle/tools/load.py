@@ -7,8 +7,8 @@ a schema, "inputs" may say in words what each argument is: {"inputs": {"item": "
 
 import importlib
 import importlib.util
-import json
 import inspect
+import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
