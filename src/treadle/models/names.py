@@ -101,12 +101,15 @@ def _unknown(name: str) -> str:
         return elsewhere
     if label.lower() in PROVIDERS and not colon:
         return f"{name!r} names no model; write {name.lower()}:NAME"
-    said = f"there is no provider {label!r}" if colon else f"{name!r} does not say who serves it"
-    meant = _meant(name, label, model)
-    listed = ", ".join(sorted([*PROVIDERS, OFFLINE]))
+    meant, listed = _meant(name, label, model), ", ".join(sorted([*PROVIDERS, OFFLINE]))
+    if ":" in name:
+        said = f"there is no provider {label!r}{f'; did you mean {meant}?' if meant else '.'} There are {listed}"
+    else:
+        near = f" (did you mean {meant}?)" if meant else ""
+        said = f"{name!r} does not say who serves it{near}; write provider:name, with a provider of {listed}"
     return (
-        f"{said}{f'; did you mean {meant}?' if meant else '.'} Write provider:NAME with a provider of {listed}; any "
-        "other server that speaks as OpenAI does is local:NAME@URL, such as local:my-model@http://localhost:8000/v1"
+        f"{said}. Any other server that speaks as OpenAI does is local:NAME@URL, such as "
+        "local:my-model@http://localhost:8000/v1"
     )
 
 
