@@ -73,6 +73,7 @@ from treadle.kernel.events import (
 from treadle.kernel.fold import fold, fold_all
 from treadle.kernel.messages import Message
 from treadle.kernel.state import RunState
+from treadle.kernel.step_changes import asked_in_full
 from treadle.kernel.stop import Judgement, Limits, Stop
 from treadle.models.port import Model, ModelReply, ModelRequest, longest_reply_of
 from treadle.models.sound import sound_reply
@@ -582,7 +583,6 @@ class Run:
             told = message
             message, finish = handed_in(message, finish, output.tool.name)
             handed = told is not message
-        in_full = prepared is not None and not (prepared.tools or prepared.messages or prepared.instructions)
         message = self._call_ids.given(state, message)
         return ModelReplied(
             len(state.steps),
@@ -593,7 +593,7 @@ class Run:
             reply.model or model.name,
             reply.request_id,
             charge_of(model, usage, settings) if reply.cost is None else reply.cost,
-            uncounted(state) if state.size.reported or not in_full else 0,
+            uncounted(state) if state.size.reported or not asked_in_full(prepared) else 0,
             calls_allowed(self) if self.parent is not None and message.calls else None,
             handed,
             at=self.clock.now(),

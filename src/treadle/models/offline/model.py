@@ -11,12 +11,12 @@ from datetime import date
 from decimal import Decimal
 
 from treadle.kernel.messages import AssistantMessage, FinishReason, Text, ToolCall, Usage
-from treadle.models.offline.answer import decline, structured, too_long, write_up
-from treadle.models.offline.choice import is_final
-from treadle.models.offline.followup import effective_question
-from treadle.models.offline.plan import Call, Plan, Planner
-from treadle.models.offline.toolbox import Toolbox
-from treadle.models.offline.transcript import LONGEST, Turn, count_calls, read_turns
+from treadle.models.offline.answer.written import decline, structured, too_long, write_up
+from treadle.models.offline.plan.choice import is_final
+from treadle.models.offline.plan.followup import effective_question
+from treadle.models.offline.plan.planner import Call, Plan, Planner
+from treadle.models.offline.plan.toolbox import Toolbox
+from treadle.models.offline.plan.transcript import LONGEST, Turn, count_calls, read_turns
 from treadle.models.port import (
     ModelEvent,
     ModelReply,
