@@ -44,7 +44,7 @@ FILTERED: Final = re.compile(
 # What is over until somebody pays, or a month has passed. Google says of a limit by the minute "You exceeded your
 # current quota" as OpenAI says of this, so that words about a quota tell nothing.
 USED_UP: Final = re.compile(
-    r"insufficient_(?:quota|balance|credits?|funds)|billing_(?:hard_limit|not_active|error)|credit_balance|payment_required",
+    r"insufficient_(?:quota|balance|credits?|funds)|billing_(?:hard_limit|not_active|error)|spend_limit_reached|credit_balance|payment_required",
     re.IGNORECASE,
 )
 NO_MONEY: Final = re.compile(
@@ -96,12 +96,16 @@ def error_for(
         shown = f"{provider} answered HTTP {status}"
     words = redact(words.strip())[:SHOWN]
     kind = error_type(status, code, words)
-    return kind(
+    found = kind(
         f"{shown}: {words or code or 'it gave no reason'}",
         retry_after=retry_after(headers, words) if kind.retryable else None,
         status=status,
         request_id=request_id(headers),
     )
+    # Not of any standard, but providers say so, and their own clients obey.
+    if (again := headers.get("x-should-retry")) in ("true", "false"):
+        vars(found)["retryable"] = again == "true"
+    return found
 
 
 def _number_in(code: str) -> int | None:
@@ -199,4 +203,6 @@ def text_of_error(error: Any) -> str:
 
 def codes_of(error: Json) -> str:
     """The codes of an error object, numbers too, joined by a space."""
-    return " ".join(str(error[name]) for name in CODES if error.get(name))
+    details = error.get("details")
+    inside = [details] if isinstance(details, dict) else []
+    return " ".join([str(one[name]) for one in (error, *inside) for name in CODES if one.get(name)])
