@@ -56,6 +56,7 @@ from treadle.models.price_table import PriceTable
 
 if TYPE_CHECKING:
     from treadle.models.fallback import FallbackModel
+    from treadle.models.google_model import GoogleModel
     from treadle.models.http_model import AnthropicModel, OpenAIChatModel, OpenAIResponsesModel
     from treadle.models.langchain import LangChainModel
     from treadle.models.names import model_from_name
@@ -68,6 +69,7 @@ _LATER = {
     "OpenAIChatModel": "http_model",
     "OpenAIResponsesModel": "http_model",
     "FallbackModel": "fallback",
+    "GoogleModel": "google_model",
     "LangChainModel": "langchain",
     "OfflineModel": "offline",
     "TextTools": "text_tools",
@@ -88,9 +90,9 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "AnthropicModel", "AssistantMessage", "AttemptFailed", "AuthenticationFailed", "BadRequest", "ConnectionFailed",
-    "ContentFiltered", "ContextOverflow", "FallbackModel", "File", "FinishReason", "Image", "LangChainModel", "Message",
-    "Model", "ModelError", "ModelEvent", "ModelReply", "ModelRequest", "ModelSettings", "ModelTimeout",
-    "OfflineModel", "Opaque", "OpenAIChatModel", "OpenAIResponsesModel", "Overloaded", "Price", "PriceTable",
+    "ContentFiltered", "ContextOverflow", "FallbackModel", "File", "FinishReason", "GoogleModel", "Image",
+    "LangChainModel", "Message", "Model", "ModelError", "ModelEvent", "ModelReply", "ModelRequest", "ModelSettings",
+    "ModelTimeout", "OfflineModel", "Opaque", "OpenAIChatModel", "OpenAIResponsesModel", "Overloaded", "Price", "PriceTable",
     "ProtocolError", "RateLimited", "ReplyTooLong", "SystemMessage", "Text", "TextDelta", "TextTools", "Thinking",
     "ThinkingDelta", "Timeouts", "ToolCall", "ToolCallCompleted", "ToolCallDelta", "ToolCallStarted", "ToolMessage",
     "ToolSpec", "ToolUseFailed", "UnfinishedReply", "Usage", "UsageReported", "UserMessage", "Usual", "model_from_name",

@@ -34,7 +34,7 @@ from treadle.models.prices import known_context, known_cost, known_price
 from treadle.models.providers import PROVIDERS, Provider
 from treadle.models.terms import Terms, asked_terms, asks_others, elsewhere, is_dated
 from treadle.models.timeouts import Timeouts, Watch
-from treadle.models.transport import HttpTransport, Reply, Transport, Whole, checked_url
+from treadle.models.transport import HttpTransport, Reply, Sign, Transport, Whole, checked_url
 
 
 class HttpOptions(TypedDict, total=False):
@@ -77,6 +77,8 @@ class HttpModel:
         MissingKey: the provider needs a key, and there is none.
         Misuse: the name, a setting or an option cannot be right, or the options exclude one another.
     """
+
+    _sign: Sign | None = None
 
     def __init__(self, model: str, provider: Provider, codec: Codec, **options: Unpack[HttpOptions]) -> None:
         if unknown := options.keys() - HttpOptions.__annotations__.keys():
@@ -156,13 +158,13 @@ class HttpModel:
             request = structs.replace(request, settings=settings)
         if request.usual is not None and self._keeps_tools():
             request = structs.replace(request, tools=request.usual.tools)
-        body = self.codec.encode(request, self.model, self.streaming)
+        path, body = self.codec.path(self.model, self.streaming), self.codec.encode(request, self.model, self.streaming)
         watch = Watch(self.name, self.timeouts, self.streaming)
         reply: Reply | None = None
         decoder: Decoder | None = None
         counted: UsageReported | None = None
         try:
-            reply = await watch.wait(self._transport.post(self.codec.path, body, self.streaming, self._refusal))
+            reply = await watch.wait(self._transport.post(path, body, self.streaming, self._refusal))
             decoder, events, heard = self.codec.decoder(), list[ModelEvent](), 0
             while not (events and isinstance(events[-1], ModelReply)):
                 events = await self._events(reply, decoder, watch)
@@ -264,11 +266,11 @@ class HttpModel:
             self._key, self._key_source = key.strip(), "given as api_key="
         elif host_in(address) == host_in(own):
             # What the environment holds for a provider goes to no other server.
-            self._key, self._key_source = self.provider.key(), f"in {self.provider.key_variable}"
+            self._key, self._key_source = self.provider.key(), f"in {self.provider.key_set}"
             sent = self.provider.environment_headers()
         if not (self._key.isascii() and self._key.isprintable()):
             raise Misuse(f"the key {self._key_source} holds characters that no key has; was it copied whole?")
-        return HttpTransport(address, {**sent, **self.provider.auth_headers(self._key), **(headers or {})})
+        return HttpTransport(address, {**sent, **self.provider.auth_headers(self._key), **(headers or {})}, self._sign)
 
     def _counted(self, event: UsageReported, settings: ModelSettings) -> UsageReported:
         """`event` without what the provider says that it cost, where there is a price of one's own for it."""
