@@ -90,9 +90,10 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "AnthropicModel", "AssistantMessage", "AttemptFailed", "AuthenticationFailed", "BadRequest", "ConnectionFailed",
-    "ContentFiltered", "ContextOverflow", "FallbackModel", "File", "FinishReason", "GoogleModel", "Image",
-    "LangChainModel", "Message", "Model", "ModelError", "ModelEvent", "ModelReply", "ModelRequest", "ModelSettings",
-    "ModelTimeout", "OfflineModel", "Opaque", "OpenAIChatModel", "OpenAIResponsesModel", "Overloaded", "Price", "PriceTable",
+    "ContentFiltered", "ContextOverflow", "FallbackModel", "File", "FinishReason", "Image", "LangChainModel", "Message",
+    "GoogleModel",
+    "Model", "ModelError", "ModelEvent", "ModelReply", "ModelRequest", "ModelSettings", "ModelTimeout",
+    "OfflineModel", "Opaque", "OpenAIChatModel", "OpenAIResponsesModel", "Overloaded", "Price", "PriceTable",
     "ProtocolError", "RateLimited", "ReplyTooLong", "SystemMessage", "Text", "TextDelta", "TextTools", "Thinking",
     "ThinkingDelta", "Timeouts", "ToolCall", "ToolCallCompleted", "ToolCallDelta", "ToolCallStarted", "ToolMessage",
     "ToolSpec", "ToolUseFailed", "UnfinishedReply", "Usage", "UsageReported", "UserMessage", "Usual", "model_from_name",

@@ -45,12 +45,12 @@ class Decoder(Protocol):
 class Codec(Protocol):
     """One wire dialect."""
 
+    def path(self, model: str, stream: bool) -> str:
+        """Where requests go, below the base URL, such as "/chat/completions"."""
+
     @property
     def provider(self) -> str:
         """The provider's name, for errors, `Opaque` parts and the model's name, such as "openai"."""
-
-    def path(self, model: str, stream: bool) -> str:
-        """Where requests to `model` go, below the base URL, such as "/chat/completions"."""
 
     def encode(self, request: ModelRequest, model: str, stream: bool) -> bytes:
         """The request body: JSON, the same bytes for the same request, the history last."""

@@ -13,8 +13,10 @@ from anyio import to_thread
 
 from treadle.kernel.errors import Misuse
 from treadle.models.errors import AuthenticationFailed
-from treadle.models.google import GoogleCodec
+from treadle.models.google import SIGNED, GoogleCodec
+from treadle.models.google_thinking import generation
 from treadle.models.http_model import HttpModel, HttpOptions
+from treadle.models.port import OutputMode
 from treadle.models.providers import PROVIDERS, google_address
 
 Token = Callable[[], str | Awaitable[str]]
@@ -76,6 +78,10 @@ class GoogleModel(HttpModel):
             options["api_key"] = ""
             self._sign = self._bearer
         super().__init__(name, PROVIDERS["google"], GoogleCodec(), **options)
+
+    def output_mode(self, tools: bool) -> OutputMode:
+        """By the schema; beside tools, before Gemini 3, by a tool: those models are refused both at once."""
+        return "tool" if tools and generation(self.model) < SIGNED else "native"
 
     async def _bearer(self, url: str, body: bytes) -> Mapping[str, str]:
         """The header that authenticates a request. Raises `AuthenticationFailed` if there is no token."""

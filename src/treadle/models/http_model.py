@@ -78,6 +78,7 @@ class HttpModel:
         Misuse: the name, a setting or an option cannot be right, or the options exclude one another.
     """
 
+    # What authenticates each request by itself, where no key does; set before this class connects.
     _sign: Sign | None = None
 
     def __init__(self, model: str, provider: Provider, codec: Codec, **options: Unpack[HttpOptions]) -> None:
@@ -101,6 +102,10 @@ class HttpModel:
     def name(self) -> str:
         """The provider and the model, such as "openai-chat:gpt-5"."""
         return f"{self.provider.name}:{self.model}"
+
+    @property
+    def _path(self) -> str:
+        return self.codec.path(self.model, self.streaming)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r}, provider={self.provider.name!r}, transport={self._transport!r})"
@@ -158,13 +163,13 @@ class HttpModel:
             request = structs.replace(request, settings=settings)
         if request.usual is not None and self._keeps_tools():
             request = structs.replace(request, tools=request.usual.tools)
-        path, body = self.codec.path(self.model, self.streaming), self.codec.encode(request, self.model, self.streaming)
+        body = self.codec.encode(request, self.model, self.streaming)
         watch = Watch(self.name, self.timeouts, self.streaming)
         reply: Reply | None = None
         decoder: Decoder | None = None
         counted: UsageReported | None = None
         try:
-            reply = await watch.wait(self._transport.post(path, body, self.streaming, self._refusal))
+            reply = await watch.wait(self._transport.post(self._path, body, self.streaming, self._refusal))
             decoder, events, heard = self.codec.decoder(), list[ModelEvent](), 0
             while not (events and isinstance(events[-1], ModelReply)):
                 events = await self._events(reply, decoder, watch)
@@ -270,7 +275,8 @@ class HttpModel:
             sent = self.provider.environment_headers()
         if not (self._key.isascii() and self._key.isprintable()):
             raise Misuse(f"the key {self._key_source} holds characters that no key has; was it copied whole?")
-        return HttpTransport(address, {**sent, **self.provider.auth_headers(self._key), **(headers or {})}, self._sign)
+        sent |= {**self.provider.auth_headers(self._key), **(headers or {})}
+        return HttpTransport(address, sent, self._sign)
 
     def _counted(self, event: UsageReported, settings: ModelSettings) -> UsageReported:
         """`event` without what the provider says that it cost, where there is a price of one's own for it."""
