@@ -884,7 +884,7 @@ async def test_a_name_and_either_key_of_the_environment(
 def test_prices_and_windows_are_those_of_the_table() -> None:
     for name, options in ((OLD, {"api_key": "k"}), (f"models/{OLD}", {"project": "p", "token": str})):
         model = GoogleModel(name, **options)
-        assert model.context_window == 1_048_576
+        assert model.profile.context_window == 1_048_576
         assert model.cost(Usage(1_000_000, 1_000_000, 500_000)) == Decimal("2.665")
         assert model.cost(Usage(1, 1, service="flex")) is None
 

@@ -36,7 +36,7 @@ from treadle.kernel.messages import (
     UserMessage,
 )
 from treadle.models.checked import is_object
-from treadle.models.codec import body_bytes, json_history
+from treadle.models.codec import Decoder, body_bytes, json_history
 from treadle.models.counts import fields_in
 from treadle.models.errors import BadRequest, ModelError
 from treadle.models.extra import add_extra, longest
@@ -44,8 +44,10 @@ from treadle.models.failures import codes_of, error_for, error_for_page, text_of
 from treadle.models.google_schema import google_schema
 from treadle.models.google_stream import MADE, THOUGHT, GoogleDecoder
 from treadle.models.google_thinking import generation, thinking_config
+from treadle.models.guarded import Guarded
 from treadle.models.identifiers import identifier
 from treadle.models.port import ModelEvent, ModelRequest
+from treadle.models.profile import ModelProfile
 
 TEXTUAL: Final = re.compile(r"text/|application/(.*\+)?(json|xml|yaml|x-yaml|toml|javascript|sql|csv|x-ndjson|x-sh)\b")
 DATA_URL: Final = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
@@ -149,6 +151,18 @@ class GoogleCodec:
                 body[CONFIG] = fields_in(body, CONFIG) | {MOST: most}
             return body_bytes(body, "contents", trail.made)
 
+    def profile(self, model: str) -> ModelProfile:
+        """What `model` can do; before Gemini 3, none is held to a schema and given tools at once."""
+        made = generation(model)
+        return ModelProfile(
+            output="native",
+            output_beside_tools="native" if made >= SIGNED else "tool",
+            tools=True,
+            parallel_calls=True,
+            prefix_cache=True,
+            thinking=None if made == 0 else made > 2 or "gemini-2.5" in model,
+        )
+
     def longest(self, settings: ModelSettings, model: str) -> int | None:
         """The most tokens that a reply may have under `settings`, thinking included; None if they do not say."""
         own = fields_in(_camel(settings.extra) or {}, CONFIG).get(MOST)
@@ -159,9 +173,9 @@ class GoogleCodec:
         """`settings` under which a reply has at most `tokens`."""
         return replace(settings, max_tokens=tokens)
 
-    def decoder(self) -> GoogleDecoder:
+    def decoder(self) -> Decoder:
         """A decoder for one streamed reply."""
-        return GoogleDecoder(self.provider, self._stream_error)
+        return Guarded(self.provider, GoogleDecoder(self.provider, self._stream_error))
 
     def decode_body(self, body: Json) -> list[ModelEvent]:
         """The events of a whole response, the reply last. Raises `ModelError` if it holds an error."""

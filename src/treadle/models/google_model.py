@@ -13,10 +13,9 @@ from anyio import to_thread
 
 from treadle.kernel.errors import Misuse
 from treadle.models.errors import AuthenticationFailed
-from treadle.models.google import SIGNED, GoogleCodec
-from treadle.models.google_thinking import generation
+from treadle.models.google import GoogleCodec
+from treadle.models.hidden import Hidden
 from treadle.models.http_model import HttpModel, HttpOptions
-from treadle.models.port import OutputMode
 from treadle.models.providers import PROVIDERS, google_address
 
 Token = Callable[[], str | Awaitable[str]]
@@ -55,7 +54,7 @@ class GoogleModel(HttpModel):
                 "GoogleModel takes no client=: for Vertex give project=, location= and token=, a function that gives "
                 "an access token; for the Gemini API give api_key="
             )
-        self._token = token
+        self._token, self._headers = token, options.get("headers")
         name = model.removeprefix("models/") if isinstance(model, str) else model
         base_url = options.get("base_url")
         if project is not None:
@@ -79,10 +78,6 @@ class GoogleModel(HttpModel):
             self._sign = self._bearer
         super().__init__(name, PROVIDERS["google"], GoogleCodec(), **options)
 
-    def output_mode(self, tools: bool) -> OutputMode:
-        """By the schema; beside tools, before Gemini 3, by a tool: those models are refused both at once."""
-        return "tool" if tools and generation(self.model) < SIGNED else "native"
-
     async def _bearer(self, url: str, body: bytes) -> Mapping[str, str]:
         """The header that authenticates a request. Raises `AuthenticationFailed` if there is no token."""
         ask = self._token
@@ -97,7 +92,7 @@ class GoogleModel(HttpModel):
         if not (token and token.isascii() and token.isprintable()):
             raise AuthenticationFailed("token= gave nothing that can be sent as an access token")
         # Only to be taken out of messages.
-        self._key = token
+        self._key, self._hidden = token, Hidden(token, self._headers)
         return {"authorization": f"Bearer {token}"}
 
     def _advice(self) -> str:

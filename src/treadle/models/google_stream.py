@@ -26,13 +26,13 @@ from treadle.kernel.messages import (
     ToolCall,
     Usage,
 )
-from treadle.models.checked import checked
 from treadle.models.codec import DONE
-from treadle.models.counts import count_in, part_in, told_usage, with_total
+from treadle.models.counts import count_in, name_in, part_in, told_usage, with_total
 from treadle.models.errors import AuthenticationFailed, BadRequest, ModelError, ProtocolError, ToolUseFailed
 from treadle.models.failures import redact
 from treadle.models.google_pieces import Pieces
 from treadle.models.google_thinking import generation
+from treadle.models.guarded import ended_early, no_reply
 from treadle.models.port import (
     ModelEvent,
     ModelReply,
@@ -82,7 +82,7 @@ MADE: Final = "made_"
 SNAKE: Final[Mapping[str, str]] = {
     name: "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
     for name in (
-        *("usageMetadata", "promptFeedback", "modelVersion", "responseId", "finishReason", "finishMessage"),
+        *("usageMetadata", "promptFeedback", "finishReason", "finishMessage"),
         *("groundingMetadata", "webSearchQueries", "blockReason", "blockReasonMessage", "functionCall"),
         *("thoughtSignature", "willContinue", "partialArgs", "executableCode"),
     )
@@ -94,7 +94,6 @@ COUNTS: Final[Mapping[str, str]] = {
         *("cachedContentTokenCount", "totalTokenCount", "trafficType", "serviceTier"),
     )
 }
-SHAPE_ERRORS: Final = (KeyError, TypeError, AttributeError, ValueError)
 
 
 def named(fields: Json, name: str) -> Any:
@@ -157,10 +156,10 @@ class GoogleDecoder:
     def feed(self, data: Json) -> list[ModelEvent]:
         """The events in one chunk. Raises `ModelError` for an error inside the stream."""
         events: list[ModelEvent] = []
+        if data == DONE:
+            return events
+        self._about(data)
         try:
-            if data == DONE:
-                return events
-            self._about(data)
             if data.get("error"):
                 raise self._error(data)
             for candidate in data.get("candidates") or ():
@@ -172,8 +171,6 @@ class GoogleDecoder:
                 said = "".join([piece for one in words for piece in one.pieces])
                 error.usage = Usage(output_tokens=estimate_text(said), estimated=True)
             raise
-        except SHAPE_ERRORS as fault:
-            raise ProtocolError(f"the stream holds an event that is not as the protocol has it ({fault!r})") from fault
         return events
 
     def whole(self, body: Json) -> list[ModelEvent]:
@@ -181,7 +178,7 @@ class GoogleDecoder:
         self._whole = True
         events = self.feed(body)
         if not (body.get("candidates") or self._blocked):
-            raise ProtocolError(f"{self._provider} answered with JSON that is no reply: it has no candidates")
+            raise no_reply(self._provider, "no reply, for it has no candidates", body)
         return [*events, self.close()]
 
     def close(self) -> ModelReply:
@@ -195,17 +192,13 @@ class GoogleDecoder:
         finish = FINISHES.get(self._finish, "unknown")
         if not self._finish:
             if self._blocked and not self._parts:
-                return checked(self._reply("content_filter", self._blocked))
-            what = "in the middle of the reply" if self._parts else "before the reply began"
-            raise ProtocolError(f"the reply of {self._provider} ended {what}: it has no finish reason")
+                return self._reply("content_filter", self._blocked)
+            raise ended_early(self._provider, bool(self._parts))
         self._check_ending(finish)
         if finish == "stop" and any(isinstance(part, _Call) for part in self._parts):
             finish = "tool_calls"
-        try:
-            detail = self._finish if not self._message or finish == "tool_calls" else f"{self._finish}: {self._message}"
-            return checked(self._reply(finish, detail))
-        except SHAPE_ERRORS as fault:
-            raise ProtocolError(f"the reply is not as the protocol has it ({fault!r})") from fault
+        detail = self._finish if not self._message or finish == "tool_calls" else f"{self._finish}: {self._message}"
+        return self._reply(finish, detail)
 
     def _check_ending(self, finish: FinishReason) -> None:
         """Raises what the last word of the reply means, where that is an error."""
@@ -226,8 +219,8 @@ class GoogleDecoder:
             raise ProtocolError(f"the stream of {self._provider} ended before the result of the code that it runs")
 
     def _about(self, data: Json) -> None:
-        self._id = self._id or named(data, "responseId") or ""
-        self._model = self._model or named(data, "modelVersion") or ""
+        self._id = self._id or name_in(data, "responseId") or name_in(data, "response_id")
+        self._model = self._model or name_in(data, "modelVersion") or name_in(data, "model_version")
         usage = named(data, "usageMetadata")
         if isinstance(usage, dict):
             self._counts.update({COUNTS.get(name, name): count for name, count in usage.items() if count is not None})
