@@ -43,6 +43,7 @@ from treadle.models.google import GoogleCodec
 from treadle.models.openai_chat import ChatCodec
 from treadle.models.openai_responses import ResponsesCodec
 from treadle.models.port import ModelReply, ModelRequest, TextDelta, ThinkingDelta, ToolCallCompleted, Usual
+from treadle.models.prices import cost
 from treadle.models.terms import asked_terms
 
 pytestmark = pytest.mark.anyio
@@ -489,7 +490,7 @@ def test_names_with_lines_are_read_as_those_with_capitals() -> None:
         reply = GoogleCodec().decode_body(body)[-1]
         assert (reply.finish, reply.model, reply.request_id) == ("tool_calls", NEW, "r")
         assert reply.usage == Usage(11, 2, 5, web_searches=2)
-        assert [type(part) for part in reply.message.content] == [Opaque, Text, ToolCall]
+        assert [type(part) for part in reply.message.content] == [Thinking, Text, ToolCall]
 
 
 @pytest.mark.parametrize(
@@ -882,6 +883,9 @@ async def test_a_name_and_either_key_of_the_environment(
 
 
 def test_prices_and_windows_are_those_of_the_table() -> None:
+    assert (
+        cost("gemini:gemini-2.5-pro", Usage(1_000_000)) == cost("google:gemini-2.5-pro", Usage(1_000_000)) is not None
+    )
     for name, options in ((OLD, {"api_key": "k"}), (f"models/{OLD}", {"project": "p", "token": str})):
         model = GoogleModel(name, **options)
         assert model.profile.context_window == 1_048_576

@@ -70,12 +70,11 @@ def walked(chunks: list[dict[str, Any]]) -> dict[str, Any]:
 def told(reply: ModelReply) -> dict[str, Any]:
     """The same of a decoded reply."""
     content = reply.message.content
-    labels = [part.value for part in content if isinstance(part, Opaque)]
     return {
         "calls": [(call.name, json.loads(call.arguments)) for call in reply.message.calls],
         "text": reply.message.text,
         "thinking": "".join(part.text for part in content if isinstance(part, Thinking)),
-        "others": [value for value in labels if value.keys() != {"thoughtSignature"}],
+        "others": [part.value for part in content if isinstance(part, Opaque)],
         "finish": reply.finish,
         "usage": reply.usage,
         "model": reply.model,

@@ -42,7 +42,7 @@ from treadle.models.errors import BadRequest, ModelError
 from treadle.models.extra import add_extra, longest
 from treadle.models.failures import codes_of, error_for, error_for_page, text_of_error
 from treadle.models.google_schema import google_schema
-from treadle.models.google_stream import MADE, THOUGHT, GoogleDecoder
+from treadle.models.google_stream import MADE, SIGNS, THOUGHT, GoogleDecoder
 from treadle.models.google_thinking import generation, thinking_config
 from treadle.models.guarded import Guarded
 from treadle.models.identifiers import identifier
@@ -239,15 +239,14 @@ class GoogleCodec:
                     first = False
                     said.append(CallPart(_call(part), signature))
                 case Thinking():
+                    if part.id == SIGNS and part.signature is not None:
+                        signature = part.signature
+                        continue
                     if part.id == THOUGHT:
                         said.append(TextPart(part.text, True, part.signature or UNSET))
                 case Opaque(provider, value):
-                    if provider != self.provider:
-                        continue
-                    if value.keys() == {"thoughtSignature"}:
-                        signature = value["thoughtSignature"]
-                        continue
-                    said.append(value)
+                    if provider == self.provider:
+                        said.append(value)
                 case _:
                     assert_never(part)
             signature = UNSET

@@ -76,6 +76,9 @@ SERVICES: Final[Mapping[str, str]] = {
 THOUGHT: Final = "google-thought"
 """The `Thinking.id` of what Gemini thought, by which the other dialects know that it is not theirs."""
 
+SIGNS: Final = "google-signature"
+"""The `Thinking.id` of a signature that belongs to the text or the call after it, which have no place for one."""
+
 MADE: Final = "made_"
 """How the ids begin of calls that came without one."""
 
@@ -252,7 +255,7 @@ class GoogleDecoder:
             self._call(call, named(part, "thoughtSignature"), events)
         elif part.keys() - {"text", "thought"}:
             self._finish = ""
-            # A signature may come in a part of its own, after what it is of.
+            # A signature may come by itself; the API refuses a part that holds nothing else.
             bare = part.keys() <= {"thoughtSignature", "thought_signature", "thought"}
             self._parts.append(Opaque(self._provider, {"text": "", **part} if bare else part))
 
@@ -303,11 +306,11 @@ class GoogleDecoder:
             if isinstance(part, Opaque):
                 parts.append(part)
             elif isinstance(part, _Call):
-                parts += [*self._signed(part.signature), ToolCall(part.id, part.name, part.arguments)]
+                parts += [*_signed(part.signature), ToolCall(part.id, part.name, part.arguments)]
             elif part.thought:
                 parts.append(Thinking("".join(part.pieces), signature=part.signature, id=THOUGHT))
             else:
-                parts += [*self._signed(part.signature), Text("".join(part.pieces))]
+                parts += [*_signed(part.signature), Text("".join(part.pieces))]
         return ModelReply(
             AssistantMessage(tuple(parts)),
             usage=self._usage(),
@@ -316,10 +319,6 @@ class GoogleDecoder:
             model=self._model,
             request_id=self._id,
         )
-
-    def _signed(self, signature: str | None) -> list[Opaque]:
-        """The signature of the part that follows, which has no place for one."""
-        return [] if signature is None else [Opaque(self._provider, {"thoughtSignature": signature})]
 
     def _usage(self, so_far: bool = False) -> Usage | None:
         """What the reply has taken; None if nothing of it is known. Counts that are 0 are often left out."""
@@ -340,6 +339,11 @@ class GoogleDecoder:
             service="" if service.lower() in USUAL else SERVICES.get(service, service.lower()),
         )
         return told_usage(parts, asked, received)
+
+
+def _signed(signature: str | None) -> list[Thinking]:
+    """The signature of the part that follows."""
+    return [] if signature is None else [Thinking(signature=signature, id=SIGNS)]
 
 
 def _object(arguments: object) -> Json:

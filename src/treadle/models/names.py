@@ -10,11 +10,9 @@ from treadle.kernel.errors import Misuse
 from treadle.models.google_model import GoogleModel
 from treadle.models.http_model import AnthropicModel, HttpOptions, OpenAIChatModel, OpenAIResponsesModel
 from treadle.models.port import Model
-from treadle.models.providers import PROVIDERS
+from treadle.models.providers import ALIASES, PROVIDERS
 
 OFFLINE: Final = "offline"
-ALIASES: Final = {"gemini": "google"}
-"""Other names of providers."""
 
 
 class UnknownModel(Misuse):

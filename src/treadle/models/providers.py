@@ -144,3 +144,6 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
         Provider("local", "chat", "", needs_key=False),
     )
 }
+
+ALIASES: Final[Mapping[str, str]] = {"gemini": "google"}
+"""Other names that people have for a provider."""
