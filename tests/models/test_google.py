@@ -28,6 +28,7 @@ from treadle.kernel.messages import (
 )
 from treadle.models import GoogleModel, Price, model_from_name
 from treadle.models.anthropic import AnthropicCodec
+from treadle.models.bounds import LONGEST_REPLY
 from treadle.models.errors import (
     AuthenticationFailed,
     BadRequest,
@@ -411,19 +412,19 @@ def test_an_id_of_googles_goes_back_and_one_that_was_made_does_not() -> None:
 
 
 SIGNED = [
-    {"text": "hm", "thought": True, "thoughtSignature": "s0"},
+    {"text": "hm", "thought": True, "thoughtSignature": "s0s0"},
     {"text": "One."},
-    {"text": "Two.", "thoughtSignature": "s1"},
+    {"text": "Two.", "thoughtSignature": "s1s1"},
     {"text": "Three."},
-    {"functionCall": {"name": "look", "args": {"place": "x"}}, "thoughtSignature": "s2"},
+    {"functionCall": {"name": "look", "args": {"place": "x"}}, "thoughtSignature": "s2s2"},
     {"functionCall": {"name": "find", "args": {}}},
-    {"executableCode": {"language": "PYTHON", "code": "1"}, "thoughtSignature": "s3"},
+    {"executableCode": {"language": "PYTHON", "code": "1"}, "thoughtSignature": "s3s3"},
     {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
     {"inlineData": {"mimeType": "image/png", "data": "eA=="}, "thought": True},
     {"fileData": {"mimeType": "image/png", "fileUri": "gs://a/b"}},
-    {"toolCall": {"toolType": "GOOGLE_SEARCH_WEB", "args": {"q": 1}, "id": "t"}, "thoughtSignature": "s4"},
+    {"toolCall": {"toolType": "GOOGLE_SEARCH_WEB", "args": {"q": 1}, "id": "t"}, "thoughtSignature": "s4s4"},
     {"toolResponse": {"toolType": "GOOGLE_SEARCH_WEB", "response": {}, "id": "t"}},
-    {"text": "", "thoughtSignature": "s5"},
+    {"text": "", "thoughtSignature": "s5s5"},
 ]
 
 
@@ -1016,6 +1017,18 @@ async def test_an_answer_of_a_type_is_asked_for_natively_where_that_leaves_tools
         assert ("final_answer" in json.dumps(body.get("tools", []))) is (not native)
 
 
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_an_image_that_a_model_drew_is_kept_as_it_came(serve: Any, streamed: bool) -> None:
+    """It is longer than any text may be."""
+    drawn = {"inlineData": {"mimeType": "image/png", "data": b64encode(b"p" * LONGEST_REPLY).decode()}}
+    body = response({"text": "Here it is."}, drawn)
+    server = serve(answering([body] if streamed else body, [response({"text": "Yes."})], streamed=streamed))
+    model = gemini(server, "gemini-2.5-flash-image", streaming=streamed)
+    result = await Agent(model).run("draw")
+    assert result.text == "Here it is."
+    assert result.messages[-1].content[-1] == Opaque("google", drawn)
+
+
 async def test_the_budget_of_a_run_bounds_its_replies(serve: Any) -> None:
     server = serve(answering([response({"text": "Hello."})], streamed=True))
     agent = Agent(gemini(server), limits=Limits(tokens=2_000))
@@ -1034,3 +1047,41 @@ async def test_another_gemini_may_answer_a_step(serve: Any) -> None:
 
 def test_a_reply_is_a_model_reply() -> None:
     assert isinstance(read(response({"text": "x"}))[-1], ModelReply)
+
+
+# What Google's own SDK makes of it
+
+
+def test_what_is_asked_is_what_the_official_sdk_knows() -> None:
+    types = pytest.importorskip("google.genai.types")
+    settings = ModelSettings(20, 0.5, 0.9, ("END",), 7, "low")
+    message = read(response(*SIGNED))[-1].message
+    results = [ToolMessage(one.id, one.name, (Text("x"), Image(data=b"x"))) for one in message.calls]
+    media = UserMessage((Image(url="https://a.b/c.png"), File(data=b"x")))
+    for model in (OLD, NEW):
+        request = ModelRequest([GO, message, *results, media], (LOOK,), "look", settings, SCHEMA)
+        body = body_of(request, model)
+        for turn in body.pop("contents"):
+            types.Content.model_validate(turn)
+        types.GenerationConfig.model_validate(body.pop("generationConfig"))
+        types.ToolConfig.model_validate(body.pop("toolConfig"))
+        for one in body.pop("tools"):
+            types.Tool.model_validate(one)
+        assert body == {}
+
+
+def test_every_finish_of_the_official_sdk_has_a_meaning() -> None:
+    """One that the SDK knows and treadle does not is an error, and is decided here."""
+    types = pytest.importorskip("google.genai.types")
+    known = FINISHES.keys() | {"STOP", "ESCALATION", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"}
+    errors = {"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE", "MISSING_THOUGHT_SIGNATURE"}
+    errors |= {"PUP_LIMITED_DISABLED"}
+    refused = {"OTHER", "NO_IMAGE", "IMAGE_OTHER", "TOO_MANY_TOOL_CALLS", "FINISH_REASON_UNSPECIFIED"}
+    assert {one.value for one in types.FinishReason} <= known | errors | refused
+    for word in known:
+        assert read(response({"text": "x"}, finish=word))[-1].finish != "unknown"
+    for word in errors:
+        with pytest.raises(ModelError, match=word):
+            read(response({"text": "x"}, finish=word))
+    for word in refused:
+        assert read(response({"text": "x"}, finish=word))[-1].finish == "unknown"

@@ -10,6 +10,7 @@ import pytest
 from treadle.kernel.messages import AssistantMessage, Opaque, Text, Thinking, ToolMessage, Usage, UserMessage
 from treadle.models.errors import ModelError, ProtocolError
 from treadle.models.google import GoogleCodec
+from treadle.models.google_model import GoogleModel
 from treadle.models.port import ModelReply, ModelRequest, TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStarted
 
 FINISHES = {"STOP": "stop", "MAX_TOKENS": "length", "SAFETY": "content_filter"}
@@ -195,3 +196,46 @@ def test_texts_are_the_parts_that_the_model_spoke(recordings):
     for row in rows(recordings, "json"):
         message = GoogleCodec().decode_body(row["response"])[-1].message
         assert all(part.text for part in message.content if isinstance(part, Text))
+
+
+def test_every_reply_has_the_tokens_and_the_cost_that_the_table_of_prices_reckons(recordings, read_stream):
+    """The package reads the body and prices it by itself; it knows no searches, and a price for sounds."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    provider = get_snapshot().find_provider(None, None, "https://generativelanguage.googleapis.com")
+    priced = 0
+    for row in rows(recordings):
+        body = chunks_of(row, read_stream)[-1]
+        usage = decode(row, read_stream)[-1].usage
+        theirs = provider.extract_usage(body)[1]
+        assert usage.input_tokens == theirs.input_tokens, row["file"]
+        assert usage.output_tokens == theirs.output_tokens, row["file"]
+        assert usage.cache_read_tokens == (theirs.cache_read_tokens or 0), row["file"]
+        assert usage.reasoning_tokens == (theirs.output_reasoning_tokens or 0), row["file"]
+        if usage.web_searches or theirs.input_audio_tokens:
+            continue
+        model = GoogleModel(body["modelVersion"], api_key="k")
+        info = provider.find_model(model.model)
+        assert model.cost(usage) == info.calc_price(theirs, provider).total_price, row["file"]
+        priced += 1
+    assert priced > 50
+
+
+def test_the_official_sdk_reads_the_same(recordings, read_stream):
+    types = pytest.importorskip("google.genai.types")
+    for row in rows(recordings):
+        reply = decode(row, read_stream)[-1]
+        bodies = chunks_of(row, read_stream)
+        for body in bodies:
+            # A gateway's own.
+            body["usageMetadata"].pop("pydantic_ai_gateway", None)
+        chunks = [types.GenerateContentResponse.model_validate(body) for body in bodies]
+        parts = [part for one in chunks for part in one.candidates[0].content.parts or ()]
+        assert reply.message.text == "".join(part.text for part in parts if part.text and not part.thought)
+        assert [(call.name, json.loads(call.arguments)) for call in reply.message.calls] == [
+            (part.function_call.name, part.function_call.args) for part in parts if part.function_call
+        ]
+        assert reply.finish_detail == chunks[-1].candidates[0].finish_reason.value
+        assert reply.usage.output_tokens == sum(
+            getattr(chunks[-1].usage_metadata, name) or 0 for name in ("candidates_token_count", "thoughts_token_count")
+        )
