@@ -1,6 +1,7 @@
 """Google's generateContent: what is asked, what is read, over a real socket and of the codec itself."""
 
 import json
+import re
 from base64 import b64encode
 from decimal import Decimal
 from typing import Any
@@ -201,11 +202,15 @@ def test_arguments_that_are_no_object_are_told_as_they_are() -> None:
 
 
 def test_names_that_no_function_may_have_are_changed() -> None:
-    names = [
-        part["functionCall"]["name"]
-        for part in contents(GO, said(ToolCall("a", "1 look"), ToolCall("b", "")))[1]["parts"]
-    ]
-    assert all(name[0] == "_" and name.replace("_", "").isalnum() for name in names)
+    """Alike in a call and its result; Gemini itself writes such as the first."""
+    given = ["default_api.look", "1 look", "", "ä" * 200, "-x"]
+    calls = [ToolCall(f"c{place}", name) for place, name in enumerate(given)]
+    turns = contents(GO, said(*calls), *[ToolMessage(one.id, one.name, "x") for one in calls])
+    names = [part["functionCall"]["name"] for part in turns[1]["parts"]]
+    assert names[0] == given[0]
+    assert all(re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}", name) for name in names)
+    assert len(set(names)) == len(names)
+    assert names == [part["functionResponse"]["name"] for part in turns[2]["parts"]]
 
 
 @pytest.mark.parametrize(
