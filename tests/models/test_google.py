@@ -656,6 +656,14 @@ def test_an_empty_reply_that_ended_well_is_empty() -> None:
         assert (reply.message, reply.finish) == (AssistantMessage(()), "stop")
 
 
+@pytest.mark.parametrize("odd", [5, "x", [], [5], {"webSearchQueries": 5}, {"a": 5}, True], ids=str)
+def test_no_reply_is_lost_for_what_stands_beside_it(odd: Any) -> None:
+    for name in ("groundingMetadata", "citationMetadata", "safetyRatings", "finishMessage", "urlContextMetadata"):
+        body = response({"text": "Whole."})
+        body["candidates"][0] |= {name: odd}
+        assert GoogleCodec().decode_body(body)[-1].message.text == "Whole."
+
+
 def test_of_several_candidates_the_first_is_read() -> None:
     one, other = response({"text": "one"}), response({"text": "other"}, finish="SAFETY")
     other["candidates"][0]["index"] = 1
