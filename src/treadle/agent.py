@@ -15,7 +15,7 @@ from treadle.context.policies import ContextPolicy
 from treadle.conversation import Conversation
 from treadle.drivers.answers import Answers
 from treadle.drivers.approvals import ApprovalRule
-from treadle.drivers.assembly import Tools, assembled, toolbox_of
+from treadle.drivers.assembly import assembled, toolbox_of
 from treadle.drivers.beginning import Asked, begun, begun_anew, begun_now
 from treadle.drivers.below import Below
 from treadle.drivers.calls.reaction import OnToolResult
@@ -48,7 +48,7 @@ from treadle.models.profile import OutputMode
 from treadle.result import Output, Pending, RunResult, conversation_part
 from treadle.timetravel.forking import Forked, begin_fork, forked, with_model
 from treadle.timetravel.replay import Replay, replayed
-from treadle.tools import Skill, SkillRegistry, Tool
+from treadle.tools import Skill, Tool
 from treadle.tools.external import agent_tool
 
 Deps = TypeVar("Deps", contravariant=True, default=Any)
@@ -64,9 +64,8 @@ class Agent(Generic[Deps, Output]):
     Args:
         model: a name such as "anthropic:claude-sonnet-4-5", "openai:gpt-5" or "offline", or any `Model`.
         instructions: the system prompt, or a function of the run's `RunContext` that returns it.
-        tools: tools, or plain functions to make tools of; or these by the name that the model is to call.
-        skills: named bundles of instructions and tools, or a `SkillRegistry`: what is registered later counts for the
-            runs that begin after that.
+        tools: tools, or plain functions to make tools of.
+        skills: named bundles of instructions and tools.
         limits: what a run may use at most: by default 20 steps (a step is a model call with the tool calls that it asks
             for; others say iteration or turn), 100 tool calls, 300 seconds, and 3 steps in a row that went wrong.
         stop_when: when enough has been done: a condition, several combined by `|`, `&`, `~`, or a list (any of them).
@@ -113,8 +112,8 @@ class Agent(Generic[Deps, Output]):
         model: str | Model,
         *,
         instructions: Instructions[Deps] = None,
-        tools: Tools = (),
-        skills: Iterable[Skill] | SkillRegistry = (),
+        tools: Iterable[Tool | Callable[..., Any]] = (),
+        skills: Iterable[Skill] = (),
         limits: Limits | None = None,
         stop_when: StopWhen | None = None,
         prepare_step: PrepareStepFunction[Deps] | None = None,

@@ -32,12 +32,8 @@ from treadle.tools.read_result import read_result
 Policies = tuple[ContextPolicy, ...] | None
 
 
-Tools = Iterable[Tool | Callable[..., Any]] | Mapping[str, Tool | Callable[..., Any]]
-"""Tools and plain functions, or these by the name that the model is to call."""
-
-
 def toolbox_of(
-    tools: Tools,
+    tools: Iterable[Tool | Callable[..., Any]],
     skills: Iterable[Skill],
     context: ContextPolicy | Iterable[ContextPolicy] | None,
     model: Model,
@@ -51,22 +47,17 @@ def toolbox_of(
     if any(isinstance(many, (Tool, Skill, str)) or not isinstance(many, Iterable) for many in (tools, skills)):
         raise Misuse("tools and skills take lists: tools=[my_tool], skills=[my_skill]")
     policies = chosen_policies(context, model, model_of)
-    by_name = isinstance(tools, Mapping)
-    given = [_tool_of(one, name) for name, one in tools.items()] if by_name else [_tool_of(one) for one in tools]
-    if isinstance(skills, SkillRegistry):
-        given = [*skills.loose, *given]
+    given = [_tool_of(one) for one in tools]
     if context is not None and reads_results(policies or ()):
         given.append(read_result)
     return SkillRegistry(skills=skills, tools=given), policies
 
 
-def _tool_of(given: Tool | Callable[..., Any], name: str | None = None) -> Tool:
+def _tool_of(given: Tool | Callable[..., Any]) -> Tool:
     # The module of agents is made of this one, so that their class cannot be asked for here.
     if isinstance(getattr(given, "_config", None), Configuration):
         raise Misuse("tools was given an agent: give agent.as_tool(), which has it do a task, or handoff(agent)")
-    if isinstance(given, Tool):
-        return given if name is None else given.named(name)
-    return tool(given, name=name)
+    return given if isinstance(given, Tool) else tool(given)
 
 
 def assembled(given: Configuration, output: Any, output_mode: OutputMode | None) -> Configuration:

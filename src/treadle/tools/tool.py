@@ -146,16 +146,6 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         fields = described(name, description, input_schema, function, output_schema, cast(ToolOptions, options))
         return cls(**fields)
 
-    def named(self, name: str) -> "Tool":
-        """This tool under another name.
-
-        Raises:
-            BadTool: no model takes the name.
-        """
-        check_name(name, f"{self.name} ({self.where})")
-        spec, arguments = replace(self.spec, name=name), replace(self.arguments, tool=name)
-        return self if name == self.name else replace(self, spec=spec, arguments=arguments)
-
     def validate(self, arguments: str) -> dict[str, Any]:
         """The function's keyword arguments, from the JSON text that the model wrote; for an external tool JSON's own
         types.
