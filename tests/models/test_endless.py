@@ -10,7 +10,7 @@ import pytest
 from treadle import Agent
 from treadle.kernel.events import encode_event
 from treadle.kernel.messages import Usage
-from treadle.models import AnthropicModel, OpenAIChatModel, OpenAIResponsesModel, ReplyTooLong
+from treadle.models import AnthropicModel, GoogleModel, OpenAIChatModel, OpenAIResponsesModel, ReplyTooLong
 from treadle.models.bounds import LARGEST_BESIDE, LONGEST_REPLY
 from treadle.models.transport import LARGEST_BODY
 
@@ -44,6 +44,10 @@ def chat(delta: dict[str, Any]) -> Iterator[bytes]:
     return events([], chunk)
 
 
+def gemini(part: dict[str, Any]) -> Iterator[bytes]:
+    return events([], {"candidates": [{"content": {"parts": [part]}}], "modelVersion": "m"})
+
+
 def called(arguments: str) -> dict[str, Any]:
     return {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "look", "arguments": arguments}}]}
 
@@ -61,6 +65,10 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[], Iterator[bytes]]]] = {
     "text of Chat": (OpenAIChatModel, lambda: chat({"content": WORDS})),
     "reasoning of Chat": (OpenAIChatModel, lambda: chat({"reasoning_content": WORDS})),
     "arguments of Chat": (OpenAIChatModel, lambda: chat(called(WORDS))),
+    "text of Gemini": (GoogleModel, lambda: gemini({"text": WORDS})),
+    "thoughts of Gemini": (GoogleModel, lambda: gemini({"text": WORDS, "thought": True})),
+    "calls of Gemini": (GoogleModel, lambda: gemini({"functionCall": {"name": "look", "args": {"key": WORDS}}})),
+    "a signature of Gemini": (GoogleModel, lambda: gemini({"thoughtSignature": WORDS})),
     "nothing of Chat": (OpenAIChatModel, lambda: chat({"words": WORDS})),
     "text of Responses": (
         OpenAIResponsesModel,

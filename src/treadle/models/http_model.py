@@ -42,7 +42,7 @@ from treadle.models.profile import ModelProfile, profile_with_window
 from treadle.models.providers import PROVIDERS, Provider
 from treadle.models.terms import Terms, asked_terms, asks_others, elsewhere, is_dated
 from treadle.models.timeouts import Timeouts, Watch
-from treadle.models.transport import HttpTransport, Reply, Transport, Whole, checked_url
+from treadle.models.transport import HttpTransport, Reply, Sign, Transport, Whole, checked_url
 
 
 class HttpOptions(TypedDict, total=False):
@@ -86,6 +86,9 @@ class HttpModel:
         Misuse: the name, a setting or an option cannot be right, or the options exclude one another.
     """
 
+    # What authenticates each request by itself, where no key does; set before this class connects.
+    _sign: Sign | None = None
+
     def __init__(self, model: str, provider: Provider, codec: Codec, **options: Unpack[HttpOptions]) -> None:
         if unknown := options.keys() - HttpOptions.__annotations__.keys():
             known = ", ".join(HttpOptions.__annotations__)
@@ -103,11 +106,16 @@ class HttpModel:
         self._address = ""
         self._transport = self._connected(options)
         self._headers = options.get("headers")
+        self._hidden = Hidden(self._key, self._headers)
 
     @property
     def name(self) -> str:
         """The provider and the model, such as "openai-chat:gpt-5"."""
         return f"{self.provider.name}:{self.model}"
+
+    @property
+    def _path(self) -> str:
+        return self.codec.path(self.model, self.streaming)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r}, provider={self.provider.name!r}, transport={self._transport!r})"
@@ -163,7 +171,7 @@ class HttpModel:
         decoder: Decoder | None = None
         counted: UsageReported | None = None
         try:
-            reply = await watch.wait(self._transport.post(self.codec.path, body, self.streaming, self._refusal))
+            reply = await watch.wait(self._transport.post(self._path, body, self.streaming, self._refusal))
             decoder, events, heard = self.codec.decoder(), list[ModelEvent](), 0
             while not (events and isinstance(events[-1], ModelReply)):
                 events = await self._events(reply, decoder, watch)
@@ -267,11 +275,12 @@ class HttpModel:
             self._key, self._key_source = key.strip(), "given as api_key="
         elif host_in(address) == host_in(own):
             # What the environment holds for a provider goes to no other server.
-            self._key, self._key_source = self.provider.key(), f"in {self.provider.key_variable}"
+            self._key, self._key_source = self.provider.key(), f"in {self.provider.key_set}"
             sent = self.provider.environment_headers()
         if not (self._key.isascii() and self._key.isprintable()):
             raise Misuse(f"the key {self._key_source} holds characters that no key has; was it copied whole?")
-        return HttpTransport(address, {**sent, **self.provider.auth_headers(self._key), **(headers or {})})
+        sent |= {**self.provider.auth_headers(self._key), **(headers or {})}
+        return HttpTransport(address, sent, self._sign)
 
     def _counted(self, event: UsageReported, settings: ModelSettings) -> UsageReported:
         """`event` without what the provider says that it cost, where there is a price of one's own for it."""
@@ -295,10 +304,6 @@ class HttpModel:
         if type(error) is AuthenticationFailed:
             error.args = (f"{str(error).rstrip('.')}. {self._advice()}",)
         return error
-
-    @property
-    def _hidden(self) -> Hidden:
-        return Hidden(self._key, self._headers)
 
     def _named(self, event: ModelEvent, reply: Reply) -> ModelEvent:
         """A whole reply under the name that the server's headers give the exchange, if they do."""

@@ -8,7 +8,7 @@ apart; `treadle.models.client_transport`, the same over an official client; `tre
 
 import re
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     import httpx2
 
 ErrorOf = Callable[[int, Mapping[str, str], Json | str], ModelError]
+Sign = Callable[[str, bytes], Awaitable[Mapping[str, str]]]
+"""What makes the headers that authenticate one request, from its address and its body."""
 
 CONNECT_SECONDS: Final = 15.0
 FINALISING_TURNS: Final = 3
@@ -83,10 +85,12 @@ class HttpTransport:
     Args:
         base_url: the server's address, to which paths are added.
         headers: sent with each request, the key among them.
+        sign: what authenticates each request by itself, where no header does for all.
     """
 
-    def __init__(self, base_url: str, headers: Mapping[str, str]) -> None:
+    def __init__(self, base_url: str, headers: Mapping[str, str], sign: Sign | None = None) -> None:
         self.base_url = checked_url(base_url)
+        self._sign = sign
         self._headers = {"accept": "text/event-stream, application/json", "content-type": "application/json"}
         self._headers |= {name.lower(): value for name, value in headers.items()}
 
@@ -97,8 +101,9 @@ class HttpTransport:
         """The reply to the JSON `body`. Raises what `error` makes of an HTTP error, and `ModelError` for all else."""
         base = self.base_url.removesuffix("/v1") if path.startswith("/v1/") else self.base_url
         client = await _client()
+        headers = self._headers if self._sign is None else {**self._headers, **await self._sign(base + path, body)}
         with translated(base):
-            request = client.build_request("POST", base + path, content=body, headers=self._headers)
+            request = client.build_request("POST", base + path, content=body, headers=headers)
             response = await client.send(request, stream=True, follow_redirects=False)
         if 200 <= response.status_code < 300:
             return HttpReply(base, response, error)
