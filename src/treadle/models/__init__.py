@@ -55,6 +55,7 @@ from treadle.models.price import Price
 from treadle.models.price_table import PriceTable
 
 if TYPE_CHECKING:
+    from treadle.models.bedrock_model import BedrockModel
     from treadle.models.fallback import FallbackModel
     from treadle.models.http_model import AnthropicModel, OpenAIChatModel, OpenAIResponsesModel
     from treadle.models.langchain import LangChainModel
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
 
 _LATER = {
     "AnthropicModel": "http_model",
+    "BedrockModel": "bedrock_model",
     "OpenAIChatModel": "http_model",
     "OpenAIResponsesModel": "http_model",
     "FallbackModel": "fallback",
@@ -87,7 +89,8 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "AnthropicModel", "AssistantMessage", "AttemptFailed", "AuthenticationFailed", "BadRequest", "ConnectionFailed",
+    "AnthropicModel", "AssistantMessage", "AttemptFailed", "AuthenticationFailed", "BadRequest",
+    "BedrockModel", "ConnectionFailed",
     "ContentFiltered", "ContextOverflow", "FallbackModel", "File", "FinishReason", "Image", "LangChainModel", "Message",
     "Model", "ModelError", "ModelEvent", "ModelReply", "ModelRequest", "ModelSettings", "ModelTimeout",
     "OfflineModel", "Opaque", "OpenAIChatModel", "OpenAIResponsesModel", "Overloaded", "Price", "PriceTable",

@@ -2,22 +2,28 @@
 
 Pure; a frame may be cut at any byte. The format is that of the Smithy specification, "Amazon Event Stream": lengths of
 the frame and of its headers, a checksum of these two, headers, payload, a checksum of all. Neighbours:
-`treadle.models.sse`, the same for server-sent events; `treadle.models.client_transport`, which uses it.
+`treadle.models.sse`, the same for server-sent events; `treadle.models.transport`, which uses both.
 """
 
 import struct
 import zlib
 from base64 import b64decode
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 
 from treadle.models.errors import ProtocolError
 
+AWS_STREAM: Final = "application/vnd.amazon.eventstream"
+"""The content type of such a stream."""
+
 PRELUDE: Final = struct.Struct(">III")
 CHECKSUM: Final = 4
 # By the number of their type: the bytes that a header's value takes; None for two bytes of length and then as many.
 VALUES: Final[tuple[int | None, ...]] = (0, 0, 1, 2, 4, 8, None, None, 8, 16)
+# Headers of this many bytes at most are kept read: a stream has a dozen different ones, and one with each event.
+SHORT: Final = 256
 
 
 class AwsEventParser:
@@ -27,61 +33,83 @@ class AwsEventParser:
         limit: bytes that one frame may have.
     """
 
-    __slots__ = ("_limit", "_rest")
+    __slots__ = ("_limit", "_rest", "_wanted")
 
     def __init__(self, limit: int = 64_000_000) -> None:
-        self._rest = b""
+        self._rest = bytearray()
         self._limit = limit
+        self._wanted = PRELUDE.size
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The data of the events that `chunk` completes; an exception of the service is an event of type `error`.
+        """The data of the events that `chunk` completes, as JSON.
+
+        What Bedrock's InvokeModel streams is the model's own event in a chunk. Any other event is an object with its
+        name as `type`, and its fields under that name; an exception of the service is an event of type `error`.
 
         Raises:
             ProtocolError: a frame is too long, its checksum is wrong, or it does not hold what it should.
         """
-        self._rest += chunk
-        events = []
-        while (frame := self._frame()) is not None:
+        rest = self._rest
+        rest += chunk
+        if len(rest) < self._wanted:
+            return []
+        events: list[bytes] = []
+        data, place = bytes(rest), 0
+        while (end := self._end_of_frame(data, place)) is not None:
             try:
-                data = _data(*frame)
+                event = _event(data, place, end)
             except (ValueError, LookupError, struct.error) as problem:
                 raise ProtocolError(f"the server sent a frame that cannot be read: {problem}") from problem
-            if data is not None:
-                events.append(data)
+            if event is not None:
+                events.append(event)
+            place = end
+        del rest[:place]
         return events
 
-    def close(self) -> None:
-        """Raises `ProtocolError` if the stream ended inside a frame."""
+    def close(self) -> list[bytes]:
+        """No further events. Raises `ProtocolError` if the stream ended inside a frame."""
         if self._rest:
             raise ProtocolError("the stream ended in the middle of a frame")
+        return []
 
-    def _frame(self) -> tuple[bytes, bytes] | None:
-        """The headers and the payload of the first frame that is whole."""
-        if len(self._rest) < PRELUDE.size:
+    def _end_of_frame(self, data: bytes, place: int) -> int | None:
+        """Where the frame ends that begins at `place`; None if it is not whole yet."""
+        if len(data) - place < PRELUDE.size:
+            self._wanted = PRELUDE.size
             return None
-        length, headers, checksum = PRELUDE.unpack_from(self._rest)
-        is_frame = zlib.crc32(self._rest[: PRELUDE.size - CHECKSUM]) == checksum
+        length, headers, checksum = PRELUDE.unpack_from(data, place)
+        is_frame = zlib.crc32(data[place : place + PRELUDE.size - CHECKSUM]) == checksum
         if not is_frame or not PRELUDE.size + headers + CHECKSUM <= length <= self._limit:
-            raise ProtocolError(f"the server sent what is no frame of an event stream: {self._rest[:40]!r}")
-        if len(self._rest) < length:
+            raise ProtocolError(f"the server sent what is no frame of an event stream: {data[place : place + 40]!r}")
+        end: int = place + length
+        if len(data) < end:
+            self._wanted = length
             return None
-        frame, self._rest = self._rest[:length], self._rest[length:]
-        if zlib.crc32(frame[:-CHECKSUM]) != int.from_bytes(frame[-CHECKSUM:]):
+        if zlib.crc32(data[place : end - CHECKSUM]) != int.from_bytes(data[end - CHECKSUM : end]):
             raise ProtocolError("the server sent a frame whose checksum is wrong")
-        begin = PRELUDE.size + headers
-        return frame[PRELUDE.size : begin], frame[begin:-CHECKSUM]
+        return end
 
 
-def _data(head: bytes, payload: bytes) -> bytes | None:
-    """The data that a frame carries; None if it carries none that is known."""
-    headers = _headers(head)
+def _event(data: bytes, place: int, end: int) -> bytes | None:
+    """The data of the event in the frame from `place` to `end`; None if it carries none that is known."""
+    begin = place + PRELUDE.size + PRELUDE.unpack_from(data, place)[1]
+    head, payload = data[place + PRELUDE.size : begin], data[begin : end - CHECKSUM]
+    headers = _kept_headers(head) if len(head) <= SHORT else _headers(head)
     kind = headers.get(":message-type")
     if kind == "event":
-        return b64decode(_object(payload)["bytes"]) if headers.get(":event-type") == "chunk" else None
+        name = headers.get(":event-type", "")
+        if name == "chunk":
+            return b64decode(_object(payload)["bytes"])
+        # A name goes into the JSON as it is.
+        return b'{"type":"%b","%b":%b}' % (2 * (name.encode(),) + (payload or b"{}",)) if _plain(name) else None
     body = _object(payload)
     code = headers.get(":exception-type") or headers.get(":error-code") or str(kind)
     words = body.get("message") or headers.get(":error-message") or payload.decode("utf-8", "replace")
-    return msgspec.json.encode({"type": "error", "error": {"type": code, "message": words}})
+    return msgspec.json.encode({"type": "error", "error": {**body, "type": code, "message": words}})
+
+
+def _plain(name: str) -> bool:
+    return name.isascii() and name.isidentifier() and name not in ("type", "error")
 
 
 def _object(payload: bytes) -> dict[str, Any]:
@@ -105,3 +133,7 @@ def _headers(data: bytes) -> dict[str, str]:
             headers[name] = data[place : place + size].decode("utf-8", "replace")
         place += size
     return headers
+
+
+# Nobody changes what it gives.
+_kept_headers: Final = lru_cache(maxsize=64)(_headers)

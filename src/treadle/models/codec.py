@@ -45,8 +45,7 @@ class Decoder(Protocol):
 class Codec(Protocol):
     """One wire dialect."""
 
-    @property
-    def path(self) -> str:
+    def path(self, model: str, stream: bool) -> str:
         """Where requests go, below the base URL, such as "/chat/completions"."""
 
     @property

@@ -34,7 +34,7 @@ from treadle.models.prices import known_context, known_cost, known_price
 from treadle.models.providers import PROVIDERS, Provider
 from treadle.models.terms import Terms, asked_terms, asks_others, elsewhere, is_dated
 from treadle.models.timeouts import Timeouts, Watch
-from treadle.models.transport import HttpTransport, Reply, Transport, Whole, checked_url
+from treadle.models.transport import HttpTransport, Reply, Sign, Transport, Whole, checked_url
 
 
 class HttpOptions(TypedDict, total=False):
@@ -78,6 +78,9 @@ class HttpModel:
         Misuse: the name, a setting or an option cannot be right, or the options exclude one another.
     """
 
+    # What authenticates each request by itself, where no key does; set before this class connects.
+    _sign: Sign | None = None
+
     def __init__(self, model: str, provider: Provider, codec: Codec, **options: Unpack[HttpOptions]) -> None:
         if unknown := options.keys() - HttpOptions.__annotations__.keys():
             known = ", ".join(HttpOptions.__annotations__)
@@ -100,6 +103,15 @@ class HttpModel:
         """The provider and the model, such as "openai-chat:gpt-5"."""
         return f"{self.provider.name}:{self.model}"
 
+    @property
+    def _path(self) -> str:
+        return self.codec.path(self.model, self.streaming)
+
+    @property
+    def _listed(self) -> str:
+        """What the table of known models calls it."""
+        return self.model
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r}, provider={self.provider.name!r}, transport={self._transport!r})"
 
@@ -107,7 +119,7 @@ class HttpModel:
         """What `usage` costs in dollars; None if the model's price is not known."""
         if self.price is not None:
             return self.price.of(usage)
-        return known_cost(self._address, self.model, usage)
+        return known_cost(self._address, self._listed, usage)
 
     def terms(self, settings: ModelSettings) -> Terms:
         """On what terms a request with `settings` is billed, those of the model itself included."""
@@ -116,7 +128,7 @@ class HttpModel:
     @property
     def context_window(self) -> int | None:
         """The most tokens that a request may have, as the table of known models has it; None if it does not."""
-        return known_context(self._address, self.model)
+        return known_context(self._address, self._listed)
 
     @property
     def max_output_tokens(self) -> int | None:
@@ -162,7 +174,7 @@ class HttpModel:
         decoder: Decoder | None = None
         counted: UsageReported | None = None
         try:
-            reply = await watch.wait(self._transport.post(self.codec.path, body, self.streaming, self._refusal))
+            reply = await watch.wait(self._transport.post(self._path, body, self.streaming, self._refusal))
             decoder, events, heard = self.codec.decoder(), list[ModelEvent](), 0
             while not (events and isinstance(events[-1], ModelReply)):
                 events = await self._events(reply, decoder, watch)
@@ -225,7 +237,7 @@ class HttpModel:
         """Whether tools stay described that a step takes away, where the host alone does not tell: it is paid for."""
         if self.provider.dialect == "anthropic" or host_of(host_in(self._address)).taken_away != "left_out":
             return False
-        price = known_price(self._address, self.model) if self.price is None else self.price
+        price = known_price(self._address, self._listed) if self.price is None else self.price
         return price is not None and any(getattr(price, kind) for kind in KINDS)
 
     def _billed(self, reply: ModelReply, settings: ModelSettings) -> ModelReply:
@@ -268,7 +280,8 @@ class HttpModel:
             sent = self.provider.environment_headers()
         if not (self._key.isascii() and self._key.isprintable()):
             raise Misuse(f"the key {self._key_source} holds characters that no key has; was it copied whole?")
-        return HttpTransport(address, {**sent, **self.provider.auth_headers(self._key), **(headers or {})})
+        sent |= {**self.provider.auth_headers(self._key), **(headers or {})}
+        return HttpTransport(address, sent, self._sign)
 
     def _counted(self, event: UsageReported, settings: ModelSettings) -> UsageReported:
         """`event` without what the provider says that it cost, where there is a price of one's own for it."""

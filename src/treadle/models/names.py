@@ -23,8 +23,9 @@ def model_from_name(name: str, **options: Unpack[HttpOptions]) -> Model:
 
     Args:
         name: "provider:model" with a provider of the table (`anthropic:`, `openai:` for Responses, `openai-chat:`,
-            `ollama:`, `openrouter:`, `groq:`, `mistral:`, `deepseek:`), "local:model@http://host:port/v1" for any
-            compatible server, or "offline" for the planner that needs no key and no network.
+            `ollama:`, `openrouter:`, `groq:`, `mistral:`, `deepseek:`, `bedrock:`),
+            "local:model@http://host:port/v1" for any compatible server, or "offline" for the planner that needs no key
+            and no network.
         options: see `HttpOptions`; "offline" takes none.
 
     Raises:
@@ -55,6 +56,10 @@ def model_from_name(name: str, **options: Unpack[HttpOptions]) -> Model:
             return OpenAIResponsesModel(model, **options)
         case "chat":
             return OpenAIChatModel(model, provider=label, **options)
+        case "converse":
+            from treadle.models.bedrock_model import BedrockModel
+
+            return BedrockModel(model, **options)
         case _:
             assert_never(provider.dialect)
 
