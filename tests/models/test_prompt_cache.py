@@ -26,6 +26,7 @@ from treadle.kernel.messages import (
     UserMessage,
 )
 from treadle.models.anthropic import AnthropicCodec
+from treadle.models.bedrock import BedrockCodec
 from treadle.models.codec import Codec
 from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIChatModel, OpenAIResponsesModel
 from treadle.models.openai_chat import ChatCodec
@@ -195,6 +196,7 @@ class Counted(tuple[Any, ...]):
 
 CODECS = [
     pytest.param(AnthropicCodec, "claude-sonnet-4-5", id="anthropic"),
+    pytest.param(BedrockCodec, "us.anthropic.claude-sonnet-4-5-20250929-v1:0", id="bedrock"),
     pytest.param(ResponsesCodec, "gpt-5", id="responses"),
     pytest.param(ChatCodec, "gpt-5", id="chat"),
 ]

@@ -15,7 +15,7 @@ from typing import Any, Final
 from anyio import to_thread
 
 from treadle.kernel.errors import Misuse
-from treadle.models.errors import AuthenticationFailed, ConnectionFailed, ModelError
+from treadle.models.errors import AuthenticationFailed, ConnectionFailed
 
 REGION: Final = re.compile(r"[a-z]{2,6}(-[a-z]+)+-\d{1,2}")
 ARN: Final = re.compile(r"arn:aws[a-z-]*:[a-z]+:([a-z0-9-]+):")
@@ -103,7 +103,9 @@ class AwsSigner:
             found = self._session.get_credentials()
             credentials = None if found is None else found.get_frozen_credentials()
         except (errors.BotoCoreError, errors.ClientError, OSError) as problem:
-            raise _without_credentials(problem) from None
+            told = f"the credentials of AWS could not be had: {problem} ({type(problem).__name__})"
+            network = isinstance(problem, (errors.ConnectionError, errors.HTTPClientError, OSError))
+            raise (ConnectionFailed if network else AuthenticationFailed)(told) from None
         if credentials is None or not credentials.access_key or not credentials.secret_key:
             raise AuthenticationFailed(
                 "no credentials of AWS were found to sign with: not in the environment, its profiles, or the services "
@@ -114,10 +116,3 @@ class AwsSigner:
         request: Any = import_module("botocore.awsrequest").AWSRequest("POST", url, headers=sent, data=body)
         import_module("botocore.auth").SigV4Auth(credentials, SERVICE, self.region).add_auth(request)
         return {name.lower(): value for name, value in request.headers.items()}
-
-
-def _without_credentials(problem: Exception) -> ModelError:
-    """What it means that credentials could not be had."""
-    told = f"the credentials of AWS could not be had: {problem} ({type(problem).__name__})"
-    network = any(kind.__name__ in ("HTTPClientError", "OSError") for kind in type(problem).__mro__)
-    return ConnectionFailed(told) if network else AuthenticationFailed(told)

@@ -170,7 +170,8 @@ class Blocks:
             blocks.pop()
         if role is None:
             return []
-        _name_documents(blocks, documents)
+        if role == "user":
+            _name_documents(blocks, documents)
         turn = Turn(role, blocks or [TextBlock(NOTHING)])
         return [Turn("user", [TextBlock(NOTHING)]), turn] if first and role == "assistant" else [turn]
 

@@ -4,6 +4,7 @@ Neighbours: `treadle.models.http_model`, of which it is one; `treadle.models.bed
 `treadle.models.aws_access`, where it is and how requests are signed.
 """
 
+import reprlib
 from typing import Any, Literal, Unpack
 
 from msgspec import structs
@@ -65,6 +66,9 @@ class BedrockModel(HttpModel):
                 "BedrockModel takes session= as a Session of botocore or boto3; it was given a "
                 f"{type(session).__name__}"
             )
+        for name, given in (("region", region), ("profile", profile)):
+            if given is not None and not (isinstance(given, str) and given):
+                raise Misuse(f"BedrockModel takes {name} as a text; it was given {reprlib.repr(given)}")
         if cache == "1h" and not maker_of(model).hour:
             raise Misuse(f"Bedrock keeps no prefix of {model} for an hour, only of Claude's models; leave cache out")
         self._called = profile or model

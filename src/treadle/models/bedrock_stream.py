@@ -275,8 +275,9 @@ class BedrockDecoder:
     def _block(self, kind: str, said: Any) -> list[ModelEvent]:
         """Takes in one block of a whole reply."""
         events: list[ModelEvent] = []
-        if kind == "reasoningContent":
-            ((kind, said),) = _members(said)
+        if kind == "reasoningContent" and (known := {"reasoningText", "redactedContent"} & said.keys()):
+            kind = known.pop()
+            said = said[kind]
         block = _Block(kind, said)
         self._blocks.append(block)
         if kind == "reasoningText":
