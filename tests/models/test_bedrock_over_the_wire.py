@@ -388,13 +388,13 @@ def test_prices_and_windows_come_from_the_table():
     plain = model.cost(Usage(1_000_000, 0))
     assert plain is not None
     assert plain > 1
-    assert model.context_window == 200_000
+    assert model.profile.context_window == 200_000
     assert plain == cost(f"bedrock:{CLAUDE}", Usage(1_000_000, 0))
     assert context_window(f"bedrock:{CLAUDE}") == 200_000
     arn = f"arn:aws:bedrock:eu-west-1:123456789012:inference-profile/{CLAUDE}"
     assert BedrockModel(arn, api_key=KEY).cost(Usage(1_000_000, 0)) == plain
     foundation = "arn:aws:bedrock:eu-west-1::foundation-model/anthropic.claude-sonnet-4-5-20250929-v1:0"
-    assert BedrockModel(foundation, api_key=KEY).context_window == 200_000
+    assert BedrockModel(foundation, api_key=KEY).profile.context_window == 200_000
     unknown = BedrockModel("arn:aws:bedrock:eu-west-1:1:application-inference-profile/abc", api_key=KEY)
     assert unknown.cost(Usage(1)) is None
 

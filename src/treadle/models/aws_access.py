@@ -81,11 +81,11 @@ class AwsSigner:
     def __init__(self, region: str, session: Any) -> None:
         self.region = region
         self._session = session
-        self._used: tuple[str, ...] = ()
+        self._used: Mapping[str, str] = {}
 
     @property
-    def secrets(self) -> tuple[str, ...]:
-        """What was signed with last, and may stand in no message: the secret, the token and the name of the key."""
+    def secrets(self) -> Mapping[str, str]:
+        """What was signed with last, and may stand in no message, by what it is: two keys, and a token if there is one."""
         return self._used
 
     async def __call__(self, url: str, body: bytes) -> Mapping[str, str]:
@@ -111,7 +111,8 @@ class AwsSigner:
                 "no credentials of AWS were found to sign with: not in the environment, its profiles, or the services "
                 "that hand them out. Set AWS_BEARER_TOKEN_BEDROCK for a key of Bedrock's own, or give session="
             )
-        self._used = tuple(filter(None, (credentials.secret_key, credentials.token, credentials.access_key)))
+        used = {"secret key": credentials.secret_key, "access key": credentials.access_key, "token": credentials.token}
+        self._used = {name: value for name, value in used.items() if value}
         sent = {"content-type": "application/json"}
         request: Any = import_module("botocore.awsrequest").AWSRequest("POST", url, headers=sent, data=body)
         import_module("botocore.auth").SigV4Auth(credentials, SERVICE, self.region).add_auth(request)

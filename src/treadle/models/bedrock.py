@@ -20,14 +20,16 @@ from treadle.models.anthropic_thinking import BUDGETS, held_thinking, longest_th
 from treadle.models.bedrock_blocks import DOCUMENT, LONGEST_NAME, Blocks, reasoning_tag
 from treadle.models.bedrock_makers import CachePlace, Maker, maker_of
 from treadle.models.bedrock_stream import BedrockDecoder
-from treadle.models.codec import body_bytes, json_bytes
+from treadle.models.codec import Decoder, body_bytes, json_bytes
 from treadle.models.errors import BadRequest, ModelError
 from treadle.models.extra import add_extra, longest
 from treadle.models.failures import error_for, error_for_page, text_of_error
+from treadle.models.guarded import Guarded
 from treadle.models.history import History, Trail
 from treadle.models.identifiers import identifier
 from treadle.models.output_schema import anthropic_schema
 from treadle.models.port import ModelEvent, ModelRequest
+from treadle.models.profile import ModelProfile
 
 OWN: Final = "additionalModelRequestFields"
 """The field for what only the model knows."""
@@ -75,6 +77,17 @@ class BedrockCodec:
         # What a name holds never changes which address it is: a slash and all else that means something is quoted.
         return (
             f"/model/{quote(model.encode('utf-8', 'replace'), safe='')}/{'converse-stream' if stream else 'converse'}"
+        )
+
+    def profile(self, model: str) -> ModelProfile:
+        """What `model` can do. Which models are held to a schema differs by region, and the rest refuse the request."""
+        maker = maker_of(model)
+        return ModelProfile(
+            output="tool",
+            output_beside_tools="tool",
+            tools=True,
+            prefix_cache=self.cache is not None if maker.cache else None,
+            thinking=True if maker.thinking is not None else None,
         )
 
     def longest(self, settings: ModelSettings, model: str) -> int | None:
@@ -127,9 +140,10 @@ class BedrockCodec:
             marks = () if alone or not self._keeps(maker, "messages") else self._marks(trail, _passing(request))
             return body_bytes(body, "messages", trail.made, marks)
 
-    def decoder(self) -> BedrockDecoder:
+    def decoder(self) -> Decoder:
         """A decoder for one streamed reply."""
-        return BedrockDecoder(self.provider, self._stream_error, tag=self._tag, hour=self.cache == "1h")
+        decoder = BedrockDecoder(self.provider, self._stream_error, tag=self._tag, hour=self.cache == "1h")
+        return Guarded(self.provider, decoder)
 
     def decode_body(self, body: Json) -> list[ModelEvent]:
         """The same events from a whole JSON body, the reply last. Raises `ModelError` if it holds an error."""

@@ -5,6 +5,7 @@ Neighbours: `treadle.models.http_model`, of which it is one; `treadle.models.bed
 """
 
 import reprlib
+from collections.abc import Mapping
 from typing import Any, Literal, Unpack
 
 from msgspec import structs
@@ -14,12 +15,10 @@ from treadle.kernel.messages import ModelSettings
 from treadle.models.aws_access import VARIABLES, AwsSigner, bedrock_address, has_botocore, new_session, region_of
 from treadle.models.bedrock import BedrockCodec
 from treadle.models.bedrock_makers import maker_of
-from treadle.models.errors import ModelError
 from treadle.models.extra import merged
-from treadle.models.failures import redact
 from treadle.models.given import check_cache, check_options
+from treadle.models.hidden import Hidden
 from treadle.models.http_model import HttpModel, HttpOptions
-from treadle.models.port import OutputMode
 from treadle.models.providers import PROVIDERS, MissingKey, Provider
 from treadle.models.terms import USUAL, Terms
 
@@ -75,7 +74,9 @@ class BedrockModel(HttpModel):
         codec = BedrockCodec(model, cache=cache)
         codec.path(self._called, False)
         self._signer, provider = _access(self._called, region, session, options)
-        self._sign = self._signer
+        self._headers = options.get("headers") or {}
+        if self._signer is not None:
+            self._sign = self._signature
         super().__init__(model, provider, codec, **options)
 
     def terms(self, settings: ModelSettings) -> Terms:
@@ -90,10 +91,6 @@ class BedrockModel(HttpModel):
         left = "systemTool" if "systemTool" in own else "a stored prompt" if "promptVariables" in extra else ""
         return structs.replace(terms, services=(*terms.services, *services), endless=terms.endless or left)
 
-    def output_mode(self, tools: bool) -> OutputMode:
-        """By a tool: which models are held to a schema differs by region, and any other refuses the whole request."""
-        return "tool"
-
     @property
     def _path(self) -> str:
         return self.codec.path(self._called, self.streaming)
@@ -103,11 +100,14 @@ class BedrockModel(HttpModel):
         """What the table of known models calls it: the name in an ARN."""
         return self.model.rpartition("/")[2] if self.model.startswith("arn:") else self.model
 
-    def _told(self, error: ModelError) -> ModelError:
-        error = super()._told(error)
-        for secret in () if self._signer is None else self._signer.secrets:
-            error.args = (redact(str(error), secret),)
-        return error
+    async def _signature(self, url: str, body: bytes) -> Mapping[str, str]:
+        """The headers that sign a request."""
+        if self._signer is None:
+            return {}
+        headers = await self._signer(url, body)
+        # Credentials change while a program runs; they are known here only to be taken out of messages.
+        self._hidden = Hidden(self._key, {**self._headers, **self._signer.secrets})
+        return headers
 
     def _advice(self) -> str:
         if self._signer is None:

@@ -23,9 +23,10 @@ from treadle.kernel.messages import (
     ToolCall,
     Usage,
 )
-from treadle.models.checked import checked, is_object
+from treadle.models.checked import is_object
 from treadle.models.counts import count_in, fields_in, part_in, told_usage
-from treadle.models.errors import ModelError, ProtocolError
+from treadle.models.errors import ModelError
+from treadle.models.guarded import ended_early, no_reply
 from treadle.models.port import (
     ModelEvent,
     ModelReply,
@@ -49,7 +50,6 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
     "content_filtered": "content_filter",
     "refusal": "refusal",
 }
-SHAPE_ERRORS: Final = (KeyError, TypeError, AttributeError, ValueError)
 
 
 class _Block:
@@ -140,50 +140,34 @@ class BedrockDecoder:
     @property
     def reported(self) -> UsageReported | None:
         """What the provider has counted of it so far; None if nothing yet."""
-        try:
-            usage = self._usage()
-        except SHAPE_ERRORS:
-            return None
+        usage = self._usage()
         return None if usage is None else UsageReported(usage)
 
     def feed(self, data: Json) -> list[ModelEvent]:
         """The events in one stream event's data. Raises `ModelError` for an exception inside the stream."""
-        try:
-            if data.get("type") == "contentBlockDelta":
-                event: Json = data["contentBlockDelta"]
-                return self._delta(event["contentBlockIndex"], event["delta"])
-            return self._event(data)
-        except SHAPE_ERRORS as fault:
-            raise ProtocolError(f"the stream holds an event that is not as the protocol has it ({fault!r})") from fault
+        if data.get("type") == "contentBlockDelta":
+            event: Json = data["contentBlockDelta"]
+            return self._delta(event["contentBlockIndex"], event["delta"])
+        return self._event(data)
 
     def whole(self, body: Json) -> list[ModelEvent]:
         """The same events from a whole reply, the `ModelReply` last. Raises `ModelError` if it holds an error."""
-        try:
-            self._told = body
-            if not isinstance(body.get("output"), dict):
-                if "message" in body or "Message" in body or "error" in body:
-                    raise self._error(body.get("error") or body)
-                raise ProtocolError(f"{self._provider} answered with JSON that is no reply: it has no output")
-            self._stop = body.get("stopReason") or ""
-            self._started = self._ended = True
-            self._routed(body)
-            content: list[Json] = body["output"]["message"]["content"]
-            events = [event for block in content for kind, said in _members(block) for event in self._block(kind, said)]
-        except SHAPE_ERRORS as fault:
-            raise ProtocolError(f"the reply is not as the protocol has it ({fault!r})") from fault
+        self._told = body
+        if not isinstance(body.get("output"), dict):
+            if {"message", "Message", "error"} & body.keys():
+                raise self._error(body.get("error") or body)
+            raise no_reply(self._provider, "no reply, for it has no output", body)
+        self._stop = body.get("stopReason") or ""
+        self._started = self._ended = True
+        self._routed(body)
+        content: list[Json] = body["output"]["message"]["content"]
+        events = [event for block in content for kind, said in _members(block) for event in self._block(kind, said)]
         return [*events, self.close()]
 
     def close(self) -> ModelReply:
         """The whole reply, once the stream has ended. Raises `ProtocolError` if it ended too early to be trusted."""
         if not self._ended:
-            what = "in the middle of the reply" if self._started else "before the reply began"
-            raise ProtocolError(f"the stream ended {what}")
-        try:
-            return checked(self._reply())
-        except SHAPE_ERRORS as fault:
-            raise ProtocolError(f"the reply is not as the protocol has it ({fault!r})") from fault
-
-    def _reply(self) -> ModelReply:
+            raise ended_early(self._provider, self._started)
         parts = [part for block in self._blocks for part in block.parts(self._provider, self._tag)]
         return ModelReply(
             AssistantMessage(tuple(parts)),
