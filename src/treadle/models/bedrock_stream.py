@@ -55,13 +55,13 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
 class _Block:
     """One content block, under way or whole: what it is, the fields that it has, and the pieces that came since."""
 
-    __slots__ = ("citations", "fields", "kind", "pieces", "rest", "signature")
+    __slots__ = ("citations", "fields", "kind", "pieces", "rest", "signatures")
 
     def __init__(self, kind: str, fields: Any) -> None:
         self.kind = kind
         self.fields: Any = fields
         self.pieces: list[str] = []
-        self.signature = ""
+        self.signatures: list[str] = []
         self.citations: list[Json] = []
         self.rest: list[Any] = []
 
@@ -88,7 +88,7 @@ class _Block:
                     said.append(Opaque(provider, cited))
                 return said
             case "reasoningText":
-                return [Thinking(text, signature=self.signature or None, id=tag)]
+                return [Thinking(text, signature="".join(self.signatures) or None, id=tag)]
             case "redactedContent":
                 return [_redacted(provider, _joined(self.pieces), tag)]
             case "toolUse" if self.is_call:
@@ -249,7 +249,7 @@ class BedrockDecoder:
                     self._at(index, "reasoningText").pieces.append(said)
                     events += [ThinkingDelta(said)] if said else []
                 case "signature":
-                    self._at(index, "reasoningText").signature += said
+                    self._at(index, "reasoningText").signatures.append(said)
                 case "redactedContent":
                     self._at(index, kind).pieces.append(said)
                 case _:
@@ -266,7 +266,7 @@ class BedrockDecoder:
         self._blocks.append(block)
         if kind == "reasoningText":
             text = said.get("text") or ""
-            block.signature = said.get("signature") or ""
+            block.signatures.append(said.get("signature") or "")
             block.pieces.append(text)
             events += [ThinkingDelta(text)] if text else []
         elif kind == "redactedContent":
