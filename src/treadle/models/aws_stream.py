@@ -6,10 +6,11 @@ the frame and of its headers, a checksum of these two, headers, payload, a check
 """
 
 import struct
-import zlib
 from base64 import b64decode
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
+from zlib import crc32
 
 import msgspec
 
@@ -19,10 +20,11 @@ AWS_STREAM: Final = "application/vnd.amazon.eventstream"
 """The content type of such a stream."""
 
 PRELUDE: Final = struct.Struct(">III")
-CHECKSUM: Final = 4
+LENGTH: Final = struct.Struct(">I")
+CHECKSUM: Final = LENGTH.size
 # By the number of their type: the bytes that a header's value takes; None for two bytes of length and then as many.
 VALUES: Final[tuple[int | None, ...]] = (0, 0, 1, 2, 4, 8, None, None, 8, 16)
-# Headers of this many bytes at most are kept read: a stream has a dozen different ones, and one with each event.
+# Headers of this many bytes at most are kept read.
 SHORT: Final = 256
 
 
@@ -54,14 +56,16 @@ class AwsEventParser:
         if len(rest) < self._wanted:
             return []
         events: list[bytes] = []
+        # One copy, that everything is cut out of: what is cut out of a bytearray is copied twice.
         data, place = bytes(rest), 0
         while (end := self._end_of_frame(data, place)) is not None:
-            try:
-                event = _event(data, place, end)
-            except (ValueError, LookupError, struct.error) as problem:
-                raise ProtocolError(f"the server sent a frame that cannot be read: {problem}") from problem
-            if event is not None:
-                events.append(event)
+            begin = place + PRELUDE.size
+            headed = begin + LENGTH.unpack_from(data, place + LENGTH.size)[0]
+            opening = _opening(data[begin:headed]) if headed - begin <= SHORT else None
+            if opening is not None and headed < end - CHECKSUM:
+                events.append(b"%b%b}" % (opening, data[headed : end - CHECKSUM]))
+            else:
+                events += _read(data[begin:headed], data[headed : end - CHECKSUM])
             place = end
         del rest[:place]
         return events
@@ -74,38 +78,63 @@ class AwsEventParser:
 
     def _end_of_frame(self, data: bytes, place: int) -> int | None:
         """Where the frame ends that begins at `place`; None if it is not whole yet."""
-        if len(data) - place < PRELUDE.size:
+        size = len(data) - place
+        if size < PRELUDE.size:
             self._wanted = PRELUDE.size
             return None
         length, headers, checksum = PRELUDE.unpack_from(data, place)
-        is_frame = zlib.crc32(data[place : place + PRELUDE.size - CHECKSUM]) == checksum
+        is_frame = crc32(data[place : place + PRELUDE.size - CHECKSUM]) == checksum
         if not is_frame or not PRELUDE.size + headers + CHECKSUM <= length <= self._limit:
             raise ProtocolError(f"the server sent what is no frame of an event stream: {data[place : place + 40]!r}")
-        end: int = place + length
-        if len(data) < end:
+        if size < length:
             self._wanted = length
             return None
-        if zlib.crc32(data[place : end - CHECKSUM]) != int.from_bytes(data[end - CHECKSUM : end]):
+        end: int = place + length
+        if (crc32(data[place : end - CHECKSUM]),) != LENGTH.unpack_from(data, end - CHECKSUM):
             raise ProtocolError("the server sent a frame whose checksum is wrong")
         return end
 
 
-def _event(data: bytes, place: int, end: int) -> bytes | None:
-    """The data of the event in the frame from `place` to `end`; None if it carries none that is known."""
-    begin = place + PRELUDE.size + PRELUDE.unpack_from(data, place)[1]
-    head, payload = data[place + PRELUDE.size : begin], data[begin : end - CHECKSUM]
-    headers = _kept_headers(head) if len(head) <= SHORT else _headers(head)
-    kind = headers.get(":message-type")
-    if kind == "event":
+def _read(head: bytes, payload: bytes) -> list[bytes]:
+    """The data of the event in a frame, by its headers and its payload; none if it carries none that is known.
+
+    Raises:
+        ProtocolError: it does not hold what it should.
+    """
+    try:
+        headers = _headers(head)
+        if headers.get(":message-type") != "event":
+            return [_exception(headers, payload)]
         name = headers.get(":event-type", "")
         if name == "chunk":
-            return b64decode(_object(payload)["bytes"])
-        # A name goes into the JSON as it is.
-        return b'{"type":"%b","%b":%b}' % (2 * (name.encode(),) + (payload or b"{}",)) if _plain(name) else None
+            return [b64decode(_object(payload)["bytes"])]
+    except (ValueError, LookupError, struct.error) as problem:
+        raise ProtocolError(f"the server sent a frame that cannot be read: {problem}") from problem
+    opening = _opening(head)
+    return [] if opening is None else [b"%b%b}" % (opening, payload or b"{}")]
+
+
+def _exception(headers: Mapping[str, str], payload: bytes) -> bytes:
+    """An exception of the service as an event of type `error`."""
     body = _object(payload)
-    code = headers.get(":exception-type") or headers.get(":error-code") or str(kind)
+    code = headers.get(":exception-type") or headers.get(":error-code") or headers.get(":message-type")
     words = body.get("message") or headers.get(":error-message") or payload.decode("utf-8", "replace")
-    return msgspec.json.encode({"type": "error", "error": {**body, "type": code, "message": words}})
+    return msgspec.json.encode({"type": "error", "error": {**body, "type": str(code), "message": words}})
+
+
+# A stream has a dozen different headers, and one with each event.
+@lru_cache(maxsize=64)
+def _opening(head: bytes) -> bytes | None:
+    """What stands before the payload of an event that is told by its name; None for any other."""
+    try:
+        headers = _headers(head)
+    except (ValueError, LookupError, struct.error):
+        return None
+    name = headers.get(":event-type", "")
+    # The name goes into the JSON as it is.
+    if headers.get(":message-type") != "event" or name == "chunk" or not _plain(name):
+        return None
+    return f'{{"type":"{name}","{name}":'.encode()
 
 
 def _plain(name: str) -> bool:
@@ -133,7 +162,3 @@ def _headers(data: bytes) -> dict[str, str]:
             headers[name] = data[place : place + size].decode("utf-8", "replace")
         place += size
     return headers
-
-
-# Nobody changes what it gives.
-_kept_headers: Final = lru_cache(maxsize=64)(_headers)

@@ -147,7 +147,13 @@ class BedrockDecoder:
         """The events in one stream event's data. Raises `ModelError` for an exception inside the stream."""
         if data.get("type") == "contentBlockDelta":
             event: Json = data["contentBlockDelta"]
-            return self._delta(event["contentBlockIndex"], event["delta"])
+            index, delta = event["contentBlockIndex"], event["delta"]
+            # Nearly all events are this one.
+            block, text = self._open.get(index), delta.get("text")
+            if text and block is not None and block.kind == "text" and len(delta) == 1:
+                block.pieces.append(text)
+                return [TextDelta(text)]
+            return self._delta(index, delta)
         return self._event(data)
 
     def whole(self, body: Json) -> list[ModelEvent]:
