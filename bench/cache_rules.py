@@ -223,7 +223,11 @@ class Bill:
 
 
 def _prompt(body: Body) -> list[bytes]:
-    """What the model reads of a request in OpenAI's dialects, in the order in which it does."""
+    """What the model reads of a request in OpenAI's dialects and Google's, in the order in which it does."""
+    if "contents" in body:
+        shape = body["generationConfig"].get("responseJsonSchema")
+        head = [_json(part) for part in (body.get("tools"), shape, body.get("systemInstruction")) if part is not None]
+        return [*head, *[_json(part) for turn in body["contents"] for part in turn["parts"]]]
     shape = body.get("response_format", body.get("text"))
     head = [_json(part) for part in (body.get("tools"), shape, body.get("instructions")) if part is not None]
     return [*head, *[_json(_unmarked(item)) for item in body.get("messages", body.get("input", ()))]]

@@ -24,7 +24,15 @@ import pytest
 
 from treadle import Agent, Conversation, Limits, Price, Retries, Summarise, Usage
 from treadle.kernel.events import ContextEdited, ModelFailed
-from treadle.models import AnthropicModel, BedrockModel, FallbackModel, OpenAIChatModel, OpenAIResponsesModel, Timeouts
+from treadle.models import (
+    AnthropicModel,
+    BedrockModel,
+    FallbackModel,
+    GoogleModel,
+    OpenAIChatModel,
+    OpenAIResponsesModel,
+    Timeouts,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -33,6 +41,7 @@ JSON = {"content-type": "application/json"}
 LONG = "word " * 400
 TOLD = {"prompt_tokens": 1000, "completion_tokens": 1900}
 SAID = {"input_tokens": 1000, "output_tokens": 1900}
+COUNTED = {"promptTokenCount": 1000, "candidatesTokenCount": 1900, "totalTokenCount": 2900}
 FAULT = {"code": 502, "message": "upstream"}
 
 
@@ -51,6 +60,10 @@ def claude(server, **options):
 
 def bedrock(server, **options):
     return BedrockModel("m", base_url=server.url, api_key="k", price=PRICE, **options)
+
+
+def gemini(server, **options):
+    return GoogleModel("gemini-2.5-flash", base_url=server.url, api_key="k", price=PRICE, **options)
 
 
 def whole(body, status="200 OK"):
@@ -117,8 +130,9 @@ async def failed(model, **options):
         (chat, completion(TOLD, finish="error")),
         (chat, completion(TOLD, finish="error", error=FAULT)),
         (claude, {"type": "error", "error": {"type": "api_error", "message": "boo"}, "usage": SAID}),
+        (gemini, {"error": {"code": 503, "message": "boo"}, "usageMetadata": COUNTED}),
     ],
-    ids=["bedrock", "responses", "responses-no-reason", "chat", "chat-finish", "chat-choice", "anthropic"],
+    ids=["bedrock", "responses", "responses-no-reason", "chat", "chat-finish", "chat-choice", "anthropic", "google"],
 )
 async def test_what_a_failed_body_reports_is_counted(serve, make, body):
     server = serve(whole(body))
@@ -148,7 +162,7 @@ async def test_usage_beside_and_after_an_error_is_heard(serve, events):
     assert result.cost == Decimal(2900) / 1_000_000
 
 
-@pytest.mark.parametrize("make", [bedrock, chat, responses, claude])
+@pytest.mark.parametrize("make", [bedrock, chat, responses, claude, gemini])
 @pytest.mark.parametrize("how", ["dropped", "cut", "hangs"])
 async def test_a_body_that_breaks_off_was_made_all_the_same(serve, make, how):
     content = [{"type": "text", "text": LONG}]

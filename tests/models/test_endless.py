@@ -12,7 +12,14 @@ import pytest
 from treadle import Agent
 from treadle.kernel.events import encode_event
 from treadle.kernel.messages import Usage
-from treadle.models import AnthropicModel, BedrockModel, OpenAIChatModel, OpenAIResponsesModel, ReplyTooLong
+from treadle.models import (
+    AnthropicModel,
+    BedrockModel,
+    GoogleModel,
+    OpenAIChatModel,
+    OpenAIResponsesModel,
+    ReplyTooLong,
+)
 from treadle.models.bounds import LARGEST_BESIDE, LONGEST_REPLY
 from treadle.models.transport import LARGEST_BODY
 
@@ -44,6 +51,10 @@ def messages(delta: dict[str, Any], **block: Any) -> Iterator[bytes]:
 def chat(delta: dict[str, Any]) -> Iterator[bytes]:
     chunk = {"id": "c1", "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
     return events([], chunk)
+
+
+def gemini(part: dict[str, Any]) -> Iterator[bytes]:
+    return events([], {"candidates": [{"content": {"parts": [part]}}], "modelVersion": "m"})
 
 
 def called(arguments: str) -> dict[str, Any]:
@@ -86,6 +97,10 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[], Iterator[bytes]]]] = {
     "a signature of Converse": (BedrockModel, lambda: converse({"reasoningContent": {"signature": WORDS}})),
     "arguments of Converse": (BedrockModel, lambda: converse({"toolUse": {"input": WORDS}})),
     "nothing of Converse": (BedrockModel, lambda: converse({"words": WORDS}, "somethingNew")),
+    "text of Gemini": (GoogleModel, lambda: gemini({"text": WORDS})),
+    "thoughts of Gemini": (GoogleModel, lambda: gemini({"text": WORDS, "thought": True})),
+    "calls of Gemini": (GoogleModel, lambda: gemini({"functionCall": {"name": "look", "args": {"key": WORDS}}})),
+    "a signature of Gemini": (GoogleModel, lambda: gemini({"thoughtSignature": WORDS})),
     "nothing of Chat": (OpenAIChatModel, lambda: chat({"words": WORDS})),
     "text of Responses": (
         OpenAIResponsesModel,

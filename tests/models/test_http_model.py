@@ -10,6 +10,7 @@ import pytest
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import ModelSettings, ToolSpec, Usage, UserMessage
 from treadle.models.bedrock_model import BedrockModel
+from treadle.models.google_model import GoogleModel
 from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIChatModel, OpenAIResponsesModel
 from treadle.models.names import UnknownModel, model_from_name
 from treadle.models.permission import forbid_real_models
@@ -27,7 +28,12 @@ Serve = Callable[..., Any]
 @pytest.fixture(autouse=True)
 def _empty_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for provider in PROVIDERS.values():
-        for variable in (provider.key_variable, provider.url_variable, *[name for _, name in provider.headers]):
+        for variable in (
+            provider.key_variable,
+            provider.other_key_variable,
+            provider.url_variable,
+            *[name for _, name in provider.headers],
+        ):
             if variable:
                 monkeypatch.delenv(variable, raising=False)
 
@@ -52,6 +58,7 @@ async def reply_of(asked: Model, request: ModelRequest = ASKED) -> ModelReply:
         ("mistral:small", OpenAIChatModel, "https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
         ("deepseek:chat", OpenAIChatModel, "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
         ("bedrock:us.a.b-v1:0", BedrockModel, "https://bedrock-runtime.eu-west-1.amazonaws.com", BEDROCK),
+        ("google:gemini-x", GoogleModel, "https://generativelanguage.googleapis.com/v1beta", "GEMINI_API_KEY"),
         ("ollama:qwen3:8b", OpenAIChatModel, "http://127.0.0.1:11434/v1", ""),
         ("local:qwen@http://localhost:8000/v1", OpenAIChatModel, "http://localhost:8000/v1", ""),
     ],

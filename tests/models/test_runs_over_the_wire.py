@@ -15,6 +15,7 @@ from treadle import Agent, Limits, Retries, tool
 from treadle.kernel.events import ModelFailed, ModelReplied, ToolStarted
 from treadle.models.bedrock_model import BedrockModel
 from treadle.models.errors import BadRequest, ConnectionFailed, ModelTimeout, Overloaded, RateLimited
+from treadle.models.google_model import GoogleModel
 from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIChatModel, OpenAIResponsesModel
 from treadle.models.timeouts import Timeouts
 
@@ -182,7 +183,32 @@ class Converse:
         return checked + struct.pack(">I", zlib.crc32(checked))
 
 
-DIALECTS = [pytest.param(dialect, id=dialect.__name__.lower()) for dialect in (Messages, Chat, Responses, Converse)]
+class Google:
+    """Google's generateContent; a call comes in one piece, so one that is held back is held back whole."""
+
+    model = staticmethod(GoogleModel)
+
+    @staticmethod
+    def text(*words: str) -> list[bytes]:
+        return Google._reply([{"text": word} for word in words])
+
+    @staticmethod
+    def calls(*calls: Call) -> list[bytes]:
+        named = [(id, {"name": name, "args": json.loads(arguments)}) for id, name, arguments in calls]
+        return Google._reply([{"functionCall": {"id": id} | call} for id, call in named])
+
+    @staticmethod
+    def _reply(parts: list[dict[str, Any]]) -> list[bytes]:
+        candidates: list[dict[str, Any]] = [{"content": {"role": "model", "parts": [part]}} for part in parts]
+        candidates.append({"finishReason": "STOP"})
+        return sse(*[{"candidates": [one], "modelVersion": "m"} for one in candidates])
+
+
+DIALECTS = [
+    pytest.param(dialect, id=dialect.__name__.lower()) for dialect in (Messages, Chat, Responses, Google, Converse)
+]
+# How the arguments of the second call stand in a stream: as a text, or as an object.
+SECOND = (b'\\"b\\"', b'"key": "b"')
 each_dialect = pytest.mark.parametrize("dialect", DIALECTS)
 
 
@@ -396,7 +422,7 @@ async def test_the_first_of_two_calls_runs_while_the_rest_of_the_reply_is_held_b
             return send(peer, dialect.text("Done."))
         pieces = dialect.calls(("a", "look", '{"key": "a"}'), ("b", "look", '{"key": "b"}'))
         # The second call's arguments are held back until the first call has begun to run.
-        held = next(place for place, piece in enumerate(pieces) if b'\\"b\\"' in piece)
+        held = next(place for place, piece in enumerate(pieces) if any(mark in piece for mark in SECOND))
         peer.begin()
         for piece in pieces[:held]:
             peer.chunk(piece)
@@ -425,7 +451,7 @@ async def test_a_reply_that_breaks_after_a_call_was_made_does_not_make_it_twice(
         pieces = dialect.calls(("a", "look", '{"key": "a"}'), ("b", "look", '{"key": "b"}'))
         if peer.number == 1:
             return send(peer, pieces)
-        held = next(place for place, piece in enumerate(pieces) if b'\\"b\\"' in piece)
+        held = next(place for place, piece in enumerate(pieces) if any(mark in piece for mark in SECOND))
         peer.begin()
         for piece in pieces[:held]:
             peer.chunk(piece)

@@ -18,6 +18,7 @@ import cache_rules
 from treadle.models import BadRequest, ModelRequest
 from treadle.models.anthropic import AnthropicCodec
 from treadle.models.bedrock import BedrockCodec
+from treadle.models.google import GoogleCodec
 from treadle.models.hosts import OPENAI
 from treadle.models.openai_chat import ChatCodec
 from treadle.models.openai_responses import ResponsesCodec
@@ -28,6 +29,7 @@ DIALECTS: dict[str, Any] = {
     "bedrock": (BedrockCodec, "us.anthropic.claude-sonnet-4-5", lambda: cache_rules.ConverseCache(minimum=0)),
     "responses": (lambda: ResponsesCodec(host=OPENAI), "gpt-5", lambda: cache_rules.PrefixCache(1, 1)),
     "chat": (lambda: ChatCodec(host=OPENAI), "gpt-5", lambda: cache_rules.PrefixCache(1, 1)),
+    "google": (GoogleCodec, "gemini-3-pro-preview", lambda: cache_rules.PrefixCache(1, 1)),
     "newer": (lambda: ChatCodec(host=OPENAI), "gpt-5.6", cache_rules.BreakpointCache),
 }
 

@@ -20,6 +20,7 @@ from treadle.models.providers import PROVIDERS, Provider
 DEFAULT_MODELS = {
     "anthropic": "claude-sonnet-5-5",
     "openai": "gpt-6-sol",
+    "google": "gemini-3.5-flash",
     "openrouter": "anthropic/claude-sonnet-5.5",
     "groq": "openai/gpt-oss-120b",
     "mistral": "mistral-medium-latest",
@@ -54,7 +55,7 @@ def choose(named: str | None) -> ModelChoice:
     if variable := os.environ.get("TREADLE_MODEL", "").strip():
         return ModelChoice(variable, "named by TREADLE_MODEL", named=True)
     for provider in with_key():
-        return ModelChoice(f"{provider.name}:{DEFAULT_MODELS[provider.name]}", f"{provider.key_variable} is set")
+        return ModelChoice(f"{provider.name}:{DEFAULT_MODELS[provider.name]}", f"{provider.key_set} is set")
     models = local_models()
     if models:
         return ModelChoice(f"ollama:{models[0]}", f"no key in the environment; Ollama answers at {ollama_address()}")
@@ -69,7 +70,7 @@ def choose(named: str | None) -> ModelChoice:
 def with_key() -> Iterator[Provider]:
     """The providers whose key is in the environment, in the order in which they are taken."""
     for name in DEFAULT_MODELS:
-        if os.environ.get(PROVIDERS[name].key_variable, "").strip():
+        if os.environ.get(PROVIDERS[name].key_set, "").strip():
             yield PROVIDERS[name]
 
 

@@ -59,6 +59,7 @@ from treadle.models.profile import ModelProfile
 if TYPE_CHECKING:
     from treadle.models.bedrock_model import BedrockModel
     from treadle.models.fallback import FallbackModel
+    from treadle.models.google_model import GoogleModel
     from treadle.models.http_model import AnthropicModel, OpenAIChatModel, OpenAIResponsesModel
     from treadle.models.langchain import LangChainModel
     from treadle.models.names import model_from_name
@@ -72,6 +73,7 @@ _LATER = {
     "OpenAIChatModel": "http_model",
     "OpenAIResponsesModel": "http_model",
     "FallbackModel": "fallback",
+    "GoogleModel": "google_model",
     "LangChainModel": "langchain",
     "OfflineModel": "offline",
     "TextTools": "text_tools",
@@ -94,6 +96,7 @@ __all__ = [
     "AnthropicModel", "AssistantMessage", "AttemptFailed", "AuthenticationFailed", "BadRequest",
     "BedrockModel", "ConnectionFailed",
     "ContentFiltered", "ContextOverflow", "FallbackModel", "File", "FinishReason", "Image", "LangChainModel", "Message",
+    "GoogleModel",
     "Model", "ModelError", "ModelEvent", "ModelProfile", "ModelReply", "ModelRequest", "ModelSettings", "ModelTimeout",
     "OfflineModel", "Opaque", "OpenAIChatModel", "OpenAIResponsesModel", "Overloaded", "Price", "PriceTable",
     "ProtocolError", "QuotaExceeded", "RateLimited", "ReplyTooLong", "SystemMessage", "Text", "TextDelta", "TextTools",

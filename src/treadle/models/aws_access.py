@@ -85,7 +85,7 @@ class AwsSigner:
 
     @property
     def secrets(self) -> Mapping[str, str]:
-        """What was signed with last, and may stand in no message, by what it is: two keys, and a token if there is one."""
+        """What was signed with last, and may stand in no message, by what it is."""
         return self._used
 
     async def __call__(self, url: str, body: bytes) -> Mapping[str, str]:

@@ -277,7 +277,7 @@ class HttpModel:
             self._key, self._key_source = key.strip(), "given as api_key="
         elif host_in(address) == host_in(own):
             # What the environment holds for a provider goes to no other server.
-            self._key, self._key_source = self.provider.key(), f"in {self.provider.key_variable}"
+            self._key, self._key_source = self.provider.key(), f"in {self.provider.key_set}"
             sent = self.provider.environment_headers()
         if not (self._key.isascii() and self._key.isprintable()):
             raise Misuse(f"the key {self._key_source} holds characters that no key has; was it copied whole?")

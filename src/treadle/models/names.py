@@ -7,9 +7,11 @@ from difflib import get_close_matches
 from typing import Final, Unpack, assert_never
 
 from treadle.kernel.errors import Misuse
+from treadle.models.bedrock_model import BedrockModel
+from treadle.models.google_model import GoogleModel
 from treadle.models.http_model import AnthropicModel, HttpOptions, OpenAIChatModel, OpenAIResponsesModel
 from treadle.models.port import Model
-from treadle.models.providers import PROVIDERS
+from treadle.models.providers import ALIASES, PROVIDERS
 
 OFFLINE: Final = "offline"
 
@@ -23,9 +25,9 @@ def model_from_name(name: str, **options: Unpack[HttpOptions]) -> Model:
 
     Args:
         name: "provider:model" with a provider of the table (`anthropic:`, `openai:` for Responses, `openai-chat:`,
-            `ollama:`, `openrouter:`, `groq:`, `mistral:`, `deepseek:`, `bedrock:`),
-            "local:model@http://host:port/v1" for any compatible server, or "offline" for the planner that needs no key
-            and no network.
+            `google:` or `gemini:`, `bedrock:`, `ollama:`, `openrouter:`, `groq:`, `mistral:`, `deepseek:`),
+            "local:model@http://host:port/v1" for any compatible server, or "offline" for the planner that needs no
+            key and no network.
         options: see `HttpOptions`; "offline" takes none.
 
     Raises:
@@ -39,6 +41,7 @@ def model_from_name(name: str, **options: Unpack[HttpOptions]) -> Model:
             raise Misuse(f"the offline model takes no options; it was given {', '.join(options)}")
         return OfflineModel()
     label, colon, model = name.partition(":")
+    label = ALIASES.get(label, label)
     provider = PROVIDERS.get(label)
     if not colon or provider is None:
         raise UnknownModel(_unknown(name, label if colon else ""))
@@ -57,15 +60,15 @@ def model_from_name(name: str, **options: Unpack[HttpOptions]) -> Model:
         case "chat":
             return OpenAIChatModel(model, provider=label, **options)
         case "converse":
-            from treadle.models.bedrock_model import BedrockModel
-
             return BedrockModel(model, **options)
+        case "google":
+            return GoogleModel(model, **options)
         case _:
             assert_never(provider.dialect)
 
 
 def _unknown(name: str, label: str) -> str:
-    known = [*PROVIDERS, OFFLINE]
+    known = [*PROVIDERS, *ALIASES, OFFLINE]
     listed = ", ".join(sorted(known))
     if label:
         near = get_close_matches(label.lower(), known, n=1)

@@ -15,7 +15,7 @@ from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Usage
 from treadle.kernel.money import NOTHING, over
 from treadle.models.price import Price
-from treadle.models.providers import PROVIDERS
+from treadle.models.providers import ALIASES, PROVIDERS
 from treadle.models.terms import USUAL
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def context_window(name: str) -> int | None:
 def _served(name: str) -> tuple[str, str]:
     """Where the model called `name` is served, and its name there."""
     label, _, model = name.partition(":")
-    provider = PROVIDERS.get(label)
+    provider = PROVIDERS.get(ALIASES.get(label, label))
     return ("" if provider is None else provider.base_url), model
 
 

@@ -5,6 +5,7 @@ Reads the environment and nothing else. Neighbours: `treadle.models.http_model`,
 """
 
 import os
+import re
 from collections.abc import Mapping
 from ipaddress import IPv4Address
 from typing import Final, Literal
@@ -14,7 +15,10 @@ from msgspec import Struct
 from treadle.kernel.errors import Misuse
 from treadle.models.aws_stream import AWS_STREAM
 
-Dialect = Literal["anthropic", "responses", "chat", "converse"]
+Dialect = Literal["anthropic", "responses", "chat", "google", "converse"]
+
+
+VERSION: Final = re.compile(r"/v\d+(?:alpha|beta)?\d*(?:/|$)")
 
 
 class MissingKey(Misuse):
@@ -32,6 +36,7 @@ class Provider(Struct, frozen=True):
         url_variable: the environment variable that holds another address, if people have one.
         needs_key: whether a model cannot be used without a key.
         headers: further headers, by name, and the environment variables that hold them.
+        other_key_variable: another environment variable that holds the key, if people have one; it goes first.
     """
 
     name: str
@@ -41,17 +46,26 @@ class Provider(Struct, frozen=True):
     url_variable: str = ""
     needs_key: bool = True
     headers: tuple[tuple[str, str], ...] = ()
+    other_key_variable: str = ""
+
+    @property
+    def key_set(self) -> str:
+        """The environment variable that the key is taken from: the other one where that is set."""
+        other = self.other_key_variable
+        return other if other and os.environ.get(other, "").strip() else self.key_variable
 
     def address(self) -> str:
         """The base URL: of the environment if it has one, else the provider's own."""
         value = os.environ.get(self.url_variable, "").strip() if self.url_variable else ""
         if value and self.url_variable == "OLLAMA_HOST":
             return ollama_address(value)
+        if value and self.dialect == "google":
+            return google_address(value)
         return value or self.base_url
 
     def key(self) -> str:
         """The key in the environment. Raises `MissingKey`, saying how to set it, if one is needed and there is none."""
-        value = os.environ.get(self.key_variable, "").strip() if self.key_variable else ""
+        value = os.environ.get(self.key_set, "").strip() if self.key_variable else ""
         if not value and self.needs_key:
             raise MissingKey(
                 f"there is no key for {self.name}: set the environment variable {self.key_variable} "
@@ -63,6 +77,8 @@ class Provider(Struct, frozen=True):
         """The headers that `key` is sent in."""
         if self.dialect == "anthropic":
             return {"anthropic-version": "2023-06-01"} | ({"x-api-key": key} if key else {})
+        if self.dialect == "google":
+            return {"x-goog-api-key": key} if key else {}
         bearer = {"authorization": f"Bearer {key}"} if key else {}
         return {"accept": f"{AWS_STREAM}, application/json"} | bearer if self.dialect == "converse" else bearer
 
@@ -83,6 +99,13 @@ def ollama_address(host: str) -> str:
         name = f"127.0.0.1{name[name.index(':') :]}"
     path = f"{slash}{path}".rstrip("/")
     return f"{scheme or 'http'}://{name}{path if path.endswith('/v1') else f'{path}/v1'}"
+
+
+def google_address(address: str) -> str:
+    """The base URL of Gemini at `address`, which has the version of the API in it or leaves it out."""
+    path = address.partition("://")[2].partition("/")[2]
+    versioned = VERSION.search(f"/{path}") or not address.startswith("http")
+    return address if versioned else f"{address.rstrip('/')}/v1beta"
 
 
 _OPENAI_HEADERS: Final = (("openai-organization", "OPENAI_ORG_ID"), ("openai-project", "OPENAI_PROJECT_ID"))
@@ -108,6 +131,14 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
             headers=_OPENAI_HEADERS,
         ),
         Provider("ollama", "chat", "http://127.0.0.1:11434/v1", "OLLAMA_API_KEY", "OLLAMA_HOST", needs_key=False),
+        Provider(
+            "google",
+            "google",
+            "https://generativelanguage.googleapis.com/v1beta",
+            "GEMINI_API_KEY",
+            "GOOGLE_GEMINI_BASE_URL",
+            other_key_variable="GOOGLE_API_KEY",
+        ),
         Provider("openrouter", "chat", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
         Provider("groq", "chat", "https://api.groq.com/openai/v1", "GROQ_API_KEY"),
         Provider("mistral", "chat", "https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
@@ -123,3 +154,6 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
         Provider("local", "chat", "", needs_key=False),
     )
 }
+
+ALIASES: Final[Mapping[str, str]] = {"gemini": "google"}
+"""Other names that people have for a provider."""

@@ -36,7 +36,7 @@ def models(as_object: bool) -> int:
 
 
 def _described(provider: Provider, served: list[str] | None) -> dict[str, Any]:
-    key_set = bool(os.environ.get(provider.key_variable, "").strip()) if provider.key_variable else None
+    key_set = bool(os.environ.get(provider.key_set, "").strip()) if provider.key_variable else None
     example = {
         "openai-chat": DEFAULT_MODELS["openai"],
         "ollama": served[0] if served else "MODEL",
