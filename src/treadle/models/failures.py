@@ -117,7 +117,13 @@ def _number_in(code: str) -> int | None:
 def error_type(status: int, code: str, words: str) -> type[ModelError]:
     """The class of error for an HTTP `status` of 400 or more, the provider's `code` and `words`."""
     said = f"{code} {words}"
-    if status in (400, 403, 413, 422, 429, 500) and (OVERFLOW.search(code) or OVERFLOW.search(words)):
+    # Bedrock says "Too many tokens, please wait" of the tokens in a minute.
+    throttled = status == 429 and "throttl" in code.lower()
+    if (
+        not throttled
+        and status in (400, 403, 413, 422, 424, 429, 500)
+        and (OVERFLOW.search(code) or OVERFLOW.search(words))
+    ):
         return ContextOverflow
     if status in (400, 403, 422) and FILTERED.search(said):
         return ContentFiltered
@@ -133,8 +139,9 @@ def error_type(status: int, code: str, words: str) -> type[ModelError]:
         return RateLimited
     if status == 408:
         return ModelTimeout
-    # 409 is a lock that was not free, 425 "too early", 498 Groq's flex capacity; 501 is the one 5xx that will not pass.
-    if status in (409, 425, 498) or (status >= 500 and status != 501):
+    # 409 is a lock that was not free, 424 Bedrock's word for a model that failed, 425 "too early", 498 Groq's flex
+    # capacity; 501 is the one 5xx that will not pass.
+    if status in (409, 424, 425, 498) or (status >= 500 and status != 501):
         return Overloaded
     return BadRequest
 

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Final, Unpack, assert_never
 
 from treadle.kernel.errors import Misuse
+from treadle.models.bedrock_model import BedrockModel
 from treadle.models.google_model import GoogleModel
 from treadle.models.http_model import AnthropicModel, HttpOptions, OpenAIChatModel, OpenAIResponsesModel
 from treadle.models.port import Model
@@ -65,6 +66,8 @@ def model_from_name(name: str, **options: Unpack[HttpOptions]) -> Model:
             return OpenAIResponsesModel(model, **options)
         case "chat":
             return OpenAIChatModel(model, provider=label, **options)
+        case "converse":
+            return BedrockModel(model, **options)
         case "google":
             return GoogleModel(model, **options)
         case _:

@@ -13,8 +13,9 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from treadle.kernel.errors import Misuse
+from treadle.models.aws_stream import AWS_STREAM
 
-Dialect = Literal["anthropic", "responses", "chat", "google"]
+Dialect = Literal["anthropic", "responses", "chat", "google", "converse"]
 
 
 VERSION: Final = re.compile(r"/v\d+(?:alpha|beta)?\d*(?:/|$)")
@@ -80,7 +81,8 @@ class Provider(Struct, frozen=True):
             return {"anthropic-version": "2023-06-01"} | ({"x-api-key": key} if key else {})
         if self.dialect == "google":
             return {"x-goog-api-key": key} if key else {}
-        return {"authorization": f"Bearer {key}"} if key else {}
+        bearer = {"authorization": f"Bearer {key}"} if key else {}
+        return {"accept": f"{AWS_STREAM}, application/json"} | bearer if self.dialect == "converse" else bearer
 
     def environment_headers(self) -> dict[str, str]:
         """The further headers that the environment has values for."""
@@ -194,6 +196,14 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
         Provider("groq", "chat", "https://api.groq.com/openai/v1", "GROQ_API_KEY"),
         Provider("mistral", "chat", "https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
         Provider("deepseek", "chat", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
+        # Each region has an address of its own; this one tells the table of prices who it is.
+        Provider(
+            "bedrock",
+            "converse",
+            "https://bedrock-runtime.us-east-1.amazonaws.com",
+            "AWS_BEARER_TOKEN_BEDROCK",
+            "AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
+        ),
         Provider("local", "chat", "", needs_key=False),
         # Each from the provider's own page on its OpenAI-compatible API, read in November 2026.
         # https://docs.x.ai/api/integrations
