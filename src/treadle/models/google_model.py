@@ -54,7 +54,7 @@ class GoogleModel(HttpModel):
                 "GoogleModel takes no client=: for Vertex give project=, location= and token=, a function that gives "
                 "an access token; for the Gemini API give api_key="
             )
-        self._token, self._headers = token, options.get("headers")
+        self._token, self._headers = token, options.get("headers") or {}
         name = model.removeprefix("models/") if isinstance(model, str) else model
         base_url = options.get("base_url")
         if project is not None:
