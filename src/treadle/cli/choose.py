@@ -83,7 +83,8 @@ def model_named(name: str) -> Model:
         click.UsageError: the module cannot be imported, the object is no model, or a package is missing.
     """
     label = name.partition(":")[0]
-    if name == OFFLINE or ":" not in name or is_known(name) or not _importable(label):
+    # A folder of one's own may be called like a provider: local/agent.py:model.
+    if name == OFFLINE or ":" not in name or not _importable(label) or (is_known(name) and not label.endswith(".py")):
         return library_model(name)
     import click
 

@@ -127,14 +127,14 @@ def error_type(status: int, code: str, words: str) -> type[ModelError]:
         return ContextOverflow
     if status in (400, 403, 422) and FILTERED.search(said):
         return ContentFiltered
+    if status == 402 or USED_UP.search(code) or (status in (400, 403, 429) and NO_MONEY.search(words)):
+        return QuotaExceeded
     if status in (401, 403) or (
         status == 400 and re.search(r"api[_ ]key[_ ](?:not valid|invalid)", said, re.IGNORECASE)
     ):
         return AuthenticationFailed
     if status == 413:
         return ContextOverflow
-    if status == 402 or USED_UP.search(code) or (status in (400, 403, 429) and NO_MONEY.search(words)):
-        return QuotaExceeded
     if status == 429:
         return RateLimited
     if status == 408:
