@@ -1,6 +1,7 @@
 """Google's generateContent: what is asked, what is read, over a real socket and of the codec itself."""
 
 import json
+import re
 from base64 import b64encode
 from decimal import Decimal
 from typing import Any
@@ -201,11 +202,15 @@ def test_arguments_that_are_no_object_are_told_as_they_are() -> None:
 
 
 def test_names_that_no_function_may_have_are_changed() -> None:
-    names = [
-        part["functionCall"]["name"]
-        for part in contents(GO, said(ToolCall("a", "1 look"), ToolCall("b", "")))[1]["parts"]
-    ]
-    assert all(name[0] == "_" and name.replace("_", "").isalnum() for name in names)
+    """Alike in a call and its result; Gemini itself writes such as the first."""
+    given = ["default_api.look", "1 look", "", "ä" * 200, "-x"]
+    calls = [ToolCall(f"c{place}", name) for place, name in enumerate(given)]
+    turns = contents(GO, said(*calls), *[ToolMessage(one.id, one.name, "x") for one in calls])
+    names = [part["functionCall"]["name"] for part in turns[1]["parts"]]
+    assert names[0] == given[0]
+    assert all(re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}", name) for name in names)
+    assert len(set(names)) == len(names)
+    assert names == [part["functionResponse"]["name"] for part in turns[2]["parts"]]
 
 
 @pytest.mark.parametrize(
@@ -649,6 +654,14 @@ def test_an_empty_reply_that_ended_well_is_empty() -> None:
         body = {"candidates": [{"content": content, "finishReason": "STOP"}], "usageMetadata": TOLD}
         reply = GoogleCodec().decode_body(body)[-1]
         assert (reply.message, reply.finish) == (AssistantMessage(()), "stop")
+
+
+@pytest.mark.parametrize("odd", [5, "x", [], [5], {"webSearchQueries": 5}, {"a": 5}, True], ids=str)
+def test_no_reply_is_lost_for_what_stands_beside_it(odd: Any) -> None:
+    for name in ("groundingMetadata", "citationMetadata", "safetyRatings", "finishMessage", "urlContextMetadata"):
+        body = response({"text": "Whole."})
+        body["candidates"][0] |= {name: odd}
+        assert GoogleCodec().decode_body(body)[-1].message.text == "Whole."
 
 
 def test_of_several_candidates_the_first_is_read() -> None:

@@ -50,6 +50,7 @@ from treadle.models.port import ModelEvent, ModelRequest
 from treadle.models.profile import ModelProfile
 
 TEXTUAL: Final = re.compile(r"text/|application/(.*\+)?(json|xml|yaml|x-yaml|toml|javascript|sql|csv|x-ndjson|x-sh)\b")
+NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
 DATA_URL: Final = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 FILMS: Final = re.compile(r"(?:^|\.)(?:youtube\.com|youtu\.be)$")
 """Whose addresses are those of films, which Gemini looks at there."""
@@ -309,9 +310,8 @@ def _sent_id(call_id: str) -> str | UnsetType:
 
 
 def _name(name: str) -> str:
-    """A tool's name as Gemini takes it: it begins with a letter or a line."""
-    valid = identifier(name)
-    return valid if valid[0].isalpha() or valid[0] == "_" else f"_{valid[:127]}"
+    """A tool's name if Gemini takes it, else one that it takes."""
+    return name if NAME.fullmatch(name) else f"_{identifier(name, 127)}"
 
 
 def _call(call: ToolCall) -> Call:

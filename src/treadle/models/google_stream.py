@@ -228,9 +228,9 @@ class GoogleDecoder:
         if isinstance(usage, dict):
             self._counts.update({COUNTS.get(name, name): count for name, count in usage.items() if count is not None})
         feedback = named(data, "promptFeedback")
-        if feedback and (reason := named(feedback, "blockReason")):
+        if isinstance(feedback, dict) and (reason := named(feedback, "blockReason")):
             message = named(feedback, "blockReasonMessage")
-            self._blocked = f"{reason}: {message}" if message else reason
+            self._blocked = f"{reason}: {message}" if message else str(reason)
 
     def _candidate(self, candidate: Json, events: list[ModelEvent]) -> None:
         content = candidate.get("content")
@@ -241,7 +241,8 @@ class GoogleDecoder:
             self._finish = reason.upper()
             self._message = str(named(candidate, "finishMessage") or "")
         grounding = named(candidate, "groundingMetadata")
-        if grounding and (queries := named(grounding, "webSearchQueries")):
+        queries = named(grounding, "webSearchQueries") if isinstance(grounding, dict) else None
+        if queries and isinstance(queries, list):
             # Before Gemini 3, a reply is charged for once, however many searches it rests on.
             self._searches = max(self._searches, len(queries) if generation(self._model) not in (1, 2) else 1)
 
@@ -331,7 +332,7 @@ class GoogleDecoder:
         received = thought or None if said is None else said + thought
         if not so_far:
             asked, received = with_total(asked, received, count_in(counts, "totalTokenCount"))
-        service = str(counts.get("trafficType") or counts.get("serviceTier") or "")
+        service = name_in(counts, "trafficType") or name_in(counts, "serviceTier")
         parts = Usage(
             cache_read_tokens=part_in(counts, "cachedContentTokenCount"),
             reasoning_tokens=thought,
