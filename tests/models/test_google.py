@@ -514,6 +514,14 @@ def test_names_with_lines_are_read_as_those_with_capitals() -> None:
         (TOLD | {"trafficType": "ON_DEMAND_FLEX"}, Usage(7, 2, service="flex")),
         (TOLD | {"serviceTier": "priority"}, Usage(7, 2, service="priority")),
         (TOLD | {"trafficType": "PROVISIONED_THROUGHPUT"}, Usage(7, 2, service="provisioned_throughput")),
+        (
+            TOLD
+            | {"promptTokensDetails": [{"modality": "TEXT", "tokenCount": 2}, {"modality": "AUDIO", "tokenCount": 5}]}
+            | {"cacheTokensDetails": [{"modality": "AUDIO", "tokenCount": 1}], "cachedContentTokenCount": 1}
+            | {"candidatesTokensDetails": [{"modality": "IMAGE", "tokenCount": 2}]},
+            Usage(7, 2, 1, audio_tokens=4, image_tokens=2),
+        ),
+        (TOLD | {"promptTokensDetails": [{"modality": "AUDIO"}, 5, {}]}, Usage(7, 2)),
         ({}, None),
         (None, None),
     ],
@@ -905,6 +913,11 @@ def test_prices_and_windows_are_those_of_the_table() -> None:
         assert model.profile.context_window == 1_048_576
         assert model.cost(Usage(1_000_000, 1_000_000, 500_000)) == Decimal("2.665")
         assert model.cost(Usage(1, 1, service="flex")) is None
+        assert model.cost(Usage(1_000_000, audio_tokens=400_000)) == Decimal("0.58")
+    drawing = GoogleModel("gemini-2.5-flash-image", api_key="k")
+    assert drawing.cost(Usage(0, 1_000_000, image_tokens=900_000)) == Decimal("27.25")
+    own = GoogleModel(OLD, api_key="k", price=Price(1, 2, audio=10, image=20))
+    assert own.cost(Usage(1_000_000, 1_000_000, audio_tokens=500_000, image_tokens=500_000)) == Decimal("16.5")
 
 
 @pytest.mark.parametrize(
