@@ -12,6 +12,8 @@ from treadle.models.errors import ModelError, ProtocolError
 from treadle.models.google import GoogleCodec
 from treadle.models.google_model import GoogleModel
 from treadle.models.port import ModelReply, ModelRequest, TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStarted
+from treadle.models.sse import EventParser
+from treadle.models.transport import event_json
 
 FINISHES = {"STOP": "stop", "MAX_TOKENS": "length", "SAFETY": "content_filter"}
 SIGNATURE = str.maketrans("-_", "+/")
@@ -129,6 +131,24 @@ def test_no_beginning_of_a_stream_is_taken_for_a_reply(recordings, read_stream):
                 decoder.feed(chunk)
             with pytest.raises(ProtocolError):
                 decoder.close()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_stream_that_was_cut_at_any_byte_is_whole_or_none(recordings, seed):
+    chance = random.Random(seed)
+    for row in rows(recordings, "sse"):
+        body, whole = row["response"].encode(), None
+        for cut in [len(body), *chance.sample(range(len(body)), 100), *range(len(body) - 40, len(body))]:
+            parser, decoder = EventParser(), GoogleCodec().decoder()
+            try:
+                for data in [*parser.feed(body[:cut]), *parser.close()]:
+                    decoder.feed(event_json(data))
+                reply = decoder.close()
+            except ProtocolError:
+                assert cut < len(body)
+                continue
+            whole = whole or told(reply)
+            assert told(reply) == whole, (row["file"], cut)
 
 
 @pytest.mark.parametrize("seed", range(3))

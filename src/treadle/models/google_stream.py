@@ -251,7 +251,7 @@ class GoogleDecoder:
         text = part.get("text")
         if text:
             self._finish = ""
-            self._say(text, named(part, "thoughtSignature"), bool(part.get("thought")), events)
+            self._say(text, named(part, "thoughtSignature"), part.get("thought") is True, events)
         elif (call := named(part, "functionCall")) is not None:
             self._finish = ""
             self._call(call, named(part, "thoughtSignature"), events)
