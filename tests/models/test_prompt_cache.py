@@ -26,6 +26,7 @@ from treadle.kernel.messages import (
     UserMessage,
 )
 from treadle.models.anthropic import AnthropicCodec
+from treadle.models.bedrock import BedrockCodec
 from treadle.models.codec import Codec
 from treadle.models.google import GoogleCodec
 from treadle.models.google_model import GoogleModel
@@ -211,6 +212,7 @@ class Counted(tuple[Any, ...]):
 
 CODECS = [
     pytest.param(AnthropicCodec, "claude-sonnet-4-5", id="anthropic"),
+    pytest.param(BedrockCodec, "us.anthropic.claude-sonnet-4-5-20250929-v1:0", id="bedrock"),
     pytest.param(ResponsesCodec, "gpt-5", id="responses"),
     pytest.param(ChatCodec, "gpt-5", id="chat"),
     pytest.param(GoogleCodec, "gemini-2.5-pro", id="google"),

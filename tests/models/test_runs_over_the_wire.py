@@ -1,7 +1,9 @@
 """Whole runs against real sockets, in each dialect: retries, deadlines, broken replies, tools that start early."""
 
 import json
+import struct
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from treadle import Agent, Limits, Retries, tool
 from treadle.kernel.events import ModelFailed, ModelReplied, ToolStarted
+from treadle.models.bedrock_model import BedrockModel
 from treadle.models.errors import BadRequest, ConnectionFailed, ModelTimeout, Overloaded, RateLimited
 from treadle.models.google_model import GoogleModel
 from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIChatModel, OpenAIResponsesModel
@@ -136,6 +139,50 @@ class Responses:
         return sse(*events, {"type": "response.completed", "response": response})
 
 
+class Converse:
+    """Bedrock's Converse, in binary frames."""
+
+    model = staticmethod(BedrockModel)
+
+    @staticmethod
+    def text(*words: str) -> list[bytes]:
+        return Converse._reply("end_turn", [Converse._block(0, [{"text": word} for word in words])])
+
+    @staticmethod
+    def calls(*calls: Call) -> list[bytes]:
+        blocks = [
+            Converse._block(index, [{"toolUse": {"input": arguments}}], {"toolUse": {"toolUseId": id, "name": name}})
+            for index, (id, name, arguments) in enumerate(calls)
+        ]
+        return Converse._reply("tool_use", blocks)
+
+    @staticmethod
+    def _block(index: int, deltas: list[dict[str, Any]], start: dict[str, Any] | None = None) -> list[bytes]:
+        where = {"contentBlockIndex": index}
+        begun = [] if start is None else [Converse._frame("contentBlockStart", where | {"start": start})]
+        pieces = [Converse._frame("contentBlockDelta", where | {"delta": delta}) for delta in deltas]
+        return [*begun, *pieces, Converse._frame("contentBlockStop", where)]
+
+    @staticmethod
+    def _reply(stop: str, blocks: list[list[bytes]]) -> list[bytes]:
+        usage = {"inputTokens": 7, "outputTokens": 2, "totalTokens": 9}
+        return [
+            Converse._frame("messageStart", {"role": "assistant"}),
+            *[piece for block in blocks for piece in block],
+            Converse._frame("messageStop", {"stopReason": stop}),
+            Converse._frame("metadata", {"usage": usage, "metrics": {"latencyMs": 1}}),
+        ]
+
+    @staticmethod
+    def _frame(event: str, fields: dict[str, Any]) -> bytes:
+        named = [(b":event-type", event.encode()), (b":message-type", b"event")]
+        head = b"".join(bytes([len(n)]) + n + b"\x07" + struct.pack(">H", len(v)) + v for n, v in named)
+        data = json.dumps(fields).encode()
+        prelude = struct.pack(">II", 16 + len(head) + len(data), len(head))
+        checked = prelude + struct.pack(">I", zlib.crc32(prelude)) + head + data
+        return checked + struct.pack(">I", zlib.crc32(checked))
+
+
 class Google:
     """Google's generateContent; a call comes in one piece, so one that is held back is held back whole."""
 
@@ -157,7 +204,9 @@ class Google:
         return sse(*[{"candidates": [one], "modelVersion": "m"} for one in candidates])
 
 
-DIALECTS = [pytest.param(dialect, id=dialect.__name__.lower()) for dialect in (Messages, Chat, Responses, Google)]
+DIALECTS = [
+    pytest.param(dialect, id=dialect.__name__.lower()) for dialect in (Messages, Chat, Responses, Google, Converse)
+]
 # How the arguments of the second call stand in a stream: as a text, or as an object.
 SECOND = (b'\\"b\\"', b'"key": "b"')
 each_dialect = pytest.mark.parametrize("dialect", DIALECTS)

@@ -32,6 +32,7 @@ from openai import AsyncOpenAI
 from treadle import Agent, Limits, Misuse, ModelSettings, Price, StepSettings
 from treadle.models import (
     AnthropicModel,
+    BedrockModel,
     GoogleModel,
     ModelRequest,
     OpenAIChatModel,
@@ -302,8 +303,13 @@ def test_settings_that_fit_are_taken():
             Agent(ScriptedModel(["ok"]), settings=ModelSettings(extra=extra))
 
 
+def at_bedrock(model, **options):
+    return BedrockModel(model, region="us-east-1", **options)
+
+
 MAKERS = {
     "anthropic": AnthropicModel,
+    "bedrock": at_bedrock,
     "chat": OpenAIChatModel,
     "responses": OpenAIResponsesModel,
     "google": GoogleModel,
@@ -333,7 +339,7 @@ def test_options_are_refused_where_they_are_given(make, option, words):
         words = "a model has no option cache"
     with pytest.raises(Misuse, match=words):
         make(**{"model": "m", "api_key": "k"} | option)
-    if "cache" in option and make not in (AnthropicModel, GoogleModel):
+    if "cache" in option and make in (OpenAIChatModel, OpenAIResponsesModel):
         with pytest.raises(Misuse, match="cache_key as a text"):
             make("m", api_key="k", cache_key=5)
 

@@ -57,6 +57,7 @@ from treadle.models.price_table import PriceTable
 from treadle.models.profile import ModelProfile
 
 if TYPE_CHECKING:
+    from treadle.models.bedrock_model import BedrockModel
     from treadle.models.fallback import FallbackModel
     from treadle.models.google_model import GoogleModel
     from treadle.models.http_model import AnthropicModel, OpenAIChatModel, OpenAIResponsesModel
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
 
 _LATER = {
     "AnthropicModel": "http_model",
+    "BedrockModel": "bedrock_model",
     "OpenAIChatModel": "http_model",
     "OpenAIResponsesModel": "http_model",
     "FallbackModel": "fallback",
@@ -91,7 +93,8 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "AnthropicModel", "AssistantMessage", "AttemptFailed", "AuthenticationFailed", "BadRequest", "ConnectionFailed",
+    "AnthropicModel", "AssistantMessage", "AttemptFailed", "AuthenticationFailed", "BadRequest",
+    "BedrockModel", "ConnectionFailed",
     "ContentFiltered", "ContextOverflow", "FallbackModel", "File", "FinishReason", "Image", "LangChainModel", "Message",
     "GoogleModel",
     "Model", "ModelError", "ModelEvent", "ModelProfile", "ModelReply", "ModelRequest", "ModelSettings", "ModelTimeout",

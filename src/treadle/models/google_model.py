@@ -54,7 +54,7 @@ class GoogleModel(HttpModel):
                 "GoogleModel takes no client=: for Vertex give project=, location= and token=, a function that gives "
                 "an access token; for the Gemini API give api_key="
             )
-        self._token, self._headers = token, options.get("headers")
+        self._token, self._headers = token, options.get("headers") or {}
         name = model
         for prefix in ("models/", "publishers/google/models/"):
             name = name.removeprefix(prefix) if isinstance(name, str) else name

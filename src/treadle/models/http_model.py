@@ -105,7 +105,8 @@ class HttpModel:
         self._key_source = ""
         self._address = ""
         self._transport = self._connected(options)
-        self._hidden = Hidden(self._key, options.get("headers"))
+        self._headers: Mapping[str, str] = options.get("headers") or {}
+        self._hidden = Hidden(self._key, self._headers)
 
     @property
     def name(self) -> str:
@@ -116,6 +117,11 @@ class HttpModel:
     def _path(self) -> str:
         return self.codec.path(self.model, self.streaming)
 
+    @property
+    def _listed(self) -> str:
+        """What the table of known models calls it."""
+        return self.model
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r}, provider={self.provider.name!r}, transport={self._transport!r})"
 
@@ -123,7 +129,7 @@ class HttpModel:
         """What `usage` costs in dollars; None if the model's price is not known."""
         if self.price is not None:
             return self.price.of(usage)
-        return known_cost(self._address, self.model, usage)
+        return known_cost(self._address, self._listed, usage)
 
     def terms(self, settings: ModelSettings) -> Terms:
         """On what terms a request with `settings` is billed, those of the model itself included."""
@@ -132,7 +138,7 @@ class HttpModel:
     @property
     def profile(self) -> ModelProfile:
         """What the model can do: what its dialect and host let it, and the window that the table of models has."""
-        return profile_with_window(self.codec.profile(self.model), known_context(self._address, self.model))
+        return profile_with_window(self.codec.profile(self.model), known_context(self._address, self._listed))
 
     @property
     def max_output_tokens(self) -> int | None:
@@ -233,7 +239,7 @@ class HttpModel:
         """Whether tools stay described that a step takes away, where the host alone does not tell: it is paid for."""
         if self.provider.dialect == "anthropic" or host_of(host_in(self._address)).taken_away != "left_out":
             return False
-        price = known_price(self._address, self.model) if self.price is None else self.price
+        price = known_price(self._address, self._listed) if self.price is None else self.price
         return price is not None and any(getattr(price, kind) for kind in KINDS)
 
     def _billed(self, reply: ModelReply, settings: ModelSettings) -> ModelReply:
@@ -263,7 +269,9 @@ class HttpModel:
             return ClientTransport(client)
         own = self.provider.address()
         if not (base_url or own):
-            raise Misuse(f"{self.provider.name} has no address of its own; give base_url=")
+            variable = self.provider.url_variable
+            set_it = f"set the environment variable {variable}, or " if variable else ""
+            raise Misuse(f"{self.provider.name} has no address of its own: {set_it}give base_url=")
         # Without `base_url`, only the environment can hold one that is wrong.
         address = checked_url(base_url or own, "base_url" if base_url else self.provider.url_variable)
         self._address = address
@@ -321,7 +329,8 @@ class OpenAIChatModel(HttpModel):
 
     Args:
         model: the model's name, as the provider knows it.
-        provider: one of "openai-chat", "ollama", "openrouter", "groq", "mistral", "deepseek" and "local".
+        provider: who serves it, one of the table `treadle.models.providers.PROVIDERS` that speaks this dialect, such as
+            "groq"; "local" for any other, with `base_url`.
         cache_key: the key for the provider's prompt cache; by default one of the conversation's own, at OpenAI only.
         cache: how long OpenAI is to keep the prefix of a run: "in_memory" or "24h" for models before gpt-5.6, "30m" or
             "12h" since. None leaves it to the provider.

@@ -2,8 +2,9 @@
 
 Knows HTTP and nothing of models' dialects; waits for the network. It never retries, follows no redirect and sets no
 time limit of its own but for connecting: retries are the driver's, limits are `treadle.models.timeouts`. What the
-network or the server does wrong is raised as a `ModelError`. Neighbours: `treadle.models.sse`, which takes streams
-apart; `treadle.models.client_transport`, the same over an official client; `treadle.models.http_model`, which has both.
+network or the server does wrong is raised as a `ModelError`. Neighbours: `treadle.models.sse` and
+`treadle.models.aws_stream`, which take streams apart; `treadle.models.client_transport`, the same over an official
+client; `treadle.models.http_model`, which has both.
 """
 
 import re
@@ -20,6 +21,7 @@ from msgspec import Struct
 
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Json
+from treadle.models.aws_stream import AWS_STREAM, AwsEventParser
 from treadle.models.codec import DONE
 from treadle.models.errors import BadRequest, ConnectionFailed, ModelError, ProtocolError, ReplyTooLong
 from treadle.models.failures import error_for_redirect
@@ -120,7 +122,7 @@ class HttpReply:
     """A reply over HTTP; see `Reply`.
 
     A server that was asked for a stream may answer with one JSON body all the same, or a proxy with a page; the content
-    type is not always right, so the first byte decides.
+    type is not always right, so the first byte decides; what is said to come in frames of AWS is checked as such.
     """
 
     def __init__(self, base_url: str, response: "httpx2.Response", error: ErrorOf) -> None:
@@ -128,7 +130,8 @@ class HttpReply:
         self._response = response
         self._error = error
         self._chunks: AsyncIterator[bytes] = response.aiter_bytes()
-        self._events: EventParser | None = None
+        framed = response.headers.get("content-type", "").startswith(AWS_STREAM)
+        self._events: EventParser | AwsEventParser | None = AwsEventParser(LARGEST_BODY) if framed else None
         self._body: list[bytes] = []
         # What came of a stream before its first event: it may be no stream at all.
         self._before = b""
@@ -161,9 +164,10 @@ class HttpReply:
         if self._events is None and not self._body:
             chunk = chunk.lstrip(LEADING)
             if chunk and chunk[0] not in b"{[<":
-                self._events = EventParser(LARGEST_BODY)
+                # The length of a frame, which it begins with, begins with a zero.
+                self._events = AwsEventParser(LARGEST_BODY) if chunk[0] == 0 else EventParser(LARGEST_BODY)
         if self._events is not None:
-            if not self._heard and len(self._before) < LONGEST_WORDS:
+            if not self._heard and len(self._before) < LONGEST_WORDS and isinstance(self._events, EventParser):
                 self._before += chunk[:LONGEST_WORDS]
             return self._heard_in(self._events.feed(chunk))
         if chunk:
@@ -293,7 +297,10 @@ _clients: "RunVar[tuple[httpx2.AsyncClient, AsyncGenerator[None, None]] | None]"
 async def _client() -> "httpx2.AsyncClient":
     kept = _clients.get(None)
     if kept is None or kept[0].is_closed:
-        import httpx2
+        try:
+            import httpx2
+        except ImportError as error:
+            raise Misuse('a model over the network needs httpx2: pip install "treadle[http]"') from error
 
         client = httpx2.AsyncClient(
             verify=_tls(),
