@@ -18,6 +18,7 @@ from treadle.analyst.filters import Filter
 from treadle.analyst.keys import Key
 from treadle.analyst.narrowing import narrowing
 from treadle.analyst.parameters import Parameters
+from treadle.analyst.proof import sql_of
 from treadle.analyst.pushdown import grouped
 from treadle.analyst.session import Session
 from treadle.analyst.source import Dimension
@@ -30,14 +31,17 @@ if TYPE_CHECKING:
     from treadle.analyst.rows import Side
 
 
-def load(session: Session, sides: Sequence["Side"]) -> None:
+def load(session: Session, sides: Sequence["Side"]) -> tuple[str, ...]:
     """Fetches the groups of those sides that are remote, in one statement a database where it can do that.
+
+    Returns what each database was asked for, as text for people.
 
     Args:
         session: takes the groups.
         sides: open, their keys and conditions settled.
     """
     found: dict[int, list[tuple[Side, Remote]]] = {}
+    asked: list[str] = []
     for side in sides:
         if (remote := side.table.remote) is not None:
             found.setdefault(id(remote.database), []).append((side, remote))
@@ -47,6 +51,11 @@ def load(session: Session, sides: Sequence["Side"]) -> None:
         wanted = [_Wanted.of(side, remote, parameters) for side, remote in together]
         for (side, _), each, table in zip(together, wanted, _staged(session, wanted, parameters), strict=True):
             side.take(table, each.pushed)
+            told = sql_of(each.groups.statement, parameters, each.remote.database.dialect.name)
+            asked.append(
+                f"-- asked of the database of {side.source.name}, whose groups are kept in the session\n{told}"
+            )
+    return tuple(asked)
 
 
 def unfiltered(session: Session, side: "Side", key: Key) -> Table:
