@@ -219,6 +219,7 @@ def _result(
         unit=units.measured.both,
         unit_a=units.a.text,
         unit_b=units.b.text,
+        currency="" if units.currency is None else keys[units.currency].name,
         dimensions=about.dimensions,
         filters=asked,
         filters_a=own[0],

@@ -1,5 +1,6 @@
 """What a comparison says: plain data with a JSON form, amounts as decimals (in JSON as text, which loses no digit)."""
 
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -144,6 +145,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
         unit: what the amounts of both sides are measured in; empty if that is not known, or not the same.
         unit_a: what those of A are measured in, as it is declared or as its rows say; empty if neither does.
         unit_b: what those of B are measured in.
+        currency: the dimension that tells currencies apart, where there are several; empty where there is one.
         dimensions: what the keys are made of: those asked for, and the currency where there are several.
         filters: the conditions on both sides.
         filters_a: default conditions of A that held besides.
@@ -166,6 +168,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     unit: str
     unit_a: str = ""
     unit_b: str = ""
+    currency: str = ""
     dimensions: tuple[str, ...]
     filters: tuple[str, ...]
     filters_a: tuple[str, ...]
@@ -185,6 +188,13 @@ class Comparison(Struct, frozen=True, kw_only=True):
     def interpretation(self) -> str:
         """What the figures say: the sentences of its claims."""
         return " ".join(claim.message for claim in self.claims)
+
+    def absolute_of(self, key: Mapping[str, Any]) -> Decimal | None:
+        """Returns all differences without their signs, of the currency of a key where there are several."""
+        if not self.currency:
+            return self.summary.total_absolute_diff
+        code = key.get(self.currency)
+        return next((one.absolute_diff for one in self.summary.by_currency if one.currency == code), None)
 
     def to_dict(self, *, rows: bool = False, explain: bool = False) -> dict[str, Any]:
         """Returns JSON values, decimals as text so that no digit is lost.
@@ -224,7 +234,7 @@ def _without_claims(found: Comparison) -> Comparison:
 
 def _forget_currencies(data: dict[str, Any]) -> None:
     """Leaves out what only several currencies have."""
-    del data["summary"]["by_currency"]
+    del data["summary"]["by_currency"], data["currency"]
     for parts in data["by_dimension"].values():
         for part in parts:
             del part["currency"]

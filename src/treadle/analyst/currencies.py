@@ -73,7 +73,8 @@ def told_apart(
             for side, dimension in zip(sides, dimensions, strict=True)
         ]
         a, b = (unit_of(measure, found) for measure, found in zip(pair, used, strict=True))
-        refuse_unlike(pair[0], names, (a.text, b.text))
+        if key is None or "declared" in (a.origin, b.origin):
+            refuse_unlike(pair[0], names, (a.text, b.text))
         if key is None:
             _refuse_mixed(pair, names, used)
             units.append(Units(a, b))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from treadle.analyst.dialect import Column, Dialect, quoted_column
-from treadle.analyst.filter_values import text_of, typed_value
+from treadle.analyst.filter_values import order_of, text_of, typed_value
 from treadle.analyst.filters import Filter, Scalar
 from treadle.analyst.formats import BLANKS, PERIODS
 from treadle.analyst.keys import Key
@@ -138,7 +138,7 @@ def _text(dialect: Dialect, value: "exp.Expr", key: Key, condition: Filter, para
             return None
         return Narrowing(_or_missing(value, found, condition))
     ordered = condition.op in ("<", "<=", ">", ">=", "between")
-    if ordered and not steps and dialect.postgres:
+    if ordered and not steps and dialect.postgres and order_of(key, condition) == "string":
         binary = dialect.binary(exp.cast(value, "TEXT"))
         return Narrowing(_compared(binary, condition, [parameters.add(text) for text in texts]), True)
     if condition.op == "between" and steps <= {"trim", "fiscal_period"} and "fiscal_period" in steps:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from treadle.analyst.amounts import Amount, Scale, amount_of, scale_for
 from treadle.analyst.computed import computed
 from treadle.analyst.errors import AnalystError
-from treadle.analyst.filter_values import text_of, typed_value
+from treadle.analyst.filter_values import ORDERED, order_of, text_of, typed_value
 from treadle.analyst.filters import Filter, Scalar
 from treadle.analyst.formats import Format
 from treadle.analyst.keys import MOST_KEY_DECIMALS, Key, natural_type
 from treadle.analyst.parameters import Parameters
 from treadle.analyst.proof import sql_of
-from treadle.analyst.session import Session
+from treadle.analyst.session import REFUSED, Session
 from treadle.analyst.source import KeyType, Measure, Source
 from treadle.analyst.table import Demand, Table
 from treadle.analyst.tables import open_table
@@ -207,6 +207,10 @@ class Side:
         if condition.op == "like":
             text = column if key.type == "string" else cast(column, "VARCHAR")
             return exp.Like(this=text, expression=cast(parameters.add(str(condition.value)), "VARCHAR"))
+        order = order_of(key, condition) if key.type == "string" else "string"
+        if order != "string":
+            column = _in_order(column, key, order)
+            key = Key(key.name, key.members, order)
         values = [self._bound(key, value, parameters) for value in condition.values if value is not None]
         missing = exp.Is(this=column.copy(), expression=exp.null())
         match condition.op:
@@ -325,6 +329,19 @@ def _typed(column: "exp.Expr", kind: str, type_: KeyType) -> "exp.Expr":
             return cast(cast(text, "TIMESTAMPTZ"), _ENGINE_TYPES[type_])
         case _:
             return cast(text if kind == "VARCHAR" else column, _ENGINE_TYPES[type_])
+
+
+def _in_order(text: "exp.Expr", key: Key, order: KeyType) -> "exp.Expr":
+    """Text as what a range of numbers or days is compared with; the engine refuses it where it is none."""
+    from sqlglot import exp
+
+    plain = call("nullif", call("trim", text), literal(""))
+    what = "numbers" if order == "decimal" else "days"
+    told = f"{REFUSED}a filter asks for a range of {what} of dimension {key.name!r}, which holds text such as '"
+    advice = f"' too; declare a 'type' or 'format' on {key.name}, or list the values with 'in'"
+    wrong = exp.DPipe(this=exp.DPipe(this=literal(told), expression=plain.copy()), expression=literal(advice))
+    right = exp.or_(is_null(plain), matches(plain, ORDERED[order]))
+    return cast(when(right, plain, call("error", wrong)), _ENGINE_TYPES[order])
 
 
 def _spelled(text: "exp.Expr", pattern: str, kind: str) -> "exp.Expr":
