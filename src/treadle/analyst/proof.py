@@ -5,6 +5,7 @@ For people to read and to run in DuckDB; the engine itself never sees a value in
 
 from datetime import date, datetime
 from decimal import Decimal
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from treadle.analyst.parameters import Parameters
@@ -27,9 +28,24 @@ def sql_of(statement: "exp.Expr", parameters: Parameters | None = None, dialect:
     values = {} if parameters is None else parameters.values
 
     def filled(node: "exp.Expr") -> "exp.Expr":
-        return _written(values[node.name]) if isinstance(node, exp.Placeholder) and node.name in values else node
+        if isinstance(node, exp.Placeholder) and node.name in values:
+            node = _written(values[node.name])
+        return _seen(node.this) if isinstance(node, exp.Literal) and node.is_string else node
 
     return str(statement.transform(filled).sql(dialect=dialect, pretty=True))
+
+
+def _seen(text: str) -> "exp.Expr":
+    """A text with the signs that nobody could see or copy as calls of chr()."""
+    from sqlglot import exp
+
+    whole: exp.Expr | None = None
+    for told, signs in groupby(text, key=str.isprintable):
+        run = "".join(signs)
+        for piece in [literal(run)] if told else [exp.func("chr", literal(ord(sign))) for sign in run]:
+            whole = piece if whole is None else exp.DPipe(this=whole, expression=piece)
+    found = literal(text) if whole is None else whole
+    return exp.paren(found) if isinstance(found, exp.DPipe) else found
 
 
 def _written(value: object) -> "exp.Expr":

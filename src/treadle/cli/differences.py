@@ -56,13 +56,16 @@ def _explain(found: "Comparison") -> None:
     click.echo("-- What each sentence rests on, as SQL for DuckDB. First the keys side by side:")
     for statement in found.sql:
         click.echo(f"{clean(statement)};\n")
+    first: dict[str, int] = {}
     for number, claim in enumerate([*found.claims, *found.warnings], 1):
         for line in clean(claim.message).splitlines():
             click.echo(f"-- {number}. {line}")
         click.echo(f"--    {clean(claim.kind)}: {_facts(claim)}")
         if claim.filters:
             click.echo(f"--    where {clean(' and '.join(claim.filters))}")
-        click.echo(f"{clean(claim.sql)};\n" if claim.sql else "")
+        before = first.setdefault(claim.sql, number)
+        told = f"--    by the query of {before}\n" if before < number else f"{clean(claim.sql)};\n"
+        click.echo(told if claim.sql else "")
 
 
 def _facts(claim: "Claim") -> str:
