@@ -112,7 +112,8 @@ def _empty_sides(session: Session, aligned: Aligned, summary: Summary, filters: 
             if session.run(alone.filtered(exp.select(literal(1)), parameters).limit(1), parameters):
                 continue
             value = named(side.value_of(key), "v")
-            every = exp.select(value).distinct().from_(alone.table.relation.copy()).order_by("v").limit(_MOST_SHOWN + 1)
+            every = exp.select(value).distinct().from_(alone.table.relation.copy())
+            every = every.order_by(exp.Ordered(this=exp.column("v"), nulls_first=False)).limit(_MOST_SHOWN + 1)
             facts = {
                 "side": side.source.name, "condition": str(condition), "dimension": key.name,
                 "values": [None if row[0] is None else str(row[0]) for row in session.run(every)],
