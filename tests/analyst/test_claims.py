@@ -13,7 +13,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 
 from treadle.analyst import (
@@ -181,6 +181,7 @@ def test_every_claim_is_true(question: tuple[World, dict[str, Any]]) -> None:
             assert claim.kind == "filter_without_rows" or list(claim.filters) == [*world.asked, *_own(world)], claim
             assert TRUE[claim.kind](world, claim), claim
             assert claim.message
+            event(claim.kind)
         _complete(world, {claim.kind for claim in claims})
         _proved(world, found)
         for row in found.rows:
@@ -237,9 +238,7 @@ def _one_empty(world: World, claim: Claim) -> bool:
 def _totals(world: World, claim: Claim) -> bool:
     facts, code = claim.facts, claim.facts.get("currency")
     rows = [world.of(at, code) for at in (0, 1)]
-    values = [
-        total([row["amount"] for row in side], table.sign) for side, table in zip(rows, world.sides, strict=True)
-    ]
+    values = [total([row["amount"] for row in side], table.sign) for side, table in zip(rows, world.sides, strict=True)]
     gap = (values[0] or Decimal(0)) - (values[1] or Decimal(0))
     units = [facts["unit_a"], facts["unit_b"]]
     if world.split:

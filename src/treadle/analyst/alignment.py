@@ -17,7 +17,7 @@ from treadle.analyst.classify import Thresholds, status, thresholds
 from treadle.analyst.errors import NotEnoughMemory
 from treadle.analyst.keys import Key
 from treadle.analyst.parameters import Parameters
-from treadle.analyst.proof import sql_of
+from treadle.analyst.proof import Proof, proof_of
 from treadle.analyst.rows import Side, Statement, build, places_of
 from treadle.analyst.session import Row, Session
 from treadle.analyst.source import Measure, Tolerance
@@ -43,7 +43,7 @@ _DIFFERING = "differing"
 _PASSES = (1, 4, 16, 64)
 
 
-def align(session: Session, sides: Sequence[Side], asked: Tolerance) -> tuple[list[Pair], tuple[str, ...]]:
+def align(session: Session, sides: Sequence[Side], asked: Tolerance) -> tuple[list[Pair], tuple[Proof, ...]]:
     """Creates table `aligned`: a row a key, with both figures, the difference and the class of each measure.
 
     Returns the measures, and the statements that made the table.
@@ -295,15 +295,17 @@ class Aligned(Struct, frozen=True):
         if self.apart:
             session.run(exp.Drop(tables=[exp.to_table(self._table)], kind="TABLE"))
 
-    def proof(self, statement: "exp.Expr", parameters: Parameters | None = None) -> str:
-        """Returns a statement as text that does without that table."""
+    def proof(self, statement: "exp.Expr", parameters: Parameters | None = None) -> Proof:
+        """Returns a statement as a proof that does without that table."""
         from sqlglot import exp
 
         def without(node: "exp.Expr") -> "exp.Expr":
             copied = isinstance(node, exp.Table) and node.name == self._table
             return self._differing().subquery(_DIFFERING) if copied else node
 
-        return sql_of(statement.transform(without) if self.apart else statement, parameters)
+        if not self.apart:
+            return proof_of(statement, parameters)
+        return Proof(lambda: proof_of(statement.transform(without), parameters).text)
 
     @property
     def _table(self) -> str:

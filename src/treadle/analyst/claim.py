@@ -1,6 +1,6 @@
 """Claim: a statement about data with what it rests on; the only thing that a sentence can be made of.
 
-    claim = Claim(kind="absent", facts={"side": "mart", …}, filters=("company = 1001",), sql="SELECT …")
+    claim = Claim(kind="absent", facts={"side": "mart", …}, filters=("company = 1001",), proof=…)
     claim.message      # "where company = 1001, mart has no row for account 710300, fi has"
 
 Pure; `sentences` has the words of each kind.
@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Struct, to_builtins
 
+from treadle.analyst.proof import NOTHING, Proof
 from treadle.analyst.sentences import SENTENCES, Facts, Kind
 
 
@@ -20,14 +21,19 @@ class Claim(Struct, frozen=True, kw_only=True):
         kind: its name for programs.
         facts: the figures and names that it is made of, by name.
         filters: the conditions under which it holds, those that hold in one source only with its name.
-        sql: the query that proves it, to be run after the statements in `Comparison.sql`; empty for what is said of
-            the question alone, such as a unit that nobody declared.
+        proof: the query that proves it.
     """
 
     kind: Kind
     facts: Facts
     filters: tuple[str, ...] = ()
-    sql: str = ""
+    proof: Proof = NOTHING
+
+    @property
+    def sql(self) -> str:
+        """The query that proves it, to be run after the statements in `Comparison.sql`; empty for what is said of the
+        question alone, such as a unit that nobody declared."""
+        return self.proof.text
 
     @property
     def message(self) -> str:

@@ -25,6 +25,7 @@ from treadle.analyst.export_rows import write
 from treadle.analyst.filters import Filters
 from treadle.analyst.interpret import About, interpret
 from treadle.analyst.keys import Key, chosen_measures, conditions_of, shared_key
+from treadle.analyst.proof import Proof
 from treadle.analyst.remote import load
 from treadle.analyst.rows import Side, settle
 from treadle.analyst.session import Bounds, Interrupt, Session
@@ -188,7 +189,7 @@ def _result(
     pair: Pair,
     units: Units,
     request: CompareRequest,
-    made: tuple[str, ...],
+    made: tuple[Proof, ...],
 ) -> Comparison:
     measure, names = pair.measures[0], (sides[0].source.name, sides[1].source.name)
     whole = summed(session, sides, pair, names, units)
@@ -208,7 +209,7 @@ def _result(
         additive=measure.additive,
         noisy=pair.noisy,
         filters=held,
-        sql=whole.sql,
+        proof=whole.proof,
     )
     limit = max(request.keep, request.top)
     rows = Differing(aligned, pair, units).listed(session, limit, whole.unequal >= limit)
@@ -230,12 +231,12 @@ def _result(
         by_dimension=parts(session, aligned, pair, summary, units),
         claims=interpret(about, summary, largest(session, aligned, pair, summary, units)),
         warnings=[
-            *unit_claims(session, sides, pair.measures, units, held),
+            *unit_claims(sides, pair.measures, units, held),
             *comparison_findings(session, aligned, summary, held),
         ],
         rows=rows[: request.keep],
         rows_cut=summary.total_rows > request.keep,
-        sql=made,
+        made=made,
     )
     aligned.forget(session)
     return found

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from treadle.analyst.claim import Claim
 from treadle.analyst.classify import Status, Thresholds
+from treadle.analyst.proof import Proof
 
 
 class Total(Struct, frozen=True, kw_only=True):
@@ -156,7 +157,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
         by_dimension: for each dimension the values that carry most of the differences.
         claims: what the figures say, each statement with its figures, its conditions and the query that proves it.
         warnings: what is probably wrong, or should be known, in the same form.
-        sql: the statements that the queries of claims come after; the last makes the table `aligned`, a row a key.
+        made: the statements behind all of it.
         rows: every key, the largest difference first, up to the number kept.
         rows_cut: whether there were more keys than were kept.
         more: the same for further measures, if several were asked for.
@@ -181,13 +182,18 @@ class Comparison(Struct, frozen=True, kw_only=True):
     warnings: list[Claim]
     rows: list[Difference]
     rows_cut: bool = False
-    sql: tuple[str, ...] = ()
+    made: tuple[Proof, ...] = ()
     more: "tuple[Comparison, ...]" = ()
 
     @property
     def interpretation(self) -> str:
         """What the figures say: the sentences of its claims."""
         return " ".join(claim.message for claim in self.claims)
+
+    @property
+    def sql(self) -> tuple[str, ...]:
+        """The statements that the queries of claims come after; the last makes the table `aligned`, a row a key."""
+        return tuple(proof.text for proof in self.made)
 
     def absolute_of(self, key: Mapping[str, Any]) -> Decimal | None:
         """Returns all differences without their signs, of the currency of a key where there are several."""
@@ -224,12 +230,12 @@ class Comparison(Struct, frozen=True, kw_only=True):
         return data
 
 
-_APART = ("warnings", "rows", "rows_cut", "sql", "more")
+_APART = ("warnings", "rows", "rows_cut", "made", "more")
 
 
 def _without_claims(found: Comparison) -> Comparison:
     """The comparison without what has a form of its own, so that nothing is written out for nothing."""
-    return replace(found, claims=[], warnings=[], rows=[], sql=(), more=())
+    return replace(found, claims=[], warnings=[], rows=[], made=(), more=())
 
 
 def _forget_currencies(data: dict[str, Any]) -> None:

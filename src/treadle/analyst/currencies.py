@@ -10,7 +10,7 @@ from treadle.analyst.claim import Claim
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.keys import Key
 from treadle.analyst.parameters import Parameters
-from treadle.analyst.proof import sql_of
+from treadle.analyst.proof import NOTHING, Proof, proof_of, together
 from treadle.analyst.rows import Side, typed_keys
 from treadle.analyst.session import Session
 from treadle.analyst.source import Dimension, Measure
@@ -26,7 +26,7 @@ def currency_of(side: Side, measure: Measure) -> Dimension | None:
     return side.source.dimension(measure.currency) if measure.currency and measure.aggregation != "count" else None
 
 
-def currencies(session: Session, side: Side, dimension: Dimension, key: Key | None = None) -> tuple[Currencies, str]:
+def currencies(session: Session, side: Side, dimension: Dimension, key: Key | None = None) -> tuple[Currencies, Proof]:
     """Returns the currencies among a side's rows, in order, those without one last as None; and the query.
 
     Args:
@@ -45,7 +45,7 @@ def currencies(session: Session, side: Side, dimension: Dimension, key: Key | No
         None if row[0] is None or not str(row[0]).strip() else str(row[0]) for row in session.run(rows, parameters)
     ]
     known = [code for code in dict.fromkeys(found) if code is not None]
-    return (*known, None) if None in found else tuple(known), sql_of(rows, parameters)
+    return (*known, None) if None in found else tuple(known), proof_of(rows, parameters)
 
 
 def told_apart(
@@ -104,21 +104,21 @@ def _refuse_mixed(pair: tuple[Measure, Measure], names: tuple[str, str], used: S
 
 
 def unit_claims(
-    session: Session, sides: Sequence[Side], pair: tuple[Measure, Measure], units: Units, filters: tuple[str, ...]
+    sides: Sequence[Side], pair: tuple[Measure, Measure], units: Units, filters: tuple[str, ...]
 ) -> Iterator[Claim]:
     """Yields what should be known of the units of a comparison before its figures are used."""
     names = [side.source.name for side in sides]
     both = (units.a, units.b)
     facts = {"measure": pair[0].name, "a": names[0], "b": names[1]}
     for side, measure, unit in zip(sides, pair, both, strict=True):
-        yield from _own(session, side, measure, unit, filters)
+        yield from _own(side, measure, unit, filters)
     known = [set(unit.currencies) - {None} for unit in both]
     if all(currency_of(side, measure) for side, measure in zip(sides, pair, strict=True)) and all(known):
         only_a, only_b = sorted(map(str, known[0] - known[1])), sorted(map(str, known[1] - known[0]))
         if only_a or only_b:
             told = facts | {"only_a": only_a, "only_b": only_b}
-            sql = ";\n".join(_proof(session, side, measure) for side, measure in zip(sides, pair, strict=True))
-            yield Claim(kind="different_currencies", facts=told, filters=filters, sql=sql)
+            proof = together(*(_proof(side, measure) for side, measure in zip(sides, pair, strict=True)))
+            yield Claim(kind="different_currencies", facts=told, filters=filters, proof=proof)
     for at in (0, 1):
         if both[1 - at].text and not both[at].text and not both[at].currencies and not pair[at].unit:
             told = {
@@ -128,7 +128,7 @@ def unit_claims(
             yield Claim(kind="unknown_unit", facts=told, filters=filters)
 
 
-def _own(session: Session, side: Side, measure: Measure, unit: Unit, filters: tuple[str, ...]) -> Iterator[Claim]:
+def _own(side: Side, measure: Measure, unit: Unit, filters: tuple[str, ...]) -> Iterator[Claim]:
     """What is to be said of one side alone."""
     dimension = currency_of(side, measure)
     if dimension is None:
@@ -136,22 +136,22 @@ def _own(session: Session, side: Side, measure: Measure, unit: Unit, filters: tu
     facts = {"measure": measure.name, "side": side.source.name, "dimension": dimension.name}
     if measure.unit and not unit.text:
         told = facts | {"unit": measure.unit, "currencies": list(unit.currencies)}
-        yield Claim(kind="contradicted_unit", facts=told, filters=filters, sql=_proof(session, side, measure))
+        yield Claim(kind="contradicted_unit", facts=told, filters=filters, proof=_proof(side, measure))
     if None in unit.currencies:
-        yield Claim(kind="unknown_currency", facts=facts, filters=filters, sql=_proof(session, side, measure))
+        yield Claim(kind="unknown_currency", facts=facts, filters=filters, proof=_proof(side, measure))
 
 
-def _proof(session: Session, side: Side, measure: Measure) -> str:
+def _proof(side: Side, measure: Measure) -> Proof:
     """The query of a side's currencies."""
     from sqlglot import exp
 
     dimension = currency_of(side, measure)
     if dimension is None:
-        return ""
+        return NOTHING
     key = Key(dimension.name, (dimension,) * (side.index + 1), "string", dimension.format)
     parameters = Parameters()
     rows = side.filtered(exp.select(named(side.value_of(key), "currency"), "COUNT(*)"), parameters)
-    return sql_of(rows.group_by(literal(1)).order_by("currency"), parameters)
+    return proof_of(rows.group_by(literal(1)).order_by("currency"), parameters)
 
 
 def mixed_currencies(session: Session, side: Side, measure: Measure, filters: tuple[str, ...]) -> Iterator[Claim]:
@@ -159,10 +159,10 @@ def mixed_currencies(session: Session, side: Side, measure: Measure, filters: tu
     dimension = currency_of(side, measure)
     if dimension is None:
         return
-    used, sql = currencies(session, side, dimension)
+    used, proof = currencies(session, side, dimension)
     if len(used) > 1:
         facts = {
             "measure": measure.name, "side": side.source.name, "dimension": dimension.name, "currencies": list(used),
             "each": any(item.members[side.index].name == dimension.name for item in side.keys),
         }  # fmt: skip
-        yield Claim(kind="mixed_currencies", facts=facts, filters=filters, sql=sql)
+        yield Claim(kind="mixed_currencies", facts=facts, filters=filters, proof=proof)

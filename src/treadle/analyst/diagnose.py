@@ -18,7 +18,7 @@ from treadle.analyst.formats import Format, parse_format
 from treadle.analyst.keys import Key
 from treadle.analyst.parameters import Parameters
 from treadle.analyst.patterns import patterns
-from treadle.analyst.proof import sql_of
+from treadle.analyst.proof import NOTHING, Proof, proof_of, together
 from treadle.analyst.remote import unfiltered
 from treadle.analyst.rows import Side
 from treadle.analyst.session import Session
@@ -80,13 +80,15 @@ def _floating(session: Session, side: Side, at: int, table: str, filters: Filter
     if amount.floating:
         columns = [call for name in measure.columns if (call := _kind_of(side, name)) is not None]
         proof = exp.select(*columns).from_(side.table.relation.copy()).limit(1) if columns else None
-        yield Claim(kind="approximate", facts=facts, filters=filters, sql="" if proof is None else sql_of(proof))
+        yield Claim(
+            kind="approximate", facts=facts, filters=filters, proof=NOTHING if proof is None else proof_of(proof)
+        )
     if amount.not_a_number is not None:
         column = exp.column(f"{side.name(at)}_nan")
         counted = exp.select(exp.Max(this=column) if table == "figures" else exp.Sum(this=column)).from_(table)
         if count := session.run(counted)[0][0]:
             told = facts | {"count": int(count)}
-            yield Claim(kind="not_a_number", facts=told, filters=filters, sql=sql_of(counted))
+            yield Claim(kind="not_a_number", facts=told, filters=filters, proof=proof_of(counted))
 
 
 def _kind_of(side: Side, column: str) -> "exp.Expr | None":
@@ -118,9 +120,9 @@ def _empty_sides(session: Session, aligned: Aligned, summary: Summary, filters: 
                 "side": side.source.name, "condition": str(condition), "dimension": key.name,
                 "values": [None if row[0] is None else str(row[0]) for row in session.run(every)],
             }  # fmt: skip
-            yield Claim(kind="filter_without_rows", facts=facts, sql=sql_of(every))
+            yield Claim(kind="filter_without_rows", facts=facts, proof=proof_of(every))
         counted = exp.select(exp.Sum(this=exp.column(f"n{side.letter}"))).from_("aligned")
-        yield Claim(kind="no_rows", facts={"side": side.source.name}, filters=filters, sql=sql_of(counted))
+        yield Claim(kind="no_rows", facts={"side": side.source.name}, filters=filters, proof=proof_of(counted))
 
 
 def _spellings(session: Session, aligned: Aligned, summary: Summary, filters: Filters) -> Iterator[Claim]:
@@ -138,7 +140,7 @@ def _spellings(session: Session, aligned: Aligned, summary: Summary, filters: Fi
                     "count": count, "dimension": key.name, "format": str(key.format | form), "trial": trial,
                     "a": aligned.names[0], "b": aligned.names[1],
                 }  # fmt: skip
-                yield Claim(kind="spelling", facts=facts, filters=filters, sql=aligned.proof(meeting))
+                yield Claim(kind="spelling", facts=facts, filters=filters, proof=aligned.proof(meeting))
                 break
 
 
@@ -176,14 +178,15 @@ def _granularity(session: Session, aligned: Aligned, summary: Summary, filters: 
             continue
         coarse, fine = aligned.sides if in_a == 1 else aligned.sides[::-1]
         value = _one_value(session, coarse, key)
-        (meeting,), proof = session.run(_without(aligned, at))[0], sql_of(_without(aligned, at))
+        without = _without(aligned, at)
+        meeting, proof = session.run(without)[0][0], proof_of(without)
         if value is None or not meeting:
             continue
         facts = {
             "coarse": coarse.source.name, "fine": fine.source.name, "dimension": key.name, "value": value[0],
             "meeting": meeting,
         }  # fmt: skip
-        yield Claim(kind="granularity", facts=facts, filters=filters, sql=f"{value[1]};\n{proof}")
+        yield Claim(kind="granularity", facts=facts, filters=filters, proof=together(value[1], proof))
 
 
 def _values_of(at: int) -> "exp.Select":
@@ -199,14 +202,14 @@ def _values_of(at: int) -> "exp.Select":
     return exp.select(*counts).from_("aligned")
 
 
-def _one_value(session: Session, side: Side, key: Key) -> tuple[object, str] | None:
+def _one_value(session: Session, side: Side, key: Key) -> tuple[object, Proof] | None:
     """The only value that a dimension has in a source, whatever the filters, and the query; None if it has several."""
     from sqlglot import exp
 
     table = unfiltered(session, side, key) if side.conditions else side.table
     every = exp.select(named(side.value_of(key), "v")).distinct().from_(table.relation.copy()).limit(2)
     rows = session.run(every)
-    return (None if rows[0][0] is None else str(rows[0][0]), sql_of(every)) if len(rows) == 1 else None
+    return (None if rows[0][0] is None else str(rows[0][0]), proof_of(every)) if len(rows) == 1 else None
 
 
 def _without(aligned: Aligned, at: int) -> "exp.Select":
@@ -241,7 +244,7 @@ def _absent_values(session: Session, aligned: Aligned, summary: Summary, filters
                 "side": other, "other": own, "dimension": aligned.keys[at].name, "count": total,
                 "values": [None if row[0] is None else str(row[0]) for row in session.run(every.limit(_MOST_SHOWN))],
             }  # fmt: skip
-            yield Claim(kind="absent", facts=facts, filters=filters, sql=aligned.proof(every))
+            yield Claim(kind="absent", facts=facts, filters=filters, proof=aligned.proof(every))
 
 
 def _absent(aligned: Aligned, column: str, here: str, there: str) -> "exp.Subquery":

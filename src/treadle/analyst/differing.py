@@ -12,6 +12,7 @@ from treadle.analyst.amounts import EXACT, trimmed
 from treadle.analyst.classify import reason
 from treadle.analyst.comparison import Difference, Part, Summary
 from treadle.analyst.interpret import Largest
+from treadle.analyst.proof import Proof
 from treadle.analyst.session import Row, Session
 from treadle.analyst.summing import gap_of, percentage
 from treadle.analyst.terms import literal, named
@@ -43,7 +44,7 @@ class Differing(Struct, frozen=True):
         statement = self._ordered(self.aligned.differing if few else None).limit(limit)
         return [self._difference(row) for row in session.run(statement)]
 
-    def first(self, session: Session, currency: str | None = None) -> "tuple[Difference | None, str]":
+    def first(self, session: Session, currency: str | None = None) -> "tuple[Difference | None, Proof]":
         """Returns the largest difference of those that do not match, of one currency if there are several; and the
         query."""
         from sqlglot import exp
@@ -99,9 +100,9 @@ def largest(session: Session, aligned: Aligned, pair: Pair, summary: Summary, un
     read = Differing(aligned, pair, units)
     found = []
     for currency in [one.currency for one in summary.by_currency if one.differences][:_PARTS] or [None]:
-        first, sql = read.first(session, currency)
+        first, proof = read.first(session, currency)
         if first is not None:
-            found.append(Largest(first, units.of(tuple(first.key.values())), sql, currency))
+            found.append(Largest(first, units.of(tuple(first.key.values())), proof, currency))
     return found
 
 

@@ -55,7 +55,7 @@ def duplicates(session: Session, aligned: Aligned, filters: tuple[str, ...]) -> 
             continue
         if count:
             facts = {"side": name, "count": count}
-            yield Claim(kind="duplicates", facts=facts, filters=filters, sql=aligned.proof(statement, parameters))
+            yield Claim(kind="duplicates", facts=facts, filters=filters, proof=aligned.proof(statement, parameters))
 
 
 def _explained(session: Session, aligned: Aligned, side: Side, suspect: "exp.Expr") -> "tuple[exp.Select, Parameters]":

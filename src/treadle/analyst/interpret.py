@@ -10,6 +10,7 @@ from treadle.analyst.amounts import EXACT
 from treadle.analyst.claim import Claim
 from treadle.analyst.classify import Thresholds
 from treadle.analyst.comparison import Difference, Summary, Total
+from treadle.analyst.proof import Proof
 from treadle.analyst.units import Measured, Units
 
 _MOST_CURRENCIES = 10
@@ -27,7 +28,7 @@ class About(Struct, frozen=True, kw_only=True):
         additive: whether the figures of keys add up to the total.
         noisy: whether the figures may be off, because they are floating-point numbers.
         filters: the conditions under which all of it holds.
-        sql: the query of the summary.
+        proof: the query of the summary.
     """
 
     names: tuple[str, str]
@@ -38,12 +39,12 @@ class About(Struct, frozen=True, kw_only=True):
     additive: bool
     noisy: bool
     filters: tuple[str, ...]
-    sql: str
+    proof: Proof
 
-    def claim(self, kind: Any, sql: str | None = None, **facts: Any) -> Claim:
+    def claim(self, kind: Any, proof: Proof | None = None, **facts: Any) -> Claim:
         """Returns a claim about it, proved by the query of the summary if by no other."""
         told = {"a": self.names[0], "b": self.names[1], **facts}
-        return Claim(kind=kind, facts=told, filters=self.filters, sql=self.sql if sql is None else sql)
+        return Claim(kind=kind, facts=told, filters=self.filters, proof=self.proof if proof is None else proof)
 
 
 class Largest(Struct, frozen=True):
@@ -51,7 +52,7 @@ class Largest(Struct, frozen=True):
 
     found: Difference
     measured: Measured
-    sql: str
+    proof: Proof
     currency: str | None = None
 
 
@@ -177,7 +178,7 @@ def _offset(
 def _largest(about: About, one: Largest) -> Claim:
     return about.claim(
         "largest",
-        one.sql,
+        one.proof,
         key=one.found.key,
         difference=one.found.absolute_diff,
         unit=_unit_of(one),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from treadle.analyst.alignment import Aligned
 from treadle.analyst.claim import Claim
 from treadle.analyst.comparison import Summary
-from treadle.analyst.proof import sql_of
+from treadle.analyst.proof import proof_of
 from treadle.analyst.session import Session
 from treadle.analyst.terms import call, literal, named
 
@@ -56,7 +56,7 @@ def patterns(session: Session, aligned: Aligned, summary: Summary, filters: tupl
             "measure": aligned.measure.name,
         }  # fmt: skip
         counted = _counted(aligned, None, {(kind, factor, on_a): shown[kind, factor, on_a]})
-        yield Claim(kind=kind, facts=facts, filters=filters, sql=sql_of(counted.select("COUNT(*) AS total")))
+        yield Claim(kind=kind, facts=facts, filters=filters, proof=proof_of(counted.select("COUNT(*) AS total")))
 
 
 def _run(session: Session, counted: "exp.Select") -> list[int]:

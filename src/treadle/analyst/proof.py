@@ -3,6 +3,7 @@
 For people to read and to run in DuckDB; the engine itself never sees a value in a statement's text.
 """
 
+from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import groupby
@@ -15,14 +16,59 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 
-def sql_of(statement: "exp.Expr", parameters: Parameters | None = None, dialect: str = "duckdb") -> str:
-    """Returns the statement as text, its parameters' values written out.
+class Proof:
+    """A statement that proves something; it is written out when somebody asks for it, which few do.
 
     Args:
-        statement: the statement.
+        make: returns the text.
+    """
+
+    __slots__ = ("_make", "_text")
+
+    def __init__(self, make: Callable[[], str]) -> None:
+        self._make, self._text = make, ""
+
+    @property
+    def text(self) -> str:
+        """The statement; empty if there is none."""
+        self._text = self._text or self._make()
+        return self._text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Proof) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"Proof({self.text!r})"
+
+
+NOTHING = Proof(lambda: "")
+"""The proof of what is said of the question alone."""
+
+
+def proof_of(
+    statement: "exp.Expr", parameters: Parameters | None = None, dialect: str = "duckdb", about: str = ""
+) -> Proof:
+    """Returns the statement as a proof, its parameters' values written out.
+
+    Args:
+        statement: the statement, which is not changed from now on.
         parameters: its values.
         dialect: whose SQL, by SQLGlot's name of it.
+        about: what is said of it, as a comment before it.
     """
+    comment = f"-- {about}\n" if about else ""
+    return Proof(lambda: comment + _text(statement, parameters, dialect))
+
+
+def together(*proofs: Proof) -> Proof:
+    """Returns several statements, one after the other."""
+    return Proof(lambda: ";\n".join(proof.text for proof in proofs))
+
+
+def _text(statement: "exp.Expr", parameters: Parameters | None, dialect: str) -> str:
     from sqlglot import exp
 
     values = {} if parameters is None else parameters.values

@@ -20,6 +20,7 @@ from treadle.analyst.errors import unknown
 from treadle.analyst.filters import Filters
 from treadle.analyst.keys import Key, chosen_measures, conditions_of, shared_key
 from treadle.analyst.parameters import Parameters
+from treadle.analyst.proof import Proof
 from treadle.analyst.remote import load
 from treadle.analyst.rows import Side, Statement, build, places_of, settle
 from treadle.analyst.session import Bounds, Interrupt, Session
@@ -61,7 +62,7 @@ class QueryResult(Struct, frozen=True, kw_only=True):
         totals: the figures over all groups together.
         source_rows: how many rows of the source these were made of.
         claims: what to know before the figures are used, each with the query that proves it.
-        sql: the statements behind the figures; the last makes the table `figures`, a row a group and one for all.
+        made: the statements behind the figures.
     """
 
     source: str
@@ -73,7 +74,12 @@ class QueryResult(Struct, frozen=True, kw_only=True):
     totals: dict[str, Decimal | None]
     source_rows: int
     claims: tuple[Claim, ...] = ()
-    sql: tuple[str, ...] = ()
+    made: tuple[Proof, ...] = ()
+
+    @property
+    def sql(self) -> tuple[str, ...]:
+        """The statements behind the figures; the last makes the table `figures`, a row a group and one for all."""
+        return tuple(proof.text for proof in self.made)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -88,8 +94,8 @@ class QueryResult(Struct, frozen=True, kw_only=True):
             explain: with the SQL, and the figures and conditions of each warning.
         """
         shown = self.rows if rows is None else self.rows[:rows]
-        data: dict[str, Any] = to_builtins(replace(self, rows=shown, claims=(), sql=()))
-        del data["claims"], data["sql"]
+        data: dict[str, Any] = to_builtins(replace(self, rows=shown, claims=(), made=()))
+        del data["claims"], data["made"]
         data["warnings"] = list(self.warnings)
         if explain:
             data |= {"claims": [claim.to_dict(explain=True) for claim in self.claims], "sql": list(self.sql)}
@@ -145,11 +151,11 @@ def query(
             totals=dict(zip(names, figures, strict=True)),
             source_rows=total[2],
             claims=tuple(data_findings(session, side, filters)),
-            sql=(*asked, *made),
+            made=(*asked, *made),
         )
 
 
-def _aggregate(session: Session, side: Side) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+def _aggregate(session: Session, side: Side) -> tuple[tuple[Any, ...], tuple[Proof, ...]]:
     """Creates table `figures` (groups, and the whole with total = 1); returns the whole's row, and the statements."""
     from sqlglot import exp
 

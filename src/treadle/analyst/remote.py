@@ -18,7 +18,7 @@ from treadle.analyst.filters import Filter
 from treadle.analyst.keys import Key
 from treadle.analyst.narrowing import narrowing
 from treadle.analyst.parameters import Parameters
-from treadle.analyst.proof import sql_of
+from treadle.analyst.proof import Proof, proof_of
 from treadle.analyst.pushdown import grouped
 from treadle.analyst.session import Session
 from treadle.analyst.source import Dimension
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
     from treadle.analyst.rows import Side
 
 
-def load(session: Session, sides: Sequence["Side"]) -> tuple[str, ...]:
+def load(session: Session, sides: Sequence["Side"]) -> tuple[Proof, ...]:
     """Fetches the groups of those sides that are remote, in one statement a database where it can do that.
 
-    Returns what each database was asked for, as text for people.
+    Returns what each database was asked for.
 
     Args:
         session: takes the groups.
         sides: open, their keys and conditions settled.
     """
     found: dict[int, list[tuple[Side, Remote]]] = {}
-    asked: list[str] = []
+    asked: list[Proof] = []
     for side in sides:
         if (remote := side.table.remote) is not None:
             found.setdefault(id(remote.database), []).append((side, remote))
@@ -51,10 +51,8 @@ def load(session: Session, sides: Sequence["Side"]) -> tuple[str, ...]:
         wanted = [_Wanted.of(side, remote, parameters) for side, remote in together]
         for (side, _), each, table in zip(together, wanted, _staged(session, wanted, parameters), strict=True):
             side.take(table, each.pushed)
-            told = sql_of(each.groups.statement, parameters, each.remote.database.dialect.name)
-            asked.append(
-                f"-- asked of the database of {side.source.name}, whose groups are kept in the session\n{told}"
-            )
+            dialect, about = each.remote.database.dialect.name, f"asked of the database of {side.source.name}"
+            asked.append(proof_of(each.groups.statement, parameters, dialect, about))
     return tuple(asked)
 
 

@@ -15,7 +15,7 @@ from treadle.analyst.filters import Filter, Scalar
 from treadle.analyst.formats import Format
 from treadle.analyst.keys import MOST_KEY_DECIMALS, Key, natural_type
 from treadle.analyst.parameters import Parameters
-from treadle.analyst.proof import sql_of
+from treadle.analyst.proof import Proof, proof_of
 from treadle.analyst.session import REFUSED, Session
 from treadle.analyst.source import KeyType, Measure, Source
 from treadle.analyst.table import Demand, Table
@@ -283,10 +283,10 @@ def places_of(measure: Measure, side: Side, at: int) -> int:
     return min(amount.scale, 2) if amount.textual else amount.scale
 
 
-def build(session: Session, make: Callable[[], Statement]) -> tuple[str, ...]:
+def build(session: Session, make: Callable[[], Statement]) -> tuple[Proof, ...]:
     """Creates a table with `make()`; again, where a column of text needs another scale, until all amounts are whole.
 
-    Returns the statements that made it, as text.
+    Returns the statements that made it.
     """
     from sqlglot import exp
 
@@ -309,8 +309,8 @@ def build(session: Session, make: Callable[[], Statement]) -> tuple[str, ...]:
     raise AnalystError("the amounts could not be read exactly")
 
 
-def _told(statements: "Sequence[exp.Expr]", parameters: Parameters) -> tuple[str, ...]:
-    return tuple(sql_of(statement, parameters) for statement in statements)
+def _told(statements: "Sequence[exp.Expr]", parameters: Parameters) -> tuple[Proof, ...]:
+    return tuple(proof_of(statement, parameters) for statement in statements)
 
 
 def _typed(column: "exp.Expr", kind: str, type_: KeyType) -> "exp.Expr":

@@ -10,7 +10,7 @@ from treadle.analyst.alignment import Pair, whole
 from treadle.analyst.amounts import EXACT, trimmed
 from treadle.analyst.classify import Status, reason
 from treadle.analyst.comparison import Summary, Total
-from treadle.analyst.proof import sql_of
+from treadle.analyst.proof import Proof, proof_of
 from treadle.analyst.rows import Side
 from treadle.analyst.session import Session
 from treadle.analyst.terms import literal
@@ -24,7 +24,7 @@ class Summed(Struct, frozen=True):
 
     summary: Summary
     unequal: int
-    sql: str
+    proof: Proof
 
 
 def summed(session: Session, sides: Sequence[Side], pair: Pair, names: tuple[str, str], units: Units) -> Summed:
@@ -71,7 +71,7 @@ def summed(session: Session, sides: Sequence[Side], pair: Pair, names: tuple[str
         total_reason=only.reason if only else "",
         by_currency=() if units.currency is None else tuple(totals),
     )
-    return Summed(summary, counts[-1], sql_of(statement))
+    return Summed(summary, counts[-1], proof_of(statement))
 
 
 def _total(row: tuple[Any, ...], pair: Pair, names: tuple[str, str], units: Units) -> Total:
