@@ -258,32 +258,24 @@ def test_a_range_of_days_in_text_is_one_of_days(make: Any, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("values", "value", "told"),
+    ("values", "value"),
     [
-        (["9", "A"], "10", "which holds text such as 'A' too"),
-        (["31.01.2024", "01.02.2024"], "2024-01-31", "which holds text such as"),
-        (["31.01.2024"], "01.02.2024", "can be read in several ways"),
-        (["1/2/2024"], "1/3/2024", "can be read in several ways"),
-        (["1,5"], "1,5", "can be read in several ways"),
+        (["9", "A10"], "10"),
+        (["31.01.2024", "01.02.2024"], "2024-01-31"),
+        (["31.01.2024"], "01.02.2024"),
+        (["1/2/2024"], "1/3/2024"),
+        (["1.1"], "1,5"),
     ],
 )
-def test_a_range_that_has_no_order_is_refused(
-    make: Any, tmp_path: Path, values: list[str], value: str, told: str
-) -> None:
+def test_a_range_that_has_no_order_is_refused(make: Any, tmp_path: Path, values: list[str], value: str) -> None:
     source = make("s", [(each, "1.00") for each in values], columns=K)
-    with pytest.raises(AnalystError, match=told):
+    with pytest.raises(AnalystError, match="cannot be decided"):
         filtered(source, tmp_path, ">=", value)
-    with pytest.raises(AnalystError):
+    with pytest.raises(AnalystError, match="cannot be decided"):
         compare(
             Catalog([source], tmp_path),
             CompareRequest(source_a="s", source_b="s", filters=[{"dimension": "k", "op": ">=", "value": value}]),
         )
-
-
-def test_ends_of_different_kinds_are_refused(make: Any, tmp_path: Path) -> None:
-    source = make("s", [("1", "1.00")], columns=K)
-    with pytest.raises(AnalystError, match="its ends are of different kinds"):
-        filtered(source, tmp_path, "between", ["1", "2024-01-01"])
 
 
 def test_a_guess_never_loosens_a_comparison(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def _empty_sides(session: Session, aligned: Aligned, summary: Summary, filters: 
             parameters = Parameters()
             if session.run(alone.filtered(exp.select(literal(1)), parameters).limit(1), parameters):
                 continue
-            value = named(side.value_of(key), "v")
+            value = named(alone.value_of(key), "v")
             every = exp.select(value).distinct().from_(alone.table.relation.copy())
             every = every.order_by(exp.Ordered(this=exp.column("v"), nulls_first=False)).limit(_MOST_SHOWN + 1)
             facts = {

@@ -34,11 +34,16 @@ if TYPE_CHECKING:
 def load(session: Session, sides: Sequence["Side"]) -> tuple[Proof, ...]:
     """Fetches the groups of those sides that are remote, in one statement a database where it can do that.
 
+    All sides are then looked at for values that their filters cannot decide.
+
     Returns what each database was asked for.
 
     Args:
         session: takes the groups.
         sides: open, their keys and conditions settled.
+
+    Raises:
+        AnalystError: a database could not be read, or a filter cannot be decided.
     """
     found: dict[int, list[tuple[Side, Remote]]] = {}
     asked: list[Proof] = []
@@ -53,6 +58,8 @@ def load(session: Session, sides: Sequence["Side"]) -> tuple[Proof, ...]:
             side.take(table, each.pushed)
             dialect, about = each.remote.database.dialect.name, f"asked of the database of {side.source.name}"
             asked.append(proof_of(each.groups.statement, parameters, dialect, about))
+    for side in sides:
+        side.examine(session)
     return tuple(asked)
 
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from treadle.analyst.database import Database
 
 Row = tuple[Any, ...]
-REFUSED = "treadle refuses: "
-"""What a statement's own errors begin with; the rest is told as it stands."""
 _BATCH = 10_000
 
 
@@ -296,8 +294,6 @@ class Session:
         except duckdb.ConversionException as error:
             raise AnalystError(f"a value is not what its column is declared to be: {_first_line(error)}") from error
         except duckdb.Error as error:
-            if REFUSED in str(error):
-                raise AnalystError(str(error).partition(REFUSED)[2].splitlines()[0], argument="filters") from error
             raise AnalystError(
                 _csv_fault(str(error)) or f"the engine could not read the data: {_first_line(error)}"
             ) from error
