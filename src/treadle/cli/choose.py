@@ -12,7 +12,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 from urllib.parse import urlsplit
 
-from treadle.models.names import OFFLINE, model_from_name
+from treadle.models.names import OFFLINE, is_known, model_from_name
 from treadle.models.permission import VARIABLE
 from treadle.models.port import Model
 from treadle.models.providers import PROVIDERS, Provider
@@ -83,7 +83,8 @@ def model_named(name: str) -> Model:
         click.UsageError: the module cannot be imported, the object is no model, or a package is missing.
     """
     label = name.partition(":")[0]
-    if name == OFFLINE or ":" not in name or label in PROVIDERS or not _importable(label):
+    # A folder of one's own may be called like a provider: local/agent.py:model.
+    if name == OFFLINE or ":" not in name or not _importable(label) or (is_known(name) and not label.endswith(".py")):
         return library_model(name)
     import click
 
@@ -116,7 +117,7 @@ def library_model(name: str) -> Model:
     """
     from importlib.util import find_spec
 
-    if name.partition(":")[0] in PROVIDERS and find_spec("httpx2") is None:
+    if is_known(name) and find_spec("httpx2") is None:
         import click
 
         raise click.UsageError(f"the model {name} is called over the network, which needs: pip install 'treadle[http]'")

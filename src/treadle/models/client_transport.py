@@ -22,6 +22,8 @@ from treadle.models.errors import (
     ConnectionFailed,
     ModelError,
     ModelTimeout,
+    Overloaded,
+    ProtocolError,
 )
 from treadle.models.failures import error_for_redirect
 from treadle.models.transport import ErrorOf, HttpReply, Reply, translated
@@ -91,10 +93,14 @@ class ClientTransport:
             raise ModelTimeout(f"{where} gave up waiting: its own time limit passed") from problem
         except self._package.APIConnectionError as problem:
             raise ConnectionFailed(f"{where} cannot reach its server: {problem.__cause__ or problem}") from problem
+        except self._package.APIError as problem:
+            raise ProtocolError(f"{where} cannot use what came: {problem} ({type(problem).__name__})") from problem
 
     def _unsent(self, problem: Exception) -> ModelError:
         """What it means that the client failed before it sent anything: then it looks for credentials, and signs."""
         kind = type(problem)
+        if any(one.__name__ == "RetryableError" for one in kind.__mro__):
+            return Overloaded(f"{type(self._client).__name__} asks for another attempt: {problem}")
         told = f"{type(self._client).__name__} could not send the request: {problem} ({kind.__name__})"
         if NETWORK.search(kind.__name__):
             return ConnectionFailed(told)

@@ -43,13 +43,14 @@ from treadle.models.extra import add_extra, longest
 from treadle.models.failures import codes_of, error_for, error_for_page, text_of_error
 from treadle.models.google_schema import google_schema
 from treadle.models.google_stream import MADE, SIGNS, THOUGHT, GoogleDecoder
-from treadle.models.google_thinking import generation, thinking_config
+from treadle.models.google_thinking import generation, held_thinking, thinking_config
 from treadle.models.guarded import Guarded
 from treadle.models.identifiers import identifier
 from treadle.models.port import ModelEvent, ModelRequest
 from treadle.models.profile import ModelProfile
 
 TEXTUAL: Final = re.compile(r"text/|application/(.*\+)?(json|xml|yaml|x-yaml|toml|javascript|sql|csv|x-ndjson|x-sh)\b")
+NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
 DATA_URL: Final = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 FILMS: Final = re.compile(r"(?:^|\.)(?:youtube\.com|youtu\.be)$")
 """Whose addresses are those of films, which Gemini looks at there."""
@@ -170,8 +171,8 @@ class GoogleCodec:
         return min((most for most in given if most is not None), default=None)
 
     def held(self, settings: ModelSettings, model: str, tokens: int) -> ModelSettings:
-        """`settings` under which a reply has at most `tokens`."""
-        return replace(settings, max_tokens=tokens)
+        """`settings` under which a reply has at most `tokens`, with room for an answer beside its thinking."""
+        return held_thinking(replace(settings, max_tokens=tokens), model, tokens)
 
     def decoder(self) -> Decoder:
         """A decoder for one streamed reply."""
@@ -309,9 +310,8 @@ def _sent_id(call_id: str) -> str | UnsetType:
 
 
 def _name(name: str) -> str:
-    """A tool's name as Gemini takes it: it begins with a letter or a line."""
-    valid = identifier(name)
-    return valid if valid[0].isalpha() or valid[0] == "_" else f"_{valid[:127]}"
+    """A tool's name if Gemini takes it, else one that it takes."""
+    return name if NAME.fullmatch(name) else f"_{identifier(name, 127)}"
 
 
 def _call(call: ToolCall) -> Call:

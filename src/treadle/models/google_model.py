@@ -54,8 +54,10 @@ class GoogleModel(HttpModel):
                 "GoogleModel takes no client=: for Vertex give project=, location= and token=, a function that gives "
                 "an access token; for the Gemini API give api_key="
             )
-        self._token, self._headers = token, options.get("headers")
-        name = model.removeprefix("models/") if isinstance(model, str) else model
+        self._token, self._headers = token, options.get("headers") or {}
+        name = model
+        for prefix in ("models/", "publishers/google/models/"):
+            name = name.removeprefix(prefix) if isinstance(name, str) else name
         base_url = options.get("base_url")
         if project is not None:
             if token is None or base_url is not None:

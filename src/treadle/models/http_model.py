@@ -105,7 +105,8 @@ class HttpModel:
         self._key_source = ""
         self._address = ""
         self._transport = self._connected(options)
-        self._hidden = Hidden(self._key, options.get("headers"))
+        self._headers: Mapping[str, str] = options.get("headers") or {}
+        self._hidden = Hidden(self._key, self._headers)
 
     @property
     def name(self) -> str:
@@ -268,7 +269,9 @@ class HttpModel:
             return ClientTransport(client)
         own = self.provider.address()
         if not (base_url or own):
-            raise Misuse(f"{self.provider.name} has no address of its own; give base_url=")
+            variable = self.provider.url_variable
+            set_it = f"set the environment variable {variable}, or " if variable else ""
+            raise Misuse(f"{self.provider.name} has no address of its own: {set_it}give base_url=")
         # Without `base_url`, only the environment can hold one that is wrong.
         address = checked_url(base_url or own, "base_url" if base_url else self.provider.url_variable)
         self._address = address
@@ -326,7 +329,8 @@ class OpenAIChatModel(HttpModel):
 
     Args:
         model: the model's name, as the provider knows it.
-        provider: one of "openai-chat", "ollama", "openrouter", "groq", "mistral", "deepseek" and "local".
+        provider: who serves it, one of the table `treadle.models.providers.PROVIDERS` that speaks this dialect, such as
+            "groq"; "local" for any other, with `base_url`.
         cache_key: the key for the provider's prompt cache; by default one of the conversation's own, at OpenAI only.
         cache: how long OpenAI is to keep the prefix of a run: "in_memory" or "24h" for models before gpt-5.6, "30m" or
             "12h" since. None leaves it to the provider.

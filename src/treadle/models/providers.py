@@ -59,6 +59,8 @@ class Provider(Struct, frozen=True):
         value = os.environ.get(self.url_variable, "").strip() if self.url_variable else ""
         if value and self.url_variable == "OLLAMA_HOST":
             return ollama_address(value)
+        if value and self.url_variable == "AZURE_OPENAI_ENDPOINT":
+            return azure_address(value)
         if value and self.dialect == "google":
             return google_address(value)
         return value or self.base_url
@@ -108,6 +110,57 @@ def google_address(address: str) -> str:
     return address if versioned else f"{address.rstrip('/')}/v1beta"
 
 
+def azure_address(endpoint: str) -> str:
+    """The base URL that AZURE_OPENAI_ENDPOINT means: that of its v1 API, where the endpoint has no path of its own."""
+    scheme, _, rest = endpoint.partition("://")
+    path = rest.partition("/")[2]
+    return endpoint if path.strip("/") or not rest else f"{scheme}://{rest.rstrip('/')}/openai/v1"
+
+
+ALIASES: Final[Mapping[str, str]] = {
+    "claude": "anthropic",
+    "gemini": "google",
+    "grok": "xai",
+    "kimi": "moonshot",
+    "qwen": "alibaba",
+    "dashscope": "alibaba",
+    "hf": "huggingface",
+    "glm": "zai",
+    "x-ai": "xai",
+    "z-ai": "zai",
+    "togetherai": "together",
+    "fireworks-ai": "fireworks",
+    "moonshotai": "moonshot",
+    "mistralai": "mistral",
+}
+"""What else providers are called in names of models, by people and by other libraries."""
+
+MAKERS: Final[Mapping[str, str]] = {
+    "gpt": "openai",
+    "chatgpt": "openai",
+    "o1": "openai",
+    "o3": "openai",
+    "o4": "openai",
+    "claude": "anthropic",
+    "gemini": "google",
+    "grok": "xai",
+    "mistral": "mistral",
+    "magistral": "mistral",
+    "ministral": "mistral",
+    "codestral": "mistral",
+    "devstral": "mistral",
+    "deepseek": "deepseek",
+    "command": "cohere",
+    "sonar": "perplexity",
+    "kimi": "moonshot",
+    "glm": "zai",
+    "qwen": "ollama",
+    "llama": "ollama",
+    "gemma": "ollama",
+    "phi": "ollama",
+}
+"""How names of models begin, and whom to ask for them: their maker, or this machine for those that anybody may run."""
+
 _OPENAI_HEADERS: Final = (("openai-organization", "OPENAI_ORG_ID"), ("openai-project", "OPENAI_PROJECT_ID"))
 
 PROVIDERS: Final[Mapping[str, Provider]] = {
@@ -152,8 +205,36 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
             "AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
         ),
         Provider("local", "chat", "", needs_key=False),
+        # Each from the provider's own page on its OpenAI-compatible API, read in November 2026.
+        # https://docs.x.ai/api/integrations
+        Provider("xai", "chat", "https://api.x.ai/v1", "XAI_API_KEY"),
+        # https://inference-docs.cerebras.ai/resources/openai
+        Provider("cerebras", "chat", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),
+        # https://docs.together.ai/docs/inference/openai-compatibility
+        Provider("together", "chat", "https://api.together.ai/v1", "TOGETHER_API_KEY"),
+        # https://docs.fireworks.ai/tools-sdks/openai-compatibility
+        Provider("fireworks", "chat", "https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"),
+        # https://platform.moonshot.ai/docs
+        Provider("moonshot", "chat", "https://api.moonshot.ai/v1", "MOONSHOT_API_KEY"),
+        # https://docs.z.ai/guides/develop/openai/python
+        Provider("zai", "chat", "https://api.z.ai/api/paas/v4", "ZAI_API_KEY"),
+        # https://www.alibabacloud.com/help/en/model-studio/compatibility-of-openai-with-dashscope
+        Provider(
+            "alibaba",
+            "chat",
+            "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+            "DASHSCOPE_API_KEY",
+            "DASHSCOPE_API_BASE",
+        ),
+        # https://huggingface.co/docs/inference-providers
+        Provider("huggingface", "chat", "https://router.huggingface.co/v1", "HF_TOKEN"),
+        # https://docs.perplexity.ai/docs/sonar/openai-compatibility
+        Provider("perplexity", "chat", "https://api.perplexity.ai", "PERPLEXITY_API_KEY"),
+        # https://docs.cohere.com/docs/compatibility-api
+        Provider("cohere", "chat", "https://api.cohere.ai/compatibility/v1", "COHERE_API_KEY"),
+        # https://learn.microsoft.com/azure/foundry/openai/api-version-lifecycle: each resource has its own address.
+        Provider("azure", "chat", "", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT"),
+        # https://docs.github.com/en/github-models/quickstart
+        Provider("github", "chat", "https://models.github.ai/inference", "GITHUB_TOKEN"),
     )
 }
-
-ALIASES: Final[Mapping[str, str]] = {"gemini": "google"}
-"""Other names that people have for a provider."""

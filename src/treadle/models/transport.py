@@ -298,7 +298,10 @@ _clients: "RunVar[tuple[httpx2.AsyncClient, AsyncGenerator[None, None]] | None]"
 async def _client() -> "httpx2.AsyncClient":
     kept = _clients.get(None)
     if kept is None or kept[0].is_closed:
-        import httpx2
+        try:
+            import httpx2
+        except ImportError as error:
+            raise Misuse('a model over the network needs httpx2: pip install "treadle[http]"') from error
 
         client = httpx2.AsyncClient(
             verify=_tls(),

@@ -45,7 +45,7 @@ def _described(provider: Provider, served: list[str] | None) -> dict[str, Any]:
     }
     return {
         "provider": provider.name,
-        "name": f"{provider.name}:{DEFAULT_MODELS.get(provider.name) or example[provider.name]}",
+        "name": f"{provider.name}:{DEFAULT_MODELS.get(provider.name) or example.get(provider.name, 'MODEL')}",
         "key": provider.key_variable,
         "key_set": key_set,
         "address_variable": provider.url_variable,
