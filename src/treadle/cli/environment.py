@@ -9,17 +9,15 @@ from pathlib import Path
 
 from treadle.cli.terminal import note
 
-FILE = ".env"
+TAKEN: list[str] = []
+"""The variables that were taken from the file."""
 
 
-def read_keys() -> list[str]:
-    """Takes the keys that `.env` in the current folder has into the environment; the names of their variables."""
-    path = Path(FILE)
-    try:
-        if not path.is_file():
-            return []
-    except OSError:
-        return []
+def read_keys() -> None:
+    """Takes the keys that `.env` in the current folder has into the environment."""
+    path = Path(".env")
+    if not path.is_file():
+        return
     from dotenv import dotenv_values
 
     from treadle.models.providers import PROVIDERS
@@ -28,8 +26,8 @@ def read_keys() -> list[str]:
         said = dotenv_values(path, interpolate=False, encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         note(f"{path.absolute()} cannot be read, and is left aside: {error}")
-        return []
-    names = {name for provider in PROVIDERS.values() for name in provider.key_variables}
+        return
+    names = {name for provider in PROVIDERS.values() for name in (provider.key_variable, provider.other_key_variable)}
     taken = {name: value for name, value in said.items() if name in names and value and not os.environ.get(name)}
     os.environ.update(taken)
-    return sorted(taken)
+    TAKEN.extend(sorted(taken))

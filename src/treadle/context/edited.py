@@ -5,9 +5,9 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import AssistantMessage, Message, SystemMessage, Text, ToolMessage, UserMessage
+from treadle.kernel.messages import Message, Text
 
-M = TypeVar("M", SystemMessage, UserMessage, AssistantMessage, ToolMessage)
+M = TypeVar("M", bound=Message)
 
 
 def with_text(message: M, text: str) -> M:
@@ -20,9 +20,10 @@ def with_text(message: M, text: str) -> M:
     """
     if not isinstance(message, Message) or not isinstance(text, str):
         raise Misuse(f"with_text takes a message and a text; it was given {message!r:.60} and {text!r:.60}")
-    if isinstance(message, SystemMessage) or isinstance(message.content, str):
+    content = message.content
+    if isinstance(content, str):
         return replace(message, content=text)
-    first = next((i for i, part in enumerate(message.content) if isinstance(part, Text)), len(message.content))
-    rest = [part for part in message.content[first:] if not isinstance(part, Text)]
+    first = next((i for i, part in enumerate(content) if isinstance(part, Text)), len(content))
+    rest = [part for part in content[first:] if not isinstance(part, Text)]
     said = [Text(text)] if text else []
-    return replace(message, content=(*message.content[:first], *said, *rest))
+    return replace(message, content=(*content[:first], *said, *rest))
