@@ -33,10 +33,10 @@ def model_from_name(name: str, **options: Unpack[HttpOptions]) -> Model:
     """The model that `name` names.
 
     Args:
-        name: "provider:model" with a provider of the table (`anthropic:`, `openai:` for Responses, `openai-chat:`,
-            `ollama:`, `openrouter:`, `groq:`, `mistral:`, `deepseek:`), "local:model@http://host:port/v1" for any
-            compatible server, "text:provider:model" or "text:FORMAT:provider:model" for a model that is given its tools
-            in text (see `TextTools`), or "offline" for the planner that needs no key and no network.
+        name: "text:provider:model", or "text:FORMAT:provider:model", for a model that is given its tools in text (see
+            `TextTools`); else as `treadle.models.names` has it: "provider:model", or "provider/model", with a provider
+            of the table in `treadle.models.providers`, "local:model@http://host:port/v1" for any compatible server, or
+            "offline" for the planner that needs no key and no network.
         options: see `HttpOptions`; "offline" takes none.
 
     Raises:
