@@ -46,6 +46,8 @@ READ = {
     "a fenced element": f"```xml\n<function=search>{BODY}</function>\n```",
     "a mark and an array": f"[TOOL_CALLS] [{OBJECT}]",
     "a mark and an object": f"[TOOL_CALLS]{OBJECT}</s>",
+    "python_tag": f"<|python_tag|>{OBJECT}<|eom_id|>",
+    "an object before a mark of the end": f"{OBJECT}<|im_end|>",
     "a mark and a name": f"[TOOL_CALLS]search[ARGS]{BODY}",
     "a name and an object in parentheses": f"search({BODY})",
     "a name and an object": f"search {BODY}",
@@ -63,6 +65,10 @@ UNSURE = {
     "a Python call in a fence": f"```python\n{PYTHON}\n```",
     "a name and brackets": "search[where is it?]",
     "places that it has not": 'search(query="where", limit=3, query="is it")',
+    "tool_call with other elements": "<tool_call>search\n<arg_key>query</arg_key>\n<arg_value>x</arg_value>\n"
+    "</tool_call>",
+    "marks that are not read": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>search\n"
+    "```json\n{}\n```<｜tool▁call▁end｜>",
     "a text without quotes": "search(query=where is it?)",
 }
 
@@ -104,8 +110,8 @@ def test_what_may_be_shown_is_a_fault_and_is_not_carried_out(protocols, form, fo
 
 # What each format itself takes for a call, whatever stands around it.
 OWN = {
-    "json": ("object", "array", "native", "mark", "tool_call", "tool-call", "fence"),
-    "tags": ("tool", "function", "invoke", "element"),
+    "json": ("object", "array", "native", "mark", "tag", "tool_call", "tool-call", "fence"),
+    "tags": ("tool_call", "tool-call", "tool", "function", "invoke", "element"),
     "react": ("Action",),
 }
 
@@ -114,8 +120,8 @@ OWN = {
 @pytest.mark.parametrize("form", [*READ, *UNSURE])
 @pytest.mark.parametrize("before", ["", "To look something up, write this:\n\n"])
 def test_a_call_that_something_follows_is_spoken_of(protocols, form, format, before):
-    if any(word in form for word in OWN[format]):
-        pytest.skip("the format's own form is a call wherever it stands outside of code")
+    if any(word in form for word in OWN[format]) or form == "marks that are not read":
+        pytest.skip("the format's own form, or a mark that nobody writes otherwise: a call wherever it stands")
     text = f"{before}{(READ | UNSURE)[form]}\n\nThen wait for the result."
     reply = protocols.reply(text, format)
     assert (reply.message.text, reply.message.calls, reply.finish) == (text, (), "stop")

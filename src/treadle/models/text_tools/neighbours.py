@@ -30,7 +30,8 @@ _MADE_UP: Final = re.compile(
 _MAY_BE_MADE_UP: Final = re.compile(
     r"(?:[*_]{0,4}+[a-z]{0,11}+[ \t\d*_]{0,8}+|<\w{0,18}+|results? .{0,140}+)\Z", re.IGNORECASE
 )
-_TAGS: Final = re.compile(r"\s*+(?:<\|?(?:tool|function)[\w -]{0,20}+\|?>|\[/?TOOL_CALLS?\]|\s)*+")
+_TAGS: Final = re.compile(r"(?:\s|<\|?(?:tool|function)[\w -]{0,20}+\|?>|<[|｜][\w▁]{1,40}+[|｜]>|\[/?TOOL_CALLS?\])*+")
+_QUOTED: Final = re.compile(r"[ \t]*+>")
 _EAGERNESS: Final = 32
 """As in `reader.py`: what is held back is looked at again when it has grown by this share of itself."""
 
@@ -64,12 +65,11 @@ class Neighbours:
                 if self._size >= self._look_at:
                     out += self._looked_through(False)
             elif isinstance(piece, Thought):
-                out += self._given_up()
+                out += [*self._looked_through(False), *self._given_up(), piece]
                 self._middle = False
-                out.append(piece)
             else:
-                out += self._before(piece)
-                out.append(piece)
+                out += self._looked_through(False)
+                out += [*self._before(piece), piece]
                 self._over = True
         if final and not self._over:
             out += self._looked_through(True)
@@ -102,7 +102,7 @@ class Neighbours:
         if label is not None:
             self._over, self._thinking = self._thinking, True
             return self._said_through(text, at, out)
-        if not final and self._may_be_label(text, at):
+        if not final and (self._may_be_label(text, at) or (_QUOTED.match(text, at) and text.find("\n", at) < 0)):
             return at
         found = self._wrappings.read(text, at, final)
         if found is WAIT or (found is None and not final and self._wrappings.may_open(text, at)):

@@ -41,6 +41,7 @@ _PARAMETER: Final = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _SPACE: Final = re.compile(r"\s*+(?:`{3,}+\w*+\s*+)?")
+_WORD: Final = re.compile(r"[\w.-]{1,100}+")
 _GAP: Final = re.compile(r"[\s,;]*+")
 _ENDS_CALL: Final = "tool[_-]?calls?|function[_-]?calls?|tool_response"
 _ENDS_ELEMENT: Final = f"tool|invoke|function|{_ENDS_CALL}"
@@ -156,7 +157,9 @@ class _TagsScanner(Scan):
             if end < 0:
                 return start.start()
             written = text[start.start() : end].strip()
-            self.take([Fault(written, "between the tags stands no JSON object that names a tool")], pieces)
+            first = _WORD.match(text, at)
+            tool = "" if first is None else self.offer.known(first.group()) or ""
+            self.take([Fault(written, "between the tags stands no JSON object that names a tool", tool)], pieces)
             return end
         found: list[Piece] = []
         while at < len(text) and text[at] in "{[":

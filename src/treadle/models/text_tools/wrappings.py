@@ -21,7 +21,7 @@ _ELEMENT: Final = r"<\|?(?:tool[_-]?calls?|function[_-]?calls?|tool|invoke|funct
 _OPEN: Final = re.compile(
     r"(?P<fence>`{3,}+|~{3,}+)[ \t]*+(?P<language>[\w+.-]*+)[ \t]*+(?:\n\s*+)?(?=\S)"
     r"|(?P<ticks>`{1,2}+)(?=[^`\s])"
-    r"|(?P<marker>\[TOOL_CALLS?\]|<\|python_tag\|>)"
+    r"|(?P<marker>\[TOOL_CALLS?\]|<\|python_tag\|>|<[|｜]tool[▁_ ]calls?[▁_ ]begin[|｜]>)"
     rf"|(?P<element>{_ELEMENT})"
     r"|(?P<object>(?=\{|\[\s*+\{))"
     rf"|(?P<list>\[\s*+(?={_NAME}\())"
@@ -43,7 +43,7 @@ _ACTION: Final = re.compile(
 _MARKED: Final = re.compile(rf"\s*+(?P<name>{_NAME})\s*+(?:\[CALL_ID\][\w-]{{0,100}}+)?(?:\[ARGS\])?\s*+(?=\{{)")
 _CALLS: Final = re.compile(r"<\|?(?:tool|function)[_-]?calls?", re.IGNORECASE)
 _SPACES: Final = frozenset({"functions", "function", "tools", "tool", "default_api"})
-GAP: Final = re.compile(r"(?:[\s,;]|</s>|\[/TOOL_CALLS?\])*+")
+GAP: Final = re.compile(r"(?:[\s,;]|</s>|<[|｜](?!tool|function|python)[\w▁]{1,40}+[|｜]>|\[/TOOL_CALLS?\])*+")
 _REST: Final = re.compile(r"[ \t]*+(?:\r?\n|\Z)")
 _MOST_FAILURES: Final = 8
 
