@@ -10,7 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from treadle import Agent, tool
+from treadle.models import TextTools
 from treadle.models.port import ToolCallCompleted
+from treadle.testing import ScriptedModel
 
 FORMATS = ("json", "react", "tags")
 ARGUMENTS = {"query": "where is it?", "limit": 3}
@@ -116,12 +119,18 @@ OWN = {
 }
 
 
-@pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("form", [*READ, *UNSURE])
+# A mark that nobody writes otherwise makes a call wherever it stands, as the format's own form does.
+FOREIGN = [
+    (format, form)
+    for format in FORMATS
+    for form in [*READ, *UNSURE]
+    if not any(word in form for word in (*OWN[format], "marks that are not read"))
+]
+
+
+@pytest.mark.parametrize(("format", "form"), FOREIGN)
 @pytest.mark.parametrize("before", ["", "To look something up, write this:\n\n"])
 def test_a_call_that_something_follows_is_spoken_of(protocols, form, format, before):
-    if any(word in form for word in OWN[format]) or form == "marks that are not read":
-        pytest.skip("the format's own form, or a mark that nobody writes otherwise: a call wherever it stands")
     text = f"{before}{(READ | UNSURE)[form]}\n\nThen wait for the result."
     reply = protocols.reply(text, format)
     assert (reply.message.text, reply.message.calls, reply.finish) == (text, (), "stop")
@@ -154,11 +163,11 @@ ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize("text", ANSWERS)
+@pytest.mark.parametrize(
+    ("format", "text"),
+    [(format, text) for format in FORMATS for text in ANSWERS if format != "tags" or "<config" not in text],
+)
 def test_an_answer_that_speaks_of_tools_is_kept_byte_for_byte(protocols, format, text):
-    if format == "tags" and text.startswith("<config"):
-        pytest.skip("the format's own form")
     reply = protocols.reply(text, format)
     assert (reply.message.text, reply.message.calls, reply.finish) == (text, (), "stop")
 
@@ -305,3 +314,28 @@ def test_a_call_is_complete_early_only_when_it_is_closed(protocols, format):
         early = completed(protocols.events(text[:length], format, list(text[:length]), finish="length"))
         assert len(early) <= 2
         assert all(json.loads(one.arguments) == ARGUMENTS for one in early), text[:length]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_tool_that_writes_runs_for_a_reply_that_is_a_call_and_for_no_other(format):
+    paid = []
+
+    @tool
+    def pay(to: str, amount: int) -> str:
+        """Pays."""
+        paid.append((to, amount))
+        return "paid"
+
+    call = 'pay("Anna", amount=5)'
+    shown = f"Like this:\n\n```python\n{call}\n```"
+    final = f"Final Answer: I used `{call}`." if format == "react" else f"I used `{call}`."
+    model = ScriptedModel([f"I will pay.\n\n{call}", shown, call, final], chunk=2)
+    result = Agent(TextTools(model, format), tools=[pay]).run_sync("Pay Anna 5.")
+    assert paid == [("Anna", 5)]
+    assert result.text == f"I used `{call}`."
+    assert [[call.name for call in step.calls] for step in result.steps] == [
+        ["invalid_call"],
+        ["invalid_call"],
+        ["pay"],
+        [],
+    ]
