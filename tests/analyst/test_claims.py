@@ -126,8 +126,9 @@ def questions(draw: Any) -> tuple[World, dict[str, Any]]:
         )
         for rows in (first, second)
     ]
-    if draw(st.integers(0, 5)) == 0:
-        tables[0].default = ("period", "202401")
+    for table in tables:
+        if draw(st.integers(0, 5)) == 0:
+            table.default = ("period", "202401")
     filters = draw(st.lists(st.sampled_from(FILTERS), max_size=2, unique_by=lambda each: each[1]))
     dimensions = draw(st.sampled_from([["company"], ["company", "period"], ["period"], [], ["company", "currency"]]))
     tolerance = draw(st.sampled_from([None, "0", "0.5", "10"]))

@@ -199,7 +199,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
         """Returns all differences without their signs, of the currency of a key where there are several."""
         if not self.currency:
             return self.summary.total_absolute_diff
-        code = key.get(self.currency)
+        code = None if key.get(self.currency) is None else str(key[self.currency])
         return next((one.absolute_diff for one in self.summary.by_currency if one.currency == code), None)
 
     def to_dict(self, *, rows: bool = False, explain: bool = False) -> dict[str, Any]:
