@@ -9,7 +9,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, get_args
 
 import duckdb
 import pytest
@@ -30,6 +30,7 @@ from treadle.analyst import (
     compare,
     page,
 )
+from treadle.analyst.sentences import SENTENCES, Kind
 
 from .claim_oracle import TRIALS, Key, Row, Table, World, total
 
@@ -196,6 +197,15 @@ def _judge(question: tuple[World, dict[str, Any]]) -> None:
         for row in found.rows:
             assert ("equal" in row.reason) <= world.known(row.key.get("currency"))
         assert "Traceback" not in page(found)
+
+
+# Of a query alone, of floating-point data, or of more currencies than are drawn; each has a test of its own elsewhere.
+ELSEWHERE = {"mixed_currencies", "more_currencies", "approximate", "not_a_number", "not_examined"}
+
+
+def test_every_kind_of_claim_has_words_and_a_judge() -> None:
+    assert set(get_args(Kind)) == set(SENTENCES) == set(TRUE) | ELSEWHERE
+    assert "interpretation" not in Comparison.__struct_fields__
 
 
 def _own(world: World) -> list[str]:

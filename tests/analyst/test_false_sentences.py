@@ -91,6 +91,14 @@ def test_rows_without_a_currency_are_never_called_equal(make: Any, confront: Con
     assert found.rows[0].reason == "the same number; whether both are of one unit is not known"
 
 
+def test_many_currencies_are_cut_and_counted(make: Any, confront: Confront) -> None:
+    rows = [("1", f"C{at:02}", "1.00") for at in range(12)]
+    a, b = (make(name, rows, columns=COLUMNS, currency="cur") for name in "ab")
+    found = confront(a, b, dimensions=["k"])
+    assert "2 more currencies stand in the totals by currency." in found.interpretation
+    assert len(found.summary.by_currency) == 12
+
+
 def test_a_blank_currency_is_none(make: Any, confront: Confront) -> None:
     rows = [("1", "", "3.00"), ("1", "EUR", "3.00")]
     a, b = (make(name, rows, columns=COLUMNS, currency="cur") for name in "ab")
