@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treadle import Agent, Limits, StepSettings, tool
+from treadle import Agent, Limits, SqliteJournal, StepSettings, tool
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import (
     AssistantMessage,
@@ -1136,3 +1136,29 @@ def test_every_finish_of_the_official_sdk_has_a_meaning() -> None:
             read(response({"text": "x"}, finish=word))
     for word in refused:
         assert read(response({"text": "x"}, finish=word))[-1].finish == "unknown"
+
+
+async def test_a_run_that_was_paused_goes_on_with_what_gemini_signed(serve: Any, tmp_path: Any) -> None:
+    """Out of a file, in another agent; a journal that redacts leaves signatures as they are."""
+    part = {"functionCall": {"name": "pay", "args": {"to": "A"}}, "thoughtSignature": "c2VjcmV0c2VjcmV0"}
+    thought = {"text": "I must pay.", "thought": True, "thoughtSignature": "dGhvdWdodA=="}
+    paid: list[str] = []
+
+    @tool(needs_approval=True)
+    def pay(to: str) -> str:
+        """Pays."""
+        paid.append(to)
+        return "paid"
+
+    server = serve(answering([response(thought, part)], [response({"text": "Done."})], streamed=True))
+    path = tmp_path / "runs.db"
+
+    def agent() -> Agent[Any, Any]:
+        journal = SqliteJournal(path, redact=lambda text: re.sub("c2VjcmV0|dGhvdWdodA", "***", text))
+        return Agent(gemini(server, NEW), tools=[pay], journal=journal)
+
+    paused = await agent().run("pay A")
+    assert (paused.stop.reason, paid) == ("waiting", [])
+    result = await agent().resume(paused.run_id, approve=paused.pending)
+    assert (result.text, paid) == ("Done.", ["A"])
+    assert json.loads(server.requests[1].body)["contents"][1]["parts"] == [thought, part]
