@@ -142,6 +142,7 @@ class GoogleDecoder:
         self._provider = provider
         self._error = error
         self._parts: list[_Words | _Call | Opaque] = []
+        self._ids: set[str] = set()
         self._finish = ""
         self._message = ""
         self._blocked = ""
@@ -295,8 +296,9 @@ class GoogleDecoder:
 
     def _begin(self, fields: Json, signature: str | None, events: list[ModelEvent]) -> _Call:
         call_id: str = fields.get("id") or ""
-        if not call_id or any(isinstance(one, _Call) and one.id == call_id for one in self._parts):
+        if not call_id or call_id in self._ids:
             call_id = f"{MADE}{uuid4().hex[:24]}"
+        self._ids.add(call_id)
         call = _Call(call_id, fields["name"], signature)
         self._parts.append(call)
         events.append(ToolCallStarted(call.id, call.name))
