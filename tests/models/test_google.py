@@ -341,6 +341,7 @@ def test_what_google_does_itself_has_no_bound() -> None:
         ({"tools": [{"googleSearch": {}}]}, "googleSearch"),
         ({"tools": [{"code_execution": {}}]}, "code_execution"),
         ({"tools": [{"functionDeclarations": []}]}, ""),
+        ({"tools": [{"name": "mine", "input_schema": {}, "strict": True}]}, ""),
         ({"cachedContent": "cachedContents/x"}, "what `cachedContent` adds to the request"),
     ):
         assert asked_terms(ModelSettings(extra=extra), hour=False).endless == endless
