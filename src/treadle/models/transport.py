@@ -130,8 +130,8 @@ class HttpReply:
         self._response = response
         self._error = error
         self._chunks: AsyncIterator[bytes] = response.aiter_bytes()
-        framed = response.headers.get("content-type", "").startswith(AWS_STREAM)
-        self._events: EventParser | AwsEventParser | None = AwsEventParser(LARGEST_BODY) if framed else None
+        self._framed = response.headers.get("content-type", "").startswith(AWS_STREAM)
+        self._events: EventParser | AwsEventParser | None = None
         self._body: list[bytes] = []
         # What came of a stream before its first event: it may be no stream at all.
         self._before = b""
@@ -162,10 +162,11 @@ class HttpReply:
             return self._end()
         self.received += len(chunk)
         if self._events is None and not self._body:
-            chunk = chunk.lstrip(LEADING)
+            chunk = chunk if self._framed else chunk.lstrip(LEADING)
             if chunk and chunk[0] not in b"{[<":
                 # The length of a frame, which it begins with, begins with a zero.
-                self._events = AwsEventParser(LARGEST_BODY) if chunk[0] == 0 else EventParser(LARGEST_BODY)
+                framed = self._framed or chunk[0] == 0
+                self._events = AwsEventParser(LARGEST_BODY) if framed else EventParser(LARGEST_BODY)
         if self._events is not None:
             if not self._heard and len(self._before) < LONGEST_WORDS and isinstance(self._events, EventParser):
                 self._before += chunk[:LONGEST_WORDS]
@@ -195,7 +196,8 @@ class HttpReply:
             raise self._error(self._response.status_code, self.headers, text.decode("utf-8", "replace"))
         body = json_or_text(text)
         if isinstance(body, str):
-            raise ProtocolError(f"{self._base_url} answered with JSON that is cut off or broken: {_shown(text)}")
+            what = "no object" if is_json(text) else "cut off or broken"
+            raise ProtocolError(f"{self._base_url} answered with JSON that is {what}: {_shown(text)}")
         return Whole(body)
 
     async def aclose(self) -> None:
@@ -240,6 +242,15 @@ def event_json(data: bytes) -> Json:
     if not isinstance(value, dict):
         raise ProtocolError(f"the server sent an event that is no JSON object: {_shown(data)}")
     return value
+
+
+def is_json(data: bytes) -> bool:
+    """Whether `data` is one JSON value, whatever it is."""
+    try:
+        decoded(data)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def json_or_text(data: bytes) -> Json | str:
