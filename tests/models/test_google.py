@@ -538,6 +538,8 @@ def test_names_with_lines_are_read_as_those_with_capitals() -> None:
         (TOLD | {"trafficType": "ON_DEMAND"}, Usage(7, 2)),
         (TOLD | {"trafficType": "ON_DEMAND_FLEX"}, Usage(7, 2, service="flex")),
         (TOLD | {"serviceTier": "priority"}, Usage(7, 2, service="priority")),
+        (TOLD | {"serviceTier": "standard"}, Usage(7, 2)),
+        (TOLD | {"serviceTier": "unspecified"}, Usage(7, 2)),
         (TOLD | {"trafficType": "PROVISIONED_THROUGHPUT"}, Usage(7, 2, service="provisioned_throughput")),
         (
             TOLD

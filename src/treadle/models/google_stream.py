@@ -70,8 +70,10 @@ SERVICES: Final[Mapping[str, str]] = {
     "ON_DEMAND_PRIORITY": "priority",
     "ON_DEMAND_FLEX": "flex",
     "ON_DEMAND_OFFPEAK": "offpeak",
+    "TRAFFIC_TYPE_UNSPECIFIED": "",
+    "unspecified": "",
 }
-"""What Vertex calls services that the Gemini API has another word for."""
+"""What Vertex calls services that the Gemini API has another word for; empty for the usual one."""
 
 THOUGHT: Final = "google-thought"
 """The `Thinking.id` of what Gemini thought, by which the other dialects know that it is not theirs."""
