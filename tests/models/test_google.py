@@ -1013,6 +1013,18 @@ async def test_a_token_that_was_refused_or_is_none_is_said(serve: Any, monkeypat
     assert all("x-goog-api-key" not in request.headers for request in server.requests)
 
 
+async def test_a_token_that_another_has_taken_the_place_of_is_not_told_either(serve: Any) -> None:
+    """A request that is under way has it still."""
+    given = iter(["ya29.first-token", "ya29.second-token"])
+    body = fault(403, "PERMISSION_DENIED", "not with ya29.FIRST-token, nor ya29.second-token")
+    server = serve(answering(body, status="403 Forbidden"))
+    model = GoogleModel(OLD, base_url=server.url, token=lambda: next(given))
+    for _ in range(2):
+        result = await Agent(model, retries=0).run("go")
+    assert "token, nor" not in str(result.error)
+    assert "first-token" not in str(result.error).lower()
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
