@@ -10,10 +10,27 @@ from treadle.drivers.partial import PartialArguments
 from treadle.kernel.events import Event, RunFinished
 from treadle.kernel.messages import Json, Usage
 from treadle.kernel.state import RunState
+from treadle.kernel.step import Step
 from treadle.models.port import ModelEvent
 
 log = logging.getLogger("treadle")
 _runs = logging.getLogger("treadle.runs")
+
+
+class _Unheard(logging.Handler):
+    """Has Python's last resort, which writes to standard error, say what no handler of the application's hears."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        logger: logging.Logger | None = _runs
+        while logger is not None:
+            if any([type(one) not in (_Unheard, logging.NullHandler) for one in logger.handlers]):
+                return
+            logger = logger.parent if logger.propagate else None
+        if logging.lastResort is not None:
+            logging.lastResort.handle(record)
+
+
+_runs.addHandler(_Unheard())
 
 
 class ToolProgress(Struct, frozen=True):
@@ -57,9 +74,15 @@ class SpentSoFar(Struct, frozen=True):
         return self.usage.estimated
 
 
-RunEvent = Event | ModelEvent | PartialArguments | ToolProgress | SubRunEvent | SpentSoFar
-"""What someone who watches a run sees: its journal's events, the model's deltas, the tools' reports, its sub-runs, and
-what it has spent."""
+class StepCompleted(Struct, frozen=True):
+    """A step has come to its end, with its reply, its calls and their results. Not part of the journal."""
+
+    step: Step
+
+
+RunEvent = Event | ModelEvent | PartialArguments | ToolProgress | SubRunEvent | SpentSoFar | StepCompleted
+"""What someone who watches a run sees: its journal's events, the model's deltas, the tools' reports, its sub-runs, what
+it has spent, and each step as a whole."""
 
 
 def log_failure(state: RunState, event: RunFinished) -> None:
