@@ -143,20 +143,30 @@ class Measure(Member, frozen=True, omit_defaults=True, kw_only=True):
         return self.aggregation in ("sum", "count")
 
 
+UNKNOWN = "?"
+"""The decimal sign of numbers where nobody has said yet which it is: numbers that have either are refused."""
+
+
 class TextFormat(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """How the text of a CSV file is to be read.
 
     Attributes:
         delimiter: the character between fields.
-        decimal: the decimal sign of numbers.
-        thousands: the sign between thousands, empty for none.
+        decimal: the decimal sign of numbers; "?" if that is still to be said.
+        thousands: the sign between thousands, empty for none; an apostrophe or a blank stands for all of its kind.
         encoding: a Python codec name.
+        skip: how many lines stand before the one with the names of the columns.
+        totals: what marks a line of totals, which is no row: the whole text of one of its fields, without regard to
+            case, blanks around it and a colon behind it, `%` standing for any text; an empty one marks the lines
+            whose dimensions are all empty.
     """
 
     delimiter: str = ","
     decimal: str = "."
     thousands: str = ""
     encoding: str = "utf-8"
+    skip: int = 0
+    totals: tuple[str, ...] = ()
 
 
 class Source(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -175,7 +185,7 @@ class Source(Struct, frozen=True, omit_defaults=True, kw_only=True):
         measures: the figures.
         default_filters: hold unless a request filters the same dimension itself.
         tolerance: from where differences count, for all measures.
-        text: how the text of a CSV file is to be read.
+        text: how the text of a CSV file is to be read; its signs hold for text in other kinds too.
     """
 
     name: str
@@ -214,6 +224,8 @@ class Source(Struct, frozen=True, omit_defaults=True, kw_only=True):
             raise ValueError(f"{told} {'takes no table; its rows are all' if self.table else 'needs a table'}")
         if (self.kind in DATABASES or self.kind == "frame") == bool(self.path):
             raise ValueError(f"{told} {'is in no file, and takes no path' if self.path else 'needs a path'}")
+        if (self.text.skip or self.text.totals) and self.kind != "csv":
+            raise ValueError(f"{told} has no lines that could be left out, and takes neither text.skip nor text.totals")
         if self.dsn_env and self.kind not in DATABASES:
             raise ValueError(f"{told} is in no database, and takes no dsn_env")
         if self.kind == "sqlalchemy" and not self.dsn_env:
