@@ -17,8 +17,37 @@ if TYPE_CHECKING:
 MINUSES = "\u2212\u2013\ufe63\uff0d\u2010\u2011"
 APOSTROPHES = "\u2019\u2018\u02bc\u00b4`"
 BLANKS = "\u00a0\u202f\u2009\u2007"
+CURRENCIES = frozenset(
+    re.findall(
+        r"\w+",
+        "AED ARS AUD BGN BRL CAD CHF CLP CNY COP CZK DKK EGP EUR GBP HKD HUF IDR ILS INR JPY KRW KWD MAD MXN MYR NGN "
+        "NOK NZD PEN PHP PKR PLN QAR RON RSD RUB SAR SEK SGD THB TRY TWD UAH USD VND ZAR",
+    )
+)
 SIGNS = {"EUR": "€", "USD": "$", "GBP": "£", "JPY": "¥", "CNY": "¥", "INR": "₹", "CHF": "Fr."}
 """How a currency may be written beside an amount, besides its code."""
+
+
+_UNITS = "|".join([*(re.escape(sign) for sign in ("€", "$", "£", "¥", "₹", "Fr.")), *sorted(CURRENCIES)])
+_BEFORE = re.compile(rf"([-+(]*)\s*({_UNITS})\s*([-+(]?[0-9.,].*)")
+_BEHIND = re.compile(rf"(.*[0-9.,][-)]?)\s*({_UNITS})([-)]?)")
+
+
+def looked_at(text: str) -> tuple[str, str]:
+    """Returns a text with a plain minus and plain signs between thousands, and the unit that stood beside it."""
+    plain = text.strip().translate(_PLAIN)
+    unit = ""
+    if found := _BEFORE.fullmatch(plain) or _BEHIND.fullmatch(plain):
+        parts = list(found.groups())
+        unit = parts.pop(1)
+        plain = "".join(parts)
+    plain = re.sub(r"^([-+])\s+|\s+(-)$", r"\1\2", plain)
+    if bracketed := re.fullmatch(r"\(\s*([0-9][0-9., ']*)\)", plain):
+        plain = f"-{bracketed[1].strip()}"
+    return plain, {"€": "EUR", "£": "GBP", "₹": "INR", "Fr.": "CHF"}.get(unit, unit)
+
+
+_PLAIN = str.maketrans(dict.fromkeys(MINUSES, "-") | dict.fromkeys(APOSTROPHES, "'") | dict.fromkeys(BLANKS, " "))
 
 
 def respelled(text: "exp.Expr", form: TextFormat, unit: str) -> "exp.Expr":
