@@ -4,7 +4,6 @@ Only those that do are proposed to be left out; the rest is a question. Reads th
 """
 
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -17,9 +16,6 @@ from treadle.analyst.source import Source
 from treadle.analyst.table import Table
 from treadle.analyst.terms import cast, named
 from treadle.analyst.totals import USUAL, marks
-
-if TYPE_CHECKING:
-    pass
 
 
 def usual_marks(session: Session, source: Source, table: Table) -> tuple[str, ...]:
