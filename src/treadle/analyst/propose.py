@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from treadle.analyst.columns import Guess, guess
 from treadle.analyst.errors import AnalystError
+from treadle.analyst.excel import sheet_names, sheet_rows
 from treadle.analyst.footing import adds_up, has_unmarked, usual_marks
 from treadle.analyst.formats import parse_format
 from treadle.analyst.place import Place
@@ -26,7 +27,7 @@ from treadle.analyst.source import Dimension, Kind, Measure, Source, TextFormat
 from treadle.analyst.table import Demand
 from treadle.analyst.tables import open_table
 from treadle.analyst.terms import cast, quoted
-from treadle.analyst.text_format import number_signs, text_format
+from treadle.analyst.text_format import number_signs, text_format, title_rows
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 _KINDS: dict[str, Kind] = {
     ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet", ".json": "json",
     ".jsonl": "json", ".ndjson": "json", ".duckdb": "duckdb", ".ddb": "duckdb", ".sqlite": "sqlite",
-    ".sqlite3": "sqlite", ".db": "sqlite",
+    ".sqlite3": "sqlite", ".db": "sqlite", ".xlsx": "xlsx", ".xlsm": "xlsx",
 }  # fmt: skip
 _ROWS = 10_000
 
@@ -54,10 +55,10 @@ class Proposal(Struct, frozen=True):
 
 
 def propose(file: Path, bounds: Bounds | None = None, *, decimal: str | None = None) -> list[Proposal]:
-    """Returns a source for the file, or for each table of a database file.
+    """Returns a source for the file, or for each table of a database file and each sheet of an Excel file.
 
     Args:
-        file: CSV, Parquet or JSON (also gzipped), or a DuckDB or SQLite database.
+        file: CSV, Parquet or JSON (also gzipped), an Excel file, or a DuckDB or SQLite database.
         bounds: what looking at it may use.
         decimal: the decimal sign of a CSV file's numbers; by default what the numbers prove, or a question.
 
@@ -72,9 +73,11 @@ def propose(file: Path, bounds: Bounds | None = None, *, decimal: str | None = N
         raise AnalystError(f"{file} {'is a folder, not a file' if file.is_dir() else 'does not exist'}")
     text = text_format(file) if kind == "csv" else TextFormat()
     name = _name(file.name.split(".")[0])
-    tables = _tables(file, kind) if kind in ("duckdb", "sqlite") else [""]
+    tables = _tables(file, kind) if kind in ("duckdb", "sqlite", "xlsx") else [""]
     found = []
     for table in tables:
+        if kind == "xlsx":
+            text = TextFormat(skip=title_rows(sheet_rows(file, table, str(file))))
         source = Source(
             name=_name(table) if len(tables) > 1 else name, kind=kind, path=file.name, table=table, text=text
         )
@@ -122,7 +125,7 @@ def declaration(proposals: Iterable[tuple[Path, Proposal]], folder: Path) -> str
 def _proposed(place: Place, source: Source, bounds: Bounds | None, decimal: str | None = None) -> Proposal:
     with Session(place, [source], bounds or Bounds(seconds=60)) as session:
         found = _guessed(session, source, decimal)
-        return _without_totals(session, found, decimal) if source.kind == "csv" else found
+        return _without_totals(session, found, decimal) if source.kind in ("csv", "xlsx") else found
 
 
 def _guessed(session: Session, source: Source, decimal: str | None) -> Proposal:
@@ -200,7 +203,9 @@ def _samples(session: Session, relation: "exp.Expr", columns: list[str]) -> dict
 
 
 def _tables(file: Path, kind: Kind) -> list[str]:
-    if kind == "sqlite":
+    if kind == "xlsx":
+        found = [sheet for sheet in sheet_names(file, str(file)) if sheet_rows(file, sheet, str(file))]
+    elif kind == "sqlite":
         try:
             with closing(sqlite3.connect(f"file:{quote(str(file.resolve()))}?mode=ro", uri=True)) as database:
                 names = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
@@ -220,7 +225,7 @@ def _tables(file: Path, kind: Kind) -> list[str]:
         except duckdb.Error as error:
             raise AnalystError(f"{file} cannot be read as a DuckDB database: {str(error).splitlines()[0]}") from error
     if not found:
-        raise AnalystError(f"{file} has no table")
+        raise AnalystError(f"{file} has no {'sheet with rows' if kind == 'xlsx' else 'table'}")
     return found
 
 

@@ -16,7 +16,7 @@ from treadle.analyst.expression_text import parse_expression
 from treadle.analyst.filters import Filter
 from treadle.analyst.formats import Format
 
-Kind = Literal["csv", "parquet", "json", "duckdb", "sqlite", "postgres", "sqlalchemy", "frame"]
+Kind = Literal["csv", "parquet", "json", "xlsx", "duckdb", "sqlite", "postgres", "sqlalchemy", "frame"]
 KINDS: tuple[str, ...] = get_args(Kind)
 DATABASES = ("postgres", "sqlalchemy")
 _WITH_TABLE = ("duckdb", "sqlite", *DATABASES)
@@ -178,6 +178,7 @@ class Source(Struct, frozen=True, omit_defaults=True, kw_only=True):
         path: the file, relative to the catalogue's folder; for CSV, Parquet and JSON a pattern such as "fi/*.csv" too.
             Empty for databases and frames.
         table: the table or view, for DuckDB and SQLite files and databases; `schema.table` where it is in a schema.
+            For an Excel file the sheet, if it has several.
         dsn_env: the environment variable that says where a database is: a connection string for PostgreSQL (left out,
             libpq's own variables such as PGHOST hold), a URL for SQLAlchemy.
         description: what it is, for people and models.
@@ -220,11 +221,11 @@ class Source(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def _check_place(self) -> None:
         """Raises ValueError unless it is said where the data are, in the way of its kind."""
         told = f"source {self.name!r}: kind {self.kind}"
-        if (self.kind in _WITH_TABLE) != bool(self.table):
+        if self.kind != "xlsx" and (self.kind in _WITH_TABLE) != bool(self.table):
             raise ValueError(f"{told} {'takes no table; its rows are all' if self.table else 'needs a table'}")
         if (self.kind in DATABASES or self.kind == "frame") == bool(self.path):
             raise ValueError(f"{told} {'is in no file, and takes no path' if self.path else 'needs a path'}")
-        if (self.text.skip or self.text.totals) and self.kind != "csv":
+        if (self.text.skip or self.text.totals) and self.kind not in ("csv", "xlsx"):
             raise ValueError(f"{told} has no lines that could be left out, and takes neither text.skip nor text.totals")
         if self.dsn_env and self.kind not in DATABASES:
             raise ValueError(f"{told} is in no database, and takes no dsn_env")

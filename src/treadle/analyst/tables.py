@@ -155,7 +155,15 @@ def read_remote(session: Session, source: Source, demand: Demand) -> Table:
     return open_remote(session, source, demand)
 
 
+def read_excel(session: Session, source: Source, demand: Demand) -> Table:
+    """A sheet of an Excel file, copied as text."""
+    from treadle.analyst.excel import read_xlsx
+
+    return read_xlsx(session, source, demand)
+
+
 READERS: dict[str, Reader] = {
+    "xlsx": read_excel,
     "csv": read_csv,
     "parquet": read_parquet,
     "duckdb": read_duckdb,

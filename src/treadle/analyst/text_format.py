@@ -19,6 +19,7 @@ from treadle.analyst.source import UNKNOWN, TextFormat
 
 _DELIMITERS = (",", ";", "\t", "|")
 _LINES = 200
+_FEW = 3
 _GROUPED = r"(\d+|[1-9]\d{0,2}([%s]\d{3})+)"
 _READINGS = {
     sign: re.compile(rf"[-+]?({_GROUPED % other}?{re.escape(sign)}\d+|{_GROUPED % other}{re.escape(sign)}?)-?")
@@ -91,6 +92,14 @@ def number_signs(
     if not grouped and decimal != UNKNOWN and any(other in value for value in numbers):
         grouped = other
     return replace(text, decimal=decimal, thousands=grouped), tuple(questions)
+
+
+def title_rows(rows: Sequence[Sequence[object]]) -> int:
+    """Returns how many rows of a sheet stand before the one with the names of its columns."""
+    filled = [sum(str(cell).strip() != "" for cell in row) for row in rows[:_LINES]]
+    width = max(filled, default=0)
+    # Of many columns, one may have no name.
+    return next((at for at, count in enumerate(filled) if count >= width - (width > _FEW)), 0)
 
 
 def _asked(column: str, values: Sequence[str]) -> str:

@@ -76,7 +76,7 @@ def list_sources(name: str | None, sources: str | None, as_json: bool) -> int:
     help="The decimal sign of CSV files whose numbers do not prove it, such as 1.234. Asked for on a terminal.",
 )
 def init(files: tuple[Path, ...], output: Path | None, decimal: str | None) -> int:
-    """Look at FILES (CSV, Parquet, JSON, DuckDB, SQLite) and print a sources.yaml for them.
+    """Look at FILES (CSV, Parquet, JSON, Excel, DuckDB, SQLite) and print a sources.yaml for them.
 
     It says of each column what it was taken for, and why: look through it before you rely on it. What the data leave
     open stands there as a question, and is refused until you have answered it.
