@@ -252,6 +252,10 @@ def _source_lines(proposal: Proposal, path: str) -> list[str]:
     usual = TextFormat()
     fields = [(name, getattr(source.text, name)) for name in usual.__struct_fields__]
     told = [f"{name}: {_value(value)}" for name, value in fields if value != getattr(usual, name)]
+    if source.text.skip:
+        lines.append(_comment(f"the names of the columns stand below {source.text.skip} other lines", "    "))
+    if source.text.totals:
+        lines.append(_comment("lines marked as totals are left out: they add up the others", "    "))
     lines += [_comment(f"TO BE SAID: {question}", "    ") for question in proposal.questions]
     if told:
         lines.append(f"    text: {{{', '.join(told)}}}")
