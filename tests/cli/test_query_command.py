@@ -7,7 +7,7 @@ from typing import Any
 import click
 import pytest
 
-from treadle.cli.conditions import conditions
+from treadle.cli.conditions import filters_of
 
 
 def test_totals_groups_and_files(treadle: Any) -> None:
@@ -77,11 +77,11 @@ CONDITIONS = [
 
 @pytest.mark.parametrize(("text", "dimension", "op", "value"), CONDITIONS, ids=[case[0] for case in CONDITIONS])
 def test_conditions(text: str, dimension: str, op: str, value: Any) -> None:
-    (found,) = conditions([text])
-    assert (found["dimension"], found["op"], found.get("value")) == (dimension, op, value)
+    (found,) = filters_of("--where", [text])
+    assert (found.dimension, found.op, found.value) == (dimension, op, value)
 
 
 @pytest.mark.parametrize("text", ["", "x", "=1", "x between 1", "x between and 2", "x like", "x is null y", "x in"])
 def test_what_is_no_condition_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter, match="cannot be read"):
-        conditions([text])
+        filters_of("--where", [text])

@@ -6,9 +6,12 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from treadle.analyst import Filter
 
 _SIGNS = re.compile(r"\s*(?P<dimension>[^=!<>]+?)\s*(?P<op>!=|<=|>=|=|<|>)\s*(?P<value>.*)", re.DOTALL)
 _WORDS = re.compile(
@@ -27,31 +30,41 @@ where_option = click.option(
 )
 
 
-def conditions(items: Sequence[str]) -> list[dict[str, Any]]:
-    """Returns the filters that the values of `--where` mean. Raises click.BadParameter for what is no condition."""
-    return [_condition(item) for item in items]
+def filters_of(option: str, given: Sequence[str]) -> "list[Filter]":
+    """Returns the conditions that were given with `option`. Raises click.BadParameter for what is none."""
+    from pydantic import ValidationError
+
+    from treadle.analyst import Filter
+
+    found = []
+    for item in given:
+        try:
+            found.append(Filter.model_validate(_condition(option, item)))
+        except ValidationError as error:
+            raise click.BadParameter(f"{item!r}: {error.errors()[0]['msg']}", param_hint=f"'{option}'") from error
+    return found
 
 
-def _condition(item: str) -> dict[str, Any]:
+def _condition(option: str, item: str) -> dict[str, Any]:
     if found := _WORDS.fullmatch(item):
         op = " ".join(found["op"].lower().split())
         value = (found["value"] or "").strip()
         condition: dict[str, Any] = {"dimension": found["dimension"], "op": op}
         if op.endswith("null"):
             if value:
-                raise _wrong(item, f"nothing follows {op!r}")
+                raise _wrong(option, item, f"nothing follows {op!r}")
             return condition
         if not value:
-            raise _wrong(item, f"{op!r} needs a value")
+            raise _wrong(option, item, f"{op!r} needs a value")
         if op == "between":
             ends = _ENDS.fullmatch(value)
             if ends is None:
-                raise _wrong(item, "'between' needs two values with 'and' between them")
+                raise _wrong(option, item, "'between' needs two values with 'and' between them")
             return condition | {"value": [_plain(ends["low"]), _plain(ends["high"])]}
         return condition | {"value": _plain(value) if op == "like" else _values(value)}
     match = _SIGNS.fullmatch(item)
     if match is None:
-        raise _wrong(item, "it is not NAME=VALUE, such as period=202401, nor 'NAME between A and B'")
+        raise _wrong(option, item, "it is not NAME=VALUE, such as period=202401, nor 'NAME between A and B'")
     dimension, op, value = match.groups()
     values = _values(value)
     if op in ("=", "!=") and len(values) > 1:
@@ -59,8 +72,8 @@ def _condition(item: str) -> dict[str, Any]:
     return {"dimension": dimension, "op": op, "value": _plain(value)}
 
 
-def _wrong(item: str, why: str) -> click.BadParameter:
-    return click.BadParameter(f"{item!r} cannot be read: {why}", param_hint="'--where'")
+def _wrong(option: str, item: str, why: str) -> click.BadParameter:
+    return click.BadParameter(f"{item!r} cannot be read: {why}", param_hint=f"'{option}'")
 
 
 def _values(text: str) -> list[str]:

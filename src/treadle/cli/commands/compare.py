@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from treadle.cli.catalogs import open_catalog, sources_option
-from treadle.cli.conditions import conditions, where_option
+from treadle.cli.conditions import filters_of, where_option
 from treadle.cli.differences import print_comparison
 from treadle.cli.terminal import note, print_json
 from treadle.cli.working import working
@@ -66,7 +66,7 @@ def compare(
     from treadle.analyst import compare as compared
 
     given: dict[str, Any] = {
-        "source_a": a, "source_b": b, "top": top, "keep": 0, "filters": conditions(where),
+        "source_a": a, "source_b": b, "top": top, "keep": 0, "filters": filters_of("--where", where),
         "tolerance": tolerance,
     }  # fmt: skip
     if by is not None:

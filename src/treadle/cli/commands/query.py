@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treadle.cli.catalogs import open_catalog, sources_option
-from treadle.cli.conditions import conditions, where_option
+from treadle.cli.conditions import filters_of, where_option
 from treadle.cli.terminal import clean, note, print_json, print_table
 from treadle.cli.working import working
 
@@ -44,7 +44,7 @@ def query(
     from treadle.analyst import query as asked
 
     given: dict[str, Any] = {
-        "source": source, "filters": conditions(where), "order": list(order), "limit": limit,
+        "source": source, "filters": filters_of("--where", where), "order": list(order), "limit": limit,
         "dimensions": [name.strip() for name in (by or "").split(",") if name.strip()],
     }  # fmt: skip
     if measure:
