@@ -223,3 +223,23 @@ def test_amounts_as_people_spell_them(tmp_path: Path, amounts: list[str], total:
 def test_amounts_in_several_currencies_are_no_figure(tmp_path: Path) -> None:
     found = Proposed(tmp_path, "k,amount\nx,$5.00\ny,EUR 7.00\n")
     assert [item.name for item in found.source.dimensions] == ["k", "amount"]
+
+
+@pytest.mark.parametrize("other", ["-", "n/a", "5 %", "NaN", "#DIV/0!"])
+def test_amounts_among_which_is_something_else_are_asked_about(tmp_path: Path, other: str) -> None:
+    found = Proposed(tmp_path, f"k;betrag\na;1,50\nb;{other}\nc;2,50\n")
+    assert found.questions == (
+        f"betrag has amounts, but also {other!r}: it is taken for text until these are numbers or left out of the data",
+    )
+    assert [item.name for item in found.source.dimensions] == ["k", "betrag"]
+
+
+@pytest.mark.parametrize("codes", [["1000", "A100"], ["1000.1", "10-5"], ["x", "y", "1.5"]])
+def test_codes_are_not(tmp_path: Path, codes: list[str]) -> None:
+    found = Proposed(tmp_path, "konto;l;m\n" + "".join(f"{code};{code};x\n" for code in codes))
+    assert not [question for question in found.questions if question.startswith("konto")]
+
+
+def test_a_day_that_never_comes(tmp_path: Path) -> None:
+    found = Proposed(tmp_path, "valid_to;v\n31.12.9999;1,5\n31.01.2024;2,5\n")
+    assert found.by("valid_to") == {"9999-12-31": D("1.50"), "2024-01-31": D("2.50")}

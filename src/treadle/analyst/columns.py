@@ -5,6 +5,7 @@ A guess is a proposal for a person to look at; nothing is computed with it unsee
 
 import re
 from collections.abc import Sequence
+from datetime import date
 from typing import Literal
 
 from msgspec import Struct
@@ -88,7 +89,23 @@ def guess(name: str, engine_type: str, values: Sequence[str | None], decimal: st
     if engine_type == "VARCHAR" and any(value != value.strip(BLANKS) for value in filled):
         return Guess("dimension", "text, some of it with blanks around it", format="trim")
     what = "text" if engine_type == "VARCHAR" else engine_type.lower()
-    return Guess("dimension", f"{what}, {_several(len(set(texts)))}")
+    told = f"{what}, {_several(len(set(texts)))}"
+    others = _others(name, texts, decimal, thousands) if engine_type == "VARCHAR" else []
+    if not others:
+        return Guess("dimension", told)
+    shown = ", ".join(map(repr, others[:3]))
+    asked = (
+        f"{name} has amounts, but also {shown}: it is taken for text until these are numbers or left out of the data"
+    )
+    return Guess("dimension", told, question=asked)
+
+
+def _others(name: str, texts: Sequence[str], decimal: str, thousands: str) -> list[str]:
+    """What is no number in a column that mostly holds amounts; nothing if it does not."""
+    others = sorted({text for text in texts if _number(name, [text], decimal, thousands, 1) is None})
+    fractions = any(looked_at(text)[0].partition(decimal)[2].isdigit() for text in texts if text not in others)
+    mostly = sum(text in others for text in texts) * 2 <= len(texts)
+    return others if mostly and (fractions or _MEASURES.search(name)) and not _CODES.search(name) else []
 
 
 def special_values(name: str, texts: Sequence[str]) -> Guess | None:
@@ -171,7 +188,7 @@ def _days(name: str, distinct: set[str]) -> Guess | None:
     found = [
         spelling
         for spelling in _SPELLINGS
-        if dates and all((day := day_of(text, spelling)) and 1900 <= day.year < 2100 for text in dates)
+        if dates and all((day := day_of(text, spelling)) and _likely(day) for text in dates)
     ]
     example = min(dates, default="")
     if len(found) > 1:
@@ -183,6 +200,11 @@ def _days(name: str, distinct: set[str]) -> Guess | None:
     if not found or (found == ["YYYYMMDD"] and _MEASURES.search(name)):
         return None
     return Guess("dimension", f"days, such as {example}", format=f"date({found[0]})")
+
+
+def _likely(day: date) -> bool:
+    """Whether it is a day of these times; the last day of all is how programs write that something never ends."""
+    return 1900 <= day.year < 2100 or (day.year, day.month, day.day) == (9999, 12, 31)
 
 
 def _canonical(name: str, text: str) -> str | None:

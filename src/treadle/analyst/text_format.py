@@ -65,6 +65,12 @@ def number_signs(
         filled = [value.strip() for value in values if value and value.strip()]
         if filled and special_values(column, filled) is None:
             columns[column] = [looked_at(value)[0] for value in filled]
+    whole = {column: values for column, values in columns.items() if all(map(_is_number, values))}
+    if not any(set(value) & set(".,") for values in whole.values() for value in values):
+        # Only then does a column count that holds something else, such as a dash for nothing, among its numbers.
+        numbers = {column: [value for value in values if _is_number(value)] for column, values in columns.items()}
+        whole = {column: found for column, found in numbers.items() if len(found) * 2 >= len(columns[column])}
+    columns = whole
     readable = {
         column: {sign for sign, form in _READINGS.items() if all(form.fullmatch(value) for value in values)}
         for column, values in columns.items()
@@ -87,11 +93,15 @@ def number_signs(
         for column in (proving[other] if other and proving[decimal] else [])
     ]
     numbers = [value for column in (*proving.get(decimal, ()), *open_columns) for value in columns[column]]
-    whole = [value for column, signs in readable.items() if signs for value in columns[column]]
-    grouped = next((sign for sign in "' " if any(sign in value for value in whole)), "")
+    every = [value for values in columns.values() for value in values]
+    grouped = next((sign for sign in "' " if any(sign in value for value in every)), "")
     if not grouped and decimal != UNKNOWN and any(other in value for value in numbers):
         grouped = other
     return replace(text, decimal=decimal, thousands=grouped), tuple(questions)
+
+
+def _is_number(text: str) -> bool:
+    return any(form.fullmatch(text) for form in _READINGS.values())
 
 
 def title_rows(rows: Sequence[Sequence[object]]) -> int:
