@@ -92,10 +92,10 @@ def number_signs(
         f"{column} has numbers with another decimal sign than the other columns; it is taken for text"
         for column in (proving[other] if other and proving[decimal] else [])
     ]
-    numbers = [value for column in (*proving.get(decimal, ()), *open_columns) for value in columns[column]]
+    proven = [value for column in (*proving.get(decimal, ()), *open_columns) for value in columns[column]]
     every = [value for values in columns.values() for value in values]
     grouped = next((sign for sign in "' " if any(sign in value for value in every)), "")
-    if not grouped and decimal != UNKNOWN and any(other in value for value in numbers):
+    if not grouped and decimal != UNKNOWN and any(other in value for value in proven):
         grouped = other
     return replace(text, decimal=decimal, thousands=grouped), tuple(questions)
 

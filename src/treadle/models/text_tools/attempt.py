@@ -124,9 +124,7 @@ def _one(json: str, members: dict[str, str], offer: Offer) -> list[Piece] | None
     return [Call(name, arguments_in(value, None))] if given[0] in _PLAIN or loose.members(value) is not None else None
 
 
-def _of_tool(
-    json: str, members: dict[str, str], named: str, offer: Offer, given: list[str]
-) -> list[Piece] | None:
+def _of_tool(json: str, members: dict[str, str], named: str, offer: Offer, given: list[str]) -> list[Piece] | None:
     """The call of a tool that the key `named` names; None if the object merely has a name."""
     name = offer.known(_said(members[named])) or ""
     tool, properties = offer.tools[name], offer.schema(name).get("properties", {})

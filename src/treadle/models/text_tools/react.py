@@ -131,7 +131,11 @@ class _ReactScanner:
                 )
                 return end
             case _:
-                return self._item(text, label, final, pieces) if label["item"] else self._action(text, label, final, pieces)
+                return (
+                    self._item(text, label, final, pieces)
+                    if label["item"]
+                    else self._action(text, label, final, pieces)
+                )
 
     def _item(self, text: str, label: re.Match[str], final: bool, pieces: list[Piece]) -> int:
         """An action in a list: a call if it is of a tool, and else an item of a list of things to do."""
