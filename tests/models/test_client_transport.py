@@ -323,7 +323,7 @@ def test_what_a_model_costs_over_a_cloud_is_known_by_the_clients_address() -> No
     bedrock = bedrock_client("https://bedrock-runtime.us-east-1.amazonaws.com")
     over_bedrock = AnthropicModel("us.anthropic.claude-sonnet-4-5-20250929-v1:0", client=bedrock)
     assert (over_bedrock.cost(million) or 0) >= 3
-    assert over_bedrock.context_window == 200_000
+    assert over_bedrock.profile.context_window == 200_000
     assert AnthropicModel("claude-sonnet-4-5", client=mantle_client("http://127.0.0.1:1")).cost(million) is None
 
 
@@ -415,13 +415,17 @@ async def test_what_goes_wrong_inside_bedrocks_stream_is_its_typed_error(
 
 @given(st.lists(st.integers(0, 2000), max_size=20), st.lists(st.text(max_size=40), max_size=4))
 def test_frames_cut_anywhere_give_what_was_sent(cuts: list[int], texts: list[str]) -> None:
-    other = frame(b"anything", event_type="metadata", message_type="event")
+    other = frame(b'{"n":1}', event_type="metadata", message_type="event")
     body = other.join(framed({"text": text}) for text in texts)
     places = sorted({min(cut, len(body)) for cut in cuts})
     parser = AwsEventParser()
     found = [data for a, b in pairwise([0, *places, len(body)]) for data in parser.feed(body[a:b])]
     parser.close()
-    assert [json.loads(data)["text"] for data in found] == texts
+    events = [json.loads(data) for data in found]
+    assert [event["text"] for event in events if "text" in event] == texts
+    assert [event for event in events if "text" not in event] == [{"type": "metadata", "metadata": {"n": 1}}] * (
+        len(texts) - 1 if texts else 0
+    )
 
 
 @given(st.binary(max_size=60), st.binary(max_size=60))

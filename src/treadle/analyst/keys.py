@@ -16,13 +16,19 @@ MOST_KEY_DECIMALS = 10
 class Key(Struct, frozen=True):
     """A dimension as a question sees it: one name, type and format for all sides.
 
-    `members` is the dimension of each side, in their order.
+    Attributes:
+        name: what it is called.
+        members: the dimension of each side, in their order.
+        type: what its values are.
+        format: what makes two spellings the same value.
+        own: the number of the only side that has it; all members are that side's then. None if all sides have it.
     """
 
     name: str
     members: tuple[Dimension, ...]
     type: KeyType = "string"
     format: Format = Format()
+    own: int | None = None
 
 
 def shared_key(name: str, sources: Sequence[Source], argument: str) -> Key:
@@ -60,11 +66,11 @@ def conditions_of(
     """Returns the filters with their keys, and those default filters of `source` that no filter replaces."""
     asked = [(shared_key(item.dimension, sources, "filters"), item) for item in filters]
     named = {key.members[index].name for key, _ in asked}
-    own = []
+    own: list[tuple[Key, Filter]] = []
     for item in source.default_filters:
         dimension = source.dimension(item.dimension)
         if dimension.name not in named:
-            own.append((Key(dimension.name, (dimension,)), item))
+            own.append((Key(dimension.name, (dimension,) * len(sources), own=index), item))
     return [*asked, *own]
 
 

@@ -51,7 +51,7 @@ from treadle.drivers.purse.telling import tell_used, tell_whose
 from treadle.drivers.reading import reading
 from treadle.drivers.recorder import Recorder, is_promising
 from treadle.drivers.request import prepared, request_of
-from treadle.drivers.watching import RunEvent, SpentSoFar, log_event
+from treadle.drivers.watching import RunEvent, SpentSoFar, StepCompleted, log_event, log_failure
 from treadle.journal import Journal, JournalConflict, MemoryJournal, Promises, RedactionFailed
 from treadle.journal.redaction import redacted
 from treadle.judging.judge import judge
@@ -73,6 +73,7 @@ from treadle.kernel.events import (
 from treadle.kernel.fold import fold, fold_all
 from treadle.kernel.messages import Message
 from treadle.kernel.state import RunState
+from treadle.kernel.step_changes import asked_in_full
 from treadle.kernel.stop import Judgement, Limits, Stop
 from treadle.models.port import Model, ModelReply, ModelRequest, longest_reply_of
 from treadle.models.sound import sound_reply
@@ -253,11 +254,13 @@ class Run:
             event = storable_event(event)
             if not event.at:
                 event = replace(event, at=self.clock.now())
-        before = self.state.accounts
+        earlier, before = self.state.steps, self.state.accounts
         state = self.state = fold(self.state, event)
         self._events.append(event)
         if type(event) in _SETTLES:
             settle(self)
+        if type(event) is RunFinished:
+            log_failure(state, event)
         if self._logged:
             log_event(state, event)
         if self._on_event is not None:
@@ -272,6 +275,12 @@ class Run:
             and (after.usage is not before.usage or after.cost is not before.cost)
         ):
             self._tell_spent()
+        if self._on_event is not None and len(state.steps) > len(earlier):
+            step = StepCompleted(state.steps[-1])
+            if self._unshown:
+                self._unshown.append(step)
+            else:
+                self.show(step)
         if self._over is not None and self.state.phase in ("finished", "paused"):
             self.release()
 
@@ -580,7 +589,6 @@ class Run:
             told = message
             message, finish = handed_in(message, finish, output.tool.name)
             handed = told is not message
-        in_full = prepared is not None and not (prepared.tools or prepared.messages or prepared.instructions)
         message = self._call_ids.given(state, message)
         return ModelReplied(
             len(state.steps),
@@ -591,7 +599,7 @@ class Run:
             reply.model or model.name,
             reply.request_id,
             charge_of(model, usage, settings) if reply.cost is None else reply.cost,
-            uncounted(state) if state.size.reported or not in_full else 0,
+            uncounted(state) if state.size.reported or not asked_in_full(prepared) else 0,
             calls_allowed(self) if self.parent is not None and message.calls else None,
             handed,
             at=self.clock.now(),

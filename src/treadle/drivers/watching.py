@@ -7,12 +7,14 @@ from typing import Any
 from msgspec import Struct
 
 from treadle.drivers.partial import PartialArguments
-from treadle.kernel.events import Event
+from treadle.kernel.events import Event, RunFinished
 from treadle.kernel.messages import Json, Usage
 from treadle.kernel.state import RunState
+from treadle.kernel.step import Step
 from treadle.models.port import ModelEvent
 
 log = logging.getLogger("treadle")
+_runs = logging.getLogger("treadle.runs")
 
 
 class ToolProgress(Struct, frozen=True):
@@ -56,9 +58,23 @@ class SpentSoFar(Struct, frozen=True):
         return self.usage.estimated
 
 
-RunEvent = Event | ModelEvent | PartialArguments | ToolProgress | SubRunEvent | SpentSoFar
-"""What someone who watches a run sees: its journal's events, the model's deltas, the tools' reports, its sub-runs, and
-what it has spent."""
+class StepCompleted(Struct, frozen=True):
+    """A step has come to its end, with its reply, its calls and their results. Not part of the journal."""
+
+    step: Step
+
+
+RunEvent = Event | ModelEvent | PartialArguments | ToolProgress | SubRunEvent | SpentSoFar | StepCompleted
+"""What someone who watches a run sees: its journal's events, the model's deltas, the tools' reports, its sub-runs, what
+it has spent, and each step as a whole."""
+
+
+def log_failure(state: RunState, event: RunFinished) -> None:
+    """A line at WARNING where a model failed for good: a program that shows the answer alone would say nothing."""
+    failure = state.failure
+    if event.stop.reason == "model_error" and failure is not None:
+        words = " ".join(f"{failure.kind}: {failure.message}".split())
+        _runs.warning("run %s failed: %s", state.run_id, words)
 
 
 def log_event(state: RunState, event: Event) -> None:

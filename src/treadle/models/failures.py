@@ -20,6 +20,7 @@ from treadle.models.errors import (
     ModelTimeout,
     Overloaded,
     ProtocolError,
+    QuotaExceeded,
     RateLimited,
 )
 from treadle.models.retry_after import retry_after
@@ -38,6 +39,16 @@ FILTERED: Final = re.compile(
     r"|content management policy|content filter|content policy|(?:input|prompt|content|request) was (?:flagged|rejected"
     r" (?:as a result of|by) (?:our|the) safety)|rejected by (?:our|the) safety system|requires moderation"
     r"|blocked by (?:our |the )?(?:content|safety|usage)",
+    re.IGNORECASE,
+)
+# What is over until somebody pays, or a month has passed. Google says of a limit by the minute "You exceeded your
+# current quota" as OpenAI says of this, so that words about a quota tell nothing.
+USED_UP: Final = re.compile(
+    r"insufficient_(?:quota|balance|credits?|funds)|billing_(?:hard_limit|not_active|error)|spend_limit_reached|credit_balance|payment_required",
+    re.IGNORECASE,
+)
+NO_MONEY: Final = re.compile(
+    r"credit balance is too low|insufficient (?:account )?(?:balance|credits?|funds)|billing hard limit|out of credits",
     re.IGNORECASE,
 )
 # Without a status (an error inside a stream) the code or type of the error must tell; the first that matches counts.
@@ -62,6 +73,7 @@ KEY: Final = re.compile(
 SHORT_KEY: Final = 8
 NAMED: Final = r"(\b(?:key|token|bearer|secret|password|authori[sz]ation)\b[^\n]{0,40}?(?<!\w))"
 SHOWN: Final = 1000
+CODES: Final = ("code", "type", "status", "status_code", "error_code")
 
 
 def error_for(
@@ -78,27 +90,45 @@ def error_for(
     """
     headers = headers or {}
     if status is None or status < 400:
-        status = next((number for pattern, number in KINDS if pattern.search(code)), 500)
+        status = _number_in(code) or next((number for pattern, number in KINDS if pattern.search(code)), 500)
         shown = f"{provider} failed in its reply"
     else:
         shown = f"{provider} answered HTTP {status}"
     words = redact(words.strip())[:SHOWN]
     kind = error_type(status, code, words)
-    return kind(
+    found = kind(
         f"{shown}: {words or code or 'it gave no reason'}",
         retry_after=retry_after(headers, words) if kind.retryable else None,
         status=status,
         request_id=request_id(headers),
     )
+    # Not of any standard, but providers say so, and their own clients obey.
+    if (again := headers.get("x-should-retry")) in ("true", "false"):
+        vars(found)["retryable"] = again == "true"
+    return found
+
+
+def _number_in(code: str) -> int | None:
+    """The HTTP status that a code is, as a number or as text."""
+    numbers = [int(word) for word in code.split() if word.isascii() and word.isdigit() and len(word) == 3]
+    return next((number for number in numbers if 400 <= number < 600), None)
 
 
 def error_type(status: int, code: str, words: str) -> type[ModelError]:
     """The class of error for an HTTP `status` of 400 or more, the provider's `code` and `words`."""
     said = f"{code} {words}"
-    if status in (400, 403, 413, 422, 429, 500) and (OVERFLOW.search(code) or OVERFLOW.search(words)):
+    # Bedrock says "Too many tokens, please wait" of the tokens in a minute.
+    throttled = status == 429 and "throttl" in code.lower()
+    if (
+        not throttled
+        and status in (400, 403, 413, 422, 424, 429, 500)
+        and (OVERFLOW.search(code) or OVERFLOW.search(words))
+    ):
         return ContextOverflow
     if status in (400, 403, 422) and FILTERED.search(said):
         return ContentFiltered
+    if status == 402 or USED_UP.search(code) or (status in (400, 403, 429) and NO_MONEY.search(words)):
+        return QuotaExceeded
     if status in (401, 403) or (
         status == 400 and re.search(r"api[_ ]key[_ ](?:not valid|invalid)", said, re.IGNORECASE)
     ):
@@ -109,8 +139,9 @@ def error_type(status: int, code: str, words: str) -> type[ModelError]:
         return RateLimited
     if status == 408:
         return ModelTimeout
-    # 409 is a lock that was not free, 425 "too early", 498 Groq's flex capacity; 501 is the one 5xx that will not pass.
-    if status in (409, 425, 498) or (status >= 500 and status != 501):
+    # 409 is a lock that was not free, 424 Bedrock's word for a model that failed, 425 "too early", 498 Groq's flex
+    # capacity, 499 what Google cancelled of its own accord; 501 is the one 5xx that will not pass.
+    if status in (409, 424, 425, 498, 499) or (status >= 500 and status != 501):
         return Overloaded
     return BadRequest
 
@@ -121,7 +152,7 @@ def redact(words: str, key: str = "") -> str:
     A key of fewer than eight characters is taken out only as a word of its own, soon after a word such as "key".
     """
     if len(key) >= SHORT_KEY:
-        words = words.replace(key, "[key]")
+        words = re.sub(re.escape(key), "[key]", words, flags=re.IGNORECASE)
     elif key:
         words = re.sub(rf"{NAMED}{re.escape(key)}(?!\w)", r"\1[key]", words, flags=re.IGNORECASE)
     return KEY.sub("[key]", words)
@@ -178,5 +209,7 @@ def text_of_error(error: Any) -> str:
 
 
 def codes_of(error: Json) -> str:
-    """The codes of an error object, joined by a space."""
-    return " ".join(str(error[name]) for name in ("code", "type", "status", "error_code") if error.get(name))
+    """The codes of an error object, numbers too, joined by a space."""
+    details = error.get("details")
+    inside = [details] if isinstance(details, dict) else []
+    return " ".join([str(one[name]) for one in (error, *inside) for name in CODES if one.get(name)])

@@ -19,22 +19,30 @@ from treadle.kernel.messages import Json, ModelSettings, ToolSpec, Usage
 from treadle.models.bounds import check_beside, size_of_piece
 from treadle.models.codec import DONE, Codec, Decoder
 from treadle.models.ending import broken_off, drained, heard_out
-from treadle.models.errors import AuthenticationFailed, ConnectionFailed, ModelError, ModelTimeout, ProtocolError
+from treadle.models.errors import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    ModelError,
+    ModelTimeout,
+    ProtocolError,
+)
 from treadle.models.extra import held_to_length, merged
-from treadle.models.failures import redact, request_id
+from treadle.models.failures import request_id
 from treadle.models.fixed import billed
 from treadle.models.given import check_cache, check_options
-from treadle.models.hosts import ANTHROPIC, host_of
+from treadle.models.hidden import Hidden
+from treadle.models.hosts import host_of
 from treadle.models.openai_cache import KEEPS, Keep
 from treadle.models.permission import require_permission
-from treadle.models.port import ModelEvent, ModelReply, ModelRequest, OutputMode, UsageReported
+from treadle.models.port import ModelEvent, ModelReply, ModelRequest, UsageReported
 from treadle.models.price import KINDS, Price
 from treadle.models.price_table import PriceTable, own_price
 from treadle.models.prices import known_context, known_cost, known_price
+from treadle.models.profile import ModelProfile, profile_with_window
 from treadle.models.providers import PROVIDERS, Provider
 from treadle.models.terms import Terms, asked_terms, asks_others, elsewhere, is_dated
 from treadle.models.timeouts import Timeouts, Watch
-from treadle.models.transport import HttpTransport, Reply, Transport, Whole, checked_url
+from treadle.models.transport import HttpTransport, Reply, Sign, Transport, Whole, checked_url
 
 
 class HttpOptions(TypedDict, total=False):
@@ -78,6 +86,9 @@ class HttpModel:
         Misuse: the name, a setting or an option cannot be right, or the options exclude one another.
     """
 
+    # What authenticates each request by itself, where no key does; set before this class connects.
+    _sign: Sign | None = None
+
     def __init__(self, model: str, provider: Provider, codec: Codec, **options: Unpack[HttpOptions]) -> None:
         if unknown := options.keys() - HttpOptions.__annotations__.keys():
             known = ", ".join(HttpOptions.__annotations__)
@@ -94,11 +105,22 @@ class HttpModel:
         self._key_source = ""
         self._address = ""
         self._transport = self._connected(options)
+        self._headers: Mapping[str, str] = options.get("headers") or {}
+        self._hidden = Hidden(self._key, self._headers)
 
     @property
     def name(self) -> str:
         """The provider and the model, such as "openai-chat:gpt-5"."""
         return f"{self.provider.name}:{self.model}"
+
+    @property
+    def _path(self) -> str:
+        return self.codec.path(self.model, self.streaming)
+
+    @property
+    def _listed(self) -> str:
+        """What the table of known models calls it."""
+        return self.model
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r}, provider={self.provider.name!r}, transport={self._transport!r})"
@@ -107,16 +129,16 @@ class HttpModel:
         """What `usage` costs in dollars; None if the model's price is not known."""
         if self.price is not None:
             return self.price.of(usage)
-        return known_cost(self._address, self.model, usage)
+        return known_cost(self._address, self._listed, usage)
 
     def terms(self, settings: ModelSettings) -> Terms:
         """On what terms a request with `settings` is billed, those of the model itself included."""
         return asked_terms(merged(self.settings, settings), hour=getattr(self.codec, "cache", None) == "1h")
 
     @property
-    def context_window(self) -> int | None:
-        """The most tokens that a request may have, as the table of known models has it; None if it does not."""
-        return known_context(self._address, self.model)
+    def profile(self) -> ModelProfile:
+        """What the model can do: what its dialect and host let it, and the window that the table of models has."""
+        return profile_with_window(self.codec.profile(self.model), known_context(self._address, self._listed))
 
     @property
     def max_output_tokens(self) -> int | None:
@@ -136,14 +158,6 @@ class HttpModel:
         thinking = settings.thinking if held.thinking == own.thinking else held.thinking
         return structs.replace(settings, max_tokens=tokens, thinking=thinking, extra=held.extra)
 
-    def output_mode(self, tools: bool) -> OutputMode:
-        """Natively where the host holds replies to a schema, also beside tools if there are any; else by a tool."""
-        host = host_of(host_in(self._address))
-        if self.provider.dialect == "anthropic" and host is not ANTHROPIC:
-            # Messages are served in many places (clouds, gateways, open servers) that have no structured output.
-            return "tool"
-        return "native" if host.json_schema and (host.schema_with_tools or not tools) else "tool"
-
     def fixed_tokens(self, tools: Sequence[ToolSpec], output_schema: Json | None) -> int:
         """Tokens that a request with these has besides its messages, at most: what its host adds is among them."""
         return billed(host_of(host_in(self._address)), tools, output_schema)
@@ -162,7 +176,7 @@ class HttpModel:
         decoder: Decoder | None = None
         counted: UsageReported | None = None
         try:
-            reply = await watch.wait(self._transport.post(self.codec.path, body, self.streaming, self._refusal))
+            reply = await watch.wait(self._transport.post(self._path, body, self.streaming, self._refusal))
             decoder, events, heard = self.codec.decoder(), list[ModelEvent](), 0
             while not (events and isinstance(events[-1], ModelReply)):
                 events = await self._events(reply, decoder, watch)
@@ -193,19 +207,19 @@ class HttpModel:
         except (ConnectionFailed, ModelTimeout) as failure:
             try:
                 # Some servers leave the connection open, or drop it, after a reply that is whole.
-                return [named(decoder.close(), reply)]
+                return [self._named(decoder.close(), reply)]
             except ProtocolError:
                 raise broken_off(failure, reply) from failure.__cause__
         except ProtocolError as failure:
             raise broken_off(failure, reply) from failure.__cause__
         if received is None:
             try:
-                return [named(decoder.close(), reply)]
+                return [self._named(decoder.close(), reply)]
             except ProtocolError as failure:
                 raise broken_off(failure, reply) from failure.__cause__
         if isinstance(received, Whole):
             *events, last = decoder.whole(received.body)
-            return [*events, named(last, reply)]
+            return [*events, self._named(last, reply)]
         events = []
         for place, data in enumerate(received, 1):
             try:
@@ -218,14 +232,14 @@ class HttpModel:
             events += found
             if data == DONE:
                 await drained(reply)
-                return [*events, named(decoder.close(), reply)]
+                return [*events, self._named(decoder.close(), reply)]
         return events
 
     def _keeps_tools(self) -> bool:
         """Whether tools stay described that a step takes away, where the host alone does not tell: it is paid for."""
         if self.provider.dialect == "anthropic" or host_of(host_in(self._address)).taken_away != "left_out":
             return False
-        price = known_price(self._address, self.model) if self.price is None else self.price
+        price = known_price(self._address, self._listed) if self.price is None else self.price
         return price is not None and any(getattr(price, kind) for kind in KINDS)
 
     def _billed(self, reply: ModelReply, settings: ModelSettings) -> ModelReply:
@@ -255,7 +269,9 @@ class HttpModel:
             return ClientTransport(client)
         own = self.provider.address()
         if not (base_url or own):
-            raise Misuse(f"{self.provider.name} has no address of its own; give base_url=")
+            variable = self.provider.url_variable
+            set_it = f"set the environment variable {variable}, or " if variable else ""
+            raise Misuse(f"{self.provider.name} has no address of its own: {set_it}give base_url=")
         # Without `base_url`, only the environment can hold one that is wrong.
         address = checked_url(base_url or own, "base_url" if base_url else self.provider.url_variable)
         self._address = address
@@ -264,11 +280,12 @@ class HttpModel:
             self._key, self._key_source = key.strip(), "given as api_key="
         elif host_in(address) == host_in(own):
             # What the environment holds for a provider goes to no other server.
-            self._key, self._key_source = self.provider.key(), f"in {self.provider.key_variable}"
+            self._key, self._key_source = self.provider.key(), f"in {self.provider.key_set}"
             sent = self.provider.environment_headers()
         if not (self._key.isascii() and self._key.isprintable()):
             raise Misuse(f"the key {self._key_source} holds characters that no key has; was it copied whole?")
-        return HttpTransport(address, {**sent, **self.provider.auth_headers(self._key), **(headers or {})})
+        sent |= {**self.provider.auth_headers(self._key), **(headers or {})}
+        return HttpTransport(address, sent, self._sign)
 
     def _counted(self, event: UsageReported, settings: ModelSettings) -> UsageReported:
         """`event` without what the provider says that it cost, where there is a price of one's own for it."""
@@ -288,11 +305,16 @@ class HttpModel:
 
     def _told(self, error: ModelError) -> ModelError:
         """The error without the key, and, where the key was refused, with where it came from."""
-        words = redact(str(error), self._key)
+        self._hidden.in_error(error)
         if type(error) is AuthenticationFailed:
-            words = f"{words.rstrip('.')}. {self._advice()}"
-        error.args = (words,)
+            error.args = (f"{str(error).rstrip('.')}. {self._advice()}",)
         return error
+
+    def _named(self, event: ModelEvent, reply: Reply) -> ModelEvent:
+        """A whole reply under the name that the server's headers give the exchange, if they do."""
+        if not isinstance(event, ModelReply):
+            return event
+        return structs.replace(event, request_id=self._hidden.name(request_id(reply.headers) or event.request_id))
 
     def _advice(self) -> str:
         if not isinstance(self._transport, HttpTransport):
@@ -307,7 +329,8 @@ class OpenAIChatModel(HttpModel):
 
     Args:
         model: the model's name, as the provider knows it.
-        provider: one of "openai-chat", "ollama", "openrouter", "groq", "mistral", "deepseek" and "local".
+        provider: who serves it, one of the table `treadle.models.providers.PROVIDERS` that speaks this dialect, such as
+            "groq"; "local" for any other, with `base_url`.
         cache_key: the key for the provider's prompt cache; by default one of the conversation's own, at OpenAI only.
         cache: how long OpenAI is to keep the prefix of a run: "in_memory" or "24h" for models before gpt-5.6, "30m" or
             "12h" since. None leaves it to the provider.
@@ -373,8 +396,10 @@ class AnthropicModel(HttpModel):
     def __init__(self, model: str, *, cache: Literal["5m", "1h"] | None = "5m", **options: Unpack[HttpOptions]) -> None:
         from treadle.models.anthropic import AnthropicCodec
 
+        provider = PROVIDERS["anthropic"]
         check_cache(cache, ("5m", "1h"))
-        super().__init__(model, PROVIDERS["anthropic"], AnthropicCodec(cache=cache), **options)
+        codec = AnthropicCodec(host=host_of(hostname(provider, options)), cache=cache)
+        super().__init__(model, provider, codec, **options)
 
 
 def hostname(provider: Provider, options: HttpOptions) -> str:
@@ -391,9 +416,3 @@ def host_in(address: str) -> str:
         return urlsplit(address).hostname or ""
     except ValueError:
         return ""
-
-
-def named(event: ModelEvent, reply: Reply) -> ModelEvent:
-    """A whole reply under the name that the server's headers give the exchange, if they do."""
-    name = request_id(reply.headers)
-    return structs.replace(event, request_id=name) if name and isinstance(event, ModelReply) else event

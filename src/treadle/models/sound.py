@@ -41,6 +41,7 @@ from treadle.models.port import (
     ToolCallStarted,
     UsageReported,
 )
+from treadle.models.profile import MOST_TOKENS
 
 FINISHES: Final[frozenset[str]] = frozenset(get_args(FinishReason))
 COUNTS: Final = (
@@ -51,9 +52,9 @@ COUNTS: Final = (
     "reasoning_tokens",
     "cache_write_hour_tokens",
     "web_searches",
+    "audio_tokens",
+    "image_tokens",
 )
-MOST_TOKENS: Final = 2**53
-"""More tokens than any reply takes; up to here a float that counts is exact."""
 
 
 def sound_event(event: object) -> ModelEvent:
@@ -212,6 +213,9 @@ def is_sound_usage(usage: Usage) -> bool:
         and type(usage.cache_write_hour_tokens) is type(usage.web_searches) is int
         and 0 <= usage.cache_write_hour_tokens <= MOST_TOKENS
         and 0 <= usage.web_searches <= MOST_TOKENS
+        and type(usage.audio_tokens) is type(usage.image_tokens) is int
+        and 0 <= usage.audio_tokens <= MOST_TOKENS
+        and 0 <= usage.image_tokens <= MOST_TOKENS
         and type(usage.estimated) is bool
         and type(usage.service) is str
     )
@@ -322,10 +326,3 @@ def _shown(value: object) -> str:
 
 def _name_of(model: Any) -> str:
     return str(getattr(model, "name", type(model).__name__))
-
-
-def count_of(model: object, name: str) -> int | None:
-    """The number of tokens that `model` says of itself under `name`; None where it says none, or no such number."""
-    found: object = getattr(model, name, None)
-    whole = isinstance(found, int) and not isinstance(found, bool)
-    return found if whole and isinstance(found, int) and 0 < found <= MOST_TOKENS else None

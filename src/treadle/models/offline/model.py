@@ -22,12 +22,12 @@ from treadle.models.port import (
     ModelEvent,
     ModelReply,
     ModelRequest,
-    OutputMode,
     TextDelta,
     ToolCallCompleted,
     ToolCallDelta,
     ToolCallStarted,
 )
+from treadle.models.profile import ModelProfile
 
 
 class OfflineModel:
@@ -52,9 +52,17 @@ class OfflineModel:
         """Nothing, in dollars."""
         return Decimal(0)
 
-    def output_mode(self, tools: bool) -> OutputMode:
-        """It fills in the schema that it is given."""
-        return "native"
+    @property
+    def profile(self) -> ModelProfile:
+        """It fills in the schema that it is given, calls several tools at once, and does not think."""
+        return ModelProfile(
+            output="native",
+            output_beside_tools="native",
+            tools=True,
+            parallel_calls=True,
+            prefix_cache=False,
+            thinking=False,
+        )
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Replies to `request`: with tool calls, or with text in pieces of a word; the whole reply comes last."""
