@@ -294,6 +294,19 @@ def test_the_providers_own_tools_stand_beside_the_runs():
     assert body_of(settings=own, model=NOVA)["toolConfig"] == own.extra["toolConfig"]
 
 
+def test_a_choice_of_ones_own_stands_beside_the_runs_tools():
+    own = ModelSettings(extra={"toolConfig": {"toolChoice": {"any": {}}}})
+    body = body_of(tools=[LOOK], settings=own)
+    assert body["toolConfig"]["toolChoice"] == {"any": {}}
+    assert len(body["toolConfig"]["tools"]) == 1
+    assert body_of(tools=[LOOK], settings=own, tool_choice="look")["toolConfig"]["toolChoice"] == {
+        "tool": {"name": "look"}
+    }
+    assert "toolConfig" not in body_of(settings=own)
+    with pytest.raises(Misuse, match="'tools' as a list"):
+        body_of(settings=ModelSettings(extra={"toolConfig": {"tools": "x"}}))
+
+
 # Caching
 
 
