@@ -389,6 +389,23 @@ async def test_a_key_in_a_header_of_ones_own_is_not_told_either(serve):
     assert "0123456789" not in str(error)
 
 
+@pytest.mark.parametrize("dialect", ALL)
+@pytest.mark.parametrize("before", [180, 190, 285, 295, 985, 995, 1985])
+@pytest.mark.parametrize("status", ["400 Bad Request", "200 OK"])
+async def test_a_key_that_is_cut_where_an_error_ends_is_not_told_in_part(serve, dialect, before, status):
+    secret = "f00dfeed" * 4
+    server = serve(saying({"detail": "x" * before + secret.upper()}, status))
+    model = dialect(server, streaming=False)
+    model = type(model)("m", base_url=str(model._transport.base_url), api_key=secret, streaming=False)
+    error = await error_in(model)
+    assert "f00dfeed" not in str(error).lower()
+
+
+async def test_json_that_is_no_object_is_told_as_that(serve):
+    error = await error_in(chat(serve(saying([1, 2])), streaming=False))
+    assert "JSON that is no object: '[1, 2]'" in str(error)
+
+
 # ---- a failed run says why
 
 

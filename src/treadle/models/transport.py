@@ -196,7 +196,8 @@ class HttpReply:
             raise self._error(self._response.status_code, self.headers, text.decode("utf-8", "replace"))
         body = json_or_text(text)
         if isinstance(body, str):
-            raise ProtocolError(f"{self._base_url} answered with JSON that is cut off or broken: {_shown(text)}")
+            what = "no object" if is_json(text) else "cut off or broken"
+            raise ProtocolError(f"{self._base_url} answered with JSON that is {what}: {_shown(text)}")
         return Whole(body)
 
     async def aclose(self) -> None:
@@ -241,6 +242,15 @@ def event_json(data: bytes) -> Json:
     if not isinstance(value, dict):
         raise ProtocolError(f"the server sent an event that is no JSON object: {_shown(data)}")
     return value
+
+
+def is_json(data: bytes) -> bool:
+    """Whether `data` is one JSON value, whatever it is."""
+    try:
+        decoded(data)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def json_or_text(data: bytes) -> Json | str:
