@@ -112,7 +112,7 @@ class _Block:
         if not self.rest:
             return self.fields
         fields = {**self.fields, **{name: value for piece in self.rest for name, value in piece.items()}}
-        pieces = [fields_in(piece, "source").get("bytes") for piece in self.rest]
+        pieces: list[Any] = [fields_in(piece, "source").get("bytes") for piece in self.rest]
         if len(pieces) > 1 and all(pieces):
             fields["source"] = {"bytes": _joined(pieces)}
         return fields
