@@ -348,6 +348,10 @@ def test_a_region_that_is_none_is_refused(region):
         ({"model": "anthropic.claude-3-7-sonnet-20250219-v1:0", "cache": "1h"}, "only of Claude's from 4.5 on"),
         ({"session": type("S", (), {"get_credentials": None})()}, "either api_key= or session="),
         ({"model": ""}, "its name as a text"),
+        (
+            {"settings": ModelSettings(extra={"inferenceConfig": {"maxTokens": 5}})},
+            r"give ModelSettings\(max_tokens=…\)",
+        ),
         ({"region": 5}, "region as a text"),
         ({"region": ""}, "region as a text"),
         ({"profile": 5}, "profile as a text"),
