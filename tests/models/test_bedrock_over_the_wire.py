@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from treadle import Agent, Limits, Misuse, tool
+from treadle import Agent, Limits, Misuse, SqliteJournal, tool
 from treadle.kernel.messages import ModelSettings, Usage, UserMessage
 from treadle.models import (
     AnthropicModel,
@@ -186,6 +186,26 @@ async def test_a_body_that_is_said_to_be_frames_and_is_none_is_read_as_what_it_i
 
 async def test_a_server_that_answers_a_stream_with_one_body_is_read(serve):
     assert (await reply_of(served(serve(answering(whole({"text": "Done."})))))).message.text == "Done."
+
+
+async def test_a_run_that_waited_for_a_person_sends_back_what_the_model_had_thought(serve, tmp_path):
+    signed = {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "s=="}}}
+    redacted = {"reasoningContent": {"redactedContent": "RXU4RQ=="}}
+    server = serve(answering(whole(signed, redacted, PAY, stop="tool_use"), whole({"text": "Done."})))
+
+    @tool(effect="write", needs_approval=True)
+    def pay(to: str) -> str:
+        """Pays."""
+        return "paid"
+
+    async with SqliteJournal(tmp_path / "runs.db") as journal:
+        waiting = await Agent(served(server), tools=[pay], journal=journal).run("pay A")
+        (pending,) = waiting.pending
+    async with SqliteJournal(tmp_path / "runs.db") as journal:
+        agent = Agent(served(server), tools=[pay], journal=journal)
+        result = await agent.resume(waiting.run_id, approve=[pending.key])
+    assert result.text == "Done."
+    assert json.loads(server.requests[1].body)["messages"][1]["content"] == [signed, redacted, PAY]
 
 
 # What is incomplete
