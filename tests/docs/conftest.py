@@ -27,6 +27,7 @@ RECORDINGS = Path(__file__).resolve().parents[3] / "shared" / "recordings"
 KEY = "a-key-of-the-tests"
 PATHS = {"messages": "anthropic_messages", "completions": "openai_chat", "responses": "openai_responses"}
 GEMINI = ("generateContent", "streamGenerateContent")
+CONVERSE = ("converse", "converse-stream")
 MISTYPED = "claude-sonet-4-5"
 BUSY_AT_FIRST = "What is 2+2?"
 BREAKS_OFF_AT_FIRST = "How do I cross the street?"
@@ -55,6 +56,8 @@ def replay() -> Iterator[Callable[[str], dict[str, str]]]:
                 "OPENAI_API_KEY": KEY,
                 "GOOGLE_GEMINI_BASE_URL": f"http://{address}",
                 "GEMINI_API_KEY": KEY,
+                "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": f"http://{address}",
+                "AWS_BEARER_TOKEN_BEDROCK": KEY,
                 "OLLAMA_HOST": address,
                 "LOCAL_SERVER": address,
             }
@@ -161,7 +164,10 @@ def replaying(recordings: Path | None) -> Iterator[str]:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
             name, _, method = self.path.partition("?")[0].rpartition("/")[2].partition(":")
             body = body | {"model": name} if method in GEMINI else body
-            asked = Asked.by("google_generate" if method in GEMINI else PATHS[name], body)
+            if name in CONVERSE:
+                asked = Asked.by("bedrock_converse", _conversed(body))
+            else:
+                asked = Asked.by("google_generate" if method in GEMINI else PATHS[name], body)
             own = self.headers["x-api-key"] or self.headers["x-goog-api-key"]
             key = own or (self.headers["authorization"] or "").removeprefix("Bearer ")
             reply = replies.to(asked, key)
@@ -199,6 +205,16 @@ def _contents(body: Json) -> list[Json]:
         {"role": roles[turn["role"]], "content": [{"type": "text", **part} for part in turn["parts"]]}
         for turn in body.get("contents") or ()
     ]
+
+
+def _conversed(body: Json) -> Json:
+    """A request to Bedrock, as the other dialects have it."""
+    turns = [
+        {"role": turn["role"], "content": [{"type": "text", **part} for part in turn["content"] if "text" in part]}
+        for turn in body["messages"]
+    ]
+    tools = [tool["toolSpec"] for tool in body.get("toolConfig", {}).get("tools", ()) if "toolSpec" in tool]
+    return {"messages": turns, "tools": tools}
 
 
 def _words(content: Any) -> str:
@@ -259,6 +275,8 @@ def _made(asked: Asked) -> Reply:
         return Reply(200, _messages(asked, text, call))
     if asked.dialect == "google_generate":
         return Reply(200, _generated(asked, text, call))
+    if asked.dialect == "bedrock_converse":
+        return Reply(200, _converse(text, call))
     if asked.dialect == "openai_chat":
         return Reply(200, _completion(asked, text, call))
     return Reply(200, _response(asked, text))
@@ -306,6 +324,15 @@ def _generated(asked: Asked, text: str, call: bool) -> Json:
     candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
     usage = {"promptTokenCount": 9, "candidatesTokenCount": 8, "totalTokenCount": 17}
     return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": asked.model, "responseId": "r1"}
+
+
+def _converse(text: str, call: bool) -> Json:
+    """A reply of Bedrock's Converse, whole."""
+    tool = {"toolUseId": "tooluse_1", "name": "get_weather", "input": {"city": "Paris"}}
+    block = {"toolUse": tool} if call else {"text": text}
+    usage = {"inputTokens": 9, "outputTokens": 8, "totalTokens": 17}
+    message = {"role": "assistant", "content": [block]}
+    return {"output": {"message": message}, "stopReason": "tool_use" if call else "end_turn", "usage": usage}
 
 
 def _response(asked: Asked, text: str) -> Json:

@@ -1,6 +1,7 @@
 """Bedrock's Converse without a network: what requests hold, what replies say, what errors mean."""
 
 import json
+import re
 from base64 import b64encode
 from copy import deepcopy
 from typing import Any
@@ -314,9 +315,26 @@ def test_a_cache_point_stands_before_what_passes():
     assert body["messages"][-1]["content"][1:] == [POINT, {"text": "(3 steps are left)"}]
 
 
+@pytest.mark.parametrize("note", [" ", (), (File(b"x", name="a"),), (Text("x"), Image(b"x"))])
+def test_what_passes_may_be_nothing_or_more_than_text(note):
+    for history in ((GO, CALLED, SEEN), (GO,), ()):
+        body = body_of(*history, UserMessage(note), cache="5m", passing=1, tools=[LOOK])
+        for turn in body["messages"]:
+            assert "cachePoint" not in turn["content"][0]
+
+
 @pytest.mark.parametrize(
     ("model", "places"),
-    [(CLAUDE, 3), (NOVA, 1), ("us.amazon.nova-2-lite-v1:0", 0), (LLAMA, 0), ("arn:aws:bedrock:us-east-1:1:x/y", 0)],
+    [
+        (CLAUDE, 3),
+        ("anthropic.claude-3-5-haiku-20241022-v1:0", 3),
+        ("anthropic.claude-3-haiku-20240307-v1:0", 0),
+        ("anthropic.claude-3-5-sonnet-20240620-v1:0", 0),
+        (NOVA, 1),
+        ("us.amazon.nova-2-lite-v1:0", 0),
+        (LLAMA, 0),
+        ("arn:aws:bedrock:us-east-1:1:x/y", 0),
+    ],
 )
 def test_models_that_take_no_cache_point_get_none(model, places):
     body = body_of(SystemMessage("rules"), GO, tools=[LOOK], model=model, cache="5m")
@@ -395,6 +413,22 @@ def test_no_field_goes_round_the_length_of_a_reply(extra):
     for ask in (lambda s: body_of(settings=s), lambda s: BedrockCodec().longest(s, CLAUDE)):
         with pytest.raises(Misuse, match=r"give ModelSettings\(max_tokens=…\)"):
             ask(ModelSettings(extra=extra))
+
+
+@pytest.mark.parametrize("place", ["inferenceConfig", "additionalModelRequestFields", "toolConfig"])
+def test_a_field_that_cannot_be_joined_is_told(place):
+    with pytest.raises(Misuse, match=f"takes '{place}' as an object"):
+        body_of(settings=ModelSettings(extra={place: ["x"]}), tools=[LOOK])
+
+
+@given(st.lists(st.text(min_size=1, max_size=90), min_size=1, max_size=5, unique=True))
+def test_whatever_an_id_is_call_and_result_keep_the_same_one(ids):
+    calls = AssistantMessage(tuple(ToolCall(one, "look", "{}") for one in ids))
+    said = turns(GO, calls, *[ToolMessage(one, "look", "seen") for one in ids])
+    sent = [block["toolUse"]["toolUseId"] for block in said[1][1]]
+    assert [block["toolResult"]["toolUseId"] for block in said[2][1]] == sent
+    assert len(set(sent)) == len(ids)
+    assert all(re.fullmatch(r"[a-zA-Z0-9_.:-]{1,64}", one) for one in sent)
 
 
 def test_fields_of_ones_own_are_sent_as_they_are():

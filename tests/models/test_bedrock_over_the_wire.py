@@ -173,6 +173,17 @@ async def test_frames_are_known_whatever_they_are_said_to_be(serve):
     assert (await reply_of(served(serve(answer)))).message.text == "Done."
 
 
+async def test_a_body_that_is_said_to_be_frames_and_is_none_is_read_as_what_it_is(serve):
+    def answer(peer: Any) -> None:
+        body = whole({"text": "Done."}) if peer.number else {"message": "slow down", "__type": "ThrottlingException"}
+        peer.answer("200 OK", AWS, json.dumps(body).encode())
+
+    model = served(serve(answer))
+    with pytest.raises(RateLimited, match="slow down"):
+        await reply_of(model)
+    assert (await reply_of(model)).message.text == "Done."
+
+
 async def test_a_server_that_answers_a_stream_with_one_body_is_read(serve):
     assert (await reply_of(served(serve(answering(whole({"text": "Done."})))))).message.text == "Done."
 
@@ -333,7 +344,9 @@ def test_a_region_that_is_none_is_refused(region):
         ({"client": object()}, "takes session= .* and no client="),
         ({"session": "default"}, "as a Session of botocore or boto3"),
         ({"model": ".."}, "give its id or its ARN"),
-        ({"model": "us.amazon.nova-pro-v1:0", "cache": "1h"}, "only of Claude's models"),
+        ({"model": "us.amazon.nova-pro-v1:0", "cache": "1h"}, "only of Claude's from 4.5 on"),
+        ({"model": "anthropic.claude-3-7-sonnet-20250219-v1:0", "cache": "1h"}, "only of Claude's from 4.5 on"),
+        ({"session": type("S", (), {"get_credentials": None})()}, "either api_key= or session="),
         ({"model": ""}, "its name as a text"),
         ({"region": 5}, "region as a text"),
         ({"region": ""}, "region as a text"),

@@ -254,6 +254,7 @@ def test_images_sounds_films_and_files(part: Any, sent: dict[str, Any]) -> None:
         (OLD, 5000, None, {"thinkingBudget": 5000, "includeThoughts": True}),
         (OLD, "high", 4000, {"thinkingBudget": 2976, "includeThoughts": True}),
         (OLD, "high", 500, {"thinkingBudget": 0, "includeThoughts": False}),
+        ("gemini-2.5-pro", "high", 500, {"thinkingBudget": 128, "includeThoughts": True}),
         (NEW, "low", None, {"thinkingLevel": "LOW", "includeThoughts": True}),
         (NEW, 9000, 100, {"thinkingLevel": "HIGH", "includeThoughts": True}),
         (NEW, "none", None, {"thinkingLevel": "MINIMAL", "includeThoughts": False}),
@@ -267,16 +268,39 @@ def test_how_hard_to_think(model: str, thinking: Any, max_tokens: int | None, co
     assert body["generationConfig"].get("thinkingConfig") == config
 
 
+@pytest.mark.parametrize(
+    ("model", "thinking", "tokens", "held"),
+    [
+        (OLD, None, 500, 0),
+        (OLD, None, 4000, 2976),
+        (OLD, None, 60_000, None),
+        (OLD, "low", 500, "low"),
+        ("gemini-2.5-pro", None, 500, 128),
+        ("gemini-2.0-flash", None, 500, None),
+        ("gemini-2.5-flash-image", None, 500, None),
+        (NEW, None, 500, "low"),
+        (NEW, "high", 500, "low"),
+        (NEW, "none", 500, "none"),
+        (NEW, None, 60_000, None),
+    ],
+)
+def test_a_reply_that_is_held_short_still_has_room_for_an_answer(
+    model: str, thinking: Any, tokens: int, held: Any
+) -> None:
+    found = GoogleCodec().held(ModelSettings(thinking=thinking), model, tokens)
+    assert (found.thinking, found.max_tokens) == (held, tokens)
+
+
 def test_the_length_of_a_reply_is_bounded_by_every_field_that_bounds_it() -> None:
-    codec = GoogleCodec()
+    codec, model = GoogleCodec(), "gemini-2.0-flash"
     for extra in ({"generationConfig": {"maxOutputTokens": 9}}, {"generation_config": {"max_output_tokens": 9}}):
         settings = ModelSettings(max_tokens=20, extra=extra)
-        assert codec.longest(settings, OLD) == 9
-        assert body_of(ModelRequest([GO], settings=settings))["generationConfig"] == {"maxOutputTokens": 9}
-        held = codec.held(settings, OLD, 5)
-        assert codec.longest(held, OLD) == 5
-        assert body_of(ModelRequest([GO], settings=held))["generationConfig"] == {"maxOutputTokens": 5}
-    assert codec.longest(ModelSettings(), OLD) is None
+        assert codec.longest(settings, model) == 9
+        assert body_of(ModelRequest([GO], settings=settings), model)["generationConfig"] == {"maxOutputTokens": 9}
+        held = codec.held(settings, model, 5)
+        assert codec.longest(held, model) == 5
+        assert body_of(ModelRequest([GO], settings=held), model)["generationConfig"] == {"maxOutputTokens": 5}
+    assert codec.longest(ModelSettings(), model) is None
 
 
 def test_fields_of_ones_own_in_either_spelling() -> None:
@@ -514,6 +538,14 @@ def test_names_with_lines_are_read_as_those_with_capitals() -> None:
         (TOLD | {"trafficType": "ON_DEMAND_FLEX"}, Usage(7, 2, service="flex")),
         (TOLD | {"serviceTier": "priority"}, Usage(7, 2, service="priority")),
         (TOLD | {"trafficType": "PROVISIONED_THROUGHPUT"}, Usage(7, 2, service="provisioned_throughput")),
+        (
+            TOLD
+            | {"promptTokensDetails": [{"modality": "TEXT", "tokenCount": 2}, {"modality": "AUDIO", "tokenCount": 5}]}
+            | {"cacheTokensDetails": [{"modality": "AUDIO", "tokenCount": 1}], "cachedContentTokenCount": 1}
+            | {"candidatesTokensDetails": [{"modality": "IMAGE", "tokenCount": 2}]},
+            Usage(7, 2, 1, audio_tokens=4, image_tokens=2),
+        ),
+        (TOLD | {"promptTokensDetails": [{"modality": "AUDIO"}, 5, {}]}, Usage(7, 2)),
         ({}, None),
         (None, None),
     ],
@@ -803,8 +835,9 @@ SLOW = fault(
         (fault(500, "INTERNAL", "An internal error has occurred."), Overloaded, None),
         (fault(503, "UNAVAILABLE", "The model is overloaded. Please try again later."), Overloaded, None),
         (fault(504, "DEADLINE_EXCEEDED", "Deadline expired."), Overloaded, None),
+        (fault(499, "CANCELLED", "The operation was cancelled."), Overloaded, None),
     ],
-    ids=range(11),
+    ids=range(12),
 )
 def test_errors_have_their_type_over_http_and_inside_a_stream(
     body: dict[str, Any], kind: type[ModelError], wait: float | None
@@ -905,6 +938,11 @@ def test_prices_and_windows_are_those_of_the_table() -> None:
         assert model.profile.context_window == 1_048_576
         assert model.cost(Usage(1_000_000, 1_000_000, 500_000)) == Decimal("2.665")
         assert model.cost(Usage(1, 1, service="flex")) is None
+        assert model.cost(Usage(1_000_000, audio_tokens=400_000)) == Decimal("0.58")
+    drawing = GoogleModel("gemini-2.5-flash-image", api_key="k")
+    assert drawing.cost(Usage(0, 1_000_000, image_tokens=900_000)) == Decimal("27.25")
+    own = GoogleModel(OLD, api_key="k", price=Price(1, 2, audio=10, image=20))
+    assert own.cost(Usage(1_000_000, 1_000_000, audio_tokens=500_000, image_tokens=500_000)) == Decimal("16.5")
 
 
 @pytest.mark.parametrize(

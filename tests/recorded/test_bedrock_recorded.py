@@ -8,11 +8,13 @@ from base64 import b64decode
 from itertools import pairwise
 from typing import Any
 
+import genai_prices
 import pytest
 
 from treadle.kernel.messages import AssistantMessage, Thinking, ToolMessage, Usage, UserMessage
 from treadle.models.aws_stream import AwsEventParser
 from treadle.models.bedrock import BedrockCodec
+from treadle.models.bedrock_model import BedrockModel
 from treadle.models.errors import ModelError, ProtocolError
 from treadle.models.port import ModelReply, ModelRequest, TextDelta, ThinkingDelta
 
@@ -212,3 +214,26 @@ def test_the_next_requests_echo_equals_ours(recordings):
         assert encoded(message) == row["request"]["messages"][1]["content"], row["file"]
         compared += 1
     assert compared >= 3
+
+
+def test_tokens_and_costs_are_those_that_the_price_package_reads(recordings):
+    """Also of counts that were not recorded: what the cache had a part in, and for how long it is kept."""
+    more = [
+        {"cacheReadInputTokens": 1000, "cacheWriteInputTokens": 0},
+        {"cacheReadInputTokens": 1000, "cacheWriteInputTokens": 500},
+        {"cacheWriteInputTokens": 500, "cacheDetails": [{"ttl": "5m", "inputTokens": 500}]},
+        {"cacheWriteInputTokens": 500, "cacheDetails": [{"ttl": "1h", "inputTokens": 400}]},
+    ]
+    for row in rows(recordings, "json"):
+        for counts in [{}, *more]:
+            body = {**row["response"], "model": MODEL, "usage": row["response"]["usage"] | counts}
+            theirs = genai_prices.extract_usage(body, provider_id="aws")
+            ours = BedrockCodec().decode_body(body)[-1].usage
+            assert ours.input_tokens == theirs.usage.input_tokens
+            assert (ours.cache_read_tokens, ours.cache_write_tokens) == (
+                theirs.usage.cache_read_tokens or 0,
+                theirs.usage.cache_write_tokens or 0,
+            )
+            model = BedrockModel(MODEL, region="us-east-1", api_key="k")
+            if not ours.service:
+                assert model.cost(ours) == theirs.calc_price().total_price

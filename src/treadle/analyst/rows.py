@@ -18,6 +18,7 @@ from treadle.analyst.filters import Filter, Scalar
 from treadle.analyst.formats import Format
 from treadle.analyst.keys import MOST_KEY_DECIMALS, Key, natural_type
 from treadle.analyst.parameters import Parameters
+from treadle.analyst.proof import Proof, proof_of
 from treadle.analyst.ranges import Order, order_of, refused
 from treadle.analyst.session import Session
 from treadle.analyst.source import KeyType, Measure, Source
@@ -309,8 +310,11 @@ def places_of(measure: Measure, side: Side, at: int) -> int:
     return min(amount.scale, 2) if amount.textual else amount.scale
 
 
-def build(session: Session, make: Callable[[], Statement]) -> None:
-    """Creates a table with `make()`; again, where a column of text needs another scale, until all amounts are whole."""
+def build(session: Session, make: Callable[[], Statement]) -> tuple[Proof, ...]:
+    """Creates a table with `make()`; again, where a column of text needs another scale, until all amounts are whole.
+
+    Returns the statements that made it.
+    """
     from sqlglot import exp
 
     for _ in range(2):
@@ -318,18 +322,22 @@ def build(session: Session, make: Callable[[], Statement]) -> None:
         for statement in statements:
             session.run(statement, parameters)
         if not doubts:
-            return
+            return _told(statements, parameters)
         columns = [
             exp.Coalesce(this=exp.Sum(this=exp.column(column)), expressions=[literal(0)]) for column, _, _ in doubts
         ]
         counts = session.run(exp.select(*columns).from_(name))[0]
         wrong = [doubt for doubt, count in zip(doubts, counts, strict=True) if count]
         if not wrong:
-            return
+            return _told(statements, parameters)
         for _, side, at in wrong:
             side.rescale(session, at)
         session.run(exp.Drop(tables=[exp.to_table(name)], kind="TABLE"))
     raise AnalystError("the amounts could not be read exactly")
+
+
+def _told(statements: "Sequence[exp.Expr]", parameters: Parameters) -> tuple[Proof, ...]:
+    return tuple(proof_of(statement, parameters) for statement in statements)
 
 
 def _typed(column: "exp.Expr", kind: str, type_: KeyType) -> "exp.Expr":

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -65,6 +66,10 @@ class Application(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command; if nobody reads its output any more, ends it without a word, as other tools do."""
+        if Path(".env").exists():
+            from treadle.cli.environment import read_keys
+
+            read_keys()
         try:
             with told_once():
                 code = super().invoke(ctx)

@@ -79,7 +79,7 @@ _OPTIONS = (
     click.option("--skill", "-s", multiple=True, metavar="NAME", help="A built-in skill; repeatable. Default: all."),
     click.option(
         "--tools", "-t", multiple=True, metavar="MODULE[:NAME]",
-        help="Your tools: module:name or path.py:name, or all of a module; repeatable.",
+        help="Your tools: module:name or path.py:name, all of a module, or descriptions.json:module; repeatable.",
     ),
     sources_option,
     click.option("--max-steps", type=_POSITIVE, metavar="N", help="Model calls at most. Default: 20."),

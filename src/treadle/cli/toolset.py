@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import click
 
 from treadle.cli.catalogs import missing_package, open_catalog
-from treadle.cli.loading import load
-from treadle.tools import Skill, Tool, did_you_mean, nearest
+from treadle.cli.loading import load, search_here
+from treadle.tools import Skill, Tool, did_you_mean, load_tools, nearest
 
 ANALYST = "analyst"
 """The name of the data analyst's skill on the command line."""
@@ -83,6 +83,10 @@ def _memory() -> Skill:
 def _loaded(target: str) -> list[Tool]:
     from treadle.agent import Agent
 
+    described, colon, functions = target.partition(".json:")
+    if colon:
+        search_here()
+        return load_tools(f"{described}.json", functions)
     module, name, value = load(target, "--tools")
     if not name:
         found = list(dict.fromkeys(each for each in vars(module).values() if isinstance(each, Tool)))
@@ -92,10 +96,7 @@ def _loaded(target: str) -> list[Tool]:
             )
         return found
     if isinstance(value, Agent):
-        raise click.BadParameter(
-            f"{target} is an agent, not a tool; run it with --agent {target}, or name {name}.as_tool() and give that",
-            param_hint="'--tools'",
-        )
+        return [value.as_tool()]
     if isinstance(value, Tool):
         return [value]
     if isinstance(value, list | tuple) and value and all(isinstance(each, Tool) for each in value):

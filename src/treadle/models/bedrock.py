@@ -6,6 +6,7 @@ the models of many makers: what only some of them take is in `treadle.models.bed
 `treadle.models.bedrock_model`, which has the region and the key.
 """
 
+import reprlib
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Literal
@@ -17,7 +18,7 @@ from msgspec.structs import replace
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import AssistantMessage, Json, Message, ModelSettings, ToolSpec, UserMessage
 from treadle.models.anthropic_thinking import BUDGETS, held_thinking, longest_thinking, thinking_fields
-from treadle.models.bedrock_blocks import DOCUMENT, LONGEST_NAME, Blocks, reasoning_tag
+from treadle.models.bedrock_blocks import DOCUMENT, LONGEST_NAME, Blocks, TextBlock, reasoning_tag, user_blocks
 from treadle.models.bedrock_makers import CachePlace, Maker, maker_of
 from treadle.models.bedrock_stream import BedrockDecoder
 from treadle.models.codec import Decoder, body_bytes, json_bytes
@@ -67,8 +68,6 @@ class BedrockCodec:
         self.cache = cache
         self._tag = reasoning_tag(provider, maker_of(model))
         self._histories: dict[Maker, History[bytearray]] = {}
-        self._point: Json = {"cachePoint": {"type": "default"} | ({"ttl": "1h"} if cache == "1h" else {})}
-        self._mark: Final = b"," + msgspec.json.encode(self._point)
 
     def path(self, model: str, stream: bool) -> str:
         """Where requests go, below the base URL. Raises `Misuse` for a name that cannot be part of an address."""
@@ -116,7 +115,7 @@ class BedrockCodec:
         check_extra_fields(extra)
         with self._history(maker).follow((request.run_id, model), request.messages) as trail:
             body: Json = {"inferenceConfig": self._inference(settings, model, maker)}
-            own_tools: Json = extra.pop("toolConfig", None) or {}
+            own_tools: Json = extra.pop("toolConfig", {})
             tools, choice = self._tools(request, trail, maker)
             described = [_tool(spec) for spec in tools]
             described += own_tools.get("tools") or []
@@ -137,7 +136,8 @@ class BedrockCodec:
             add_extra(body, extra)
             # What is written with a choice that no other step has is never read.
             alone = request.usual is not None and choice != request.usual.tool_choice
-            marks = () if alone or not self._keeps(maker, "messages") else self._marks(trail, _passing(request))
+            point = None if alone or not self._keeps(maker, "messages") else self._point(maker)
+            marks = () if point is None else _marks(b"," + json_bytes(point), trail, _passing(request))
             return body_bytes(body, "messages", trail.made, marks)
 
     def decoder(self) -> Decoder:
@@ -249,36 +249,23 @@ class BedrockCodec:
 
     def _ended(self, blocks: list[Json], place: CachePlace, maker: Maker) -> list[Json]:
         """`blocks` with a cache point at the end, if one may stand there."""
-        return [*blocks, self._point] if self._keeps(maker, place) else blocks
+        return [*blocks, self._point(maker)] if self._keeps(maker, place) else blocks
 
-    def _marks(self, trail: Trail[bytearray], passing: int) -> list[tuple[int, bytes]]:
-        """The cache points at the end of each of the last two user turns, and where in the history they go.
-
-        The last `passing` bytes of blocks are not in the next request, so the point stands before them.
-        """
-        marks: list[tuple[int, bytes]] = []
-        for start, end in trail.backwards():
-            if trail.made.startswith(USER_TURN, start, end):
-                place = end - len(TURN_END) - passing
-                passing = 0
-                if place > start + len(TURN_BEGIN):
-                    marks.insert(0, (place, self._mark))
-                if len(marks) == 2:
-                    break
-        return marks
+    def _point(self, maker: Maker) -> Json:
+        return {"cachePoint": {"type": "default"} | ({"ttl": "1h"} if self.cache == "1h" and maker.hour else {})}
 
 
 def check_extra_fields(extra: Json | None) -> None:
-    """Refuses fields of the caller's own that would go round what a reply may cost.
+    """Refuses fields of the caller's own that would go round what a reply may cost, or cannot be joined to others.
 
     Raises:
-        Misuse: `extra` bounds the reply in a field that no limit knows of.
+        Misuse: `extra` bounds the reply in a field that no limit knows of, or a field of it is no object.
     """
-    for place in ("inferenceConfig", OWN):
-        inside = (extra or {}).get(place)
-        if isinstance(inside, dict) and (
-            name := next((name for name in ("maxTokens", "max_tokens", "max_gen_len") if name in inside), None)
-        ):
+    for place in ("inferenceConfig", OWN, "toolConfig"):
+        inside = (extra or {}).get(place, {})
+        if not isinstance(inside, dict):
+            raise Misuse(f"settings.extra takes {place!r} as an object; it was given {reprlib.repr(inside)}")
+        if name := next((name for name in ("maxTokens", "max_tokens", "max_gen_len") if name in inside), None):
             raise Misuse(
                 f"settings.extra[{place!r}] has a field {name!r}: give ModelSettings(max_tokens=…), which counts"
             )
@@ -311,13 +298,13 @@ def _same_turn(previous: Message, message: Message) -> bool:
 def _called(messages: Sequence[Message]) -> list[ToolSpec]:
     """The tools that were called, of which no more is known than that they are no longer there."""
     names = dict.fromkeys(call.name for one in messages if isinstance(one, AssistantMessage) for call in one.calls)
-    return [ToolSpec(name, "No longer available.", {"type": "object"}) for name in names]
+    return [ToolSpec(identifier(name, LONGEST_NAME), "No longer available.", {"type": "object"}) for name in names]
 
 
 def _tool(spec: ToolSpec) -> Json:
     schema = spec.input_schema if "type" in spec.input_schema else {"type": "object"} | spec.input_schema
     described = {"description": spec.description} if spec.description.strip() else {}
-    return {"toolSpec": {"name": identifier(spec.name, LONGEST_NAME), **described, "inputSchema": {"json": schema}}}
+    return {"toolSpec": {"name": spec.name, **described, "inputSchema": {"json": schema}}}
 
 
 def _text_format(schema: Json) -> Json:
@@ -325,9 +312,35 @@ def _text_format(schema: Json) -> Json:
     return {"type": "json_schema", "structure": {"jsonSchema": {"name": "output", "schema": text}}}
 
 
-def _passing(request: ModelRequest) -> int:
-    """How many bytes at the end of the last turn are of messages that pass, the commas before their blocks counted."""
+def _passing(request: ModelRequest) -> int | None:
+    """How many bytes at the end of the last turn are of messages that pass, the commas before their blocks counted.
+
+    None where they hold more than text: what a document becomes depends on what is before it.
+    """
     count = request.passing
-    said = [one for one in request.messages[-count:] if isinstance(one, UserMessage)] if count else []
-    turns = Blocks("", Maker()).turns(said, False, lambda: 0)
-    return sum(len(json_bytes(block)) + 1 for turn in turns for block in turn.content)
+    size = 0
+    for message in request.messages[-count:] if count else ():
+        if isinstance(message, UserMessage):
+            blocks = user_blocks(message.content)
+            if not all([type(block) is TextBlock for block in blocks]):
+                return None
+            size += sum(len(json_bytes(block)) + 1 for block in blocks)
+    return size
+
+
+def _marks(mark: bytes, trail: Trail[bytearray], passing: int | None) -> list[tuple[int, bytes]]:
+    """The cache points at the end of each of the last two user turns, and where in the history they go.
+
+    The last `passing` bytes of blocks are not in the next request, so the point stands before them; the last turn has
+    none where it is not known how many they are.
+    """
+    marks: list[tuple[int, bytes]] = []
+    for start, end in trail.backwards():
+        if trail.made.startswith(USER_TURN, start, end):
+            place = start if passing is None else end - len(TURN_END) - passing
+            passing = 0
+            if place > start + len(TURN_BEGIN):
+                marks.insert(0, (place, mark))
+            if len(marks) == 2:
+                break
+    return marks

@@ -163,7 +163,7 @@ class Blocks:
                 results += 1
             elif type(message) is UserMessage:
                 role = "user"
-                blocks += _blocks(message.content)
+                blocks += user_blocks(message.content)
             elif type(message) is not SystemMessage:
                 assert_never(message)
         while blocks and role == "assistant" and type(blocks[-1]) is dict and "reasoningContent" in blocks[-1]:
@@ -195,7 +195,7 @@ class Blocks:
 
     def _result(self, message: ToolMessage, blocks: list[object]) -> ResultBlock:
         """The block of a result; what cannot stand in one goes to the end of `blocks`."""
-        content = _blocks(message.content)
+        content = user_blocks(message.content)
         sounds = [block for block in content if type(block) is dict and "audio" in block]
         if sounds:
             blocks += [TextBlock(f"From the result of {message.name}:"), *sounds]
@@ -251,7 +251,8 @@ def _json_result(block: TextBlock) -> Json:
     return {"json": Raw(block.text) if is_object(block.text) else {"result": block.text}}
 
 
-def _blocks(content: str | tuple[Content, ...]) -> list[object]:
+def user_blocks(content: str | tuple[Content, ...]) -> list[object]:
+    """The blocks of what a person or a tool said, but for the names of documents."""
     if isinstance(content, str):
         return [TextBlock(content)] if content.strip() else []
     blocks: list[object] = []

@@ -13,6 +13,9 @@ import re
 from typing import Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
+
+from treadle.models.anthropic_thinking import CLAUDE
 
 CachePlace = Literal["tools", "system", "messages"]
 
@@ -38,7 +41,7 @@ class Maker(Struct, frozen=True):
     json_results: bool = False
 
 
-CLAUDES: Final = Maker("anthropic", thinking="claude", cache=("tools", "system", "messages"), hour=True)
+CLAUDES: Final = Maker("anthropic", thinking="claude", cache=("tools", "system", "messages"))
 # Points in its messages are refused where a message has results of tools; without any, Nova caches by itself.
 NOVA: Final = Maker("amazon", cache=("system",))
 NOVA_2: Final = Maker("amazon", thinking="nova")
@@ -57,6 +60,9 @@ MAKERS: Final = {
         Maker("writer", forced=()),
     )
 }
+# The Claude models that take no cache point, and the first that keeps a prefix for an hour.
+UNCACHED: Final = re.compile(r"claude-(?:v\d|instant|3-(?:haiku|sonnet|opus)|3-5-sonnet)")
+HOUR: Final = (4, 5)
 OTHERS: Final = (
     "qwen",
     "google",
@@ -76,6 +82,10 @@ def maker_of(model: str) -> Maker:
     """Who made `model`, which has a name such as "us.anthropic.claude-sonnet-4-5-20250929-v1:0", or an ARN with one."""
     found = NAMED.search(model)
     name = found[1] if found else ""
+    if name == "anthropic":
+        version = CLAUDE.search(model)
+        later = version is None or version[1] is None or (int(version[1]), int(version[2] or 0)) >= HOUR
+        return replace(CLAUDES, cache=() if UNCACHED.search(model) else CLAUDES.cache, hour=later)
     if name == "amazon" and "nova-2" in model:
         return NOVA_2
     return MAKERS.get(name) or Maker(name)

@@ -36,7 +36,7 @@ class BedrockModel(HttpModel):
             tell what model it is: `model` then says what it can do and what it costs.
         session: of botocore or boto3, whose credentials sign the requests, also those to another `base_url`.
         cache: how long the provider is to keep the prefix of a run, for models that take cache points; None for no
-            prompt caching. For an hour, "1h", only Claude's models keep one.
+            prompt caching. For an hour, "1h", only Claude's from 4.5 on keep one.
         options: see `HttpOptions`. An official client (`client=`) is none of them.
 
     Raises:
@@ -68,8 +68,12 @@ class BedrockModel(HttpModel):
         for name, given in (("region", region), ("profile", profile)):
             if given is not None and not (isinstance(given, str) and given):
                 raise Misuse(f"BedrockModel takes {name} as a text; it was given {reprlib.repr(given)}")
+        if session is not None and options.get("api_key") is not None:
+            raise Misuse("BedrockModel takes either api_key= or session=, which signs the requests, not both")
         if cache == "1h" and not maker_of(model).hour:
-            raise Misuse(f"Bedrock keeps no prefix of {model} for an hour, only of Claude's models; leave cache out")
+            raise Misuse(
+                f"Bedrock keeps no prefix of {model} for an hour, only of Claude's from 4.5 on; leave cache out"
+            )
         self._called = profile or model
         codec = BedrockCodec(model, cache=cache)
         codec.path(self._called, False)

@@ -140,8 +140,8 @@ def error_type(status: int, code: str, words: str) -> type[ModelError]:
     if status == 408:
         return ModelTimeout
     # 409 is a lock that was not free, 424 Bedrock's word for a model that failed, 425 "too early", 498 Groq's flex
-    # capacity; 501 is the one 5xx that will not pass.
-    if status in (409, 424, 425, 498) or (status >= 500 and status != 501):
+    # capacity, 499 what Google cancelled of its own accord; 501 is the one 5xx that will not pass.
+    if status in (409, 424, 425, 498, 499) or (status >= 500 and status != 501):
         return Overloaded
     return BadRequest
 

@@ -43,7 +43,7 @@ from treadle.models.extra import add_extra, longest
 from treadle.models.failures import codes_of, error_for, error_for_page, text_of_error
 from treadle.models.google_schema import google_schema
 from treadle.models.google_stream import MADE, SIGNS, THOUGHT, GoogleDecoder
-from treadle.models.google_thinking import generation, thinking_config
+from treadle.models.google_thinking import generation, held_thinking, thinking_config
 from treadle.models.guarded import Guarded
 from treadle.models.identifiers import identifier
 from treadle.models.port import ModelEvent, ModelRequest
@@ -171,8 +171,8 @@ class GoogleCodec:
         return min((most for most in given if most is not None), default=None)
 
     def held(self, settings: ModelSettings, model: str, tokens: int) -> ModelSettings:
-        """`settings` under which a reply has at most `tokens`."""
-        return replace(settings, max_tokens=tokens)
+        """`settings` under which a reply has at most `tokens`, with room for an answer beside its thinking."""
+        return held_thinking(replace(settings, max_tokens=tokens), model, tokens)
 
     def decoder(self) -> Decoder:
         """A decoder for one streamed reply."""

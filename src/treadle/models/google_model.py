@@ -55,7 +55,9 @@ class GoogleModel(HttpModel):
                 "an access token; for the Gemini API give api_key="
             )
         self._token, self._headers = token, options.get("headers") or {}
-        name = model.removeprefix("models/") if isinstance(model, str) else model
+        name = model
+        for prefix in ("models/", "publishers/google/models/"):
+            name = name.removeprefix(prefix) if isinstance(name, str) else name
         base_url = options.get("base_url")
         if project is not None:
             if token is None or base_url is not None:

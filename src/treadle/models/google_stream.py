@@ -27,7 +27,7 @@ from treadle.kernel.messages import (
     Usage,
 )
 from treadle.models.codec import DONE
-from treadle.models.counts import count_in, name_in, part_in, told_usage, with_total
+from treadle.models.counts import count_in, list_in, name_in, part_in, told_usage, with_total
 from treadle.models.errors import AuthenticationFailed, BadRequest, ModelError, ProtocolError, ToolUseFailed
 from treadle.models.failures import redact
 from treadle.models.google_pieces import Pieces
@@ -95,6 +95,7 @@ COUNTS: Final[Mapping[str, str]] = {
     for name in (
         *("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "toolUsePromptTokenCount"),
         *("cachedContentTokenCount", "totalTokenCount", "trafficType", "serviceTier"),
+        *("promptTokensDetails", "cacheTokensDetails", "candidatesTokensDetails"),
     )
 }
 
@@ -250,7 +251,7 @@ class GoogleDecoder:
         text = part.get("text")
         if text:
             self._finish = ""
-            self._say(text, named(part, "thoughtSignature"), bool(part.get("thought")), events)
+            self._say(text, named(part, "thoughtSignature"), part.get("thought") is True, events)
         elif (call := named(part, "functionCall")) is not None:
             self._finish = ""
             self._call(call, named(part, "thoughtSignature"), events)
@@ -332,14 +333,23 @@ class GoogleDecoder:
         received = thought or None if said is None else said + thought
         if not so_far:
             asked, received = with_total(asked, received, count_in(counts, "totalTokenCount"))
+        cached_sound = _of_kind(counts, "cacheTokensDetails", "AUDIO")
         service = name_in(counts, "trafficType") or name_in(counts, "serviceTier")
         parts = Usage(
             cache_read_tokens=part_in(counts, "cachedContentTokenCount"),
             reasoning_tokens=thought,
             web_searches=self._searches,
+            audio_tokens=max(0, _of_kind(counts, "promptTokensDetails", "AUDIO") - cached_sound),
+            image_tokens=_of_kind(counts, "candidatesTokensDetails", "IMAGE"),
             service="" if service.lower() in USUAL else SERVICES.get(service, service.lower()),
         )
         return told_usage(parts, asked, received)
+
+
+def _of_kind(counts: Json, name: str, kind: str) -> int:
+    """The tokens of one kind ("AUDIO") among those that are told by kind in the list `name`."""
+    told = [one for one in list_in(counts, name) if one.get("modality") == kind]
+    return sum(part_in(one, "tokenCount") or part_in(one, "token_count") for one in told)
 
 
 def _signed(signature: str | None) -> list[Thinking]:

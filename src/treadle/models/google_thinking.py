@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from treadle.kernel.messages import Json, ModelSettings
 
 BUDGETS: Final[Mapping[str, int]] = {"none": 0, "low": 2_048, "medium": 8_192, "high": 16_384}
@@ -18,6 +20,8 @@ LEAST_BUDGET: Final = 512
 ANSWER_TOKENS: Final = 1_024
 """Tokens of a reply that are left to its answer where it may not be as long as its thinking."""
 GENERATION: Final = re.compile(r"gemini-(\d{1,2})(?:\.\d{1,2})?(?!\d)")
+THOUGHTLESS: Final = re.compile(r"image|tts|audio|live|embedding")
+"""Models that may refuse to be told how hard to think."""
 NEWEST: Final = 99
 
 
@@ -43,6 +47,24 @@ def thinking_config(settings: ModelSettings, model: str) -> Json:
         return {"thinkingLevel": LEVELS[word]} | shown
     budget = BUDGETS[wish] if isinstance(wish, str) else wish
     if settings.max_tokens is not None and budget:
-        room = settings.max_tokens - ANSWER_TOKENS
-        budget = min(budget, room if room >= LEAST_BUDGET else 0)
+        budget = min(budget, _room(model, settings.max_tokens))
     return {"thinkingBudget": budget, "includeThoughts": budget != 0}
+
+
+def held_thinking(settings: ModelSettings, model: str, tokens: int) -> ModelSettings:
+    """`settings` whose thinking leaves an answer room in `tokens`, also where the model thinks of its own accord."""
+    if THOUGHTLESS.search(model):
+        return settings
+    made, wish = generation(model), settings.thinking
+    room = tokens - ANSWER_TOKENS
+    if made > 2 and wish not in ("none", "low", 0) and room < BUDGETS["medium"]:
+        return replace(settings, thinking="low")
+    if made == 2 and "gemini-2.5" in model and wish is None and room < BUDGETS["high"]:
+        return replace(settings, thinking=_room(model, tokens))
+    return settings
+
+
+def _room(model: str, tokens: int) -> int:
+    """The most that `model` may think for in a reply of `tokens`; a Pro never thinks for nothing."""
+    room = tokens - ANSWER_TOKENS
+    return room if room >= LEAST_BUDGET else 128 if "pro" in model else 0

@@ -32,6 +32,8 @@ KINDS: Final[Mapping[str, str]] = {
     "cache_write_mtok": "cache_write",
     "cache_write_1h_mtok": "cache_write_hour",
     "output_reasoning_mtok": "reasoning",
+    "input_audio_mtok": "audio",
+    "output_image_mtok": "image",
 }
 """What the table calls the kinds of token, and what `Price` does."""
 

@@ -130,8 +130,8 @@ class HttpReply:
         self._response = response
         self._error = error
         self._chunks: AsyncIterator[bytes] = response.aiter_bytes()
-        framed = response.headers.get("content-type", "").startswith(AWS_STREAM)
-        self._events: EventParser | AwsEventParser | None = AwsEventParser(LARGEST_BODY) if framed else None
+        self._framed = response.headers.get("content-type", "").startswith(AWS_STREAM)
+        self._events: EventParser | AwsEventParser | None = None
         self._body: list[bytes] = []
         # What came of a stream before its first event: it may be no stream at all.
         self._before = b""
@@ -162,10 +162,11 @@ class HttpReply:
             return self._end()
         self.received += len(chunk)
         if self._events is None and not self._body:
-            chunk = chunk.lstrip(LEADING)
+            chunk = chunk if self._framed else chunk.lstrip(LEADING)
             if chunk and chunk[0] not in b"{[<":
                 # The length of a frame, which it begins with, begins with a zero.
-                self._events = AwsEventParser(LARGEST_BODY) if chunk[0] == 0 else EventParser(LARGEST_BODY)
+                framed = self._framed or chunk[0] == 0
+                self._events = AwsEventParser(LARGEST_BODY) if framed else EventParser(LARGEST_BODY)
         if self._events is not None:
             if not self._heard and len(self._before) < LONGEST_WORDS and isinstance(self._events, EventParser):
                 self._before += chunk[:LONGEST_WORDS]

@@ -55,9 +55,11 @@ _WHERE = re.compile(r"\s*(?P<dimension>[^=!<>]+?)\s*(?P<op>!=|<=|>=|=|<|>)\s*(?P
 @click.option(
     "--html", "html_file", type=click.Path(), metavar="FILE", help="Write a page with a chart, which opens offline."
 )
+@click.option("--explain", is_flag=True, help="Show what each sentence rests on: figures, conditions, and its SQL.")
 def compare(
     a: str, b: str, by: str | None, measure: tuple[str, ...], where: tuple[str, ...], tolerance: str | None, top: int,
     sources: str | None, json_file: str | None, csv_file: str | None, parquet_file: str | None, html_file: str | None,
+    explain: bool,
 ) -> int:  # fmt: skip
     """Compare the sources A and B, of which A is the base of percentages.
 
@@ -89,10 +91,10 @@ def compare(
     for export in exports:
         note(f"written: {export.path}")
     if printing:
-        print_json(found.to_dict())
+        print_json(found.to_dict(explain=explain))
         return 0
     for one in (found, *found.more):
-        print_comparison(one)
+        print_comparison(one, explain)
     return 0
 
 
