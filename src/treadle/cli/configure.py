@@ -79,7 +79,10 @@ _OPTIONS = (
         "--model", "-m", metavar="NAME",
         help="provider:model, text:provider:model, offline, or module:object (TREADLE_MODEL).",
     ),
-    click.option("--skill", "-s", multiple=True, metavar="NAME", help="A built-in skill; repeatable. Default: all."),
+    click.option(
+        "--skill", "-s", multiple=True, metavar="NAME",
+        help="A built-in skill; repeatable. Default: basics, inventory.",
+    ),
     click.option(
         "--tools", "-t", multiple=True, metavar="MODULE[:NAME]",
         help="Your tools: module:name or path.py:name, all of a module, or descriptions.json:module; repeatable.",
