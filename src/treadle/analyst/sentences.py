@@ -209,7 +209,7 @@ def _spelling(facts: Facts, filters: Filters) -> str:
     return (
         f"{_under(filters)}{_keys_of(facts['count'])} that {'is' if facts['count'] == 1 else 'are'} missing on one "
         f"side each would meet if {facts['dimension']} were compared in another spelling: declare 'format: "
-        f"{facts['format']}' on dimension {facts['dimension']} of {facts['a']} or {facts['b']}"
+        f"{facts['format']}' on dimension {facts['dimension']} of {' or '.join(facts['declaring'])}"
     )
 
 

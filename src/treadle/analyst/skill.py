@@ -147,6 +147,13 @@ def _compare_tool(catalog: Catalog, bounds: Bounds | None, numbers: bool) -> Too
         measures: Annotated[
             list[str] | None, Field(description="measures to compare; all that both have if left out")
         ] = None,
+        measure: Annotated[
+            str | None,
+            Field(
+                description="the only measure, in place of 'measures'; without 'dimensions' it is compared by the "
+                "dimensions that 'filters' names, one row a combination"
+            ),
+        ] = None,
         dimensions: Annotated[
             list[str] | None,
             Field(
@@ -174,6 +181,7 @@ def _compare_tool(catalog: Catalog, bounds: Bounds | None, numbers: bool) -> Too
             source_a=source_a,
             source_b=source_b,
             measures=measures,
+            measure=measure,
             dimensions=dimensions,
             filters=filters or [],
             tolerance=tolerance,
