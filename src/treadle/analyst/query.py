@@ -10,7 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -23,6 +23,7 @@ from treadle.analyst.export import Drafts, Export
 from treadle.analyst.filters import Filters
 from treadle.analyst.keys import Key, chosen_measures, conditions_of, shared_key
 from treadle.analyst.parameters import Parameters
+from treadle.analyst.plain import plain
 from treadle.analyst.proof import Proof
 from treadle.analyst.remote import load
 from treadle.analyst.rows import Side, Statement, build, places_of, settle
@@ -90,15 +91,16 @@ class QueryResult(Struct, frozen=True, kw_only=True):
         """What to know before the figures are used: the sentences of its claims."""
         return tuple(claim.message for claim in self.claims)
 
-    def to_dict(self, rows: int | None = None, *, explain: bool = False) -> dict[str, Any]:
+    def to_dict(self, rows: int | None = None, *, explain: bool = False, numbers: bool = False) -> dict[str, Any]:
         """Returns JSON values, decimals as text so that no digit is lost.
 
         Args:
             rows: how many rows at most, and a note if there are more; all that there are if left out.
             explain: with the SQL, and the figures and conditions of each warning.
+            numbers: amounts as floats, with their exact text beside them, such as `amount_exact`.
         """
         shown = self.rows if rows is None else self.rows[:rows]
-        data: dict[str, Any] = to_builtins(replace(self, rows=shown, claims=(), made=()))
+        data: dict[str, Any] = plain(replace(self, rows=shown, claims=(), made=()), numbers=numbers)
         del data["claims"], data["made"]
         data["warnings"] = list(self.warnings)
         if explain:
