@@ -45,6 +45,11 @@ class CompareRequest(BaseModel):
     source_a: str = Field(description="the base: percentages are of its figures")
     source_b: str
     measures: list[str] | None = Field(default=None, description="measures; all that both sources have if left out")
+    measure: str | None = Field(
+        default=None,
+        description="the only measure, in place of 'measures'; without 'dimensions' it is then compared by the "
+        "dimensions that are filtered",
+    )
     dimensions: list[str] | None = Field(
         default=None,
         description="what to compare by; [] for the grand totals only; if left out, all dimensions that both sources "
@@ -64,9 +69,23 @@ class CompareRequest(BaseModel):
         """The thresholds that were asked for."""
         return Tolerance(self.tolerance, self.relative_tolerance, self.materiality)
 
+    @property
+    def wanted_measures(self) -> list[str] | None:
+        """The measures that were asked for, in either spelling."""
+        return self.measures if self.measure is None else [self.measure]
+
+    @property
+    def wanted_dimensions(self) -> list[str] | None:
+        """What to compare by, as it was asked for: with a single `measure`, what is filtered."""
+        if self.dimensions is None and self.measure is not None and self.filters:
+            return list(dict.fromkeys(item.dimension for item in self.filters))
+        return self.dimensions
+
     @model_validator(mode="after")
     def _limits_are_valid(self) -> Self:
         _ = self.limits
+        if self.measure is not None and self.measures is not None:
+            raise ValueError("'measure' is the only measure; give it or 'measures', not both")
         return self
 
 
@@ -95,7 +114,7 @@ def compare(
             exactly.
     """
     a, b = catalog.source(request.source_a, "source_a"), catalog.source(request.source_b, "source_b")
-    pairs = _measures(a, b, request.measures)
+    pairs = _measures(a, b, request.wanted_measures)
     for pair in pairs:
         refuse_unlike(pair[0], (a.name, b.name), (pair[0].unit, pair[1].unit))
     keys = _keys(a, b, request)
@@ -173,8 +192,8 @@ def _either(a: Source, b: Source, name: str) -> Measure:
 
 
 def _keys(a: Source, b: Source, request: CompareRequest) -> list[Key]:
-    if request.dimensions is not None:
-        named = [shared_key(name, [a, b], "dimensions") for name in request.dimensions]
+    if (wanted := request.wanted_dimensions) is not None:
+        named = [shared_key(name, [a, b], "dimensions") for name in wanted]
     else:
         fixed = {shared_key(item.dimension, [a, b], "filters").name for item in request.filters if item.fixes}
         common = [item for item in a.dimensions if any(item.names & other.names for other in b.dimensions)]

@@ -20,6 +20,7 @@ from treadle.analyst.source import (
     AGGREGATIONS,
     KEY_TYPES,
     KINDS,
+    UNKNOWN,
     Dimension,
     Measure,
     Source,
@@ -198,9 +199,11 @@ def _tolerance(field: Field) -> Tolerance:
 def _text_format(field: Field) -> TextFormat:
     readers: dict[str, Reader] = {
         "delimiter": _one_of((",", ";", "\t", "|", "tab")),
-        "decimal": _one_of((".", ",")),
+        "decimal": _one_of((".", ",", UNKNOWN)),
         "thousands": _one_of((".", ",", "'", " ", "\u00a0", "")),
         "encoding": _encoding,
+        "skip": lambda at: int(_one_of(tuple(str(number) for number in range(1001)))(at)),
+        "totals": Field.texts,
     }
     values = field.known(readers)
     if values.get("delimiter") == "tab":

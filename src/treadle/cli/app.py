@@ -37,6 +37,7 @@ COMMANDS = {
     "tools": ("tools", "List the tools and their schemas."),
     "models": ("models", "List the providers of models, and which can be used here."),
     "sources": ("sources", "List the data analyst's sources, or describe one."),
+    "query": ("query", "Ask one source for figures, without a model."),
     "compare": ("compare", "Compare two sources, without a model."),
     "memory": ("memory", "Show and edit the notes that agents keep."),
     "doctor": ("doctor", "Check that everything treadle needs is well."),

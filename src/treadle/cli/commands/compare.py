@@ -1,12 +1,12 @@
 """`treadle compare`: two sources side by side, by the engine, without a model."""
 
-import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from treadle.cli.catalogs import open_catalog, sources_option
+from treadle.cli.conditions import filters_of, where_option
 from treadle.cli.differences import print_comparison
 from treadle.cli.terminal import note, print_json
 from treadle.cli.working import working
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 # What --json is without a file; no file can have this name.
 _STDOUT = "\0"
-_WHERE = re.compile(r"\s*(?P<dimension>[^=!<>]+?)\s*(?P<op>!=|<=|>=|=|<|>)\s*(?P<value>.*)", re.DOTALL)
 
 
 @click.command(short_help="Compare two sources, without a model.")
@@ -29,12 +28,7 @@ _WHERE = re.compile(r"\s*(?P<dimension>[^=!<>]+?)\s*(?P<op>!=|<=|>=|=|<|>)\s*(?P
     help='Dimensions to compare by; "" for the totals only. Default: all that both have and no --where fixes.',
 )
 @click.option("--measure", multiple=True, metavar="NAME", help="A measure; repeatable. Default: all that both have.")
-@click.option(
-    "--where",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Only these rows; also !=, <, <=, >, >=, and NAME=V,W for several values. Repeatable: all must hold.",
-)
+@where_option
 @click.option("--tolerance", metavar="AMOUNT", help="Figures that differ by no more than this match.")
 @click.option(
     "--top", type=click.IntRange(0, 10_000), default=20, show_default=True, help="Differences to list at most."
@@ -52,6 +46,7 @@ _WHERE = re.compile(r"\s*(?P<dimension>[^=!<>]+?)\s*(?P<op>!=|<=|>=|=|<|>)\s*(?P
     metavar="FILE",
     help="Write every key to a Parquet file, exact decimals.",
 )
+@click.option("--xlsx", "xlsx_file", type=click.Path(), metavar="FILE", help="Write every key to an Excel file.")
 @click.option(
     "--html", "html_file", type=click.Path(), metavar="FILE", help="Write a page with a chart, which opens offline."
 )
@@ -59,7 +54,7 @@ _WHERE = re.compile(r"\s*(?P<dimension>[^=!<>]+?)\s*(?P<op>!=|<=|>=|=|<|>)\s*(?P
 def compare(
     a: str, b: str, by: str | None, measure: tuple[str, ...], where: tuple[str, ...], tolerance: str | None, top: int,
     sources: str | None, json_file: str | None, csv_file: str | None, parquet_file: str | None, html_file: str | None,
-    explain: bool,
+    xlsx_file: str | None, explain: bool,
 ) -> int:  # fmt: skip
     """Compare the sources A and B, of which A is the base of percentages.
 
@@ -72,7 +67,7 @@ def compare(
     from treadle.analyst import compare as compared
 
     given: dict[str, Any] = {
-        "source_a": a, "source_b": b, "top": top, "keep": 0, "filters": [_condition(item) for item in where],
+        "source_a": a, "source_b": b, "top": top, "keep": 0, "filters": filters_of("--where", where),
         "tolerance": tolerance,
     }  # fmt: skip
     if by is not None:
@@ -86,7 +81,9 @@ def compare(
         place = ".".join(str(part) for part in first["loc"])
         raise click.UsageError(f"{place}: {first['msg']}") from error
     printing = json_file == _STDOUT
-    exports = _exports(json=None if printing else json_file, csv=csv_file, html=html_file, parquet=parquet_file)
+    exports = _exports(
+        json=None if printing else json_file, csv=csv_file, html=html_file, parquet=parquet_file, xlsx=xlsx_file
+    )
     found = working(lambda interrupt, tell: compared(catalog, request, interrupt=interrupt, exports=exports, tell=tell))
     for export in exports:
         note(f"written: {export.path}")
@@ -98,22 +95,11 @@ def compare(
     return 0
 
 
-def _exports(*, json: str | None, csv: str | None, html: str | None, parquet: str | None) -> "list[Export]":
+def _exports(**files: str | None) -> "list[Export]":
+    """The exports, by the name of their format."""
     from treadle.analyst import Export
 
-    files: list[tuple[ExportFormat, str | None]] = [("json", json), ("csv", csv), ("html", html), ("parquet", parquet)]
-    for name, file in files:
+    for name, file in files.items():
         if file is not None and not file.strip():
             raise click.BadParameter("the name of the file is empty", param_hint=f"'--{name}'")
-    return [Export(name, Path(file)) for name, file in files if file is not None]
-
-
-def _condition(item: str) -> dict[str, Any]:
-    match = _WHERE.fullmatch(item)
-    if match is None:
-        raise click.BadParameter(f"{item!r} is not NAME=VALUE, such as period=202401", param_hint="'--where'")
-    dimension, op, value = match.groups()
-    if op in ("=", "!=") and "," in value:
-        values = [part.strip() for part in value.split(",")]
-        return {"dimension": dimension, "op": "in" if op == "=" else "not in", "value": values}
-    return {"dimension": dimension, "op": op, "value": value.strip()}
+    return [Export(cast("ExportFormat", name), Path(file)) for name, file in files.items() if file is not None]
