@@ -85,6 +85,11 @@ class Catalog(Place):
         proposed = [propose_frame(name, frame) for name, frame in frames.items() if name not in known]
         return cls([*declared, *proposed], folder, roots, frames)
 
+    def having(self, source: Source) -> "Catalog":
+        """Returns this catalogue with `source` in the place of the one of that name."""
+        sources = [source if one.name == source.name else one for one in self.sources.values()]
+        return Catalog(sources, self.folder, self.roots, self.frames)
+
     def source(self, name: str, argument: str = "source") -> Source:
         """Returns the source called `name`, in any case. Raises AnalystError, with the nearest, if there is none."""
         found = next((s for s in self.sources.values() if s.name.casefold() == name.strip().casefold()), None)

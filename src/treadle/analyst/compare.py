@@ -17,12 +17,12 @@ from treadle.analyst.alignment import Aligned, Pair, align, in_passes, whole
 from treadle.analyst.amounts import EXACT, trimmed
 from treadle.analyst.catalog import Catalog
 from treadle.analyst.classify import Status, reason
-from treadle.analyst.comparison import Comparison, Difference, Part, Summary
+from treadle.analyst.comparison import Comparison, Difference, Part, Summary, match_rate
 from treadle.analyst.diagnose import comparison_findings, currencies
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.export import Drafts, Export
 from treadle.analyst.export_rows import write
-from treadle.analyst.filters import Filters
+from treadle.analyst.filters import Filter, Filters
 from treadle.analyst.interpret import interpret
 from treadle.analyst.keys import Key, chosen_measures, conditions_of, shared_key
 from treadle.analyst.remote import load
@@ -54,6 +54,8 @@ class CompareRequest(BaseModel):
         "have, except those that a filter fixes to one value",
     )
     filters: Filters = Field(default_factory=list, description="conditions that must all hold, on both sides")
+    filters_a: Filters = Field(default_factory=list, description="further conditions on the first source only")
+    filters_b: Filters = Field(default_factory=list, description="further conditions on the second source only")
     tolerance: Decimal | None = Field(default=None, ge=0, description="figures that differ by no more match")
     relative_tolerance: Decimal | None = Field(
         default=None, ge=0, description="minor differences are below this share of A (0.01 is 1 %)"
@@ -113,9 +115,9 @@ def compare(
                 source,
                 keys,
                 [pair[index] for pair in pairs],
-                conditions_of(source, index, [a, b], request.filters),
+                conditions_of(source, index, [a, b], request.filters, alone),
             )
-            for index, (letter, source) in enumerate((("a", a), ("b", b)))
+            for index, (letter, source, alone) in enumerate((("a", a, request.filters_a), ("b", b, request.filters_b)))
         ]
         for side in sides:
             session.tell(f"reading {side.source.name}")
@@ -172,9 +174,18 @@ def _keys(a: Source, b: Source, request: CompareRequest) -> list[Key]:
         named = [shared_key(name, [a, b], "dimensions") for name in request.dimensions]
     else:
         fixed = {shared_key(item.dimension, [a, b], "filters").name for item in request.filters if item.fixes}
+        # What each side fixes for itself, such as this month against the last, is nothing to compare by either.
+        fixed |= _fixed(a, b, request.filters_a) & _fixed(a, b, request.filters_b)
         common = [item for item in a.dimensions if any(item.names & other.names for other in b.dimensions)]
         named = [shared_key(item.name, [a, b], "dimensions") for item in common if item.name not in fixed]
     return list({key.name: key for key in named}.values())
+
+
+def _fixed(a: Source, b: Source, alone: Sequence[Filter]) -> set[str]:
+    """The dimensions that both sources have, by A's name, of which conditions on one source let one value pass."""
+    named = {item.dimension.strip().casefold() for item in alone if item.fixes}
+    shared = [(own, other) for own in a.dimensions for other in b.dimensions if own.names & other.names]
+    return {own.name for own, other in shared if named & (own.names | other.names)}
 
 
 def _result(
@@ -202,6 +213,11 @@ def _result(
         source_b=names[1],
         measure=measure.name,
         unit=unit,
+        units=(
+            tuple(used[0]) or _declared(pair.measures[0]),
+            tuple(used[1]) or _declared(pair.measures[1]),
+        ),
+        by_currency=all(_keyed_by_currency(side, own) for side, own in zip(sides, pair.measures, strict=True)),
         dimensions=tuple(key.name for key in keys),
         filters=tuple(str(item) for item in request.filters),
         filters_a=own[0],
@@ -217,6 +233,18 @@ def _result(
         rows=rows[: request.keep],
         rows_cut=summary.total_rows > request.keep,
     )
+
+
+def _declared(measure: Measure) -> tuple[str, ...]:
+    return (measure.unit,) if measure.unit else ()
+
+
+def _keyed_by_currency(side: Side, measure: Measure) -> bool:
+    """Whether every key is of one currency of its own."""
+    if not measure.currency:
+        return False
+    name = side.source.dimension(measure.currency).name
+    return any(key.member(side.index).name == name for key in side.keys)
 
 
 def _summary(
@@ -249,7 +277,7 @@ def _summary(
         total_source_b=figures[1],
         total_diff=difference,
         total_absolute_diff=_gap(absolute, pair.places),
-        match_rate=matches * 10_000 // total / 100 if total else None,
+        match_rate=match_rate(matches, total),
         total_percentage_diff=_percentage(EXACT.abs(difference), base),
         total_status=state,
         total_reason=reason(state, figures[0], figures[1], pair.limits, names, unit) if state else "",

@@ -22,7 +22,7 @@ class Summary(Struct, frozen=True, kw_only=True):
         total_source_b: the figure of B over all keys.
         total_diff: total_source_a - total_source_b.
         total_absolute_diff: the differences of all keys added up without their signs.
-        match_rate: matches in percent of total_rows, rounded down, so that 100 means all; None without rows.
+        match_rate: matches in percent of total_rows, rounded as `match_rate` says; None without rows.
         total_percentage_diff: |total_diff| in percent of |total_source_a|; None if that is zero.
         total_status: the class of the totals themselves; None without rows.
         total_reason: why.
@@ -47,6 +47,23 @@ class Summary(Struct, frozen=True, kw_only=True):
     def differences(self) -> int:
         """Keys that do not match, missing ones included."""
         return self.total_rows - self.matches
+
+
+def match_rate(matches: int, total: int) -> float | None:
+    """Returns `matches` in percent of `total`, to one decimal: 96.7. None if there is nothing to match.
+
+    100 means all and 0 none: what is not, is given up to four decimals, and cut off there, rather than look so.
+    """
+    if not total:
+        return None
+    if matches in (0, total):
+        return 100.0 if matches else 0.0
+    for places in range(1, 5):
+        power = int(10**places)
+        rounded = (200 * matches * power + total) // (2 * total)
+        if 0 < rounded < 100 * power:
+            return rounded / power
+    return 99.9999 if 2 * matches > total else 0.0001
 
 
 class Difference(Struct, frozen=True, kw_only=True):
@@ -117,10 +134,13 @@ class Comparison(Struct, frozen=True, kw_only=True):
         source_b: the other one.
         measure: the measure, as A calls it.
         unit: what its amounts are measured in; empty if that is not declared.
+        units: what the amounts of A, and those of B, are measured in: the currencies of the rows, or else the unit that
+            is declared; empty where neither is known, and cut to the first six.
+        by_currency: whether the keys tell currencies apart on both sides, so that no key mixes any.
         dimensions: what the keys are made of.
         filters: the conditions on both sides.
-        filters_a: default conditions of A that held besides.
-        filters_b: default conditions of B that held besides.
+        filters_a: conditions that held besides on A alone: those of the request, and default ones of the source.
+        filters_b: the same of B.
         tolerance: the thresholds that held.
         summary: the whole in figures.
         top_differences: keys that do not match, the largest difference first; cut to the number asked for.
@@ -148,6 +168,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
     warnings: list[Finding]
     rows: list[Difference]
     rows_cut: bool = False
+    units: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    by_currency: bool = False
     more: "tuple[Comparison, ...]" = ()
 
     def to_dict(self, *, rows: bool = False) -> dict[str, Any]:

@@ -62,13 +62,18 @@ _UNSEEN |= dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\uff
 def page(found: Comparison) -> str:
     """Returns the comparison as one self-contained HTML page: its differences, as a table and as a chart."""
     title = f"{found.source_a} against {found.source_b}"
-    sections = "".join(_measure(one, number) for number, one in enumerate((found, *found.more)))
+    sections = "".join(section(one, number) for number, one in enumerate((found, *found.more)))
+    return document(title, f"<h1>{isolated(title)}</h1>\n{conditions(found)}{sections}")
+
+
+def document(title: str, body: str) -> str:
+    """Returns a whole page of the text `title` and the HTML `body`, which may fetch nothing and run no script."""
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{shown(title)}</title>\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<style>{_STYLE}</style>\n</head>\n'
-        f"<body>\n<main>\n<h1>{_isolated(title)}</h1>\n{_conditions(found)}{sections}</main>\n</body>\n</html>\n"
+        f"<body>\n<main>\n{body}</main>\n</body>\n</html>\n"
     )
 
 
@@ -77,18 +82,21 @@ def shown(value: object) -> str:
     return escape("(none)" if value is None else str(value).translate(_UNSEEN))
 
 
-def _isolated(value: object) -> str:
+def isolated(value: object) -> str:
+    """A value, safe in HTML, that keeps its writing direction to itself."""
     return f"<bdi>{shown(value)}</bdi>"
 
 
-def _conditions(found: Comparison) -> str:
-    said = [("where", found.filters), (f"by default in {found.source_a}", found.filters_a),
-            (f"by default in {found.source_b}", found.filters_b)]  # fmt: skip
-    parts = [f"{shown(label)} {_isolated(' and '.join(held))}" for label, held in said if held]
+def conditions(found: Comparison) -> str:
+    """Which rows were compared."""
+    said = [("where", found.filters), (f"in A ({found.source_a}) only", found.filters_a),
+            (f"in B ({found.source_b}) only", found.filters_b)]  # fmt: skip
+    parts = [f"{shown(label)} {isolated(' and '.join(held))}" for label, held in said if held]
     return f'<p class="faint">{"; ".join(parts) or "all rows"}</p>\n'
 
 
-def _measure(found: Comparison, number: int) -> str:
+def section(found: Comparison, number: int) -> str:
+    """A comparison by one measure as a part of a page; `number` tells it apart from others on it."""
     heading = shown(f"{found.measure} ({found.unit})" if found.unit else found.measure)
     warnings = "".join(f"<li>{shown(item.message)}</li>" for item in found.warnings)
     if warnings:
@@ -112,11 +120,12 @@ def _classes(found: Comparison) -> str:
     rows = []
     for name, field, label in CLASSES:
         count = getattr(total, field)
-        # The rate of matches is cut off, not rounded: all but one of many keys are not 100 %.
-        share = total.match_rate if name == "match" else _share(count, total.total_rows)
-        rows.append([f'<span class="{name}">{shown(label)}</span>', f"{count:,}", _percentage(share, count)])
+        # The rate of matches is rounded with care: all but one of many keys are not 100 %.
+        rate = "" if total.match_rate is None else f"{total.match_rate:g}"
+        share = rate if name == "match" else _percentage(_share(count, total.total_rows), count)
+        rows.append([f'<span class="{name}">{shown(label)}</span>', f"{count:,}", share])
     foot = ["all", f"{total.total_rows:,}", ""]
-    return _table("", ["class", "keys", "% of keys"], rows, foot, figures=2)
+    return table("", ["class", "keys", "% of keys"], rows, foot, figures=2)
 
 
 def _differences(found: Comparison) -> str:
@@ -127,7 +136,7 @@ def _differences(found: Comparison) -> str:
         figures = [_amount(one.source_a_value), _amount(one.source_b_value), _amount(one.diff)]
         label = one.status.replace("_", " ")
         rows.append(
-            [*(_isolated(one.key.get(name)) for name in found.dimensions), *figures,
+            [*(isolated(one.key.get(name)) for name in found.dimensions), *figures,
              _percentage(one.percentage_diff, one.diff),
              f'<span class="{one.status}">{shown(label)}</span>', shown(one.reason)]
         )  # fmt: skip
@@ -141,7 +150,7 @@ def _differences(found: Comparison) -> str:
     every = f"The {count:,} largest of {total.differences:,} differences" if total.differences > count else (
         f"All {count:,} differences" if count else "No differences")  # fmt: skip
     title = f"{every}; the total is over all keys" if found.dimensions else "The totals"
-    return _table(title, [*heads, "status", "why"], rows, foot, figures=4, words=2)
+    return table(title, [*heads, "status", "why"], rows, foot, figures=4, words=2)
 
 
 def _parts(found: Comparison) -> str:
@@ -150,16 +159,16 @@ def _parts(found: Comparison) -> str:
 
 def _part(name: str, parts: Sequence[Part]) -> str:
     rows = [
-        [_isolated(part.value), _amount(part.source_a_value), _amount(part.source_b_value),
+        [isolated(part.value), _amount(part.source_a_value), _amount(part.source_b_value),
          _amount(part.absolute_diff), _percentage(part.share, part.absolute_diff),
          f"{part.differences:,}", f"{part.rows:,}"]
         for part in parts
     ]  # fmt: skip
     heads = [name, "A", "B", "|A − B|", "% of all differences", "keys that differ", "keys"]
-    return _table(f"Where the differences are, by {name}", heads, rows, [], figures=6)
+    return table(f"Where the differences are, by {name}", heads, rows, [], figures=6)
 
 
-def _table(
+def table(
     title: str,
     heads: Sequence[str],
     rows: Iterable[Sequence[str]],

@@ -16,13 +16,17 @@ MOST_KEY_DECIMALS = 10
 class Key(Struct, frozen=True):
     """A dimension as a question sees it: one name, type and format for all sides.
 
-    `members` is the dimension of each side, in their order.
+    `members` is the dimension of each side, in their order; one alone holds for every side that asks.
     """
 
     name: str
     members: tuple[Dimension, ...]
     type: KeyType = "string"
     format: Format = Format()
+
+    def member(self, index: int) -> Dimension:
+        """The dimension of side number `index`."""
+        return self.members[index if len(self.members) > 1 else 0]
 
 
 def shared_key(name: str, sources: Sequence[Source], argument: str) -> Key:
@@ -55,11 +59,23 @@ def chosen_measures(source: Source, names: Sequence[str] | None) -> list[Measure
 
 
 def conditions_of(
-    source: Source, index: int, sources: Sequence[Source], filters: Sequence[Filter]
+    source: Source, index: int, sources: Sequence[Source], filters: Sequence[Filter], alone: Sequence[Filter] = ()
 ) -> list[tuple[Key, Filter]]:
-    """Returns the filters with their keys, and those default filters of `source` that no filter replaces."""
+    """Returns the filters with their keys, and those default filters of `source` that no filter replaces.
+
+    Args:
+        source: one of the sources.
+        index: its place among them.
+        sources: all sources of the question.
+        filters: conditions on all of them.
+        alone: further conditions, on this source only.
+    """
     asked = [(shared_key(item.dimension, sources, "filters"), item) for item in filters]
-    named = {key.members[index].name for key, _ in asked}
+    argument = f"filters_{'ab'[index]}"
+    asked += [
+        (Key(found.name, (found,)), item) for item in alone for found in [source.dimension(item.dimension, argument)]
+    ]
+    named = {key.member(index).name for key, _ in asked}
     own = []
     for item in source.default_filters:
         dimension = source.dimension(item.dimension)

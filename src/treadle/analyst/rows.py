@@ -69,7 +69,7 @@ class Side:
 
     def open(self, session: Session) -> None:
         """Makes the source readable."""
-        dimensions = [key.members[self.index] for key in (*self.keys, *(key for key, _ in self.conditions))]
+        dimensions = [key.member(self.index) for key in (*self.keys, *(key for key, _ in self.conditions))]
         dimensions += [self.source.dimension(measure.currency) for measure in self.measures if measure.currency]
         demand = Demand(tuple({item.name: item for item in dimensions}.values()), tuple(self.measures))
         self.table = open_table(session, self.source, demand)
