@@ -24,7 +24,8 @@ from treadle.models.codec import Codec
 from treadle.models.hosts import DEEPSEEK, OPENAI, host_of
 from treadle.models.openai_chat import ChatCodec
 from treadle.models.openai_responses import ResponsesCodec
-from treadle.models.port import ModelEvent, ModelRequest, OutputMode
+from treadle.models.port import ModelEvent, ModelRequest
+from treadle.models.profile import OutputMode
 from treadle.testing import ScriptedModel
 
 STEPS = 40

@@ -17,7 +17,7 @@ from treadle.kernel.messages import AssistantMessage, Text, ToolCall
 from treadle.models import ModelReply
 from treadle.models.fallback import FallbackModel
 from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIChatModel, OpenAIResponsesModel
-from treadle.models.port import OutputMode, output_mode_of
+from treadle.models.profile import OutputMode, profile_of
 from treadle.testing import ReplayModel, ScriptedModel
 
 
@@ -227,7 +227,7 @@ def chat(url: str) -> HttpModel:
     ],
 )
 def test_a_schema_is_native_only_where_the_model_can_still_call_tools(model, alone, with_tools):
-    assert (output_mode_of(model, False), output_mode_of(model, True)) == (alone, with_tools)
+    assert (profile_of(model).output_mode(False), profile_of(model).output_mode(True)) == (alone, with_tools)
 
 
 def test_the_agent_does_as_the_model_says_unless_it_is_told_otherwise():

@@ -43,7 +43,8 @@ from treadle.judging.conditions import StopWhen, condition
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import ModelSettings
 from treadle.kernel.stop import Limits, OnLimit
-from treadle.models.port import Model, OutputMode
+from treadle.models.port import Model
+from treadle.models.profile import OutputMode
 from treadle.result import Output, Pending, RunResult, conversation_part
 from treadle.timetravel.forking import Forked, begin_fork, forked, with_model
 from treadle.timetravel.replay import Replay, replayed

@@ -17,7 +17,6 @@ from treadle.models.port import (
     ModelEvent,
     ModelReply,
     ModelRequest,
-    OutputMode,
     TextDelta,
     ThinkingDelta,
     ToolCallCompleted,
@@ -25,6 +24,7 @@ from treadle.models.port import (
     ToolCallStarted,
 )
 from treadle.models.price import Price
+from treadle.models.profile import ModelProfile, OutputMode
 
 Calls: TypeAlias = Sequence[tuple[str, Json | str]]
 Turn: TypeAlias = (
@@ -161,11 +161,13 @@ class ReplayModel:
         """
         return None if self._rate is None else times(self._rate, usage.total_tokens)
 
-    def output_mode(self, tools: bool) -> OutputMode:
-        """As the run was asked for an answer of a type, as far as its events tell."""
+    @property
+    def profile(self) -> ModelProfile:
+        """An answer of a type is asked for as in the run, as far as its events tell."""
         # An answer that was asked for in words reads the same as one that the provider held to the schema.
         by_tool = any(getattr(event, "handed_in", False) for event in self._replies.values())
-        return "tool" if by_tool else "native"
+        mode: OutputMode = "tool" if by_tool else "native"
+        return ModelProfile(output=mode, output_beside_tools=mode)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """The reply that was recorded for the request's step."""

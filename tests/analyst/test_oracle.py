@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from treadle.analyst import (
@@ -275,6 +275,7 @@ def test_totals_do_not_depend_on_the_dimensions(a: Rows, b: Rows) -> None:
 @settings(max_examples=5, deadline=None)
 @given(rows=TABLES, value=st.sampled_from(["", "a", "b", "1", "zz"]))
 def test_filters_agree_with_plain_python(op: str, rows: Rows, value: str) -> None:
+    assume(op[0] not in "<>" or value != "1")  # a range of numbers, which test_ranges has
     tests: dict[str, Any] = {
         "=": lambda k: k == value,
         "!=": lambda k: k != value,

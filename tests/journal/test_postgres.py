@@ -143,6 +143,7 @@ async def test_a_schema_that_others_use_too_is_no_hindrance(server: Server, sche
     server.execute(f"CREATE TABLE {schema}.mine (it integer)")
     async with PostgresJournal(server.dsn(), schema=schema) as journal:
         await journal.append("r", 0, [started()])
+        assert [line.run_id for line in await journal.list()] == ["r"]
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ from treadle.models import (
     ToolCallStarted,
     Usage,
 )
-from treadle.models.port import OutputMode
+from treadle.models.profile import OutputMode
 
 FEATURES = ("batches", "reactions", "early calls", "approvals", "sub-runs", "two deep", "hand-offs", "output types")
 WRITES = frozenset({"pay", "post", "send", "seal", "enter"})

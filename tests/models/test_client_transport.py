@@ -323,7 +323,7 @@ def test_what_a_model_costs_over_a_cloud_is_known_by_the_clients_address() -> No
     bedrock = bedrock_client("https://bedrock-runtime.us-east-1.amazonaws.com")
     over_bedrock = AnthropicModel("us.anthropic.claude-sonnet-4-5-20250929-v1:0", client=bedrock)
     assert (over_bedrock.cost(million) or 0) >= 3
-    assert over_bedrock.context_window == 200_000
+    assert over_bedrock.profile.context_window == 200_000
     assert AnthropicModel("claude-sonnet-4-5", client=mantle_client("http://127.0.0.1:1")).cost(million) is None
 
 

@@ -314,9 +314,9 @@ def test_what_is_known_of_the_chain_is_the_longest_reply_and_the_largest_request
     vars(a).update(max_output_tokens=9, context_window=70)
     vars(b).update(max_output_tokens=5, context_window=50)
     chain = FallbackModel([a, b, c])
-    assert (chain.max_output_tokens, chain.context_window) == (None, 70)
+    assert (chain.max_output_tokens, chain.profile.context_window) == (None, 70)
     assert FallbackModel([a, b]).max_output_tokens == 9
-    assert (FallbackModel([c]).max_output_tokens, FallbackModel([c]).context_window) == (None, None)
+    assert (FallbackModel([c]).max_output_tokens, FallbackModel([c]).profile.context_window) == (None, None)
 
 
 async def test_each_failure_stands_in_the_journal() -> None:

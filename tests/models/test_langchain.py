@@ -567,8 +567,8 @@ except ours.Misuse as error:
 
 def test_what_the_profile_knows_is_known() -> None:
     model = LangChainModel(Chunks(turns=[], profile={"max_input_tokens": 1000, "max_output_tokens": 100}))
-    assert (model.name, model.context_window, model.max_output_tokens) == ("langchain:chunky", 1000, 100)
-    assert LangChainModel(Chunks(turns=[])).context_window is None
+    assert (model.name, model.profile.context_window, model.max_output_tokens) == ("langchain:chunky", 1000, 100)
+    assert LangChainModel(Chunks(turns=[])).profile.context_window is None
 
 
 # --- messages

@@ -239,7 +239,7 @@ async def test_a_slow_drip_is_read_byte_by_byte_through_characters(serve: Serve)
         (b'{"id": "c1", "choices": [{"mess', "cut off"),
         (b'{"hello": "world"}', "no chat completion"),
         (b"<!doctype html><html><head><title>Log in</title></head></html>", "HTML page .Log in."),
-        (b'data: {"choices": [{"delta": "text"}]}\n\n', "not one of"),
+        (b'data: {"choices": [{"delta": "text"}]}\n\n', "not as the protocol has it"),
     ],
 )
 async def test_a_body_that_breaks_the_protocol_is_told_as_that(serve: Serve, sent: bytes, match: str) -> None:

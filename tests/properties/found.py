@@ -3,12 +3,13 @@
 from dataclasses import replace
 
 from below import HELPER, PASS_ON, Below
+from biller import Biller
 from clock import HOUR
 from hooks import Hooks, Reacts, Rule, Temper
 from journals import Paper
 from player import Breaks, Calls, Says, Stream
 from texts import LONE
-from worlds import SETTLES, Decides, Setup
+from worlds import PREPARES, SETTLES, Decides, Setup
 
 from treadle import Limits
 from treadle.result import fingerprint
@@ -327,12 +328,24 @@ TAKEN_OVER = {
 } | {
     "spoken to and taken over before its first turn": Setup((DONE,), steers=(("send", 0), ("takeover", 0))),
 }
+NO_TOOLS = {
+    f"a step without tools tells nothing of the size of the next, under {how}": Setup(
+        (calls("look"), Says("", (("a", "look", "{}"),), "tool_calls"), DONE),
+        prepare=len(PREPARES) - 1,
+        output_mode="tool",
+        on_limit="stop",
+        biller=Biller("o200k", around_tools=346),
+        limits=Limits(tokens=4300 if how == "a limit" else None),
+        budget=4300 if how == "a budget" else None,
+    )
+    for how in ("a limit", "a budget")
+}
 FOUND: dict[str, Setup] = {
     name: setup
     for table in (
         REACTIONS, HOOKS, RULES, STREAMS, TOOLS_THAT_END_THE_WORLD, BELOW, JOURNALS, DECISIONS, TEXTS, GOING_ON,
         BATCHES, STEPS, LIMITED, CLOCKS, RECOVERED, TAKEN_OVER,
-        OVER_THE_BOUND,
+        OVER_THE_BOUND, NO_TOOLS,
     )
     for name, setup in table.items()
 }  # fmt: skip

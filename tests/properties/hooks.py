@@ -11,6 +11,7 @@ from texts import REASON, REPLACED, hostile
 from toolbox import EFFECTS, NAMES, World
 
 from treadle import Alternative, AskUser, Retry, ToolResult, allow, ask_before, deny
+from treadle.journal.redaction import redacted
 from treadle.kernel.events import ToolFinished
 from treadle.tools import ToolOutput
 
@@ -113,9 +114,11 @@ def _seen(world: World, call: Any, output: Any) -> None:
     journal = world.journal
     if journal is None:
         return
+    seen = ToolFinished(0, call.id, output.content)
+    (kept,) = redacted("", 0, [seen], journal.redact, "")
     for run_id in journal.runs:
         for event in journal.events(run_id):
-            if isinstance(event, ToolFinished) and event.call_id == call.id and event.content == output.content:
+            if isinstance(event, ToolFinished) and event.call_id == call.id and event.content == kept.content:
                 return
     world.unseen.append(f"{call.name} ({call.id})")
 

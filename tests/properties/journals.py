@@ -34,7 +34,7 @@ class Paper:
     """What a journal is like: whether it waits, and at which append it fails, once or from then on, of which runs.
 
     One that is `late` need not be waited for: so many turns of the loop after it was handed something it is stored, or
-    it is only then that it fails.
+    it is only then that it fails. One that `redacts` keeps other words than were said.
     """
 
     slow: bool = False
@@ -42,13 +42,25 @@ class Paper:
     fails_at: int | None = None
     for_ever: bool = False
     whose: str = "any"
+    redacts: bool = False
+
+
+HIDDEN = {"hm": "##", "let me see": "#### ## ###"}
+"""What a model may say, and what a journal that redacts has in its place."""
+
+
+def hide(text: str) -> str:
+    """A redact function: `HIDDEN`, where that is all that is said, or stands in a longer text."""
+    for said, kept in HIDDEN.items():
+        text = text.replace(said, kept)
+    return text
 
 
 class Recording(SlowJournal):
     """A journal that remembers in which order the events of all runs were stored."""
 
     def __init__(self, paper: Paper = Paper(), order: Sequence[tuple[str, Event]] = ()) -> None:
-        super().__init__()
+        super().__init__(redact=hide if paper.redacts else None)
         self.paper = paper
         self.order: list[tuple[str, Event]] = []
         self.failed = 0
@@ -59,7 +71,7 @@ class Recording(SlowJournal):
 
     def heal(self) -> None:
         """From here on it takes everything."""
-        self.paper = Paper(self.paper.slow, self.paper.late)
+        self.paper = Paper(self.paper.slow, self.paper.late, redacts=self.paper.redacts)
 
     def events(self, run_id: str) -> list[Event]:
         """What it holds of a run; nothing if the run is unknown to it."""
@@ -89,7 +101,10 @@ class Recording(SlowJournal):
             await super().append(run_id, seq, events)
         else:
             await MemoryJournal.append(self, run_id, seq, events)
-        self.order += [(run_id, event) for event in events]
+        self._kept(run_id, seq, events)
+
+    def _kept(self, run_id: str, seq: int, events: Sequence[Event]) -> None:
+        self.order += [(run_id, event) for event in self._runs.get(run_id, [])[seq : seq + len(events)]]
 
     def _fail(self, run_id: str, events: Sequence[Event]) -> None:
         paper = self.paper
@@ -153,7 +168,7 @@ class Promising(Recording):
             self._refused += [(run_id, event) for event in events]
             future.set_exception(error)
         else:
-            self.order += [(run_id, event) for event in events]
+            self._kept(run_id, seq, events)
             future.set_result(None)
 
 

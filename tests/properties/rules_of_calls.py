@@ -12,6 +12,7 @@ from trial import Trial
 from treadle.kernel.events import (
     ApprovalDecided,
     ApprovalRequested,
+    ModelFailed,
     ModelReplied,
     RunFinished,
     ToolFinished,
@@ -265,8 +266,15 @@ def a_hook_that_raises_touches_nobody_else(trial: Trial) -> Iterator[str]:
     """What was under way beside it comes to its end, and what it did is known."""
     if not trial.world.raised or trial.journal.failed or trial.before or trial.asked_to_stop or timed_out(trial):
         return
+    # A call that was begun early goes with the reply that makes it.
+    broken_off = {
+        (run, event.step)
+        for run in trial.journal.runs
+        for event in trial.journal.events(run)
+        if isinstance(event, ModelFailed)
+    }
     for one in trial.world.executed:
-        if not one.ended and one.tool not in ("too_slow", "hangs"):
+        if not one.ended and one.tool not in ("too_slow", "hangs") and (one.run_id, one.step) not in broken_off:
             yield f"{one.tool} is cut off in the middle by {trial.world.raised}"
 
 

@@ -38,7 +38,7 @@ from treadle import (
 )
 from treadle.journal import Journal
 from treadle.kernel.messages import ModelSettings, ToolCall, ToolMessage, UserMessage
-from treadle.models.port import OutputMode
+from treadle.models.profile import OutputMode
 
 
 def examples(count: int, *, shrink: bool = True) -> settings:
@@ -414,7 +414,8 @@ def _calling(setup: Setup, at: int) -> Setup:
 
 def _at_the_top() -> dict[str, Any]:
     late = st.sampled_from([None, 0, 1, 4, 20])
-    fine = st.builds(Paper, late=late)
+    redacts = mostly(st.just(False), st.just(True), times=4)
+    fine = st.builds(Paper, late=late, redacts=redacts)
     failing = st.builds(
         Paper,
         slow=st.booleans(),
@@ -422,6 +423,7 @@ def _at_the_top() -> dict[str, Any]:
         fails_at=st.one_of(st.none(), st.integers(0, 15)),
         for_ever=st.booleans(),
         whose=st.sampled_from(["any", "any", "below", "above"]),
+        redacts=redacts,
     )
     return {
         "paper": mostly(fine, failing),

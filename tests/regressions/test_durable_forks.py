@@ -230,9 +230,9 @@ print(notes.owners()["children"], budget.spent().tokens > 0)
 
 def test_a_fork_in_the_middle_of_sqlite_is_told(run_program):
     found = run_program("""
-from treadle.journal import forks
+from treadle.journal import os_fork
 
-forks.LONGEST_WAIT = 0.1
+os_fork.LONGEST_WAIT = 0.1
 journal = SqliteJournal(sys.argv[1])
 asyncio.run(journal.append("r", 0, [started("r")]))
 
@@ -244,7 +244,7 @@ def child():
         print("told")
     asyncio.run(journal.close())
 
-with forks.at_work():
+with os_fork.at_work():
     assert forked(child)
 print(len(asyncio.run(journal.read("r"))))
 asyncio.run(journal.close())

@@ -105,6 +105,8 @@ async def test_a_call_that_is_closed_ends_at_once() -> None:
     call = hang.call({})
     call.send(None)
     call.close()
+    with pytest.raises(RuntimeError, match="cannot reuse"):
+        call.send(None)
 
 
 def test_a_validator_that_leaves_is_refused_arguments() -> None:

@@ -255,3 +255,21 @@ async def test_what_works_for_a_run_is_left_and_gone_on_with_too(file):
     assert (await agent.drive(run_id)).text == "there is a hole"
     assert done == ["dug"]
     assert len(await file.list()) == 2
+
+
+async def test_a_run_that_works_for_another_is_queued_with_that_one_only(file):
+    kept = Kept()
+
+    @tool(needs_approval=True)
+    def pay() -> str:
+        """Pays."""
+        return "paid"
+
+    below = Agent(ScriptedModel([[("pay", {})], "paid"]), tools=[pay], name="below", journal=file)
+    above = Agent(ScriptedModel([[("below", {"task": "pay"})], "done"]), tools=[below.as_tool()], journal=file)
+    waiting = await above.run("pay")
+    sub = next(line.run_id for line in await file.list() if line.parent is not None)
+    for given in ({}, {"approve": waiting.pending}):
+        with pytest.raises(Misuse, match="works for run"):
+            await below.resubmit(sub, to=kept, **given)
+    assert kept.orders == []

@@ -9,7 +9,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from treadle.analyst.formats import BLANKS, PERIODS
+from treadle.analyst.days import BLANKS
+from treadle.analyst.formats import period_of
 from treadle.analyst.source import KeyType
 
 _MEASURES = re.compile(
@@ -133,11 +134,10 @@ def _number(name: str, texts: list[str], decimal: str, thousands: str, rows: int
 
 def _canonical(text: str) -> str | None:
     """YYYYPP, if the text is a fiscal period and no calendar day."""
-    for pattern, parts in PERIODS[:3]:
-        if found := re.fullmatch(pattern, text, re.ASCII):
-            text = found.expand(parts)
-            break
-    return text if _PERIOD.fullmatch(text) else None
+    if re.fullmatch(r"\d{4}-\d\d-\d\d.*", text):
+        return None
+    period = period_of(text)
+    return period if period and _PERIOD.fullmatch(period) else None
 
 
 def _several(count: int) -> str:

@@ -244,7 +244,7 @@ def _keyed_by_currency(side: Side, measure: Measure) -> bool:
     if not measure.currency:
         return False
     name = side.source.dimension(measure.currency).name
-    return any(key.member(side.index).name == name for key in side.keys)
+    return any(key.members[side.index].name == name for key in side.keys)
 
 
 def _summary(

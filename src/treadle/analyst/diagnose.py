@@ -134,7 +134,7 @@ def _empty_sides(session: Session, aligned: Aligned, summary: Summary) -> Iterat
             parameters = Parameters()
             if session.run(alone.filtered(exp.select(literal(1)), parameters).limit(1), parameters):
                 continue
-            value = named(side.value_of(key), "v")
+            value = named(alone.value_of(key), "v")
             every = exp.select(value).distinct().from_(alone.table.relation.copy()).order_by("v").limit(_MOST_SHOWN + 1)
             values = [str(row[0]) for row in session.run(every)]
             yield Finding(

@@ -4,6 +4,7 @@ from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 
 from treadle.analyst.amounts import decimals_of
+from treadle.analyst.days import day_of
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.filters import Scalar
 from treadle.analyst.keys import MOST_KEY_DECIMALS, Key
@@ -16,9 +17,28 @@ def text_of(value: Scalar) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
+def spelled_out(key: Key, value: Scalar) -> str:
+    """The text of a filter's value, a day in the spelling that a side declares as YYYY-MM-DD.
+
+    Raises:
+        AnalystError: two sides spell days in ways by which it is not the same day.
+    """
+    text = text_of(value)
+    spellings = {member.format.day for member in key.members} - {""}
+    days = {found for spelling in spellings if (found := day_of(text, spelling)) is not None}
+    if len(days) > 1:
+        raise AnalystError(
+            f"{text!r} is one of {' and '.join(map(str, sorted(days)))} for {key.name!r}, whose sides spell days "
+            f"differently; write it as YYYY-MM-DD",
+            argument="filters",
+            given=text,
+        )
+    return str(days.pop()) if days else text
+
+
 def typed_value(key: Key, value: Scalar) -> object:
     """A filter's value as the key's type. Raises AnalystError if it is none."""
-    text = text_of(value).strip()
+    text = spelled_out(key, value).strip()
     try:
         match key.type:
             case "integer":

@@ -2,7 +2,8 @@
 
 A format is a list of steps, such as `trim`, `upper` or `alpha(10)`, that turn what a source holds into one canonical
 text. The same steps are applied to both sides of a comparison and to the values of filters, inside the engine, so that
-there is one definition of each. Builds SQLGlot expressions in DuckDB's terms; reads nothing.
+there is one definition of each. Only how a day is spelled is each side's own affair, because 01/02/2024 is another day
+here than there (`days`). Builds SQLGlot expressions in DuckDB's terms; reads nothing.
 """
 
 import re
@@ -10,22 +11,22 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from treadle.analyst.days import BLANKS, check_day_format, iso_day
 from treadle.analyst.terms import call, literal, matches, when
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-STEPS = ("trim", "upper", "lower", "nfc", "blank_as_null", "alpha(n)", "fiscal_period")
-
-BLANKS = " \t\r\n\u00a0\u2007\u202f\ufeff"
+STEPS = ("trim", "upper", "lower", "nfc", "blank_as_null", "date(DD.MM.YYYY)", "alpha(n)", "fiscal_period")
 
 # A fiscal period's spellings, as DuckDB's regular expressions, and what YYYYPP is made of in each. SAP BW writes
 # 2024001 (0FISCPER: year and a period of three digits), Group Reporting 001.2024, BPC 2024.01; a calendar day stands
-# for its month.
+# for its month. In what is made of it, \2 followed by 0 is the second group and a zero, as RE2 reads it.
 PERIODS = (
     (r"(\d{4})0(\d{2})", r"\1\2"),
     (r"(\d{4})[-./ ]0?(\d{2})", r"\1\2"),
     (r"0?(\d{2})[-./ ](\d{4})", r"\2\1"),
+    (r"([1-9])[-./ ](\d{4})", r"\20\1"),
     (r"(\d{4})-(\d{2})-\d{2}.*", r"\1\2"),
 )
 
@@ -33,23 +34,34 @@ PERIODS = (
 class Format(Struct, frozen=True):
     """The steps of a format, in order.
 
-    `alpha` is the length of an SAP ALPHA field (0 if it is none): digits are compared without leading zeros, anything
-    else, and anything longer than the field, as it is.
+    Attributes:
+        steps: by name, without how a day is spelled.
+        alpha: the length of an SAP ALPHA field (0 if it is none): digits are compared without leading zeros, anything
+            else, and anything longer than the field, as it is.
+        day: how a day is spelled, such as "DD.MM.YYYY"; empty if it is none.
     """
 
     steps: tuple[str, ...] = ()
     alpha: int = 0
+    day: str = ""
 
     def __str__(self) -> str:
-        return ", ".join(f"alpha({self.alpha})" if step == "alpha" else step for step in self.steps)
+        days = [f"date({self.day})"] if self.day else []
+        return ", ".join([*days, *(f"alpha({self.alpha})" if step == "alpha" else step for step in self.steps)])
 
     def __or__(self, other: "Format") -> "Format":
         """Both formats, one after the other: what two sides agree on when each has one."""
         steps = self.steps + tuple(step for step in other.steps if step not in self.steps)
-        return Format(steps, max(self.alpha, other.alpha))
+        return Format(steps, max(self.alpha, other.alpha), self.day or other.day)
+
+    @property
+    def shared(self) -> "Format":
+        """What of it holds for both sides of a comparison."""
+        return Format(self.steps, self.alpha)
 
     def apply(self, text: "exp.Expr") -> "exp.Expr":
         """Returns the canonical form of the SQL expression `text`."""
+        text = iso_day(text, self.day) if self.day else text
         for step in self.steps:
             text = _apply(step, text, self.alpha)
         return text
@@ -67,17 +79,29 @@ class Format(Struct, frozen=True):
 def parse_format(text: str) -> Format:
     """Reads a format such as `"trim, alpha(10)"`. Raises ValueError for a step that does not exist."""
     steps: list[str] = []
-    alpha = 0
+    alpha, day = 0, ""
     for part in filter(None, (piece.strip().lower() for piece in text.split(","))):
         length = re.fullmatch(r"alpha\s*\(\s*([1-9]\d{0,2})\s*\)", part)
-        if length:
+        if part.startswith("date(") and part.endswith(")"):
+            day = part[5:-1].strip().upper()
+            check_day_format(day)
+        elif length:
             alpha = int(length[1])
             steps.append("alpha")
         elif part in STEPS and part != "alpha(n)":
             steps.append(part)
         else:
             raise ValueError(f"{part!r} is not a format; there are: {', '.join(STEPS)}")
-    return Format(tuple(steps), alpha)
+    return Format(tuple(steps), alpha, day)
+
+
+def period_of(text: str) -> str | None:
+    """Returns YYYYPP for any spelling of a fiscal period, else None."""
+    core = text.strip(BLANKS)
+    for pattern, parts in PERIODS:
+        if found := re.fullmatch(pattern, core, re.ASCII):
+            return re.sub(r"\\(\d)", lambda group: found[int(group[1])], parts)
+    return core if re.fullmatch(r"[0-9]{6}", core) else None
 
 
 def _apply(step: str, text: "exp.Expr", alpha: int) -> "exp.Expr":

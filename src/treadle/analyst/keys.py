@@ -16,17 +16,19 @@ MOST_KEY_DECIMALS = 10
 class Key(Struct, frozen=True):
     """A dimension as a question sees it: one name, type and format for all sides.
 
-    `members` is the dimension of each side, in their order; one alone holds for every side that asks.
+    Attributes:
+        name: what it is called.
+        members: the dimension of each side, in their order.
+        type: what its values are.
+        format: what makes two spellings the same value.
+        own: the number of the only side that has it; all members are that side's then. None if all sides have it.
     """
 
     name: str
     members: tuple[Dimension, ...]
     type: KeyType = "string"
     format: Format = Format()
-
-    def member(self, index: int) -> Dimension:
-        """The dimension of side number `index`."""
-        return self.members[index if len(self.members) > 1 else 0]
+    own: int | None = None
 
 
 def shared_key(name: str, sources: Sequence[Source], argument: str) -> Key:
@@ -70,18 +72,16 @@ def conditions_of(
         filters: conditions on all of them.
         alone: further conditions, on this source only.
     """
+
+    def own(item: Filter, argument: str) -> tuple[Key, Filter]:
+        dimension = source.dimension(item.dimension, argument)
+        return Key(dimension.name, (dimension,) * len(sources), own=index), item
+
     asked = [(shared_key(item.dimension, sources, "filters"), item) for item in filters]
-    argument = f"filters_{'ab'[index]}"
-    asked += [
-        (Key(found.name, (found,)), item) for item in alone for found in [source.dimension(item.dimension, argument)]
-    ]
-    named = {key.member(index).name for key, _ in asked}
-    own = []
-    for item in source.default_filters:
-        dimension = source.dimension(item.dimension)
-        if dimension.name not in named:
-            own.append((Key(dimension.name, (dimension,)), item))
-    return [*asked, *own]
+    asked += [own(item, f"filters_{'ab'[index]}") for item in alone]
+    named = {key.members[index].name for key, _ in asked}
+    usual = [own(item, "default_filters") for item in source.default_filters]
+    return [*asked, *(one for one in usual if one[0].name not in named)]
 
 
 def natural_type(kind: str) -> KeyType:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from treadle.analyst.days import BLANKS
 from treadle.analyst.dialect import Column, Dialect, quoted_column
 from treadle.analyst.filter_values import text_of, typed_value
 from treadle.analyst.filters import Filter, Scalar
-from treadle.analyst.formats import BLANKS, PERIODS
+from treadle.analyst.formats import period_of
 from treadle.analyst.keys import Key
 from treadle.analyst.parameters import Parameters
 from treadle.analyst.terms import compared, within
@@ -47,6 +48,8 @@ def narrowing(
     """
     from sqlglot import exp
 
+    if any(member.format.day for member in key.members):
+        return None  # what a day is spelled like is known to treadle alone
     value = quoted_column(name)
     if condition.op in ("is null", "is not null"):
         missing = exp.Is(this=value, expression=exp.null())
@@ -109,7 +112,7 @@ def _whole_numbers(value: "exp.Expr", key: Key, condition: Filter, parameters: P
         if item is None:
             continue
         text = _plain(item)
-        period = _period(text) if "fiscal_period" in key.format.steps else None
+        period = period_of(text) if "fiscal_period" in key.format.steps else None
         if period:
             wanted += [int(period), int(f"{period[:4]}0{period[4:]}")]
         elif re.fullmatch(r"-?[0-9]{1,38}", text):
@@ -138,7 +141,9 @@ def _text(dialect: Dialect, value: "exp.Expr", key: Key, condition: Filter, para
             return None
         return Narrowing(_or_missing(value, found, condition))
     ordered = condition.op in ("<", "<=", ">", ">=", "between")
-    if ordered and not steps and dialect.postgres:
+    # The values that a range on digits cannot place are only seen where all of them come.
+    plain = not any(character.isdigit() for text in texts for character in text)
+    if ordered and plain and not steps and dialect.postgres:
         binary = dialect.binary(exp.cast(value, "TEXT"))
         return Narrowing(_compared(binary, condition, [parameters.add(text) for text in texts]), True)
     if condition.op == "between" and steps <= {"trim", "fiscal_period"} and "fiscal_period" in steps:
@@ -160,9 +165,10 @@ def _alike(dialect: Dialect, value: "exp.Expr", patterns: list[str], parameters:
 def _patterns(text: str, steps: set[str]) -> list[str]:
     """Patterns one of which every spelling of `text` fits."""
     core = text.strip(BLANKS)
-    period = _period(core) if "fiscal_period" in steps else None
+    period = period_of(core) if "fiscal_period" in steps else None
     if period:
-        year, part = period[:4], period[4:]
+        # January may be spelled 1/2024.
+        year, part = period[:4], period[4:].removeprefix("0")
         return [f"%{year}%{part}%", f"%{part}%{year}%"]
     if "alpha" in steps:
         core = core.lstrip("0")
@@ -174,18 +180,9 @@ def _loose(text: str) -> str:
     return re.sub(r"[\\\[\]!^]", "_", text)
 
 
-def _period(text: str) -> str | None:
-    """YYYYPP for any spelling of a fiscal period, else None."""
-    core = text.strip(BLANKS)
-    for pattern, parts in PERIODS:
-        if found := re.fullmatch(pattern, core, re.ASCII):
-            return found.expand(parts)
-    return core if re.fullmatch(r"[0-9]{6}", core) else None
-
-
 def _years(low: str, high: str) -> list[str]:
     """The years of a range of periods within one decade, where texts between them begin with one of these years."""
-    first, last = _period(low), _period(high)
+    first, last = period_of(low), period_of(high)
     if first is None or last is None or first[:3] != last[:3]:
         return []
     return [f"{first[:3]}{digit}" for digit in range(int(first[3]), int(last[3]) + 1)]

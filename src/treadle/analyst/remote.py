@@ -33,9 +33,14 @@ if TYPE_CHECKING:
 def load(session: Session, sides: Sequence["Side"]) -> None:
     """Fetches the groups of those sides that are remote, in one statement a database where it can do that.
 
+    All sides are then looked at for values that their filters cannot decide.
+
     Args:
         session: takes the groups.
         sides: open, their keys and conditions settled.
+
+    Raises:
+        AnalystError: a database could not be read, or a filter cannot be decided.
     """
     found: dict[int, list[tuple[Side, Remote]]] = {}
     for side in sides:
@@ -47,6 +52,8 @@ def load(session: Session, sides: Sequence["Side"]) -> None:
         wanted = [_Wanted.of(side, remote, parameters) for side, remote in together]
         for (side, _), each, table in zip(together, wanted, _staged(session, wanted, parameters), strict=True):
             side.take(table, each.pushed)
+    for side in sides:
+        side.examine(session)
 
 
 def unfiltered(session: Session, side: "Side", key: Key) -> Table:

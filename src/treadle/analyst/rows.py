@@ -7,14 +7,18 @@ catalogue or a bound value.
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from treadle.analyst.amounts import Amount, Scale, amount_of, scale_for
 from treadle.analyst.computed import computed
+from treadle.analyst.days import iso_day
 from treadle.analyst.errors import AnalystError
-from treadle.analyst.filter_values import text_of, typed_value
+from treadle.analyst.filter_values import spelled_out, typed_value
 from treadle.analyst.filters import Filter, Scalar
 from treadle.analyst.formats import Format
 from treadle.analyst.keys import MOST_KEY_DECIMALS, Key, natural_type
 from treadle.analyst.parameters import Parameters
+from treadle.analyst.ranges import Order, order_of, refused
 from treadle.analyst.session import Session
 from treadle.analyst.source import KeyType, Measure, Source
 from treadle.analyst.table import Demand, Table
@@ -69,7 +73,7 @@ class Side:
 
     def open(self, session: Session) -> None:
         """Makes the source readable."""
-        dimensions = [key.member(self.index) for key in (*self.keys, *(key for key, _ in self.conditions))]
+        dimensions = [key.members[self.index] for key in (*self.keys, *(key for key, _ in self.conditions))]
         dimensions += [self.source.dimension(measure.currency) for measure in self.measures if measure.currency]
         demand = Demand(tuple({item.name: item for item in dimensions}.values()), tuple(self.measures))
         self.table = open_table(session, self.source, demand)
@@ -99,7 +103,7 @@ class Side:
             member.source_column
             for key in self.keys
             for member in [key.members[self.index]]
-            if _tells_apart(key, self.table.columns[member.source_column])
+            if not member.format.day and _tells_apart(key, self.table.columns[member.source_column])
         }
         return any(columns <= own for columns in self.table.unique)
 
@@ -126,6 +130,8 @@ class Side:
         dimension = key.members[self.index]
         column: exp.Expr = quoted(dimension.source_column)
         kind = self.table.columns[dimension.source_column]
+        if dimension.format.day:
+            column, kind = iso_day(_as_text(column, kind), dimension.format.day), "VARCHAR"
         if key.type == "string":
             return key.format.apply(_as_text(column, kind))
         return _typed(column, kind, key.type)
@@ -159,6 +165,31 @@ class Side:
             if condition not in self.pushed
         ]
         return select.where(*conditions) if conditions else select
+
+    def examine(self, session: Session) -> None:
+        """Looks for values that a range cannot place, among the rows that pass the other filters.
+
+        Raises:
+            AnalystError: there are any.
+        """
+        from sqlglot import exp
+
+        for key, condition in self.conditions:
+            order = self._order(key, condition) if condition not in self.pushed else None
+            if order is None or not order.pattern:
+                continue
+            parameters = Parameters()
+            value = self.value_of(key)
+            others = [
+                self._condition(*other, parameters)
+                for other in self.conditions
+                if other != (key, condition) and other[1] not in self.pushed
+            ]
+            rows = exp.select(value).distinct().from_(self.table.relation.copy())
+            found = session.run(rows.where(order.doubtful(value), *others).limit(3), parameters)
+            if found:
+                shown = ", ".join(repr(str(row[0])[:40]) for row in sorted(found))
+                raise refused(key, condition, f"{self.source.name} has {shown} there, and not {order.like}")
 
     def rescale(self, session: Session, at: int) -> None:
         """Finds the scale that holds all text of measure number `at`. Raises AnalystError if there is none."""
@@ -223,16 +254,20 @@ class Side:
                 known = exp.and_(exp.Not(this=missing.copy()), exp.paren(exp.or_(*wanted))) if wanted else exp.false()
                 found = exp.paren(exp.or_(known, missing) if None in condition.values else known)
                 return found if condition.op == "in" else exp.Not(this=found)
-            case "between":
-                low, high = (key.format.sortable(value) for value in values)
-                return within(condition.ends, key.format.sortable(column), low, high)
             case _:
-                return compared(condition.op, key.format.sortable(column), key.format.sortable(values[0]))
+                order = self._order(key, condition)
+                value, *ends = ((order.operand if order else key.format.sortable)(each) for each in (column, *values))
+                if condition.op == "between":
+                    return within(condition.ends, value, *ends)
+                return compared(condition.op, value, *ends)
+
+    def _order(self, key: Key, condition: Filter) -> Order | None:
+        return order_of(key, condition, [spelled_out(key, value) for value in condition.values if value is not None])
 
     def _bound(self, key: Key, value: Scalar, parameters: Parameters) -> "exp.Expr":
 
         if key.type == "string":
-            return key.format.apply(cast(parameters.add(text_of(value)), "VARCHAR"))
+            return key.format.apply(cast(parameters.add(spelled_out(key, value)), "VARCHAR"))
         return cast(parameters.add(typed_value(key, value)), _ENGINE_TYPES[key.type])
 
 
@@ -242,13 +277,14 @@ def typed_keys(sides: Sequence[Side], keys: Sequence[Key]) -> list[Key]:
     for key in keys:
         formats = Format()
         for member in key.members:
-            formats |= member.format
+            formats |= member.format.shared
         types = {
-            member.type or natural_type(side.table.columns[member.source_column])
+            member.type or ("date" if member.format.day else natural_type(side.table.columns[member.source_column]))
             for side, member in zip(sides, key.members, strict=True)
+            if key.own in (None, side.index)
         }
         kind = next(iter(types)) if len(types) == 1 and not formats.steps else "string"
-        found.append(Key(key.name, key.members, kind, formats))
+        found.append(replace(key, type=kind, format=formats))
     return found
 
 
@@ -258,12 +294,7 @@ def settle(sides: Sequence[Side], keys: Sequence[Key]) -> list[Key]:
     for side in sides:
         conditions = []
         for key, condition in side.conditions:
-            if len(key.members) == len(sides):
-                found = typed_keys(sides, [key])[0]
-            else:
-                alone = typed_keys([side], [key])[0]
-                found = Key(alone.name, alone.members * len(sides), alone.type, alone.format)
-            conditions.append((found, condition))
+            conditions.append((typed_keys(sides, [key])[0], condition))
         side.settle(typed, conditions)
     return typed
 

@@ -256,7 +256,8 @@ def _texts(
     values = dict(zip(groups.names, row, strict=True))
     for name, partial in groups.partials.items():
         # Spark, unless it is told otherwise, makes a sum that is too large no value.
-        if partial.count and values[partial.value] is None and values[partial.count]:
+        # PostgreSQL tells the number of values as text.
+        if partial.count and values[partial.value] is None and int(values[partial.count] or 0):
             raise AnalystError(
                 f"source {source.name!r}: the sum of measure {name!r} is too large for its database",
                 argument="measures",

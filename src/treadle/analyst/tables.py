@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from msgspec.structs import replace
+
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.session import Session
 from treadle.analyst.source import Source
 from treadle.analyst.staged import opener, read_json, read_sqlite
 from treadle.analyst.table import Demand, Table
-from treadle.analyst.terms import call, literal, quoted
+from treadle.analyst.terms import call, cast, literal, quoted
 from treadle.analyst.uniqueness import unique_columns
 from treadle.tools.errors import nearest
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 
+# The engine's type of a column of Arrow or Parquet data, or of a view, in which no row has a value.
+_NO_TYPE = '"NULL"'
 _NATIVE_ENCODINGS = {"utf-8": "utf-8", "utf-16": "utf-16", "iso8859-1": "latin-1"}
 
 
@@ -93,24 +97,17 @@ def read_csv(session: Session, source: Source, demand: Demand) -> Table:
 
 def read_parquet(session: Session, source: Source, demand: Demand) -> Table:
     """Parquet files, with their own types."""
+    from sqlglot import exp
+
     files = session.files[source.name]
-    types: dict[str, str] = {}
-    alike = True
-    for file in files:
-        found = _described(session, _scan("read_parquet", [session.plain(file)], {}))
-        types = types or found
-        alike = alike and found == types
-        for column in demand.columns:
-            # The engine would turn the values of later files into the first one's type, and round them.
-            if not _widens(found.get(column), types.get(column)):
-                raise AnalystError(
-                    f"source {source.name!r}: column {column!r} is {types[column]} in {files[0].name} and "
-                    f"{found[column]} in {file.name}; write both with one type, or declare them as two sources",
-                    argument="source",
-                    given=source.name,
-                )
-    scan = _scan("read_parquet", [session.plain(file) for file in files], {})
-    return Table(scan, types, whole=alike)
+    described = {file: _described(session, _scan("read_parquet", [session.plain(file)], {})) for file in files}
+    first = next(iter(described.values()))
+    types = _agreed(source, described, demand)
+    # The engine takes the types of the first file, also where it has no value, and so no type, in a column.
+    by_name = types != first and all(found.keys() == first.keys() for found in described.values())
+    options: dict[str, exp.Expr] = {"union_by_name": exp.true()} if by_name else {}
+    scan = _scan("read_parquet", [session.plain(file) for file in files], options)
+    return _typed(Table(scan, types, whole=all(found == first for found in described.values())))
 
 
 def read_duckdb(session: Session, source: Source, demand: Demand) -> Table:
@@ -128,12 +125,12 @@ def read_duckdb(session: Session, source: Source, demand: Demand) -> Table:
     unique = unique_columns(session, table)
     texts = [quoted(name) for name, kind in types.items() if kind == "VARCHAR"]
     if not texts:
-        return Table(table, types, unique=unique)
+        return _typed(Table(table, types, unique=unique))
     # A column may be declared with a collation, which makes "a" and "A" one key and one filter value.
     binary = exp.to_identifier("binary", quoted=True)
     told = [exp.Alias(this=exp.Collate(this=text, expression=binary.copy()), alias=text.this.copy()) for text in texts]
     rows = exp.select(exp.Star(replace=told)).from_(table)
-    return Table(rows.subquery("told_apart"), types, unique=unique)
+    return _typed(Table(rows.subquery("told_apart"), types, unique=unique))
 
 
 def read_frame(session: Session, source: Source, demand: Demand) -> Table:
@@ -145,7 +142,7 @@ def read_frame(session: Session, source: Source, demand: Demand) -> Table:
     name = f"frame{list(session.frames).index(source.name)}"
     session.register(name, arrow_table(source.name, session.frames[source.name]))
     table = exp.to_table(name)
-    return Table(table, _described(session, table))
+    return _typed(Table(table, _described(session, table)))
 
 
 def read_remote(session: Session, source: Source, demand: Demand) -> Table:
@@ -173,6 +170,43 @@ def _scan(function: str, files: list[Path], options: Mapping[str, "exp.Expr"]) -
     paths = exp.Array(expressions=[literal(str(file)) for file in files])
     named = [exp.PropertyEQ(this=exp.to_identifier(name), expression=value) for name, value in options.items()]
     return exp.Table(this=call(function, paths, *named))
+
+
+def _agreed(source: Source, described: Mapping[Path, Mapping[str, str]], demand: Demand) -> dict[str, str]:
+    """The types of all columns of several files: of each the first that a file has for it.
+
+    Raises:
+        AnalystError: files differ in the type of a column that is asked for.
+    """
+    types: dict[str, str] = {}
+    said: dict[str, Path] = {}
+    first = next(iter(described.values()))
+    for file, found in described.items():
+        for column, kind in found.items():
+            if column in first and types.get(column, _NO_TYPE) == _NO_TYPE:
+                types[column], said[column] = kind, file
+        for column in demand.columns:
+            # The engine would turn the values of later files into the first one's type, and round them.
+            if found.get(column) != _NO_TYPE and not _widens(found.get(column), types.get(column)):
+                raise AnalystError(
+                    f"source {source.name!r}: column {column!r} is {types[column]} in {said[column].name} and "
+                    f"{found[column]} in {file.name}; write both with one type, or declare them as two sources",
+                    argument="source",
+                    given=source.name,
+                )
+    return types
+
+
+def _typed(table: Table) -> Table:
+    """The table with columns of text where it has columns without any value, and so of no type."""
+    from sqlglot import exp
+
+    empty = [name for name, kind in table.columns.items() if kind == _NO_TYPE]
+    if not empty:
+        return table
+    told = [exp.Alias(this=cast(quoted(name), "VARCHAR"), alias=quoted(name).this) for name in empty]
+    rows = exp.select(exp.Star(replace=told)).from_(table.relation.copy()).subquery("typed")
+    return replace(table, relation=rows, columns=table.columns | dict.fromkeys(empty, "VARCHAR"))
 
 
 def _widens(kind: str | None, first: str | None) -> bool:

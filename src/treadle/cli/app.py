@@ -7,7 +7,8 @@ import io
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -66,12 +67,32 @@ class Application(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command; if nobody reads its output any more, ends it without a word, as other tools do."""
         try:
-            code = super().invoke(ctx)
+            with told_once():
+                code = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return ExitCode.PIPE_CLOSED
         return code
+
+
+@contextmanager
+def told_once() -> Iterator[None]:
+    """Commands say themselves why a run failed; where nobody has set logging up, its line would say it again."""
+    from logging import lastResort
+
+    if lastResort is None:
+        yield
+        return
+    lastResort.addFilter(_of_no_run)
+    try:
+        yield
+    finally:
+        lastResort.removeFilter(_of_no_run)
+
+
+def _of_no_run(record: Any) -> bool:
+    return bool(record.name != "treadle.runs")
 
 
 def _debugging(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:

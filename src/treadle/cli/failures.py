@@ -39,8 +39,13 @@ def report(error: Exception) -> ExitCode:
 
 def in_options(error: Exception) -> str:
     """The words of `error`, with an option in the place of the argument that it asks for."""
-    return str(error).replace("with user=…", "with --user NAME")
+    told = str(error)
+    for argument, option in _OPTIONS.items():
+        told = told.replace(argument, option)
+    return told
 
+
+_OPTIONS = {"with user=…": "with --user NAME", "takeover=True (command line: --take-over)": "--take-over"}
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF)
 

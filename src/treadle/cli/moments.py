@@ -38,3 +38,13 @@ def moment(text: str) -> float:
             f"{text!r} is no time: give a date (2026-11-22), with or without a time (2026-11-22 14:30), or how long "
             "ago (2h, 7d)"
         ) from error
+
+
+def in_order(since: float | None, until: float | None) -> None:
+    """Holds the two ends of a time against each other.
+
+    Raises:
+        click.UsageError: it ends before it begins.
+    """
+    if since is not None and until is not None and until <= since:
+        raise click.UsageError("--until is a time after --since; there can be no run between them")

@@ -112,8 +112,11 @@ def closing(result: RunResult, waiting: Waiting, tools: Mapping[str, Tool], comm
             instead = "" if record.stand_in is None else " (or what was called in its place)"
             note(f"found: {described(asked)}{instead} -> {shorten(result_text, 400)}")
     for record in in_flight(result.events) if result.stop.reason != "waiting" else ():
-        if (tool := tools.get(record.doing.name)) is None or tool.effect != "read":
-            note(f"its outcome is unknown, as it was under way: {described(record.doing)} ({escaped(record.id)})")
+        tool, named = tools.get(record.doing.name), f"{described(record.doing)} ({escaped(record.id)})"
+        if tool is None or tool.effect != "read":
+            note(f"its outcome is unknown, as it was under way: {named}")
+        else:
+            note(f"cut off, and changed nothing: {named}")
     note("\n".join(map(set_off, [_because(result), *_advice(result, command is not None)])))
     for call in waiting.calls:
         note("\n".join(call.lines(tools)))

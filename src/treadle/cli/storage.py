@@ -151,3 +151,8 @@ async def find_run(journal: Journal, given: str) -> str:
 def no_runs(named: str | None, given: str) -> UnknownRun:
     """The error for a run that cannot be in a journal that is not there."""
     return UnknownRun(given, where=told(journal_named(named)))
+
+
+def no_journal(named: str | None) -> click.UsageError:
+    """The error for a journal that is not there."""
+    return click.UsageError(f"there is no journal {told(journal_named(named))}")

@@ -74,9 +74,14 @@ def console(*, err: bool = False) -> "Console":
     """
     from rich.console import Console
 
+    class Told(Console):
+        def on_broken_pipe(self) -> None:
+            # Rich would end the process with a code of its own.
+            raise
+
     stream = sys.stderr if err else sys.stdout
     plain = bool(os.environ.get("NO_COLOR"))
-    made = Console(file=stream, markup=False, highlight=False, emoji=False, color_system=None if plain else "auto")
+    made = Told(file=stream, markup=False, highlight=False, emoji=False, color_system=None if plain else "auto")
     if not made.is_terminal:
         made.width = 100_000
     return made

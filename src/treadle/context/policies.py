@@ -18,7 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.context.stubs import READ_RESULT, left_out, shortened, stub, summary
+from treadle.context.stubs import READ_RESULT, Redact, left_out, shortened, stub, summary
 from treadle.context.tokens import estimate_tokens
 from treadle.context.trimming import Weighed, expendable, last_exchange
 from treadle.kernel.accounts import LIKELY
@@ -42,6 +42,8 @@ class Facts(Struct, frozen=True):
         since: the messages before this index were looked at before.
         target: after an overflow, the tokens to get down to, whatever the marks say; None otherwise.
         readable: whether the model has the tool `read_result`.
+        redact: what the journal is given texts through; call it on a text before cutting it. None if it keeps them as
+            they are.
     """
 
     window: int | None = None
@@ -50,6 +52,7 @@ class Facts(Struct, frozen=True):
     since: int = 0
     target: int | None = None
     readable: bool = False
+    redact: Redact | None = None
 
 
 UNKNOWN = Facts()
@@ -129,7 +132,7 @@ class ClearToolResults(Struct, frozen=True):
             if after <= low or i >= recent:
                 break
             if isinstance(message, ToolMessage) and message.whole is None:
-                small = stub(message, facts.readable)
+                small = stub(message, facts.readable, facts.redact)
                 saved = weighed.tokens[i] - weighed.factor * estimate_tokens(small)
                 if saved > 0:
                     out[i], after = small, after - saved
@@ -164,7 +167,7 @@ class ShortenResult(Struct, frozen=True):
             size = estimate_tokens(message)
             if LIKELY * size <= self.max_tokens or message.whole is not None:
                 continue
-            short = shortened(message, self.max_tokens, facts.readable)
+            short = shortened(message, self.max_tokens, facts.readable, facts.redact)
             if short is not message:
                 changed[i] = short
                 saved += size - estimate_tokens(short)

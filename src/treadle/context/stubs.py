@@ -4,6 +4,7 @@ Each is recognised again by what it is (`ToolMessage.whole`, `UserMessage.left_o
 write what looks like a notice, and a tool may return what looks like a stub.
 """
 
+from collections.abc import Callable
 from zlib import crc32
 
 import msgspec
@@ -12,6 +13,9 @@ from msgspec.structs import replace
 from treadle.context.texts import estimate_text
 from treadle.kernel.accounts import LIKELY
 from treadle.kernel.messages import Content, Text, ToolMessage, UserMessage, text_of
+
+Redact = Callable[[str], str]
+"""Given a text, returns what is kept in its place: the function of a journal."""
 
 READ_RESULT = "read_result"
 """The tool with which a model reads a result that was cleared or shortened."""
@@ -41,9 +45,9 @@ def reference(call_id: str, content: str | tuple[Content, ...]) -> str:
     return f"{call_id}~{crc32(text_of(content).encode('utf-8', 'surrogatepass')):08x}"
 
 
-def stub(message: ToolMessage, readable: bool) -> ToolMessage:
+def stub(message: ToolMessage, readable: bool, redact: Redact | None = None) -> ToolMessage:
     """What stands in the place of a result that is cleared: what was there, and how to get it back."""
-    text = message.text
+    text = _kept(message, redact)
     parts = 0 if isinstance(message.content, str) else sum(not isinstance(part, Text) for part in message.content)
     again = (
         f'To read it call {READ_RESULT} with call_id "{reference(message.call_id, message.content)}".'
@@ -61,9 +65,9 @@ def stub(message: ToolMessage, readable: bool) -> ToolMessage:
     return replace(message, content=msgspec.json.encode(fields).decode(), whole=message.content)
 
 
-def shortened(message: ToolMessage, max_tokens: int, readable: bool) -> ToolMessage:
+def shortened(message: ToolMessage, max_tokens: int, readable: bool, redact: Redact | None = None) -> ToolMessage:
     """`message` with the middle of its text left out, so that about `max_tokens` tokens are left of it."""
-    text = message.text
+    text = _kept(message, redact)
     room = int(len(text) * max_tokens / max(1.0, LIKELY * estimate_text(text)))
     if room >= len(text):
         return message
@@ -83,3 +87,8 @@ def shortened(message: ToolMessage, max_tokens: int, readable: bool) -> ToolMess
         return replace(message, content=short, whole=message.content)
     rest = tuple(part for part in message.content if not isinstance(part, Text))
     return replace(message, content=(Text(short), *rest), whole=message.content)
+
+
+def _kept(message: ToolMessage, redact: Redact | None) -> str:
+    """The text of a result as it is kept: half of what is to be hidden would no longer be known for it."""
+    return message.text if redact is None else redact(message.text)

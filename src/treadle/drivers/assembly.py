@@ -1,6 +1,6 @@
 """Assembly: a configuration, made of what an agent was given. All that cannot be right is refused here, at once."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +24,8 @@ from treadle.journal import Journal
 from treadle.kernel.errors import Misuse
 from treadle.models.fixed import fixed_tokens
 from treadle.models.given import check_settings
-from treadle.models.port import Model, OutputMode, output_mode_of
+from treadle.models.port import Model
+from treadle.models.profile import OutputMode, profile_of
 from treadle.tools import Skill, SkillRegistry, Tool, tool
 from treadle.tools.read_result import read_result
 
@@ -78,6 +79,7 @@ def assembled(given: Configuration, output: Any, output_mode: OutputMode | None)
     typed = _answer_type(output, output_mode, given.model, given.tools)
     if typed is not None:
         require_answers_that_fit(given.tools, typed)
+    _check_takes_tools(given.model, tools)
     specs = (*[one.spec for one in tools], *([] if typed is None or typed.tool is None else [typed.tool]))
     config = replace(
         given,
@@ -108,12 +110,20 @@ def _check_kinds(given: Configuration) -> None:
     kind("deps_type", given.deps_type, lambda it: isinstance(it, type), "the class of the dependencies")
 
 
+def _check_takes_tools(model: Model, tools: Sequence[Tool]) -> None:
+    if tools and profile_of(model).tools is False:
+        raise Misuse(
+            f"{model.name} takes no tools, and there are {len(tools)}, {tools[0].name!r} first: wrap the model, "
+            "TextTools(model), which asks for them in words"
+        )
+
+
 def _answer_type(
     output: Any, output_mode: OutputMode | None, model: Model, tools: Mapping[str, Tool]
 ) -> AnswerType | None:
     if output is None and output_mode is not None:
         raise Misuse("output_mode says how an answer of a type is asked for; give the type too: output=…")
-    mode = output_mode or output_mode_of(model, bool(tools))
+    mode = output_mode or profile_of(model).output_mode(bool(tools))
     one_of("output_mode", mode, ("native", "tool", "prompted"))
     return None if output is None else answer_type(output, mode, tools)
 

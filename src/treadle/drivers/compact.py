@@ -53,7 +53,8 @@ from treadle.kernel.messages import (
 from treadle.models.errors import ModelError
 from treadle.models.fixed import fixed_tokens
 from treadle.models.port import AttemptFailed, Model, ModelReply, ModelRequest
-from treadle.models.sound import count_of, sound_event
+from treadle.models.profile import profile_of
+from treadle.models.sound import sound_event
 
 LONGEST_TOLD = 2000
 """Tokens of a tool result that the model which summarises is shown; longer ones are shown by their head and tail."""
@@ -106,7 +107,7 @@ def chosen_policies(
     Raises:
         Misuse: what was given is no policy, or its marks are shares of a window that the model does not name.
     """
-    window = count_of(model, "context_window")
+    window = profile_of(model).context_window
     if context is None:
         return None if window is None else DEFAULT
     several = isinstance(context, Iterable) and not isinstance(context, (str, type))
@@ -131,7 +132,7 @@ def reads_results(policies: Iterable[ContextPolicy]) -> bool:
 
 
 def _window(run: Run) -> int | None:
-    return count_of(run.config.model, "context_window")
+    return profile_of(run.config.model).context_window
 
 
 def _messages(run: Run) -> Sequence[Message]:
@@ -156,10 +157,11 @@ async def _apply(run: Run, policies: Sequence[ContextPolicy], target: int | None
     """Applies `policies` in order, each to what the one before has left."""
     tokens, changed = _tokens(run), False
     window, readable = _window(run), READ_RESULT in run.config.tools
+    redact = getattr(run.journal, "redact", None) if run.keeps else None
     for policy in policies:
         state = run.state
         since = state.size.messages if target is None else 0
-        facts = Facts(window, state.started.tool_tokens, state.pinned, since, target, readable)
+        facts = Facts(window, state.started.tool_tokens, state.pinned, since, target, readable, redact)
         if isinstance(policy, Summarise):
             made = await _summarised(run, policy, tokens, facts)
         else:

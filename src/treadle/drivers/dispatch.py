@@ -20,7 +20,7 @@ from treadle.drivers.configuration import Configuration
 from treadle.drivers.drive import DRIVER, drive, end
 from treadle.drivers.purse.budget import checked_name
 from treadle.drivers.run import Run
-from treadle.drivers.taking_up import GoingOn, recorded, taken_up
+from treadle.drivers.taking_up import GoingOn, recorded, standing, taken_up
 from treadle.journal import JournalConflict
 from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, Queued, RunPaused, RunStarted
@@ -212,10 +212,10 @@ async def submitted_again(config: Configuration, run_id: str, going_on: GoingOn,
     Raises:
         UnknownRun: the journal has no such run.
         RunHeld: something is decided of it, and it is under way.
-        Misuse: it waits for a decision and none is given, or one that is given does not fit.
+        Misuse: it waits for a decision and none is given, one that is given does not fit, or it works for another run.
     """
     events, _ = await recorded(config, "resubmit", run_id)
-    state = fold_all(events)
+    state = standing(events, going_on)
     order = _queued_last(events) or Queued()
     more = going_on.limits is not None or going_on.budget is not None or going_on.message is not None
     if going_on.answers or more:

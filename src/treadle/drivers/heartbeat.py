@@ -83,6 +83,9 @@ class Heartbeat:
     """The leases that this process has, by journal and run, and the thread that renews them."""
 
     def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
         self._lock = Lock()
         self._leases: dict[tuple[int, str], Lease] = {}
         # Seconds until the thread looks again; infinite while there is none.
@@ -122,7 +125,7 @@ class Heartbeat:
 
     def forget(self) -> None:
         """In a forked child: its parent drives the runs, and the thread is the parent's."""
-        self.__init__()  # type: ignore[misc]
+        self._begin()
 
     def _beat_every(self, pause: float) -> None:
         """Has a thread that looks as often as that, at least."""

@@ -17,7 +17,7 @@ from treadle.drivers.configuration import Answer, AnswerType, Configuration
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import AssistantMessage, AssistantPart, FinishReason, Json, Text, ToolCall, ToolSpec
 from treadle.kernel.state import RunState
-from treadle.models.port import OutputMode
+from treadle.models.profile import OutputMode
 from treadle.tools.arguments import schema_of
 from treadle.tools.exact import exact, takes_decimal
 

@@ -1,6 +1,7 @@
 """Partial arguments: what can be read of a tool call's arguments while they are still arriving."""
 
-from typing import Any
+import re
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -10,12 +11,26 @@ GROWTH = 1.05
 """The text is read again when it has grown by a twentieth, so that long arguments are not read once for each piece."""
 
 
+TEXT: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+BRACKETS: Final = re.compile(r"[\[\]{}]")
+NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$")
+
+
 class PartialArguments(Struct, frozen=True):
-    """The arguments of call `id` as far as they have arrived; a text at their end may be cut off."""
+    """The arguments of call `id` as far as they have arrived.
+
+    Attributes:
+        id: the call's id.
+        name: the tool's name.
+        arguments: what can be read of them.
+        cut: the keys and places that lead to the value at their end, where that may go on: a text, or a number, of
+            which `12` may be the beginning of `1200`. None where nothing that is shown is cut off.
+    """
 
     id: str
     name: str
     arguments: Any
+    cut: tuple[str | int, ...] | None = None
 
 
 class Partial:
@@ -54,4 +69,32 @@ def _read(call_id: str, name: str, text: str) -> PartialArguments | None:
     except ValueError:
         # Not JSON, or nothing of it yet: the tool's own check says what is wrong once all of it is there.
         return None
-    return PartialArguments(call_id, name, value)
+    return PartialArguments(call_id, name, value, _cut(text, value))
+
+
+def _cut(text: str, value: Any) -> tuple[str | int, ...] | None:
+    """The way to the value at the end of `value`, if the JSON `text` ends within it and it is shown."""
+    bare = TEXT.sub("", text)
+    if '"' in bare:
+        before = bare[: bare.index('"')].rstrip()
+    elif number := NUMBER.search(bare):
+        before = bare[: number.start()].rstrip()
+    else:
+        return None
+    open_ones: list[str] = []
+    for sign in BRACKETS.findall(before):
+        if sign in "{[":
+            open_ones.append(sign)
+        elif open_ones:
+            open_ones.pop()
+    if open_ones and open_ones[-1] == "{" and not before.endswith(":"):
+        # It is a name, of which nothing is shown yet.
+        return None
+    way: list[str | int] = []
+    for _ in open_ones:
+        if not isinstance(value, (dict, list)) or not value:
+            return None
+        key: Any = next(reversed(value)) if isinstance(value, dict) else len(value) - 1
+        way.append(key)
+        value = value[key]
+    return tuple(way)

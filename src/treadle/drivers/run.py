@@ -51,7 +51,7 @@ from treadle.drivers.purse.telling import tell_used, tell_whose
 from treadle.drivers.reading import reading
 from treadle.drivers.recorder import Recorder, is_promising
 from treadle.drivers.request import prepared, request_of
-from treadle.drivers.watching import RunEvent, SpentSoFar, log_event
+from treadle.drivers.watching import RunEvent, SpentSoFar, log_event, log_failure
 from treadle.journal import Journal, JournalConflict, MemoryJournal, Promises, RedactionFailed
 from treadle.journal.redaction import redacted
 from treadle.judging.judge import judge
@@ -73,6 +73,7 @@ from treadle.kernel.events import (
 from treadle.kernel.fold import fold, fold_all
 from treadle.kernel.messages import Message
 from treadle.kernel.state import RunState
+from treadle.kernel.step_changes import asked_in_full
 from treadle.kernel.stop import Judgement, Limits, Stop
 from treadle.models.port import Model, ModelReply, ModelRequest, longest_reply_of
 from treadle.models.sound import sound_reply
@@ -258,6 +259,8 @@ class Run:
         self._events.append(event)
         if type(event) in _SETTLES:
             settle(self)
+        if type(event) is RunFinished:
+            log_failure(state, event)
         if self._logged:
             log_event(state, event)
         if self._on_event is not None:
@@ -580,7 +583,6 @@ class Run:
             told = message
             message, finish = handed_in(message, finish, output.tool.name)
             handed = told is not message
-        in_full = prepared is not None and not (prepared.tools or prepared.messages or prepared.instructions)
         message = self._call_ids.given(state, message)
         return ModelReplied(
             len(state.steps),
@@ -591,7 +593,7 @@ class Run:
             reply.model or model.name,
             reply.request_id,
             charge_of(model, usage, settings) if reply.cost is None else reply.cost,
-            uncounted(state) if state.size.reported or not in_full else 0,
+            uncounted(state) if state.size.reported or not asked_in_full(prepared) else 0,
             calls_allowed(self) if self.parent is not None and message.calls else None,
             handed,
             at=self.clock.now(),

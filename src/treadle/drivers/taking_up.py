@@ -87,7 +87,7 @@ async def taken_up(
         check_limits(config, going_on.limits)
     events, journal = await recorded(config, "resume", run)
     kept = run.sub_runs if isinstance(run, RunResult) else None
-    found, there = _Found(_standing(events, going_on), events, kept, kept or journal), kept or journal
+    found, there = _Found(standing(events, going_on), events, kept, kept or journal), kept or journal
     if _over(found.state, going_on):
         return await _as_it_is(config, found)
     lease = await taken(there, found.state.run_id, going_on.takeover)
@@ -96,7 +96,7 @@ async def taken_up(
     try:
         # What its owner wrote until it had it no longer.
         events = [*events, *await there.read(found.state.run_id, len(events))]
-        found = found._replace(state=_standing(events, going_on), events=events)
+        found = found._replace(state=standing(events, going_on), events=events)
         if not _over(found.state, going_on):
             return Begun(await _gone_on(config, going_on, found, lease), events)
     except BaseException:
@@ -106,7 +106,7 @@ async def taken_up(
     return await _as_it_is(config, found)
 
 
-def _standing(events: Sequence[Event], going_on: GoingOn) -> RunState:
+def standing(events: Sequence[Event], going_on: GoingOn) -> RunState:
     """Where a run stands.
 
     Raises:

@@ -7,12 +7,13 @@ from typing import Any
 from msgspec import Struct
 
 from treadle.drivers.partial import PartialArguments
-from treadle.kernel.events import Event
+from treadle.kernel.events import Event, RunFinished
 from treadle.kernel.messages import Json, Usage
 from treadle.kernel.state import RunState
 from treadle.models.port import ModelEvent
 
 log = logging.getLogger("treadle")
+_runs = logging.getLogger("treadle.runs")
 
 
 class ToolProgress(Struct, frozen=True):
@@ -59,6 +60,14 @@ class SpentSoFar(Struct, frozen=True):
 RunEvent = Event | ModelEvent | PartialArguments | ToolProgress | SubRunEvent | SpentSoFar
 """What someone who watches a run sees: its journal's events, the model's deltas, the tools' reports, its sub-runs, and
 what it has spent."""
+
+
+def log_failure(state: RunState, event: RunFinished) -> None:
+    """A line at WARNING where a model failed for good: a program that shows the answer alone would say nothing."""
+    failure = state.failure
+    if event.stop.reason == "model_error" and failure is not None:
+        words = " ".join(f"{failure.kind}: {failure.message}".split())
+        _runs.warning("run %s failed: %s", state.run_id, words)
 
 
 def log_event(state: RunState, event: Event) -> None:

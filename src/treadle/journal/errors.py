@@ -46,8 +46,10 @@ def _conflict(expected: int, found: int) -> str:
         return f"it exists already, with {found} events. Resume it, or start the run under another id."
     held = f"this process was at event {expected}, the journal is at {found}"
     if found == 0:
-        return f"{held}: the run was deleted meanwhile, or the file removed; it was never begun (a run begins at event "
-        "0), or never written: by hand, end with await run.commit()."
+        return (
+            f"{held}: the run was deleted meanwhile, or the file removed; it was never begun (a run begins at event "
+            "0), or never written: by hand, end with await run.commit()."
+        )
     if found < expected:
         return f"{held}: events between them are missing. Read the run again and go on from what is there."
     return (
@@ -162,8 +164,8 @@ class JournalDamaged(JournalUnavailable):
         )
         more = f"; and {len(damage) - SHOWN} more runs" if len(damage) > SHOWN else ""
         super().__init__(
-            f"{shown}{more}. Other runs can be read. Take the journal from a backup, or remove the run with "
-            "`await journal.delete(run_id)`.",
+            f"{shown}{more}. Other runs can be read. Take the journal from a backup, or remove the run: "
+            "`treadle runs delete RUN` (in Python: journal.delete(run_id)).",
             where=where,
         )
 

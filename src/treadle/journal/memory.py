@@ -8,10 +8,10 @@ from types import TracebackType
 from typing import Self
 
 from treadle.journal.errors import JournalConflict, JournalUnavailable, UnknownRun
-from treadle.journal.forks import renewed_in_a_child
 from treadle.journal.holder import Holder
 from treadle.journal.info import ALL, RunInfo, Wanted, after, status_after, told_by
 from treadle.journal.leases import Held
+from treadle.journal.os_fork import renewed_in_a_child
 from treadle.journal.port import check_count, check_first, check_fork, too_short
 from treadle.journal.redaction import Redact, redacted
 from treadle.journal.watch import Bell, follow

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from treadle.journal.forks import at_work, closed_before_a_fork, is_torn
+from treadle.journal.os_fork import at_work, closed_before_a_fork, is_torn
 from treadle.journal.sqlite_file import RESCUE, FileKind, Seen, is_whole, seen, version_of
 
 _TORN = "was in use in the middle of a fork, which SQLite does not survive"

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import Lock
 
-from treadle.journal.forks import renewed_in_a_child
+from treadle.journal.os_fork import renewed_in_a_child
 from treadle.kernel.events import Event, RunFinished
 
 _Listener = tuple[asyncio.AbstractEventLoop, asyncio.Event]

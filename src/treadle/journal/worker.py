@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 import anyio
 
 from treadle.journal.errors import JournalUnavailable
-from treadle.journal.forks import renewed_in_a_child
+from treadle.journal.os_fork import renewed_in_a_child
 
 A = TypeVar("A")
 T = TypeVar("T")

@@ -60,16 +60,21 @@ def model_replied(state: RunState, event: ModelReplied) -> Changes:
         "open_calls": made.open,
         "refused": made.refused,
         "accounts": accounts.charged(usage, event.cost, reserve.usd if reserve else None, made.counted),
-        "size": state.size.after(event.model, usage, event.estimate, _asked_in_full(state.prepared), len(messages)),
+        "size": state.size.after(event.model, usage, event.estimate, asked_in_full(state.prepared), len(messages)),
     }
     if said:
         changes["text"] = text
     return changes if made.open else closed(state, step, made.calls, event.at, changes)
 
 
-def _asked_in_full(prepared: StepPrepared | None) -> bool:
-    """Whether the request was the history with all tools, so that its size tells how large the next one is at least."""
-    return prepared is None or (prepared.tools is None and prepared.messages is None and prepared.instructions is None)
+def asked_in_full(prepared: StepPrepared | None) -> bool:
+    """Whether the request was the history with all tools, so that its size tells how large the next one is at least.
+
+    With another choice of tools fewer may be sent, and what a provider adds for them is another.
+    """
+    return prepared is None or (prepared.tools, prepared.tool_choice, prepared.messages, prepared.instructions) == (
+        (None,) * 4
+    )
 
 
 def model_failed(state: RunState, event: ModelFailed) -> Changes:

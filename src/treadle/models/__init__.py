@@ -32,6 +32,7 @@ from treadle.models.errors import (
     ModelTimeout,
     Overloaded,
     ProtocolError,
+    QuotaExceeded,
     RateLimited,
     ReplyTooLong,
     ToolUseFailed,
@@ -53,6 +54,7 @@ from treadle.models.port import (
 )
 from treadle.models.price import Price
 from treadle.models.price_table import PriceTable
+from treadle.models.profile import ModelProfile
 
 if TYPE_CHECKING:
     from treadle.models.fallback import FallbackModel
@@ -89,9 +91,10 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "AnthropicModel", "AssistantMessage", "AttemptFailed", "AuthenticationFailed", "BadRequest", "ConnectionFailed",
     "ContentFiltered", "ContextOverflow", "FallbackModel", "File", "FinishReason", "Image", "LangChainModel", "Message",
-    "Model", "ModelError", "ModelEvent", "ModelReply", "ModelRequest", "ModelSettings", "ModelTimeout",
+    "Model", "ModelError", "ModelEvent", "ModelProfile", "ModelReply", "ModelRequest", "ModelSettings", "ModelTimeout",
     "OfflineModel", "Opaque", "OpenAIChatModel", "OpenAIResponsesModel", "Overloaded", "Price", "PriceTable",
-    "ProtocolError", "RateLimited", "ReplyTooLong", "SystemMessage", "Text", "TextDelta", "TextTools", "Thinking",
-    "ThinkingDelta", "Timeouts", "ToolCall", "ToolCallCompleted", "ToolCallDelta", "ToolCallStarted", "ToolMessage",
-    "ToolSpec", "ToolUseFailed", "UnfinishedReply", "Usage", "UsageReported", "UserMessage", "Usual", "model_from_name",
+    "ProtocolError", "QuotaExceeded", "RateLimited", "ReplyTooLong", "SystemMessage", "Text", "TextDelta", "TextTools",
+    "Thinking", "ThinkingDelta", "Timeouts", "ToolCall", "ToolCallCompleted", "ToolCallDelta", "ToolCallStarted",
+    "ToolMessage", "ToolSpec", "ToolUseFailed", "UnfinishedReply", "Usage", "UsageReported", "UserMessage", "Usual",
+    "model_from_name",
 ]  # fmt: skip

@@ -35,14 +35,17 @@ from treadle.kernel.messages import (
 from treadle.models.anthropic_stream import AnthropicDecoder
 from treadle.models.anthropic_thinking import held_thinking, longest_thinking, thinking_fields
 from treadle.models.checked import is_object
-from treadle.models.codec import body_bytes, json_bytes, json_history
+from treadle.models.codec import Decoder, body_bytes, json_bytes, json_history
 from treadle.models.errors import BadRequest, ModelError
 from treadle.models.extra import add_extra, longest
 from treadle.models.failures import codes_of, error_for, error_for_page, text_of_error
+from treadle.models.guarded import Guarded
 from treadle.models.history import Trail
+from treadle.models.hosts import ANTHROPIC, ANTHROPIC_ELSEWHERE, Host, profile_at
 from treadle.models.identifiers import identifier
 from treadle.models.output_schema import anthropic_schema
 from treadle.models.port import ModelEvent, ModelRequest
+from treadle.models.profile import ModelProfile
 
 Block = dict[str, object]
 
@@ -79,6 +82,7 @@ class ResultBlock(Struct, gc=False, omit_defaults=True, tag_field="type", tag="t
 
 TEXTUAL: Final = re.compile(r"text/|application/(.*\+)?(json|xml|yaml|x-yaml|toml|javascript|sql|csv|x-ndjson|x-sh)\b")
 DATA_URL: Final = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
+FAILED: Final = "This call failed."
 # Bytes of messages, about 1,024 tokens: to have them read anew costs a third of a cent at $3 a million tokens.
 SHORT: Final = 4_096
 # How a user turn begins in the history, and how a turn ends after its last block's last field.
@@ -92,6 +96,7 @@ class AnthropicCodec:
 
     Args:
         provider: the provider's name, for errors and `Opaque` parts.
+        host: in what the server differs from others; by default it is the provider's own.
         max_tokens: tokens that a reply may have where the request's settings do not say; the API demands a number. A
             budget for thinking comes on top of it. The whole is as much as the model takes at most, if its name tells.
         cache: how long the provider is to keep the prefix of a run, or None for no prompt caching. The breakpoints
@@ -106,11 +111,13 @@ class AnthropicCodec:
     def __init__(
         self,
         provider: str = "anthropic",
+        host: Host | None = None,
         *,
         max_tokens: int = 16_000,
         cache: Literal["5m", "1h"] | None = "5m",
     ) -> None:
         self.provider = provider
+        self.host = ANTHROPIC if host in (None, ANTHROPIC) else ANTHROPIC_ELSEWHERE
         self.max_tokens = max_tokens
         self._history = json_history(self._turn, _same_turn)
         self._breakpoint: Json | None = None
@@ -119,6 +126,10 @@ class AnthropicCodec:
         if cache is not None:
             self._breakpoint = {"type": "ephemeral"} if cache == "5m" else {"type": "ephemeral", "ttl": cache}
             self._mark = b',"cache_control":' + msgspec.json.encode(self._breakpoint)
+
+    def profile(self, model: str) -> ModelProfile:
+        """What `model` can do at its host."""
+        return profile_at(self.host, prefix_cache=self.cache is not None)
 
     def longest(self, settings: ModelSettings, model: str) -> int:
         """The most tokens that a reply of `model` may have under `settings`, its thinking included."""
@@ -158,9 +169,10 @@ class AnthropicCodec:
             marks = () if alone or "cache_control" in extra else self._marks(trail, _passing(request))
             return body_bytes(body, "messages", trail.made, marks)
 
-    def decoder(self) -> AnthropicDecoder:
+    def decoder(self) -> Decoder:
         """A decoder for one streamed reply."""
-        return AnthropicDecoder(self.provider, self._stream_error, hour=self.cache == "1h")
+        decoder = AnthropicDecoder(self.provider, self._stream_error, hour=self.cache == "1h")
+        return Guarded(self.provider, decoder)
 
     def decode_body(self, body: Json) -> list[ModelEvent]:
         """The same events from a whole JSON body, the reply last. Raises `ModelError` if it holds an error."""
@@ -329,6 +341,9 @@ def _result(message: ToolMessage) -> ResultBlock:
     elif blocks := _blocks(message.content):
         only = blocks[0] if len(blocks) == 1 else None
         content = only.text if isinstance(only, TextBlock) else blocks
+        if message.is_error and not all([isinstance(block, TextBlock) for block in blocks]):
+            # A result that is marked as an error may hold text alone, else the whole history is refused.
+            return ResultBlock(identifier(message.call_id), [TextBlock(FAILED), *blocks])
     return ResultBlock(identifier(message.call_id), content, message.is_error)
 
 

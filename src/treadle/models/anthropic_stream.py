@@ -23,9 +23,10 @@ from treadle.kernel.messages import (
     ToolCall,
     Usage,
 )
-from treadle.models.checked import checked, is_object
-from treadle.models.counts import count_in, fields_in, part_in, told_usage
-from treadle.models.errors import ModelError, ProtocolError
+from treadle.models.checked import is_object
+from treadle.models.counts import count_in, fields_in, list_in, name_in, part_in, told_usage
+from treadle.models.errors import ModelError
+from treadle.models.guarded import ended_early, no_reply
 from treadle.models.port import (
     ModelEvent,
     ModelReply,
@@ -50,7 +51,6 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
 }
 BEGUN: Final = "begun_output_tokens"
 """Under what name the output is kept that the beginning of a message counts: it is no count of what comes after it."""
-SHAPE_ERRORS: Final = (KeyError, TypeError, AttributeError, ValueError)
 
 
 class _Block:
@@ -125,43 +125,30 @@ class AnthropicDecoder:
 
         The searches that were seen count also where the stream breaks off before it says how many there were.
         """
-        try:
-            usage = self._counts(so_far=True)
-        except SHAPE_ERRORS:
-            return None
+        usage = self._counts(so_far=True)
         return None if usage is None else UsageReported(usage)
 
     def feed(self, data: Json) -> list[ModelEvent]:
         """The events in one stream event's data. Raises `ModelError` for an error inside the stream."""
-        try:
-            if data.get("type") == "content_block_delta":
-                index: int = data["index"]
-                delta: Json = data["delta"]
-                return self._delta(self._open.get(index) or self._implied(index, delta), delta)
-            return self._event(data)
-        except SHAPE_ERRORS as fault:
-            raise ProtocolError(f"the stream holds an event that is not as the protocol has it ({fault!r})") from fault
+        if data.get("type") == "content_block_delta":
+            index: int = data["index"]
+            delta: Json = data["delta"]
+            return self._delta(self._open.get(index) or self._implied(index, delta), delta)
+        return self._event(data)
 
     def whole(self, body: Json) -> list[ModelEvent]:
         """The same events from a whole message, the reply last. Raises `ModelError` if it holds an error."""
         if not isinstance(body.get("content"), list):
             if "error" in body:
                 return self.feed({**body, "type": "error"})
-            raise ProtocolError(f"{self._provider} answered with JSON that is no message: it has no content")
+            raise no_reply(self._provider, "no message, for it has no content", body)
         events = self.feed({"type": "message_start", "message": body})
         return [*events, *self.feed({"type": "message_stop"}), self.close()]
 
     def close(self) -> ModelReply:
         """The whole reply, once the stream has ended. Raises `ProtocolError` if it ended too early to be trusted."""
         if not self._ended:
-            what = "in the middle of the reply" if self._started else "before the reply began"
-            raise ProtocolError(f"the stream ended {what}")
-        try:
-            return checked(self._reply())
-        except SHAPE_ERRORS as fault:
-            raise ProtocolError(f"the reply is not as the protocol has it ({fault!r})") from fault
-
-    def _reply(self) -> ModelReply:
+            raise ended_early(self._provider, self._started)
         parts = [block.part(self._provider) for block in self._blocks]
         return ModelReply(
             AssistantMessage(tuple(part for part in parts if not isinstance(part, Text) or part.text)),
@@ -230,8 +217,8 @@ class AnthropicDecoder:
     def _message(self, message: Json) -> list[ModelEvent]:
         events = self._finish_open()
         self._started, self._ended = True, False
-        self._id = message.get("id") or self._id
-        self._model = message.get("model") or self._model
+        self._id = name_in(message, "id") or self._id
+        self._model = name_in(message, "model") or self._model
         self._stop = message.get("stop_reason")
         self._usage = self._usages.setdefault(self._id, {})
         counts = _known(message)
@@ -312,7 +299,7 @@ def _usage(usages: Iterable[Json], hour: bool, so_far: bool) -> Usage | None:
             continue
         if so_far and BEGUN in counts:
             counts = {"output_tokens": counts[BEGUN], **counts}
-        iterations: list[Json] = counts.get("iterations") or []
+        iterations = list_in(counts, "iterations")
         beside = [_counted(one, hour) for one in iterations if one.get("type") == "compaction"]
         for usage in [replace(_counted(counts, hour), service=_service(counts, iterations)), *beside]:
             total = usage if total is None else replace(total + usage, service=total.service or usage.service)
@@ -338,6 +325,6 @@ def _counted(counts: Json, hour: bool) -> Usage:
 
 def _service(counts: Json, iterations: Iterable[Json]) -> str:
     """How the call was served, where that changes the price: another model that had a part in it, speed, or tier."""
-    others = [one["type"] for one in iterations if one.get("type") in ELSEWHERE]
-    words = [*others, counts.get("speed"), counts.get("service_tier")]
-    return next((word for word in words if word is not None and word not in USUAL), "")
+    others = [kind for one in iterations if (kind := name_in(one, "type")) in ELSEWHERE]
+    words = [*others, name_in(counts, "speed"), name_in(counts, "service_tier")]
+    return next((word for word in words if word not in USUAL), "")

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from treadle.models.halves import without_halves
 from treadle.models.port import ModelReply
 
 _DECODER: Final = msgspec.json.Decoder(ModelReply)
@@ -15,8 +16,17 @@ _OBJECT: Final = msgspec.json.Decoder(dict)
 
 
 def checked(reply: ModelReply) -> ModelReply:
-    """`reply`, if each value in it is of its declared type. Raises `ValueError` or `TypeError`, saying which is not."""
-    _DECODER.decode(msgspec.json.encode(reply))
+    """`reply`, if each value in it is of its declared type; halves of characters are joined, or replaced.
+
+    Raises:
+        ValueError: a value is of another type; so does `TypeError`.
+    """
+    try:
+        encoded = msgspec.json.encode(reply)
+    except UnicodeEncodeError:
+        reply = without_halves(reply)
+        encoded = msgspec.json.encode(reply)
+    _DECODER.decode(encoded)
     return reply
 
 

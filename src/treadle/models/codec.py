@@ -8,15 +8,17 @@ transport; `treadle.models.failures` has the part of reading errors that the dia
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import msgspec
 
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Json, Message, ModelSettings
 from treadle.models.errors import ModelError
+from treadle.models.halves import without_halves
 from treadle.models.history import History
 from treadle.models.port import ModelEvent, ModelReply, ModelRequest, UsageReported
+from treadle.models.profile import ModelProfile
 
 # What a decoder is fed for a `[DONE]` line, the server's word that the stream is whole; other dialects look past it.
 DONE: Final[Json] = {"type": "[DONE]"}
@@ -32,6 +34,7 @@ class Decoder(Protocol):
     def feed(self, data: Json) -> list[ModelEvent]:
         """The events in one stream event's data. Raises `ModelError` for an error inside the stream.
 
+        A dialect's own may raise what reading a field of another shape raises: `treadle.models.guarded` has the guard.
         What is fed after an error is heard for what it says of the usage.
         """
 
@@ -55,6 +58,9 @@ class Codec(Protocol):
 
     def encode(self, request: ModelRequest, model: str, stream: bool) -> bytes:
         """The request body: JSON, the same bytes for the same request, the history last."""
+
+    def profile(self, model: str) -> ModelProfile:
+        """What `model` can do in this dialect at this host; its context window is in the table of known models."""
 
     def longest(self, settings: ModelSettings, model: str) -> int | None:
         """The most tokens that a reply of `model` may have under `settings`; None if only the provider knows."""
@@ -121,20 +127,7 @@ def json_bytes(value: object) -> bytes:
     try:
         return _ENCODER.encode(value)
     except UnicodeEncodeError:
-        return _ENCODER.encode(_sound(value))
-
-
-def _sound(value: Any) -> Any:
-    """`value` without halves of surrogate pairs (out of a file's name or a tool's output), which no provider takes."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if isinstance(value, Mapping):
-        return {_sound(key): _sound(one) for key, one in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, bytes):
-        return [_sound(one) for one in value]
-    if isinstance(value, msgspec.Struct):
-        return type(value)(*[_sound(getattr(value, field)) for field in value.__struct_fields__])
-    return value
+        return _ENCODER.encode(without_halves(value))
 
 
 _ENCODER: Final = msgspec.json.Encoder()

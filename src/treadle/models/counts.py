@@ -8,7 +8,7 @@ decoders, which know the names of the counts.
 from msgspec.structs import replace
 
 from treadle.kernel.messages import Json, Usage
-from treadle.models.sound import MOST_TOKENS
+from treadle.models.profile import MOST_TOKENS
 
 
 def count_in(fields: Json, name: str) -> int | None:
@@ -17,10 +17,11 @@ def count_in(fields: Json, name: str) -> int | None:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
-        count = int(value)
+        number = float(value) if isinstance(value, str) and not value.strip().isdigit() else value
+        count = int(number)
     except (ValueError, OverflowError):
         return None
-    exact = isinstance(value, str) or count == value
+    exact = isinstance(number, str) or count == number
     return count if exact and 0 <= count <= MOST_TOKENS else None
 
 
@@ -33,6 +34,18 @@ def fields_in(fields: Json, name: str) -> Json:
     """The object in field `name`; empty if there is none."""
     value = fields.get(name)
     return value if isinstance(value, dict) else {}
+
+
+def name_in(fields: Json, name: str) -> str:
+    """The text in field `name`, a number as text; empty if there is none. No reply is lost for what it is called."""
+    value = fields.get(name)
+    return value if isinstance(value, str) else str(value) if type(value) is int else ""
+
+
+def list_in(fields: Json, name: str) -> list[Json]:
+    """The objects in the list in field `name`; empty if there is none."""
+    value = fields.get(name)
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def told_usage(usage: Usage, asked: int | None, received: int | None) -> Usage:

@@ -39,6 +39,13 @@ class RateLimited(ModelError):
     retryable = True
 
 
+class QuotaExceeded(RateLimited):
+    """What the account may use is used up; it takes a payment, or another month, and not another attempt."""
+
+    kind = "quota_exceeded"
+    retryable = False
+
+
 class Overloaded(ModelError):
     """The provider cannot serve the request now."""
 

@@ -20,6 +20,7 @@ from treadle.models.errors import (
     ModelTimeout,
     Overloaded,
     ProtocolError,
+    QuotaExceeded,
     RateLimited,
 )
 from treadle.models.retry_after import retry_after
@@ -38,6 +39,16 @@ FILTERED: Final = re.compile(
     r"|content management policy|content filter|content policy|(?:input|prompt|content|request) was (?:flagged|rejected"
     r" (?:as a result of|by) (?:our|the) safety)|rejected by (?:our|the) safety system|requires moderation"
     r"|blocked by (?:our |the )?(?:content|safety|usage)",
+    re.IGNORECASE,
+)
+# What is over until somebody pays, or a month has passed. Google says of a limit by the minute "You exceeded your
+# current quota" as OpenAI says of this, so that words about a quota tell nothing.
+USED_UP: Final = re.compile(
+    r"insufficient_(?:quota|balance|credits?|funds)|billing_(?:hard_limit|not_active|error)|credit_balance|payment_required",
+    re.IGNORECASE,
+)
+NO_MONEY: Final = re.compile(
+    r"credit balance is too low|insufficient (?:account )?(?:balance|credits?|funds)|billing hard limit|out of credits",
     re.IGNORECASE,
 )
 # Without a status (an error inside a stream) the code or type of the error must tell; the first that matches counts.
@@ -62,6 +73,7 @@ KEY: Final = re.compile(
 SHORT_KEY: Final = 8
 NAMED: Final = r"(\b(?:key|token|bearer|secret|password|authori[sz]ation)\b[^\n]{0,40}?(?<!\w))"
 SHOWN: Final = 1000
+CODES: Final = ("code", "type", "status", "status_code", "error_code")
 
 
 def error_for(
@@ -78,7 +90,7 @@ def error_for(
     """
     headers = headers or {}
     if status is None or status < 400:
-        status = next((number for pattern, number in KINDS if pattern.search(code)), 500)
+        status = _number_in(code) or next((number for pattern, number in KINDS if pattern.search(code)), 500)
         shown = f"{provider} failed in its reply"
     else:
         shown = f"{provider} answered HTTP {status}"
@@ -90,6 +102,12 @@ def error_for(
         status=status,
         request_id=request_id(headers),
     )
+
+
+def _number_in(code: str) -> int | None:
+    """The HTTP status that a code is, as a number or as text."""
+    numbers = [int(word) for word in code.split() if word.isascii() and word.isdigit() and len(word) == 3]
+    return next((number for number in numbers if 400 <= number < 600), None)
 
 
 def error_type(status: int, code: str, words: str) -> type[ModelError]:
@@ -105,6 +123,8 @@ def error_type(status: int, code: str, words: str) -> type[ModelError]:
         return AuthenticationFailed
     if status == 413:
         return ContextOverflow
+    if status == 402 or USED_UP.search(code) or (status in (400, 403, 429) and NO_MONEY.search(words)):
+        return QuotaExceeded
     if status == 429:
         return RateLimited
     if status == 408:
@@ -121,7 +141,7 @@ def redact(words: str, key: str = "") -> str:
     A key of fewer than eight characters is taken out only as a word of its own, soon after a word such as "key".
     """
     if len(key) >= SHORT_KEY:
-        words = words.replace(key, "[key]")
+        words = re.sub(re.escape(key), "[key]", words, flags=re.IGNORECASE)
     elif key:
         words = re.sub(rf"{NAMED}{re.escape(key)}(?!\w)", r"\1[key]", words, flags=re.IGNORECASE)
     return KEY.sub("[key]", words)
@@ -178,5 +198,5 @@ def text_of_error(error: Any) -> str:
 
 
 def codes_of(error: Json) -> str:
-    """The codes of an error object, joined by a space."""
-    return " ".join(str(error[name]) for name in ("code", "type", "status", "error_code") if error.get(name))
+    """The codes of an error object, numbers too, joined by a space."""
+    return " ".join(str(error[name]) for name in CODES if error.get(name))

@@ -34,12 +34,11 @@ from treadle.models.port import (
     ModelEvent,
     ModelReply,
     ModelRequest,
-    OutputMode,
     UsageReported,
     held_to,
     longest_reply_of,
-    output_mode_of,
 )
+from treadle.models.profile import ModelProfile, profile_of, profile_of_any
 from treadle.models.sound import cost_of, is_sound_usage, sound_event, tokens_of_reply
 from treadle.models.terms import Terms, terms_of
 
@@ -137,9 +136,9 @@ class FallbackModel:
         return settings
 
     @property
-    def context_window(self) -> int | None:
-        """The longest request that some model of it takes; None if none says."""
-        return max(self._known("context_window"), default=None)
+    def profile(self) -> ModelProfile:
+        """What can be counted on whichever of its models answers; see `profile_of_any`."""
+        return profile_of_any([profile_of(model) for model in self.models])
 
     def cost(self, usage: Usage) -> Decimal | None:
         """The most that `usage` may cost, in dollars; None if the price of one of its models is not known.
@@ -162,7 +161,7 @@ class FallbackModel:
         all_terms = [terms_of(model, settings) for model in self.models]
         searches = max(terms.searches for terms in all_terms)
         endless = [terms.endless for terms in all_terms if terms.endless]
-        if searches and len(self._known("context_window")) < len(self.models):
+        if searches and not all([profile_of(model).context_window for model in self.models]):
             endless.append("web_search")
         return Terms(
             tuple(dict.fromkeys(service for terms in all_terms for service in terms.services)),
@@ -170,12 +169,6 @@ class FallbackModel:
             searches,
             endless[0] if endless else "",
         )
-
-    def output_mode(self, tools: bool) -> OutputMode:
-        """What each of its models can do: natively if all can, else by a tool if all can, else in words."""
-        modes = {output_mode_of(model, tools) for model in self.models}
-        weakest: OutputMode = "prompted" if "prompted" in modes else "tool" if "tool" in modes else "native"
-        return weakest
 
     def fixed_tokens(self, tools: Sequence[ToolSpec], output_schema: Json | None) -> int:
         """Tokens that a request with these has besides its messages, at that of its models where it is the most."""
@@ -194,7 +187,7 @@ class FallbackModel:
         window = 0
         for place in order:
             model = self.models[place]
-            if window and not (_number(model, "context_window") or 0) > window:
+            if window and not (profile_of(model).context_window or 0) > window:
                 continue
             if last is not None:
                 yield last
@@ -214,7 +207,7 @@ class FallbackModel:
                     told.retry_after = self._wait()
                     raise told from error.__cause__ if told is error else error
                 if isinstance(error, ContextOverflow) and not isinstance(error, self.on):
-                    window = _number(model, "context_window") or ENDLESS
+                    window = profile_of(model).context_window or ENDLESS
                 last = AttemptFailed(model.name, error)
             else:
                 self._failures.pop(place, None)
@@ -222,9 +215,6 @@ class FallbackModel:
         told = _told(failed)
         told.model = asked
         raise told from None if last is None else last.error
-
-    def _known(self, name: str) -> list[int]:
-        return [value for model in self.models if (value := _number(model, name))]
 
     def _cooling(self) -> dict[int, Failure]:
         now = time.monotonic()
@@ -291,11 +281,6 @@ def _signed(reply: ModelReply, model: Model) -> ModelReply:
     name = reply.model if isinstance(model, FallbackModel) else model.name
     cost = cost_of(model, reply.usage) if reply.cost is None and reply.usage is not None else reply.cost
     return structs.replace(reply, model=name, cost=cost)
-
-
-def _number(model: Model, name: str) -> int | None:
-    value: int | None = getattr(model, name, None)
-    return value
 
 
 def _soonest(failures: Sequence[Failure]) -> float | None:

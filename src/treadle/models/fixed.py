@@ -13,7 +13,7 @@ from treadle.context.tokens import MESSAGE_TOKENS
 from treadle.kernel.messages import Json, ToolSpec
 from treadle.models.hosts import Host
 from treadle.models.port import Model
-from treadle.models.sound import MOST_TOKENS
+from treadle.models.profile import MOST_TOKENS
 
 
 def fixed_tokens(model: Model, tools: Sequence[ToolSpec], output_schema: Json | None) -> int:

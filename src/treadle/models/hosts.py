@@ -9,6 +9,8 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from treadle.models.profile import ModelProfile
+
 
 class Host(Struct, frozen=True):
     """How one host wants to be asked.
@@ -67,6 +69,8 @@ OPENAI: Final = Host(
 # It serves other makers' models too, and some of its versions refuse the fields that came later.
 AZURE: Final = replace(OPENAI, taken_away="words", cache_key=False)
 ANTHROPIC: Final = Host(schema_with_tools=True)
+# Messages are served in many places (clouds, gateways, open servers) that have no structured output.
+ANTHROPIC_ELSEWHERE: Final = Host(json_schema=False)
 MISTRAL: Final = Host(
     seed="random_seed",
     stream_usage=False,
@@ -80,6 +84,25 @@ DEEPSEEK: Final = Host(thinking="thinking", json_schema=False, taken_away="words
 OPENROUTER: Final = Host(thinking="reasoning", file_urls=True, taken_away="words", tells_cost=True)
 CACHING: Final = Host(taken_away="words")
 GROQ: Final = Host(max_tokens="max_completion_tokens", taken_away="words")
+
+
+def profile_at(host: Host, *, prefix_cache: bool | None = None, thinking: bool | None = None) -> ModelProfile:
+    """What models can do at `host`: answers are held to a schema where it can, beside tools too if it can; else a tool.
+
+    Args:
+        host: where they are served.
+        prefix_cache: whether it keeps what requests begin with, where that is known otherwise than by `taken_away`.
+        thinking: whether the model can be told how hard to think, if that is known.
+    """
+    return ModelProfile(
+        output="native" if host.json_schema else "tool",
+        output_beside_tools="native" if host.json_schema and host.schema_with_tools else "tool",
+        tools=True,
+        parallel_calls=True,
+        prefix_cache=True if prefix_cache is None and host.taken_away != "left_out" else prefix_cache,
+        thinking=thinking,
+    )
+
 
 # By the end of the host's name.
 HOSTS: Final[tuple[tuple[str, Host], ...]] = (

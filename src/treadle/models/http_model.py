@@ -19,18 +19,26 @@ from treadle.kernel.messages import Json, ModelSettings, ToolSpec, Usage
 from treadle.models.bounds import check_beside, size_of_piece
 from treadle.models.codec import DONE, Codec, Decoder
 from treadle.models.ending import broken_off, drained, heard_out
-from treadle.models.errors import AuthenticationFailed, ConnectionFailed, ModelError, ModelTimeout, ProtocolError
+from treadle.models.errors import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    ModelError,
+    ModelTimeout,
+    ProtocolError,
+)
 from treadle.models.extra import held_to_length, merged
-from treadle.models.failures import redact, request_id
+from treadle.models.failures import request_id
 from treadle.models.fixed import billed
 from treadle.models.given import check_cache, check_options
-from treadle.models.hosts import ANTHROPIC, host_of
+from treadle.models.hidden import Hidden
+from treadle.models.hosts import host_of
 from treadle.models.openai_cache import KEEPS, Keep
 from treadle.models.permission import require_permission
-from treadle.models.port import ModelEvent, ModelReply, ModelRequest, OutputMode, UsageReported
+from treadle.models.port import ModelEvent, ModelReply, ModelRequest, UsageReported
 from treadle.models.price import KINDS, Price
 from treadle.models.price_table import PriceTable, own_price
 from treadle.models.prices import known_context, known_cost, known_price
+from treadle.models.profile import ModelProfile, profile_with_window
 from treadle.models.providers import PROVIDERS, Provider
 from treadle.models.terms import Terms, asked_terms, asks_others, elsewhere, is_dated
 from treadle.models.timeouts import Timeouts, Watch
@@ -94,6 +102,7 @@ class HttpModel:
         self._key_source = ""
         self._address = ""
         self._transport = self._connected(options)
+        self._hidden = Hidden(self._key, options.get("headers"))
 
     @property
     def name(self) -> str:
@@ -114,9 +123,9 @@ class HttpModel:
         return asked_terms(merged(self.settings, settings), hour=getattr(self.codec, "cache", None) == "1h")
 
     @property
-    def context_window(self) -> int | None:
-        """The most tokens that a request may have, as the table of known models has it; None if it does not."""
-        return known_context(self._address, self.model)
+    def profile(self) -> ModelProfile:
+        """What the model can do: what its dialect and host let it, and the window that the table of models has."""
+        return profile_with_window(self.codec.profile(self.model), known_context(self._address, self.model))
 
     @property
     def max_output_tokens(self) -> int | None:
@@ -135,14 +144,6 @@ class HttpModel:
         held = self.codec.held(own, self.model, tokens)
         thinking = settings.thinking if held.thinking == own.thinking else held.thinking
         return structs.replace(settings, max_tokens=tokens, thinking=thinking, extra=held.extra)
-
-    def output_mode(self, tools: bool) -> OutputMode:
-        """Natively where the host holds replies to a schema, also beside tools if there are any; else by a tool."""
-        host = host_of(host_in(self._address))
-        if self.provider.dialect == "anthropic" and host is not ANTHROPIC:
-            # Messages are served in many places (clouds, gateways, open servers) that have no structured output.
-            return "tool"
-        return "native" if host.json_schema and (host.schema_with_tools or not tools) else "tool"
 
     def fixed_tokens(self, tools: Sequence[ToolSpec], output_schema: Json | None) -> int:
         """Tokens that a request with these has besides its messages, at most: what its host adds is among them."""
@@ -193,19 +194,19 @@ class HttpModel:
         except (ConnectionFailed, ModelTimeout) as failure:
             try:
                 # Some servers leave the connection open, or drop it, after a reply that is whole.
-                return [named(decoder.close(), reply)]
+                return [self._named(decoder.close(), reply)]
             except ProtocolError:
                 raise broken_off(failure, reply) from failure.__cause__
         except ProtocolError as failure:
             raise broken_off(failure, reply) from failure.__cause__
         if received is None:
             try:
-                return [named(decoder.close(), reply)]
+                return [self._named(decoder.close(), reply)]
             except ProtocolError as failure:
                 raise broken_off(failure, reply) from failure.__cause__
         if isinstance(received, Whole):
             *events, last = decoder.whole(received.body)
-            return [*events, named(last, reply)]
+            return [*events, self._named(last, reply)]
         events = []
         for place, data in enumerate(received, 1):
             try:
@@ -218,7 +219,7 @@ class HttpModel:
             events += found
             if data == DONE:
                 await drained(reply)
-                return [*events, named(decoder.close(), reply)]
+                return [*events, self._named(decoder.close(), reply)]
         return events
 
     def _keeps_tools(self) -> bool:
@@ -288,11 +289,16 @@ class HttpModel:
 
     def _told(self, error: ModelError) -> ModelError:
         """The error without the key, and, where the key was refused, with where it came from."""
-        words = redact(str(error), self._key)
+        self._hidden.in_error(error)
         if type(error) is AuthenticationFailed:
-            words = f"{words.rstrip('.')}. {self._advice()}"
-        error.args = (words,)
+            error.args = (f"{str(error).rstrip('.')}. {self._advice()}",)
         return error
+
+    def _named(self, event: ModelEvent, reply: Reply) -> ModelEvent:
+        """A whole reply under the name that the server's headers give the exchange, if they do."""
+        if not isinstance(event, ModelReply):
+            return event
+        return structs.replace(event, request_id=self._hidden.name(request_id(reply.headers) or event.request_id))
 
     def _advice(self) -> str:
         if not isinstance(self._transport, HttpTransport):
@@ -373,8 +379,10 @@ class AnthropicModel(HttpModel):
     def __init__(self, model: str, *, cache: Literal["5m", "1h"] | None = "5m", **options: Unpack[HttpOptions]) -> None:
         from treadle.models.anthropic import AnthropicCodec
 
+        provider = PROVIDERS["anthropic"]
         check_cache(cache, ("5m", "1h"))
-        super().__init__(model, PROVIDERS["anthropic"], AnthropicCodec(cache=cache), **options)
+        codec = AnthropicCodec(host=host_of(hostname(provider, options)), cache=cache)
+        super().__init__(model, provider, codec, **options)
 
 
 def hostname(provider: Provider, options: HttpOptions) -> str:
@@ -391,9 +399,3 @@ def host_in(address: str) -> str:
         return urlsplit(address).hostname or ""
     except ValueError:
         return ""
-
-
-def named(event: ModelEvent, reply: Reply) -> ModelEvent:
-    """A whole reply under the name that the server's headers give the exchange, if they do."""
-    name = request_id(reply.headers)
-    return structs.replace(event, request_id=name) if name and isinstance(event, ModelReply) else event

@@ -29,9 +29,10 @@ from treadle.models.hosts import Host
 from treadle.models.langchain_messages import from_langchain, langchain_history, to_langchain
 from treadle.models.langchain_reply import Reading
 from treadle.models.permission import require_permission
-from treadle.models.port import ModelEvent, ModelRequest, OutputMode
+from treadle.models.port import ModelEvent, ModelRequest
 from treadle.models.price import Price
 from treadle.models.price_table import PriceTable, own_price
+from treadle.models.profile import ModelProfile, OutputMode, profile_with_window
 from treadle.models.terms import Terms, asked_terms
 
 if TYPE_CHECKING:
@@ -122,20 +123,22 @@ class LangChainModel:
         return f"LangChainModel({type(self.chat_model).__name__}, name={self.name!r})"
 
     @property
-    def context_window(self) -> int | None:
-        """The longest request, if the chat model's profile has it."""
-        return self._profile("max_input_tokens")
+    def profile(self) -> ModelProfile:
+        """What the chat model can do, as far as its own profile has it.
+
+        An answer of a type is asked for by a final tool, if the chat model takes tools; else in words.
+        """
+        from langchain_core.language_models.chat_models import BaseChatModel
+
+        tools = type(self.chat_model).bind_tools is not BaseChatModel.bind_tools
+        mode: OutputMode = "tool" if tools else "prompted"
+        profile = ModelProfile(output=mode, output_beside_tools=mode, tools=tools, thinking=False)
+        return profile_with_window(profile, self._profile("max_input_tokens"))
 
     @property
     def max_output_tokens(self) -> int | None:
         """The longest reply, if the chat model's profile has it."""
         return self._profile("max_output_tokens")
-
-    def output_mode(self, tools: bool) -> OutputMode:
-        """By a final tool, if the chat model takes tools; else in words."""
-        from langchain_core.language_models.chat_models import BaseChatModel
-
-        return "prompted" if type(self.chat_model).bind_tools is BaseChatModel.bind_tools else "tool"
 
     def fixed_tokens(self, tools: Sequence[ToolSpec], output_schema: Json | None) -> int:
         """Tokens that a request with these has besides its messages: nobody knows which host adds what, so the most."""

@@ -23,7 +23,7 @@ from treadle.models.port import (
     ToolCallDelta,
     ToolCallStarted,
 )
-from treadle.models.sound import MOST_TOKENS
+from treadle.models.profile import MOST_TOKENS
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage

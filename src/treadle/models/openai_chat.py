@@ -32,19 +32,23 @@ from treadle.kernel.messages import (
     UserMessage,
 )
 from treadle.models.checked import is_object
-from treadle.models.codec import body_bytes, json_history
+from treadle.models.codec import Decoder, body_bytes, json_history
 from treadle.models.errors import BadRequest, ModelError, ToolUseFailed
 from treadle.models.extra import add_extra, longest
 from treadle.models.failures import codes_of, error_for, error_for_page, redact, text_of_error
-from treadle.models.hosts import Host
+from treadle.models.guarded import Guarded
+from treadle.models.hosts import Host, profile_at
 from treadle.models.identifiers import identifier
 from treadle.models.openai_cache import Keep, PromptCache
 from treadle.models.openai_chat_stream import ChatDecoder
 from treadle.models.output_schema import openai_strict
 from treadle.models.port import ModelEvent, ModelRequest
+from treadle.models.profile import ModelProfile
 
 AUDIO: Final = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 LONGEST_NAME: Final = 64
+LONGEST_ID: Final = 40
+"""The most characters of a call's id that OpenAI takes here; others take more, and nobody less but Mistral."""
 SHORT_ID: Final = re.compile(r"[A-Za-z0-9]{9}")
 
 
@@ -95,6 +99,10 @@ class ChatCodec:
             add_extra(body, request.settings.extra)
             return body_bytes(body, "messages", trail.made, self._cache.marks(trail, request, model, "text"))
 
+    def profile(self, model: str) -> ModelProfile:
+        """What `model` can do at its host."""
+        return profile_at(self.host)
+
     def longest(self, settings: ModelSettings, model: str) -> int | None:
         """The most tokens that a reply may have under `settings`; None if only the provider knows."""
         return longest(settings)
@@ -103,10 +111,10 @@ class ChatCodec:
         """`settings` under which a reply has at most `tokens`."""
         return replace(settings, max_tokens=tokens)
 
-    def decoder(self) -> ChatDecoder:
+    def decoder(self) -> Decoder:
         """A decoder for one streamed reply."""
         told = self.host.tells_cost or self.provider == "openrouter"
-        return ChatDecoder(self.provider, self._stream_error, tells_cost=told)
+        return Guarded(self.provider, ChatDecoder(self.provider, self._stream_error, tells_cost=told))
 
     def decode_body(self, body: Json) -> list[ModelEvent]:
         """The events of a whole completion, the reply last."""
@@ -119,10 +127,7 @@ class ChatCodec:
         return self._error(status, headers, body)
 
     def _stream_error(self, data: Json) -> ModelError:
-        error = data.get("error") or data
-        numbers = [error.get("status_code"), error.get("code")] if isinstance(error, dict) else []
-        status = next((number for number in numbers if isinstance(number, int) and 400 <= number < 600), None)
-        return self._error(status, {}, data)
+        return self._error(None, {}, data)
 
     def _error(self, status: int | None, headers: Mapping[str, str], body: Json) -> ModelError:
         error = body.get("error") or body
@@ -167,7 +172,7 @@ class ChatCodec:
 
     def _assistant(self, message: AssistantMessage) -> Json:
         encoded: Json = {"role": "assistant", "content": None}
-        calls: list[Json] = []
+        calls: list[tuple[str, Json]] = []
         texts: list[str] = []
         kept: Json = {}
         for part in message.content:
@@ -175,7 +180,7 @@ class ChatCodec:
                 case Text():
                     texts.append(part.text)
                 case ToolCall():
-                    calls.append(self._tool_call(part))
+                    calls.append((part.id, self._tool_call(part)))
                 case Thinking():
                     self._thought(part, encoded)
                 case Opaque():
@@ -189,9 +194,8 @@ class ChatCodec:
         elif text or not calls:
             encoded["content"] = text
         if calls:
-            encoded["tool_calls"] = [
-                encoded_call | kept.get("calls", {}).get(encoded_call["id"], {}) for encoded_call in calls
-            ]
+            beside = kept.get("calls", {})
+            encoded["tool_calls"] = [call | beside.get(call_id, {}) for call_id, call in calls]
         encoded.update(kept.get("message", {}))
         return encoded
 
@@ -217,9 +221,13 @@ class ChatCodec:
         }
 
     def _call_id(self, call_id: str) -> str:
-        if not self.host.short_ids or SHORT_ID.fullmatch(call_id):
+        """The id as the host takes it: the same for a call and its result, and as it was given wherever that can be."""
+        if not self.host.short_ids and 0 < len(call_id) <= LONGEST_ID:
             return call_id
-        return hashlib.sha256(call_id.encode()).hexdigest()[:9]
+        if self.host.short_ids and SHORT_ID.fullmatch(call_id):
+            return call_id
+        digest = hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()
+        return digest[:9] if self.host.short_ids else f"call_{digest[:24]}"
 
     def _content(self, content: str | tuple[Content, ...]) -> str | list[Json]:
         return content if isinstance(content, str) else [self._part(part) for part in content]

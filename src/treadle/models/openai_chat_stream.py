@@ -27,8 +27,9 @@ from treadle.kernel.messages import (
 )
 from treadle.models.checked import is_object
 from treadle.models.codec import DONE
-from treadle.models.counts import count_in, fields_in, part_in, told_usage, with_total
-from treadle.models.errors import ModelError, Overloaded, ProtocolError
+from treadle.models.counts import count_in, fields_in, name_in, part_in, told_usage, with_total
+from treadle.models.errors import ModelError, Overloaded
+from treadle.models.guarded import ended_early, no_reply
 from treadle.models.port import (
     ModelEvent,
     ModelReply,
@@ -72,8 +73,6 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
 BROKEN: Final = frozenset({"error", "network_error", "insufficient_system_resource"})
 # What is sent back to the provider with the message that it came in, or with the tool call.
 KEPT: Final = ("extra_content", "thought_signature")
-# What reading a field that is of another shape than it should be raises.
-SHAPE_ERRORS: Final = (AttributeError, KeyError, TypeError, ValueError)
 
 
 class _Call:
@@ -92,6 +91,13 @@ class _Call:
     @property
     def arguments(self) -> str:
         return "".join(self.pieces)
+
+    def named(self, piece: str) -> None:
+        """Takes a piece of the name. Some servers say the whole of it again with each piece of the arguments."""
+        if piece.startswith(self.name):
+            self.name = piece
+        elif not self.pieces:
+            self.name += piece
 
 
 class ChatDecoder:
@@ -137,11 +143,11 @@ class ChatDecoder:
     def feed(self, data: Json) -> list[ModelEvent]:
         """The events in one chunk. Raises the typed error of an error chunk, `ProtocolError` for another shape."""
         events: list[ModelEvent] = []
+        if data == DONE:
+            self._whole = True
+            return events
+        self._about(data)
         try:
-            if data == DONE:
-                self._whole = True
-                return events
-            self._about(data)
             if data.get("error") or data.get("object") == "error" or data.get("type") == "error":
                 raise self._error(data)
             for choice in data.get("choices") or ():
@@ -153,33 +159,20 @@ class ChatDecoder:
             if text := "".join([*self._thinking, *self._text]):
                 error.usage = Usage(output_tokens=estimate_text(text), estimated=True)
             raise
-        except SHAPE_ERRORS as problem:
-            raise ProtocolError(f"{self._provider} sent what is not one of Chat Completions: {problem}") from problem
         return events
 
     def whole(self, body: Json) -> list[ModelEvent]:
         """The events of a whole completion, the reply last. Raises `ModelError` if it holds an error, or is none."""
         events = self.feed(body)
         if not body.get("choices"):
-            raise ProtocolError(f"{self._provider} answered with JSON that is no chat completion: {str(body)[:200]}")
+            raise no_reply(self._provider, "no chat completion, for it has no choices", body)
         self.feed(DONE)
         return [*events, self.close()]
 
     def close(self) -> ModelReply:
         """The whole reply. Raises `ProtocolError` if neither a finish reason nor an end of the stream was seen."""
         if not self._finish and not self._whole:
-            raise ProtocolError(f"the stream of {self._provider} ended before the reply was whole")
-        try:
-            reply = self._reply()
-            # Fields are read as they come; that they are of the types declared is looked at once, here.
-            msgspec.convert(msgspec.to_builtins(reply), ModelReply)
-        except SHAPE_ERRORS as problem:
-            raise ProtocolError(
-                f"{self._provider} sent a reply that is not one of Chat Completions: {problem}"
-            ) from problem
-        return reply
-
-    def _reply(self) -> ModelReply:
+            raise ended_early(self._provider, bool(self._text or self._thinking or self._calls))
         # Some hosts give no reason at all; that the reply is whole its body or the stream's last word has said then.
         finish = FINISHES.get(self._finish.lower(), "unknown") if self._finish else "stop"
         if self._calls and finish == "stop":
@@ -197,9 +190,9 @@ class ChatDecoder:
         )
 
     def _about(self, data: Json) -> None:
-        self._id = self._id or data.get("id") or ""
-        self._model = self._model or data.get("model") or ""
-        if (tier := data.get("service_tier")) and tier not in USUAL:
+        self._id = self._id or name_in(data, "id")
+        self._model = self._model or name_in(data, "model")
+        if (tier := name_in(data, "service_tier")) not in USUAL:
             self._service = tier
         usage = fields_in(data, "usage") or fields_in(fields_in(data, "x_groq"), "usage")
         if usage:
@@ -230,12 +223,12 @@ class ChatDecoder:
             if FINISHES.get(finish.lower()) in ("stop", "tool_calls"):
                 self._complete(events)
 
-    def _say(self, content: str | list[Any], events: list[ModelEvent]) -> None:
+    def _say(self, content: str | Json | list[Any], events: list[ModelEvent]) -> None:
         if isinstance(content, str):
             self._text.append(content)
             events.append(TextDelta(content))
             return
-        for part in content:
+        for part in [content] if isinstance(content, dict) else content:
             if isinstance(part, str):
                 self._say(part, events)
             elif part.get("type") == "thinking":
@@ -284,17 +277,22 @@ class ChatDecoder:
         for name in KEPT:
             if name in entry:
                 call.kept[name] = entry[name]
-        call.name = call.name or function.get("name") or ""
-        if call.name and not call.started:
-            call.started = True
-            events.append(ToolCallStarted(call.id, call.name))
-            events.extend(ToolCallDelta(call.id, piece) for piece in call.pieces)
+        if piece_of_name := function.get("name"):
+            call.named(piece_of_name)
         arguments = function.get("arguments")
         if arguments:
             piece = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
             call.pieces.append(piece)
             if call.started:
                 events.append(ToolCallDelta(call.id, piece))
+            elif call.name:
+                self._start(call, events)
+
+    def _start(self, call: _Call, events: list[ModelEvent]) -> None:
+        """Announces a call, once its name is whole: its arguments have begun, or something else has."""
+        call.started = True
+        events.append(ToolCallStarted(call.id, call.name))
+        events.extend(ToolCallDelta(call.id, piece) for piece in call.pieces)
 
     def _find(self, entry: Json, name: str, events: list[ModelEvent]) -> _Call:
         """The call that an entry goes on with, or a new one.
@@ -324,6 +322,8 @@ class ChatDecoder:
     def _complete(self, events: list[ModelEvent], only_valid: bool = False) -> None:
         """Reports calls as complete: all at the end; before it, those whose arguments are a whole JSON object."""
         for call in self._calls:
+            if call.name and not call.started:
+                self._start(call, events)
             if call.started and not call.completed and (not only_valid or is_object(call.arguments)):
                 call.completed = True
                 events.append(ToolCallCompleted(call.id))

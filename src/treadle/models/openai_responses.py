@@ -32,16 +32,18 @@ from treadle.kernel.messages import (
     UserMessage,
 )
 from treadle.models.checked import is_object
-from treadle.models.codec import body_bytes, json_history
+from treadle.models.codec import Decoder, body_bytes, json_history
 from treadle.models.errors import BadRequest, ModelError
 from treadle.models.extra import add_extra, longest
 from treadle.models.failures import codes_of, error_for, error_for_page, text_of_error
-from treadle.models.hosts import Host
+from treadle.models.guarded import Guarded
+from treadle.models.hosts import Host, profile_at
 from treadle.models.identifiers import identifier
 from treadle.models.openai_cache import Keep, PromptCache
 from treadle.models.openai_responses_stream import READABLE, ResponsesDecoder, is_phase
 from treadle.models.output_schema import openai_strict
 from treadle.models.port import ModelEvent, ModelRequest
+from treadle.models.profile import ModelProfile
 
 # These do not reason, and refuse to be asked for their reasoning.
 UNREASONING: Final = re.compile(r"(?:^|[/.:])(?:chatgpt-4o|gpt-3|gpt-4)")
@@ -116,6 +118,10 @@ class ResponsesCodec:
             add_extra(body, settings.extra)
             return body_bytes(body, "input", trail.made, self._cache.marks(trail, request, model, "input_text"))
 
+    def profile(self, model: str) -> ModelProfile:
+        """What `model` can do at its host."""
+        return profile_at(self.host, thinking=False if UNREASONING.search(model) else None)
+
     def longest(self, settings: ModelSettings, model: str) -> int | None:
         """The most tokens that a reply may have under `settings`; None if only the provider knows."""
         return longest(settings)
@@ -124,9 +130,10 @@ class ResponsesCodec:
         """`settings` under which a reply has at most `tokens`."""
         return replace(settings, max_tokens=tokens)
 
-    def decoder(self) -> ResponsesDecoder:
+    def decoder(self) -> Decoder:
         """A decoder for one streamed reply."""
-        return ResponsesDecoder(self.provider, self._stream_error, tells_cost=self.host.tells_cost)
+        decoder = ResponsesDecoder(self.provider, self._stream_error, tells_cost=self.host.tells_cost)
+        return Guarded(self.provider, decoder)
 
     def decode_body(self, body: Json) -> list[ModelEvent]:
         """The same events from a whole JSON body, the reply last. Raises `ModelError` if it holds an error."""
@@ -201,7 +208,8 @@ class ResponsesCodec:
 
 def _call(call: ToolCall) -> Json:
     item: Json = {"type": "function_call", "call_id": identifier(call.id, LONGEST_CALL_ID)}
-    if call.item_id is not None:
+    # It was given by a server of this dialect; what another one calls its items is refused.
+    if call.item_id is not None and call.item_id.startswith("fc") and len(call.item_id) <= LONGEST_CALL_ID:
         item["id"] = call.item_id
     arguments = call.arguments or "{}"
     if not is_object(arguments):

@@ -24,9 +24,10 @@ from treadle.kernel.messages import (
     ToolCall,
     Usage,
 )
-from treadle.models.checked import checked, is_object
-from treadle.models.counts import count_in, fields_in, part_in, told_usage, with_total
-from treadle.models.errors import ModelError, Overloaded, ProtocolError
+from treadle.models.checked import is_object
+from treadle.models.counts import count_in, fields_in, name_in, part_in, told_usage, with_total
+from treadle.models.errors import ModelError, Overloaded
+from treadle.models.guarded import ended_early, no_reply
 from treadle.models.port import (
     ModelEvent,
     ModelReply,
@@ -112,38 +113,27 @@ class ResponsesDecoder:
 
     def feed(self, data: Json) -> list[ModelEvent]:
         """The events in one stream event's data. Raises `ModelError` for an error inside the stream."""
-        try:
-            if data.get("type") == "response.output_text.delta":
-                piece: str = data["delta"]
-                self._item(data, "message").pieces.append(piece)
-                return [TextDelta(piece)] if piece else []
-            return self._event(data)
-        except (KeyError, TypeError, AttributeError, ValueError) as fault:
-            raise ProtocolError(f"the stream holds an event that is not as the protocol has it ({fault!r})") from fault
+        if data.get("type") == "response.output_text.delta":
+            piece: str = data["delta"]
+            self._item(data, "message").pieces.append(piece)
+            return [TextDelta(piece)] if piece else []
+        return self._event(data)
 
     def close(self) -> ModelReply:
         """The whole reply, once the stream has ended. Raises `ProtocolError` if it ended too early to be trusted."""
         if self._response is None:
-            what = "in the middle of the reply" if self._items else "before the reply began"
-            raise ProtocolError(f"the stream ended {what}")
-        try:
-            output = self._output or [item.whole() for item in self._items]
-            reply = checked(_reply(self._response, output, self._provider))
-            told = self._reported
-            return reply if told is None or told.cost is None else replace(reply, cost=told.cost)
-        except (KeyError, TypeError, AttributeError, ValueError) as fault:
-            raise ProtocolError(f"the response is not as the protocol has it ({fault!r})") from fault
+            raise ended_early(self._provider, bool(self._items))
+        output = self._output or [item.whole() for item in self._items]
+        reply = _reply(self._response, output, self._provider)
+        told = self._reported
+        return reply if told is None or told.cost is None else replace(reply, cost=told.cost)
 
     def whole(self, response: Json) -> list[ModelEvent]:
         """The events of a response that came as one JSON body, the reply last."""
         if not isinstance(response.get("output"), list) and not response.get("error"):
             self._hear(response)
-            raise ProtocolError(f"{self._provider} answered with JSON that is no response: it has no output")
-        try:
-            events = self._close(response)
-        except (KeyError, TypeError, AttributeError, ValueError) as fault:
-            raise ProtocolError(f"the response is not as the protocol has it ({fault!r})") from fault
-        return [*events, self.close()]
+            raise no_reply(self._provider, "no response, for it has no output", response)
+        return [*self._close(response), self.close()]
 
     def _event(self, data: Json) -> list[ModelEvent]:
         kind = data.get("type")
@@ -290,7 +280,7 @@ def _reply(response: Json, output: Sequence[Json], provider: str) -> ModelReply:
                 if item.get("phase"):
                     parts.append(Opaque(provider, {"type": "message", "phase": item["phase"]}))
                 parts += [part for part in _texts(item) if part.text]
-                refused = refused or any(part["type"] == "refusal" for part in item.get("content") or ())
+                refused = refused or any(part["type"] == "refusal" for part in _content(item))
             case "reasoning":
                 parts.append(_thinking(item))
             case "function_call":
@@ -305,8 +295,8 @@ def _reply(response: Json, output: Sequence[Json], provider: str) -> ModelReply:
         usage=_usage(response, output),
         finish=finish,
         finish_detail=detail,
-        model=response.get("model") or "",
-        request_id=response.get("id") or "",
+        model=name_in(response, "model"),
+        request_id=name_in(response, "id"),
     )
 
 
@@ -336,10 +326,15 @@ def _call_id(item: Json) -> str:
 
 def _texts(item: Json) -> list[Text]:
     """The texts of a message item; a refusal is one, for it is what the model said."""
-    content = item.get("content") or ()
+    return [Text(part["refusal"] if part["type"] == "refusal" else part.get("text") or "") for part in _content(item)]
+
+
+def _content(item: Json) -> list[Json]:
+    """The parts of a message item, of which some servers give the only one as it is, or its text alone."""
+    content = item.get("content") or []
     if isinstance(content, str):
-        return [Text(content)]
-    return [Text(part["refusal"] if part["type"] == "refusal" else part.get("text") or "") for part in content]
+        return [{"type": "output_text", "text": content}]
+    return [content] if isinstance(content, dict) else content
 
 
 def _thinking(item: Json) -> Thinking:
@@ -358,7 +353,7 @@ def _usage(response: Json, output: Iterable[Json] = ()) -> Usage | None:
     if not usage:
         return Usage(web_searches=searches, estimated=True) if searches else None
     sent, came = fields_in(usage, "input_tokens_details"), fields_in(usage, "output_tokens_details")
-    tier = response.get("service_tier") or ""
+    tier = name_in(response, "service_tier")
     parts = Usage(
         cache_read_tokens=part_in(sent, "cached_tokens"),
         cache_write_tokens=part_in(sent, "cache_write_tokens"),

@@ -14,18 +14,17 @@ arguments of tool calls may come in as many pieces as the model likes, or not at
 
 What goes wrong outside is raised as a `treadle.models.ModelError`; a model never retries by itself.
 
-It may have more to say of itself, each only if it knows: `cost(usage)`, in dollars; `terms(settings)`, on what terms a
-request is billed (by default as the settings say); `context_window` and `max_output_tokens`, the longest request and
-reply there can be; `longest_reply(settings)`, the longest reply to a request with these settings, and
-`held_to(settings, tokens)`, the settings under which none is longer than that; `fixed_tokens(tools, output_schema)`,
-how many tokens a request with these has at most besides its messages (by default the length of their descriptions);
-`models`, those that may answer in its place, if several; `output_mode(tools)`, how it is best asked for an answer of a
-type with tools beside it or without (by default "prompted").
+It may have more to say of itself, each only if it knows: `profile`, what it can do (`treadle.models.profile`);
+`cost(usage)`, in dollars; `terms(settings)`, on what terms a request is billed (by default as the settings say);
+`max_output_tokens`, the longest reply there can be; `longest_reply(settings)`, the longest reply to a request with
+these settings, and `held_to(settings, tokens)`, the settings under which none is longer than that;
+`fixed_tokens(tools, output_schema)`, how many tokens a request with these has at most besides its messages (by default
+the length of their descriptions); `models`, those that may answer in its place, if several.
 """
 
 from collections.abc import AsyncIterator, Sequence
 from decimal import Decimal
-from typing import Literal, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -33,9 +32,6 @@ from msgspec.structs import replace
 from treadle.kernel.messages import AssistantMessage, FinishReason, Json, Message, ModelSettings, ToolSpec, Usage
 from treadle.models.errors import ModelError
 from treadle.models.extra import longest
-
-OutputMode = Literal["native", "tool", "prompted"]
-"""How a model is asked for an answer of a type: its provider holds it to a schema, a final tool, or in words alone."""
 
 
 class Usual(Struct, frozen=True, gc=False):
@@ -199,10 +195,3 @@ def held_to(model: Model, settings: ModelSettings, tokens: int) -> ModelSettings
     hold = getattr(model, "held_to", None)
     held: ModelSettings = replace(settings, max_tokens=tokens) if hold is None else hold(settings, tokens)
     return held
-
-
-def output_mode_of(model: Model, tools: bool) -> OutputMode:
-    """How `model` is best asked for an answer of a type, with tools beside it or without: as it says, if it does."""
-    ask = getattr(model, "output_mode", None)
-    mode: OutputMode = "prompted" if ask is None else ask(tools)
-    return mode

@@ -22,25 +22,24 @@ EPOCH: Final = 1e9
 
 
 def retry_after(headers: Mapping[str, str], words: str = "") -> float | None:
-    """Seconds to wait before the next attempt; None if the provider did not say.
+    """Seconds to wait before the next attempt; None if the provider did not say, or said what is no wait.
 
     Looks, in this order, at `retry-after-ms`; `retry-after` (RFC 9110, section 10.2.3: seconds or a date); the
     `x-ratelimit-reset-*` headers of the limits that are used up (all of them, if none says that it is); and at words
-    such as "try again in 7.66s". A time that has passed is 0.
+    such as "try again in 7.66s". Of no wait at all, and of one that has passed, nothing comes: whoever tries again
+    waits as long as without a word.
 
     Args:
         headers: the response's headers, names in lower case.
         words: the provider's error message.
     """
     milliseconds = _number(headers.get("retry-after-ms", ""))
-    if milliseconds is not None:
-        return max(0.0, milliseconds / 1000)
-    wait = seconds_of(headers.get("retry-after", ""))
+    wait = milliseconds / 1000 if milliseconds is not None else seconds_of(headers.get("retry-after", ""))
     if wait is None:
         wait = _reset(headers)
     if wait is None and (found := WORDS.search(words)):
         wait = seconds_of(found.group(1) or found.group(2))
-    return wait
+    return wait if wait is not None and wait > 0 else None
 
 
 def seconds_of(value: str) -> float | None:

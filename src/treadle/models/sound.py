@@ -41,6 +41,7 @@ from treadle.models.port import (
     ToolCallStarted,
     UsageReported,
 )
+from treadle.models.profile import MOST_TOKENS
 
 FINISHES: Final[frozenset[str]] = frozenset(get_args(FinishReason))
 COUNTS: Final = (
@@ -52,8 +53,6 @@ COUNTS: Final = (
     "cache_write_hour_tokens",
     "web_searches",
 )
-MOST_TOKENS: Final = 2**53
-"""More tokens than any reply takes; up to here a float that counts is exact."""
 
 
 def sound_event(event: object) -> ModelEvent:
@@ -322,10 +321,3 @@ def _shown(value: object) -> str:
 
 def _name_of(model: Any) -> str:
     return str(getattr(model, "name", type(model).__name__))
-
-
-def count_of(model: object, name: str) -> int | None:
-    """The number of tokens that `model` says of itself under `name`; None where it says none, or no such number."""
-    found: object = getattr(model, name, None)
-    whole = isinstance(found, int) and not isinstance(found, bool)
-    return found if whole and isinstance(found, int) and 0 < found <= MOST_TOKENS else None

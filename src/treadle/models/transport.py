@@ -6,15 +6,15 @@ network or the server does wrong is raised as a `ModelError`. Neighbours: `tread
 apart; `treadle.models.client_transport`, the same over an official client; `treadle.models.http_model`, which has both.
 """
 
+import re
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 from urllib.parse import urlsplit
 
-import msgspec
 from anyio.lowlevel import RunVar, checkpoint
 from msgspec import Struct
 
@@ -23,6 +23,7 @@ from treadle.kernel.messages import Json
 from treadle.models.codec import DONE
 from treadle.models.errors import BadRequest, ConnectionFailed, ModelError, ProtocolError, ReplyTooLong
 from treadle.models.failures import error_for_redirect
+from treadle.models.halves import decoded
 from treadle.models.sse import EventParser
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ CONNECT_SECONDS: Final = 15.0
 FINALISING_TURNS: Final = 3
 LARGEST_BODY: Final = 64_000_000
 LARGEST_ERROR: Final = 1_000_000
+LONGEST_WORDS: Final = 4_000
+# How each line of an event stream begins that is not blank.
+FIELD: Final = re.compile(r"\s*(?::|(?:data|event|id|retry)\s*(?::|$))")
 # What may stand before the first byte that tells a stream from a JSON body: blanks and a byte order mark.
 LEADING: Final = b"\xef\xbb\xbf \t\r\n"
 
@@ -121,6 +125,8 @@ class HttpReply:
         self._chunks: AsyncIterator[bytes] = response.aiter_bytes()
         self._events: EventParser | None = None
         self._body: list[bytes] = []
+        # What came of a stream before its first event: it may be no stream at all.
+        self._before = b""
         self.received = 0
         self._heard = False
         self._ended = False
@@ -152,6 +158,8 @@ class HttpReply:
             if chunk and chunk[0] not in b"{[<":
                 self._events = EventParser(LARGEST_BODY)
         if self._events is not None:
+            if not self._heard and len(self._before) < LONGEST_WORDS:
+                self._before += chunk[:LONGEST_WORDS]
             return self._heard_in(self._events.feed(chunk))
         if chunk:
             self._body.append(chunk)
@@ -167,7 +175,10 @@ class HttpReply:
     def _end(self) -> list[Json] | Whole | None:
         self._ended = True
         if self._events is not None:
-            return self._heard_in(self._events.close())
+            last = self._heard_in(self._events.close())
+            if not self._heard and (words := plain_words(self._before)):
+                raise self._error(self._response.status_code, self.headers, words)
+            return last
         text = b"".join(self._body)
         if not text:
             return None
@@ -203,13 +214,19 @@ def checked_url(url: str, source: str = "base_url") -> str:
     return url.rstrip("/")
 
 
+def plain_words(stream: bytes) -> str:
+    """What `stream` says where it is no event stream but plain text, as proxies answer; empty if it may be one."""
+    lines = stream.decode("utf-8", "replace").splitlines()
+    return "" if any(FIELD.match(line) for line in lines) else " ".join(" ".join(lines).split())
+
+
 def event_json(data: bytes) -> Json:
     """The object in an event's data. Raises `ProtocolError` if there is none."""
     if data.startswith(b"[DONE]"):
         return DONE
     try:
-        value = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        value = decoded(data)
+    except (ValueError, RecursionError) as problem:
         raise ProtocolError(f"the server sent an event that is no JSON ({problem}): {_shown(data)}") from None
     if not isinstance(value, dict):
         raise ProtocolError(f"the server sent an event that is no JSON object: {_shown(data)}")
@@ -219,8 +236,8 @@ def event_json(data: bytes) -> Json:
 def json_or_text(data: bytes) -> Json | str:
     """The JSON object in `data` (the first, of a list of objects), else its text."""
     try:
-        value: Any = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        value = decoded(data)
+    except (ValueError, RecursionError):
         return data.decode("utf-8", "replace")
     if isinstance(value, list) and value:
         value = value[0]

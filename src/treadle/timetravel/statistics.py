@@ -65,7 +65,10 @@ class Group:
         name: of a model, an agent, a tool or a day (`2026-11-22`, in local time); empty if nobody knows it any more.
         count: how many model calls (of a model), runs (of an agent, those below others too, or a day) or calls (of a
             tool) there were.
-        failed: how many of them failed: attempts at the model, runs that did not finish, calls answered with an error.
+        failed: how many of them failed: attempts at the model, runs that ended without their task being done, calls
+            answered with an error.
+        open: how many of the runs wait or are under way, and so have neither finished nor failed; 0 of models and
+            tools.
         tokens, cost: of each; None of a tool.
         seconds: that each took; None if that is known of none. Of a tool those that it worked, not the waits for
             people, nor what a crash cut off.
@@ -77,6 +80,7 @@ class Group:
     tokens: Spread | None
     cost: Money | None
     seconds: Spread | None
+    open: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,20 +257,24 @@ def _top(tree: Sequence[_Told]) -> _Told:
     return next((one for one in tree if one.info.run_id == one.root), tree[0])
 
 
-def _is_done(info: RunInfo) -> bool:
-    """Whether the task of a run was done."""
-    return info.stop is not None and info.stop.finished
-
-
 def _charges(tree: Iterable[_Told]) -> list[Charge]:
     return [charge for one in tree for charge in one.charges]
 
 
 def _of_runs(name: str, trees: Sequence[Sequence[_Told]]) -> Group:
-    failed = sum(not _is_done(_top(tree).info) for tree in trees)
+    ended = [info.stop for tree in trees if (info := _top(tree).info).status == "finished"]
+    failed = sum(stop is None or not stop.finished for stop in ended)
     costs = _money([_cost(_charges(tree)) for tree in trees])
     tokens = _spread([_tokens(_charges(tree)) for tree in trees])
-    return Group(name, len(trees), failed, tokens, costs, _spread([_top(tree).seconds for tree in trees]))
+    return Group(
+        name,
+        len(trees),
+        failed,
+        tokens,
+        costs,
+        _spread([_top(tree).seconds for tree in trees]),
+        len(trees) - len(ended),
+    )
 
 
 def _models(told: Sequence[_Told]) -> tuple[Group, ...]:

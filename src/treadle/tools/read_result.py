@@ -29,14 +29,17 @@ async def read_result(call_id: str, offset: int = 0, *, context: ToolContext) ->
 
 
 def _original(context: ToolContext, call_id: str) -> str:
-    """The text of the result that was named in its stub; of the last of its call, if the call alone is named."""
+    """The text of the result that was named in its stub; else of the last of its call.
+
+    Of one that was redacted since the checksum is another.
+    """
     there: dict[str, str] = {}
     for message in context.history():
         if isinstance(message, ToolMessage) and message.whole is not None:
             there[reference(message.call_id, message.whole)] = text_of(message.whole)
     if call_id in there:
         return there[call_id]
-    named = [text for name, text in there.items() if name.rpartition("~")[0] == call_id]
+    named = [text for name, text in there.items() if name.rpartition("~")[0] in (call_id, call_id.rpartition("~")[0])]
     if not named:
         raise ToolError(
             f"There is no cleared or shortened result {call_id!r} in this run. Call the tool that gave it again.",

@@ -84,6 +84,7 @@ def test_a_format_on_a_column_with_a_collation(world: Any, engine: str, form: st
         kind = "text COLLATE no_case"
     world.lay(engine, "a", [("A1", 1), ("a1", 2), ("202401", 4)], types=(kind, "integer"), formats={"key": form})
     assert world.total(filters={"key": "A1"}) == (3 if form == "upper" else 1)
+    world.lay(engine, "a", [("A", 1), ("a", 2), ("202401", 4)], types=(kind, "integer"), formats={"key": form})
     between = {"dimension": "key", "op": "between", "value": ["202401", "202402"]}
     assert world.total(filters=[between]) == 4
 

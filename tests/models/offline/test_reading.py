@@ -4,10 +4,10 @@ from datetime import date
 
 import pytest
 
-from treadle.models.offline.arithmetic import find_arithmetic
-from treadle.models.offline.periods import find_periods
-from treadle.models.offline.question import split_clauses
-from treadle.models.offline.words import closest, likeness, stem
+from treadle.models.offline.grammar.arithmetic import find_arithmetic
+from treadle.models.offline.grammar.periods import find_periods
+from treadle.models.offline.grammar.question import split_clauses
+from treadle.models.offline.grammar.words import closest, likeness, stem
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from treadle.cli.commands.runs_delete import delete, prune
 from treadle.cli.commands.runs_export import export, import_
-from treadle.cli.moments import moment
+from treadle.cli.moments import in_order, moment
 from treadle.cli.storage import journal_named, journal_option, opened, told
 from treadle.cli.terminal import console, note, print_json, print_table, shorten
 from treadle.journal import Journal, JournalDamaged, RunInfo, RunStatus, Stuck, Wanted, stuck_runs
@@ -54,6 +54,7 @@ def runs(context: click.Context, /, journal: str | None, stuck: bool, limit: int
         # Said before the command's name, it is meant for the command.
         context.obj = journal
         return 0
+    in_order(wanted["since"], wanted["until"])
     if stuck:
         return _stuck(journal, limit, Wanted(**wanted), as_list)
     found = asyncio.run(_found(journal, limit, Wanted(**wanted)))

@@ -8,7 +8,7 @@ from typing import IO
 import click
 
 from treadle.cli.exits import ExitCode
-from treadle.cli.storage import find_run, journal_at, journal_named, journal_option, no_runs, opened, told
+from treadle.cli.storage import find_run, journal_at, journal_named, journal_option, no_journal, no_runs, opened, told
 from treadle.cli.terminal import note
 from treadle.journal import JournalDamaged, export_runs, import_runs
 
@@ -58,7 +58,7 @@ async def _export(given: tuple[str, ...], named: str | None) -> int:
 
     async with opened(named) as journal:
         if journal is None:
-            raise no_runs(named, given[0] if given else "last")
+            raise no_runs(named, given[0]) if given else no_journal(named)
         run_ids = [await find_run(journal, one) for one in given]
         with click.open_file("-", "wb") as out:
             async for line in export_runs(journal, run_ids or None, on_damage=on_damage):

@@ -7,7 +7,7 @@ from typing import Literal
 
 import click
 
-from treadle.cli.moments import moment
+from treadle.cli.moments import in_order, moment
 from treadle.cli.storage import journal_named, journal_option, opened, told
 from treadle.cli.story import count
 from treadle.cli.terminal import clean, note, print_json, print_table
@@ -58,8 +58,7 @@ def stats(
 async def _found(
     journal: str | None, since: float | None, until: float | None, agent: str | None, model: str | None
 ) -> Statistics:
-    if since is not None and until is not None and until <= since:
-        raise click.UsageError("--until is a time after --since; there can be no run between them")
+    in_order(since, until)
     async with opened(journal) as kept:
         if kept is None:
             return Statistics(0, {}, None, None, None, None, None, (), (), (), ())
@@ -91,6 +90,8 @@ def _print_groups(by: str, groups: Iterable[Group], *, heading: bool) -> None:
     if heading:
         click.echo()
     figures = ["failed", "s p50", "s p95"] if by == "tool" else ["failed", "tokens", "cost", "$ p50", "$ p95", "s p95"]
+    if by in ("agent", "day"):
+        figures.insert(1, "open")
     print_table([by, _COUNTED[by], *figures], rows, right=[_COUNTED[by], *figures])
 
 
@@ -101,7 +102,8 @@ def _row(by: str, group: Group) -> tuple[object, ...]:
         return name, f"{group.count:,}", f"{group.failed:,}", _spread(group.seconds, 2)[0], p95
     *_, tokens = _spread(group.tokens, 0)
     half, most, _, cost = _money(group.cost)
-    return name, f"{group.count:,}", f"{group.failed:,}", tokens, cost, half, most, p95
+    ended = [f"{group.failed:,}"] if by == "model" else [f"{group.failed:,}", f"{group.open:,}"]
+    return name, f"{group.count:,}", *ended, tokens, cost, half, most, p95
 
 
 def _spread(spread: Spread | None, digits: int) -> tuple[str, str, str, str]:

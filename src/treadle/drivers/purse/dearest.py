@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from treadle.kernel.messages import ModelSettings, Usage
 from treadle.kernel.money import NOTHING, minus, plus
 from treadle.models.port import Model
-from treadle.models.sound import count_of
+from treadle.models.profile import profile_of
 from treadle.models.terms import Terms, terms_of
 
 Cost = Callable[[Usage], Decimal | None]
@@ -71,7 +71,7 @@ def read_again(model: Model, settings: ModelSettings) -> int:
     How long the results are nobody knows beforehand; no reading is longer than the model's context window.
     """
     searches = terms_of(model, settings).searches
-    return searches * (count_of(model, "context_window") or 0) if searches else 0
+    return searches * (profile_of(model).context_window or 0) if searches else 0
 
 
 def unbounded(model: Model, settings: ModelSettings) -> str:
@@ -79,6 +79,6 @@ def unbounded(model: Model, settings: ModelSettings) -> str:
     terms = terms_of(model, settings)
     if terms.endless:
         return f"{terms.endless} is left to the provider, and nothing bounds what it takes"
-    if terms.searches and count_of(model, "context_window") is None:
+    if terms.searches and profile_of(model).context_window is None:
         return f"the web is searched, and how much {model.name} reads then is not known: it has no context_window"
     return ""

@@ -17,8 +17,8 @@ from threading import Lock
 from typing import Final, Literal, NamedTuple
 
 from treadle.drivers.purse.claims import Claim
-from treadle.journal.forks import at_work, renewed_in_a_child
 from treadle.journal.open_file import OpenFile
+from treadle.journal.os_fork import at_work, renewed_in_a_child
 from treadle.journal.sqlite_file import FileKind, is_held, transaction
 from treadle.kernel.errors import PassesThrough
 

@@ -25,7 +25,8 @@ from treadle.kernel.state import RunState
 from treadle.kernel.stop import Limits
 from treadle.models.errors import ModelError
 from treadle.models.port import Model, held_to, longest_reply_of
-from treadle.models.sound import MOST_TOKENS, cost_of
+from treadle.models.profile import MOST_TOKENS
+from treadle.models.sound import cost_of
 from treadle.models.terms import terms_of
 
 DEFAULT_REPLY_TOKENS: Final = 8192

@@ -8,7 +8,7 @@ from threading import Lock, Thread
 import psycopg
 
 from treadle.journal.errors import JournalUnavailable
-from treadle.journal.forks import renewed_in_a_child
+from treadle.journal.os_fork import renewed_in_a_child
 from treadle.journal.postgres.connection import Connection, Session
 from treadle.journal.postgres.transaction import note
 from treadle.journal.watch import Bell

@@ -11,22 +11,22 @@ from datetime import date
 from decimal import Decimal
 
 from treadle.kernel.messages import AssistantMessage, FinishReason, Text, ToolCall, Usage
-from treadle.models.offline.answer import decline, structured, too_long, write_up
-from treadle.models.offline.choice import is_final
-from treadle.models.offline.followup import effective_question
-from treadle.models.offline.plan import Call, Plan, Planner
-from treadle.models.offline.toolbox import Toolbox
-from treadle.models.offline.transcript import LONGEST, Turn, count_calls, read_turns
+from treadle.models.offline.answer.written import decline, structured, too_long, write_up
+from treadle.models.offline.plan.choice import is_final
+from treadle.models.offline.plan.followup import effective_question
+from treadle.models.offline.plan.planner import Call, Plan, Planner
+from treadle.models.offline.plan.toolbox import Toolbox
+from treadle.models.offline.plan.transcript import LONGEST, Turn, count_calls, read_turns
 from treadle.models.port import (
     ModelEvent,
     ModelReply,
     ModelRequest,
-    OutputMode,
     TextDelta,
     ToolCallCompleted,
     ToolCallDelta,
     ToolCallStarted,
 )
+from treadle.models.profile import ModelProfile
 
 
 class OfflineModel:
@@ -51,9 +51,17 @@ class OfflineModel:
         """Nothing, in dollars."""
         return Decimal(0)
 
-    def output_mode(self, tools: bool) -> OutputMode:
-        """It fills in the schema that it is given."""
-        return "native"
+    @property
+    def profile(self) -> ModelProfile:
+        """It fills in the schema that it is given, calls several tools at once, and does not think."""
+        return ModelProfile(
+            output="native",
+            output_beside_tools="native",
+            tools=True,
+            parallel_calls=True,
+            prefix_cache=False,
+            thinking=False,
+        )
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Replies to `request`: with tool calls, or with text in pieces of a word; the whole reply comes last."""

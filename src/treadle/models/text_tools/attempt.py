@@ -6,17 +6,19 @@ any other shape is part of the answer. Pure; neighbours: `loose.py`, the formats
 """
 
 import re
+from itertools import islice
 from typing import Final
 
 import msgspec
 
-from treadle.kernel.messages import ToolSpec
+from treadle.kernel.messages import Json, ToolSpec
 from treadle.models.text_tools import loose
 from treadle.models.text_tools.pieces import Call, Fault, Offer, Piece, Prose
+from treadle.models.text_tools.python import Unreadable, arguments_of, bound
 
 _NAMES: Final = ("name", "tool", "tool_name", "toolName", "function", "function_name", "action")
 _PLAIN: Final = ("arguments", "tool_input", "tool_args", "action_input", "args", "kwargs")
-_ARGUMENTS: Final = (*_PLAIN, "input", "parameters", "params")
+_ARGUMENTS: Final = (*_PLAIN, "input", "inputs", "parameters", "params")
 _BESIDE: Final = frozenset(
     {"id", "type", "call_id", "tool_call_id", "index", "role", "content", "thought", "thoughts", "reasoning", "reason"}
 )
@@ -26,6 +28,10 @@ _FINAL: Final = frozenset({"finalanswer", "finish"})
 _NAME_AT: Final = re.compile(rf"[\"']?\b(?:{'|'.join(_NAMES)})[\"']?\s*:\s*[\"']([\w./-]{{1,100}})[\"']")
 _ARGUMENTS_AT: Final = re.compile(rf"[\"']?\b({'|'.join(_ARGUMENTS)})[\"']?\s*:\s*")
 _NAME_WITHIN: Final = 300
+_MOST_KEYS: Final = 8
+_NOTHING_MORE: Final = re.compile(r"[\s}\]`,;)]*")
+_NAMED: Final = re.compile(r"(?P<name>\w{1,100})[ \t]{0,3}(?:=(?!=)|:)")
+_NOTHING: Final = frozenset({"None", "none", "null", '""', "''", "()", "[]", "N/A"})
 
 
 def is_final(name: str) -> bool:
@@ -39,17 +45,39 @@ def pieces_of(text: str, offer: Offer) -> list[Piece] | None:
     if json is None:
         guessed = broken(text, offer)
         return None if guessed is None else [guessed]
-    return _in_array(json, offer) if json.startswith("[") else _in_object(json, offer)
+    return _in_array(json, offer) if json.startswith("[") else _unless_answer(json, offer)
+
+
+def names_call(json: str) -> bool:
+    """Whether an object has a name and "arguments" and nothing else: a call, though there be no such tool."""
+    members = loose.members(loose.strict(json) or "")
+    own = (members or {}).keys() - _BESIDE
+    return "arguments" in own and len(own) == 2 and any(name in own for name in _NAMES)
 
 
 def _in_array(json: str, offer: Offer) -> list[Piece] | None:
     found: list[Piece] = []
     for item in loose.items(json) or []:
-        inner = _in_object(item, offer)
+        inner = _unless_answer(item, offer)
         if inner is None:
             return None
         found += inner
     return found or None
+
+
+def _unless_answer(json: str, offer: Offer) -> list[Piece] | None:
+    """As `_in_object`, but what has the shape of the answer that was asked for is no call, or at least no certain one."""
+    found = _in_object(json, offer)
+    if found is None or not offer.answer_keys or not (loose.members(json) or {"": ""}).keys() <= offer.answer_keys:
+        return found
+    named = next((piece for piece in found if isinstance(piece, Call) and piece.name in offer.tools), None)
+    if named is None:
+        return None
+    what = (
+        f'the object may be a call of {named.name} or the answer. Write a call as {{"tool_calls": [...]}}, '
+        'and the answer as {"action": "Final Answer", "action_input": ...}'
+    )
+    return [Fault(json, what, named.name)]
 
 
 def _in_object(json: str, offer: Offer, depth: int = 0) -> list[Piece] | None:
@@ -73,34 +101,78 @@ def _in_object(json: str, offer: Offer, depth: int = 0) -> list[Piece] | None:
 
 
 def _one(json: str, members: dict[str, str], offer: Offer) -> list[Piece] | None:
-    name_key = next((key for key in _NAMES if key in members and loose.string(members[key]) is not None), None)
-    given = next((key for key in _ARGUMENTS if key in members), None)
-    if name_key is None:
-        if given in _PLAIN[:4] and members.keys() <= _BESIDE | set(_NAMES) | {given}:
+    """The call that an object is, whatever its tool and its arguments are called in it."""
+    said = {key: _said(members[key]) for key in _NAMES if key in members}
+    names = [key for key, name in said.items() if name]
+    tools = {key: known for key in names if (known := offer.known(said[key])) is not None}
+    given = [key for key in _ARGUMENTS if key in members]
+    if not names:
+        if given and given[0] in _PLAIN[:4] and members.keys() <= _BESIDE | {*_NAMES, given[0]}:
             return [Fault(json, "the object has arguments, but does not name a tool")]
         return None
-    name = (loose.string(members[name_key]) or "").strip()
-    known = offer.known(name)
-    rest = {key: value for key, value in members.items() if key != name_key and key not in _BESIDE}
-    if known is None and is_final(name) and given is not None and rest.keys() == {given}:
-        answer = loose.string(members[given])
-        return [Prose(members[given] if answer is None else answer)]
-    if given is not None and (known is not None or (rest.keys() == {given} and not _answers(members, offer))):
-        value = members[given]
-        takes_text = loose.members(value) is not None or given in _PLAIN or known is not None
-        return [Call(known or name, arguments_in(value, offer.tools.get(known or name)))] if takes_text else None
-    if known is None:
+    if tools:
+        return _of_tool(json, members, next(iter(tools)), offer, given)
+    name, rest = said[names[0]], members.keys() - {names[0]} - _BESIDE
+    if len(given) != 1 or rest != set(given):
         return None
-    properties = offer.schema(known).get("properties", {})
-    if not rest or name_key != "name" or rest.keys() <= properties.keys():
-        return [
-            Call(known, msgspec.json.encode({key: msgspec.Raw(raw.encode()) for key, raw in rest.items()}).decode())
-        ]
-    return None
+    value = members[given[0]]
+    if is_final(name):
+        answer = loose.string(value)
+        return [Prose(value if answer is None else answer, answer=True)]
+    if offer.answer_keys and members.keys() <= offer.answer_keys:
+        return None
+    return [Call(name, arguments_in(value, None))] if given[0] in _PLAIN or loose.members(value) is not None else None
 
 
-def _answers(members: dict[str, str], offer: Offer) -> bool:
-    return bool(offer.answer_keys) and members.keys() <= offer.answer_keys
+def _of_tool(json: str, members: dict[str, str], named: str, offer: Offer, given: list[str]) -> list[Piece] | None:
+    """The call of a tool that the key `named` names; None if the object merely has a name."""
+    name = offer.known(_said(members[named])) or ""
+    tool, properties = offer.tools[name], offer.schema(name).get("properties", {})
+    own = {key: raw for key, raw in members.items() if key != named and (key not in _BESIDE or key in properties)}
+    others = {offer.known(_said(own[key])) for key in _NAMES if key in own and key not in properties} - {None, name}
+    if others:
+        return [Fault(json, f"the object names two tools, {name} and {others.pop()}", name)]
+    holders = [key for key in given if key in own]
+    if not holders or (own.keys() <= properties.keys() and not _holds(own, holders[0], properties)):
+        if not own or named != "name" or own.keys() <= properties.keys():
+            return [Call(name, _object(own))]
+        return None
+    astray = sorted(own.keys() & properties.keys() - set(holders))
+    if astray:
+        return [Fault(json, f'"{astray[0]}" stands beside the arguments of {name} instead of among them', name)]
+    try:
+        return [Call(name, _from_holders({key: own[key] for key in holders}, tool))]
+    except Unreadable as error:
+        return [Fault(json, str(error), name)]
+
+
+def _holds(own: dict[str, str], holder: str, properties: Json) -> bool:
+    """Whether the only key of a call, which is the name of a parameter too, holds all the arguments."""
+    inside = loose.members(own[holder])
+    return len(own) == 1 and inside is not None and inside.keys() <= properties.keys()
+
+
+def _from_holders(held: dict[str, str], tool: ToolSpec) -> str:
+    """The arguments, from the value of "arguments" or a word like it, or from "args" by place and "kwargs" by name."""
+    filled = {key: raw for key, raw in held.items() if raw not in ("null", "{}", "[]")} or held
+    places = [key for key, raw in filled.items() if raw.startswith("[")]
+    if len(filled) - len(places) > 1 or len(places) > 1:
+        raise Unreadable(f"it has arguments in two places, {' and '.join(filled)}")
+    if not places:
+        return arguments_in(next(iter(filled.values())), tool)
+    keywords = next((loose.members(raw) or {} for raw in filled.values() if not raw.startswith("[")), {})
+    first = next(iter(tool.input_schema.get("properties", {}).values()), None)
+    if not keywords and isinstance(first, dict) and first.get("type") == "array":
+        raise Unreadable("the list may be one argument or all of them; give an object with the arguments by name")
+    return bound(loose.items(filled[places[0]]) or [], keywords, tool)
+
+
+def _said(json: str) -> str:
+    return (loose.string(json) or "").strip()
+
+
+def _object(members: dict[str, str]) -> str:
+    return msgspec.json.encode({key: msgspec.Raw(raw.encode()) for key, raw in members.items()}).decode()
 
 
 def arguments_in(value: str, tool: ToolSpec | None) -> str:
@@ -114,15 +186,21 @@ def arguments_in(value: str, tool: ToolSpec | None) -> str:
 def arguments_from(text: str, tool: ToolSpec | None) -> str:
     """The JSON text of the arguments that were written as `text`.
 
-    An object is made strict. Anything else is the value of the tool's one argument, where it has one that counts; where
-    it does not, it is left as it is, and the check of the arguments says what is wrong.
+    An object is made strict. Anything else is the value of the tool's one argument, where it has one that counts: as it
+    stands, without the quotes if all of it is one quoted text. Where it has none, or the text names an argument, it is
+    left as it is if it is no Python, and the check of the arguments says what is wrong.
     """
     text = text.strip()
-    if not text or text.startswith("{"):
-        made = loose.strict(text) if text else "{}"
-        return text if made is None else made
     properties = {} if tool is None else tool.input_schema.get("properties", {})
+    if not text or text.startswith("{") or (tool is not None and not properties and text in _NOTHING):
+        made = loose.strict(text) if text.startswith("{") else "{}"
+        return text if made is None else made
     required = [] if tool is None else tool.input_schema.get("required", [])
+    if names_argument(text, properties):
+        try:
+            return arguments_of(text, tool)
+        except Unreadable:
+            return text
     if len(properties) != 1 and len(required) != 1:
         return text
     name = required[0] if len(required) == 1 else next(iter(properties))
@@ -134,10 +212,16 @@ def arguments_from(text: str, tool: ToolSpec | None) -> str:
     return f"{{{msgspec.json.encode(name).decode()}:{json}}}"
 
 
+def names_argument(text: str, properties: Json) -> bool:
+    """Whether `text` begins with the name of an argument and an equals sign or a colon, so that it is no plain text."""
+    named = _NAMED.match(text)
+    return named is not None and named["name"] in properties
+
+
 def broken(text: str, offer: Offer) -> Piece | None:
     """What `text`, an object without an end or beyond reading, was meant to be; None if it is part of the answer."""
-    named = _NAME_AT.search(text, 0, _NAME_WITHIN)
-    given = _ARGUMENTS_AT.search(text)
+    named = _at_top(_NAME_AT, text, _NAME_WITHIN)
+    given = _at_top(_ARGUMENTS_AT, text, len(text))
     if named is None:
         if given is not None and given.group(1) in _PLAIN[:4]:
             return Fault(text, "the object is not valid JSON, and it does not name a tool")
@@ -149,9 +233,17 @@ def broken(text: str, offer: Offer) -> Piece | None:
     written = text if given is None else text[given.end() :]
     if given is not None and written[:1] in ("{", "["):
         end = loose.end_of(written, 0)
-        if end > 0:
+        if end > 0 and _NOTHING_MORE.fullmatch(written, end):
             whole = loose.strict(written[:end])
             return Call(known or name, written[:end] if whole is None else whole)
     # What cannot be read must not pass for arguments: the check of the arguments is to fail on it.
     raw = written.strip().rstrip("`").rstrip() or text
-    return Call(known or name, raw if loose.strict(raw) is None or raw.startswith("{") else text)
+    return Call(known or name, raw if loose.strict(raw) is None else text)
+
+
+def _at_top(pattern: re.Pattern[str], text: str, end: int) -> re.Match[str] | None:
+    """The first match that is a key of the object `text`, of the first few."""
+    for match in islice(pattern.finditer(text, 0, end), _MOST_KEYS):
+        if loose.at_top(text, 0, match.start()):
+            return match
+    return None

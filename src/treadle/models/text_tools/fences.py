@@ -6,17 +6,22 @@ Pure. Neighbours: the formats that look for calls anywhere in a text, `json.py` 
 import re
 from typing import Final
 
-OPEN: Final = re.compile(r"^[ \t]*(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[^\s`]*)[^\n`]*\n", re.MULTILINE)
+LEAD: Final = r"^[ \t]*+(?:(?:[-*+]|\d{1,3}[.)])[ \t]++){0,3}+"
+"""What may stand before something on its line and changes nothing about it: space, and the marks of list items."""
+
+OPEN: Final = re.compile(
+    rf"{LEAD}(?:>[ \t>]*+)?(?P<fence>`{{3,}}+|~{{3,}}+)[ \t]*+(?P<language>[^\s`]*+)[^\n`]*+(?:\n|\Z)", re.MULTILINE
+)
 
 
 def closing(fence: str) -> re.Pattern[str]:
     """What closes a fence that `fence` opened."""
-    return re.compile(rf"^[ \t]*{fence[0]}{{{len(fence)},}}[ \t]*(?:\n|\Z)", re.MULTILINE)
+    return re.compile(rf"^[ \t>]*+{fence[0]}{{{len(fence)},}}+[ \t]*+(?:\n|\Z)", re.MULTILINE)
 
 
 def line_start(text: str, at: int) -> int:
     """Where the last line of `text` begins, but not before `at`."""
-    return max(at, text.rfind("\n") + 1)
+    return max(at, text.rfind("\n", at) + 1)
 
 
 class Tail:

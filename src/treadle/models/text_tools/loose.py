@@ -45,6 +45,19 @@ def end_of(text: str, start: int) -> int:
     return -1
 
 
+def at_top(text: str, start: int, place: int) -> bool:
+    """Whether a key of the object that begins at `start` may stand at `place`: not in a string, nor deeper."""
+    depth = 0
+    for match in _BRACKETS.finditer(text, start):
+        if match.start() >= place:
+            break
+        first = text[match.start()]
+        depth += (first in "{[") - (first in "}]")
+        if match.end() > place:
+            return depth == 1 and first in "{," and not text[match.start() + 1 : place].strip()
+    return depth == 1
+
+
 def strict(text: str, *, keywords: bool = False) -> str | None:
     """`text` as strict JSON, unchanged if it is that already; None if it cannot be read.
 
@@ -69,7 +82,7 @@ def strict(text: str, *, keywords: bool = False) -> str | None:
             case "string":
                 out.append(_string(written))
             case "number":
-                out.append(_number(written))
+                out.append(number(written))
             case "word":
                 ahead = _TOKEN.match(text, at)
                 while ahead is not None and ahead.lastgroup == "space":
@@ -137,7 +150,7 @@ def _character(match: re.Match[str]) -> str:
     return "\\\\" + (escaped if escaped >= " " else f"\\u{ord(escaped):04x}")
 
 
-def _number(token: str) -> str:
+def number(token: str) -> str:
     """A number as JSON has it: digits on both sides of the point, no plus sign."""
     sign, digits = ("-", token[1:]) if token[0] == "-" else ("", token.removeprefix("+"))
     if digits.startswith("."):

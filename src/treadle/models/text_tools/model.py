@@ -42,6 +42,7 @@ from treadle.models.port import (
     held_to,
     longest_reply_of,
 )
+from treadle.models.profile import ModelProfile, OutputMode, profile_of
 from treadle.models.terms import Terms, terms_of
 from treadle.models.text_tools.history import History
 from treadle.models.text_tools.json import JsonFormat
@@ -92,6 +93,16 @@ class TextTools:
     def name(self) -> str:
         """The inner model's name."""
         return self.model.name
+
+    @property
+    def profile(self) -> ModelProfile:
+        """What the inner model can do, and tools in words.
+
+        The inner model can be held to a schema only where there are no tools, for then it could not call one.
+        """
+        inner = profile_of(self.model)
+        alone: OutputMode = "native" if inner.output == "native" else "prompted"
+        return replace(inner, output=alone, output_beside_tools="prompted", tools=True, parallel_calls=True)
 
     @property
     def max_output_tokens(self) -> int | None:

@@ -14,9 +14,15 @@ THOUGHT: Final = "thought"
 
 
 class Prose(Struct, frozen=True):
-    """Text that is part of the answer."""
+    """Text that is part of the answer.
+
+    Attributes:
+        text: what was written.
+        answer: whether the model said that this is its answer; then nothing in it is looked at for a call.
+    """
 
     text: str
+    answer: bool = False
 
 
 class Thought(Struct, frozen=True):
@@ -34,10 +40,19 @@ class Call(Struct, frozen=True):
 
 
 class Fault(Struct, frozen=True):
-    """An attempt to call a tool that names none: what was written, and in words what is wrong with it."""
+    """An attempt to call a tool that could not be read, and is not carried out.
+
+    Attributes:
+        text: what was written.
+        what: what is wrong with it, in words for the model.
+        tool: the tool that was meant, if one that there is could be told; empty if not.
+        right: the arguments of the right call as JSON text, where they could be read; empty if not.
+    """
 
     text: str
     what: str
+    tool: str = ""
+    right: str = ""
 
 
 class Cut(Struct, frozen=True):

@@ -7,19 +7,18 @@ Pure. The format of Yao et al. 2022 (https://arxiv.org/abs/2210.03629), in the f
 import re
 from typing import Final
 
-import msgspec
-
 from treadle.models.text_tools import loose
-from treadle.models.text_tools.attempt import arguments_from, is_final, pieces_of
+from treadle.models.text_tools.attempt import arguments_from, is_final, names_argument, pieces_of
 from treadle.models.text_tools.pieces import Call, Cut, Fault, Offer, Piece, Prose, Scanner, Thought
+from treadle.models.text_tools.python import Unreadable, arguments_of, bound, end_of_call
 
 _LABEL: Final = re.compile(
-    r"^[ \t]*(?:[*_#]{1,6}[ \t]*)?(?P<label>thought|action[ _]input|action|observation|final[ _]answer)[ \t]*\d{0,6}"
+    r"^[ \t]*(?P<item>(?:[-*+]|\d{1,3}[.)])[ \t]+(?=[*_#]{0,6}[ \t]*action))?(?:[*_#]{1,6}[ \t]*)?(?P<label>thought|action[ _]input|action|observation|final[ _]answer)[ \t]*\d{0,6}"
     r"[ \t]*[*_]{0,4}[ \t]*:[*_]{0,4}[ \t]*",
     re.MULTILINE | re.IGNORECASE,
 )
 _MAY_BE_LABEL: Final = re.compile(
-    r"^[ \t]*(?:[*_#]{1,6}[ \t]*)?(?P<word>[a-z _]{0,14})[ \t]*\d{0,6}[ \t]*[*_]{0,4}[ \t]*(?::[*_ \t]*)?\Z",
+    r"^[ \t]*(?:(?:[-*+]|\d{1,3}[.)]?)(?:[ \t]+|\Z))?(?:[*_#]{1,6}[ \t]*)?(?P<word>[a-z _]{0,14})[ \t]*\d{0,6}[ \t]*[*_]{0,4}[ \t]*(?::[*_ \t]*)?\Z",
     re.I | re.M,
 )
 _LABELS: Final = ("thought", "action input", "observation", "final answer")
@@ -30,6 +29,8 @@ _OBJECT: Final = re.compile(r"(?:`{3,}\w*\s*)?(?=\{)")
 _MAY_BE_OBJECT: Final = re.compile(r"\s*(?:`{1,}\w*\s*)?\Z")
 _AFTER: Final = re.compile(r"[ \t]*(?:\s*`{3,}[ \t]*(?=\n|\Z))?")
 _MAY_BE_AFTER: Final = re.compile(r"\s*`*[ \t]*\Z")
+_TOOL: Final = re.compile(r"\s*[`\"'*]*(?:(?P<name>[\w.-]{1,100})|(?=\{))")
+_SQUARE: Final = re.compile(r"[\[\]]")
 _FENCED: Final = re.compile(r"\A`{3,}\w*\s*|\s*`{3,}\s*\Z")
 
 
@@ -130,7 +131,21 @@ class _ReactScanner:
                 )
                 return end
             case _:
-                return self._action(text, label, final, pieces)
+                return (
+                    self._item(text, label, final, pieces)
+                    if label["item"]
+                    else self._action(text, label, final, pieces)
+                )
+
+    def _item(self, text: str, label: re.Match[str], final: bool, pieces: list[Piece]) -> int:
+        """An action in a list: a call if it is of a tool, and else an item of a list of things to do."""
+        named = _TOOL.match(text, label.end())
+        if not final and (named is None or named.end() == len(text)):
+            return label.start()
+        if named is not None and (named["name"] is None or self._offer.known(named["name"].rstrip(".")) is not None):
+            return self._action(text, label, final, pieces)
+        self._say(label.group(), pieces)
+        return label.end()
 
     def _certain(self, text: str, at: int) -> int:
         """How far `text` has no label, whatever follows."""
@@ -152,7 +167,7 @@ class _ReactScanner:
         thinking = self._mode == "thought"
         self._thought = self._thought or (thinking and bool(text.strip()))
         self._spoke = self._spoke or (not thinking and bool(text.strip()))
-        pieces.append(Thought(text) if thinking else Prose(text))
+        pieces.append(Thought(text) if thinking else Prose(text, answer=self._mode == "answer"))
 
     def _answer(self, end: int, pieces: list[Piece]) -> int:
         if self._called:
@@ -195,7 +210,7 @@ class _ReactScanner:
             return start
         written = text[start:section].strip()
         if named is not None:
-            self._take([self._bracketed(text[at + named.end() : section], named, written)], pieces)
+            self._take([self._bracketed(text[at:section], named, written)], pieces)
         elif line.strip().strip("*_.").casefold() in _NOTHING:
             self._mode = "prose"
         else:
@@ -255,7 +270,7 @@ class _ReactScanner:
                 return start
             body = _FENCED.sub("", text[begin:stop].strip())
         if known is None and is_final(name):
-            self._take([Prose(body)], pieces)
+            self._take([Prose(body, answer=True)], pieces)
         elif not body:
             self._take([self._without_input(known or name, text[start:stop])], pieces)
         else:
@@ -268,32 +283,58 @@ class _ReactScanner:
             return Fault(written.strip(), f"the Action {name} has no Action Input; where it needs none, write {{}}")
         return Call(name, "{}")
 
-    def _bracketed(self, body: str, named: re.Match[str], written: str) -> Piece:
-        """`tool[argument]` or `tool(arguments)`; `body` is what follows the bracket."""
-        name = self._offer.known(named["name"]) or named["name"]
-        close = "]" if named["open"] == "[" else ")"
-        line = body.partition("\n")[0].rstrip(" \t`*.")
-        inner = line if line.endswith(close) else body.rstrip(" \t\n`*.")
-        if close not in inner:
-            return Call(name, written)
-        inner = inner[: inner.rindex(close)].strip()
+    def _bracketed(self, section: str, named: re.Match[str], written: str) -> Piece:
+        """`tool[argument]` or `tool(arguments)`; the bracket opens at the end of `named`, a match in `section`."""
+        name, start = self._offer.known(named["name"]) or named["name"], named.end() - 1
         if name not in self._offer.tools and is_final(name):
-            return Prose(inner)
-        return Call(name, self._in_brackets(inner, name))
+            return Prose(_to_last(section[start + 1 :], "]" if named["open"] == "[" else ")"), answer=True)
+        quoted = named["open"] == "(" or section[start + 1 :].lstrip()[:1] in ("'", '"')
+        end = end_of_call(section, start) if quoted else -1
+        if end < 0 and named["open"] == "[":
+            end = _end_of_brackets(section, start)
+        if end < 0:
+            return Call(name, written)
+        if section[end:].partition("\n")[0].strip(" \t\r`*.;"):
+            return Fault(written, "after Action: stands one call, and nothing else on its line", self._known(name))
+        inner = section[start + 1 : end - 1].strip()
+        try:
+            return Call(name, self._in_brackets(inner, name, named["open"]))
+        except Unreadable as error:
+            return Fault(written, str(error), self._known(name))
 
-    def _in_brackets(self, inner: str, name: str) -> str:
+    def _known(self, name: str) -> str:
+        return name if name in self._offer.tools else ""
+
+    def _in_brackets(self, inner: str, name: str, opened: str) -> str:
         tool = self._offer.tools.get(name)
-        if not inner or inner.startswith("{"):
+        if inner.startswith("{") and loose.members(made := loose.strict(inner) or "") is not None:
+            return made if opened == "[" else arguments_of(inner, tool)
+        if opened == "(":
+            return arguments_of(inner, tool) if tool is not None else inner or "{}"
+        properties = self._offer.schema(name).get("properties", {})
+        if names_argument(inner, properties):
+            return arguments_of(inner, tool)
+        required = self._offer.schema(name).get("required", [])
+        if len(properties) < 2 or len(required) == 1 or not inner:
             return arguments_from(inner, tool)
-        by_name = loose.strict(f"{{{inner}}}", keywords=True)
-        if by_name is not None:
-            return by_name
-        values, keys = (
-            loose.items(loose.strict(f"[{inner}]") or "") or [],
-            list(self._offer.schema(name).get("properties", {})),
-        )
-        if 1 < len(values) <= len(keys):
-            return msgspec.json.encode(
-                {key: msgspec.Raw(value.encode()) for key, value in zip(keys, values, strict=False)}
-            ).decode()
-        return arguments_from(inner, tool)
+        places = loose.items(loose.strict(f"[{inner}]") or "")
+        if places is None:
+            raise Unreadable(f"{name} takes several arguments, so they are written as one JSON object")
+        return bound(places, {}, tool)
+
+
+def _to_last(body: str, close: str) -> str:
+    """What of an answer stands before the last bracket of its line, or of all of it."""
+    line = body.partition("\n")[0].rstrip(" \t`*.")
+    inner = line if line.endswith(close) else body.rstrip(" \t\n`*.")
+    return inner[: inner.rindex(close)].strip() if close in inner else inner.strip()
+
+
+def _end_of_brackets(text: str, start: int) -> int:
+    """Where the bracket that opens at `start` is closed, with what is in it taken for plain text; -1 if it is not."""
+    depth = 0
+    for match in _SQUARE.finditer(text, start):
+        depth += 1 if match.group() == "[" else -1
+        if depth == 0:
+            return match.end()
+    return -1

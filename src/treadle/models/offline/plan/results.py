@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from treadle.models.offline.english import word_set
-from treadle.models.offline.question import Clause
-from treadle.models.offline.toolbox import Param, content_stems
-from treadle.models.offline.transcript import Exchange
-from treadle.models.offline.words import alike, likeness, names_match, parts, stem
+from treadle.models.offline.grammar.english import word_set
+from treadle.models.offline.grammar.question import Clause
+from treadle.models.offline.grammar.words import alike, likeness, names_match, parts, stem
+from treadle.models.offline.plan.toolbox import Param, content_stems
+from treadle.models.offline.plan.transcript import Exchange
 
 _MONEY = frozenset(
     stem(word)

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from treadle.kernel.messages import Json
-from treadle.models.offline import affinity as fits
-from treadle.models.offline.english import PERSON_WORDS, PLACE_WORDS, TITLE_WORDS, word_set
-from treadle.models.offline.question import Clause, Value, phrases
-from treadle.models.offline.structures import (
+from treadle.models.offline.grammar.english import PERSON_WORDS, PLACE_WORDS, TITLE_WORDS, word_set
+from treadle.models.offline.grammar.question import Clause, Value, phrases
+from treadle.models.offline.grammar.words import groups_of, is_function_word, is_verb, likeness, parts, singular, stem
+from treadle.models.offline.plan import affinity as fits
+from treadle.models.offline.plan.structures import (
     as_filters,
     conditions,
     groupings,
@@ -23,9 +24,8 @@ from treadle.models.offline.structures import (
     ranking,
     value_text,
 )
-from treadle.models.offline.toolbox import KnownTool, Param, Toolbox
-from treadle.models.offline.vocabulary import Vocabulary, replacement
-from treadle.models.offline.words import groups_of, is_function_word, is_verb, likeness, parts, singular, stem
+from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox
+from treadle.models.offline.plan.vocabulary import Vocabulary, replacement
 
 _JOINERS = word_set("between and with vs versus against to from into in or than & of")
 _GROUPING = frozenset(stem(word) for word in sorted(word_set("dimension group grouping by breakdown")))

@@ -11,9 +11,9 @@ from functools import cached_property
 from typing import Any, Literal
 
 from treadle.kernel.messages import Json, ToolSpec
-from treadle.models.offline.english import CHANGES, EXPRESSION_WORDS, PLAIN_VERBS, word_set
-from treadle.models.offline.question import Clause
-from treadle.models.offline.words import alike, is_function_word, is_verb, parts, stem, tokens
+from treadle.models.offline.grammar.english import CHANGES, EXPRESSION_WORDS, PLAIN_VERBS, word_set
+from treadle.models.offline.grammar.question import Clause
+from treadle.models.offline.grammar.words import alike, is_function_word, is_verb, parts, stem, tokens
 
 Shape = Literal["text", "number", "boolean", "names", "filters", "mapping", "other"]
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from treadle.models.offline.toolbox import MARKERS, Toolbox
-from treadle.models.offline.transcript import Exchange, hint_of
-from treadle.models.offline.words import closest, is_verb, likeness, parts, stem
+from treadle.models.offline.grammar.words import closest, is_verb, likeness, parts, stem
+from treadle.models.offline.plan.toolbox import MARKERS, Toolbox
+from treadle.models.offline.plan.transcript import Exchange, hint_of
 
 _NAME_KEYS = ("name", "id", "key", "code", "title", "label")
 _DIGIT_MONTH = re.compile(r"(?<!\d)(?:19|20)\d{2}(?:0[1-9]|1[0-2])(?!\d)")

@@ -11,13 +11,13 @@ from decimal import Decimal
 from typing import Any
 
 from treadle.kernel.messages import Json
-from treadle.models.offline.plan import Outcome, Plan, Trouble
-from treadle.models.offline.question import Clause
-from treadle.models.offline.results import Field, asked, fields_of, figure, has_figure, number_of, rows_of
-from treadle.models.offline.structures import overlaps
-from treadle.models.offline.toolbox import MARKERS, KnownTool, Toolbox
-from treadle.models.offline.transcript import Exchange
-from treadle.models.offline.words import alike, likeness, names_match, parts, stem
+from treadle.models.offline.grammar.question import Clause
+from treadle.models.offline.grammar.words import alike, likeness, names_match, parts, stem
+from treadle.models.offline.plan.planner import Outcome, Plan, Trouble
+from treadle.models.offline.plan.results import Field, asked, fields_of, figure, has_figure, number_of, rows_of
+from treadle.models.offline.plan.structures import overlaps
+from treadle.models.offline.plan.toolbox import MARKERS, KnownTool, Toolbox
+from treadle.models.offline.plan.transcript import Exchange
 
 SIGNATURE = "(offline planner, not a language model)"
 _SENTENCES = ("interpretation", "summary", "answer", "explanation", "message", "text", "description")

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from treadle.models.offline.english import MONTHS
+from treadle.models.offline.grammar.english import MONTHS
 
 _MONTH = "|".join(f"{name}|{name[:3]}\\.?" for name in MONTHS) + "|sept"
 _PATTERNS = tuple(

@@ -10,15 +10,15 @@ from datetime import date
 from typing import Any
 
 from treadle.kernel.messages import Json
-from treadle.models.offline.arguments import Filling, fill
-from treadle.models.offline.choice import Chooser, ChosenTool
-from treadle.models.offline.question import Clause, Value, read_clause, split_clauses
-from treadle.models.offline.results import value_for
-from treadle.models.offline.structures import overlaps
-from treadle.models.offline.toolbox import MARKERS, KnownTool, Param, Toolbox
-from treadle.models.offline.transcript import Exchange, Turn, hint_of
-from treadle.models.offline.vocabulary import Vocabulary, replacement
-from treadle.models.offline.words import is_function_word, is_verb, parts, singular
+from treadle.models.offline.grammar.question import Clause, Value, read_clause, split_clauses
+from treadle.models.offline.grammar.words import is_function_word, is_verb, parts, singular
+from treadle.models.offline.plan.arguments import Filling, fill
+from treadle.models.offline.plan.choice import Chooser, ChosenTool
+from treadle.models.offline.plan.results import value_for
+from treadle.models.offline.plan.structures import overlaps
+from treadle.models.offline.plan.toolbox import MARKERS, KnownTool, Param, Toolbox
+from treadle.models.offline.plan.transcript import Exchange, Turn, hint_of
+from treadle.models.offline.plan.vocabulary import Vocabulary, replacement
 
 _DEPTH = 3
 _CORRECTIONS = 6

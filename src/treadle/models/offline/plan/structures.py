@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from treadle.kernel.messages import Json
-from treadle.models.offline.english import MONTHS
-from treadle.models.offline.question import Clause, Value, is_plain_noun
-from treadle.models.offline.toolbox import field_key, types_of
-from treadle.models.offline.words import Token, is_function_word, is_verb, likeness, parts, singular, stem
+from treadle.models.offline.grammar.english import MONTHS
+from treadle.models.offline.grammar.question import Clause, Value, is_plain_noun
+from treadle.models.offline.grammar.words import Token, is_function_word, is_verb, likeness, parts, singular, stem
+from treadle.models.offline.plan.toolbox import field_key, types_of
 
 _GROUPING = re.compile(
     r"\b(?:by|per|for (?:each|every)|across|which|each|every|at the|top(?: \d+)?|"

@@ -1,4 +1,4 @@
-"""Forks: what is at rest while this process forks, and what its child begins anew.
+"""`os.fork`: what is at rest while this process forks, and what its child begins anew. Forks of runs are `lineage.py`.
 
 A child of `os.fork`, or of `multiprocessing` with the method "fork", has the memory of its parent, but none of its
 threads and none of its locks on files. SQLite has both in its memory: a connection that is open at that moment hangs

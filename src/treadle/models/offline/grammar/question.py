@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
-from treadle.models.offline.arithmetic import find_arithmetic
-from treadle.models.offline.english import CHANGES
-from treadle.models.offline.periods import Period, find_periods
-from treadle.models.offline.words import Token, groups_of, is_function_word, is_verb, tokens
+from treadle.models.offline.grammar.arithmetic import find_arithmetic
+from treadle.models.offline.grammar.english import CHANGES
+from treadle.models.offline.grammar.periods import Period, find_periods
+from treadle.models.offline.grammar.words import Token, groups_of, is_function_word, is_verb, tokens
 
 Kind = Literal["quoted", "email", "code", "name", "number", "period", "phrase"]
 

@@ -5,13 +5,13 @@
 
 from dataclasses import dataclass
 
-from treadle.models.offline.arguments import Filling, fill
-from treadle.models.offline.english import CHANGES, FINAL_WORDS, GROUPS, PLAIN_VERBS
-from treadle.models.offline.question import Clause
-from treadle.models.offline.structures import overlaps
-from treadle.models.offline.toolbox import KnownTool, Param, Toolbox, content_stems
-from treadle.models.offline.vocabulary import Vocabulary
-from treadle.models.offline.words import alike, is_verb, names_match, stem
+from treadle.models.offline.grammar.english import CHANGES, FINAL_WORDS, GROUPS, PLAIN_VERBS
+from treadle.models.offline.grammar.question import Clause
+from treadle.models.offline.grammar.words import alike, is_verb, names_match, stem
+from treadle.models.offline.plan.arguments import Filling, fill
+from treadle.models.offline.plan.structures import overlaps
+from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox, content_stems
+from treadle.models.offline.plan.vocabulary import Vocabulary
 
 _NUMBERS = frozenset({"number", "integer"})
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
 
-from treadle.models.offline.english import FUNCTION_WORDS, GROUPS, VERBS
+from treadle.models.offline.grammar.english import FUNCTION_WORDS, GROUPS, VERBS
 
 _TOKEN = re.compile(
     r"""

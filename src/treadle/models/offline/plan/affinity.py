@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 from zoneinfo import available_timezones
 
-from treadle.models.offline.english import (
+from treadle.models.offline.grammar.english import (
     COUNT_WORDS,
     LIMIT_WORDS,
     PERSON_WORDS,
@@ -16,9 +16,9 @@ from treadle.models.offline.english import (
     TITLE_WORDS,
     word_set,
 )
-from treadle.models.offline.question import Clause, Value, is_plain_noun
-from treadle.models.offline.toolbox import Param
-from treadle.models.offline.words import alike, is_function_word, parts, stem
+from treadle.models.offline.grammar.question import Clause, Value, is_plain_noun
+from treadle.models.offline.grammar.words import alike, is_function_word, parts, stem
+from treadle.models.offline.plan.toolbox import Param
 
 CURRENCIES = {
     "dollar": "USD", "euro": "EUR", "pound": "GBP", "sterling": "GBP", "yen": "JPY", "franc": "CHF", "yuan": "CNY",

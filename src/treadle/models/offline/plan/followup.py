@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from treadle.models.offline.choice import ChosenTool
-from treadle.models.offline.plan import Planner
-from treadle.models.offline.question import Clause, Value, phrases, read_clause, split_clauses
-from treadle.models.offline.structures import conditions, groupings, overlaps
-from treadle.models.offline.transcript import LONGEST, Exchange, Turn
-from treadle.models.offline.words import groups_of, is_function_word, likeness
+from treadle.models.offline.grammar.question import Clause, Value, phrases, read_clause, split_clauses
+from treadle.models.offline.grammar.words import groups_of, is_function_word, likeness
+from treadle.models.offline.plan.choice import ChosenTool
+from treadle.models.offline.plan.planner import Planner
+from treadle.models.offline.plan.structures import conditions, groupings, overlaps
+from treadle.models.offline.plan.transcript import LONGEST, Exchange, Turn
 
 _LEAD = re.compile(
     r"^\W*(?:(?:and|or|but|then|now|ok|okay|also|so|what about|how about|same (?:thing )?(?:for|with|but)?|the same|"

@@ -1,0 +1,51 @@
+"""Hidden: the keys that a model is used with, kept out of all that is told, recorded and logged.
+
+Pure. Some servers send back what they were sent, in whatever letter case, in their words or in the name that they give
+the exchange. Neighbours: `treadle.models.failures.redact`, which also knows what keys look like;
+`treadle.models.http_model`, through which errors and replies go.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from treadle.models.errors import ModelError, ToolUseFailed
+from treadle.models.failures import redact
+
+SECRET: Final = re.compile(r"auth|key|token|secret|password|cookie", re.IGNORECASE)
+"""How the names of headers look whose values are nobody else's business."""
+
+
+class Hidden:
+    """What is never shown.
+
+    Args:
+        key: the key; empty if there is none.
+        headers: further headers, of which some may hold keys, by their names.
+    """
+
+    __slots__ = ("_keys",)
+
+    def __init__(self, key: str, headers: Mapping[str, str] | None = None) -> None:
+        held = [value.rpartition(" ")[2] for name, value in (headers or {}).items() if SECRET.search(name)]
+        self._keys = (key, *held)
+
+    def words(self, words: str) -> str:
+        """`words` without keys."""
+        for key in self._keys:
+            words = redact(words, key)
+        return words
+
+    def name(self, name: str) -> str:
+        """The provider's name for an exchange; empty where a key is in it."""
+        return name if self.words(name) == name else ""
+
+    def in_error(self, error: ModelError) -> None:
+        """Takes keys out of `error`; also its cause, which a traceback would show, where that holds one."""
+        error.args = (self.words(str(error)),)
+        error.request_id = self.name(error.request_id)
+        if isinstance(error, ToolUseFailed):
+            error.failed_text = self.words(error.failed_text)
+        cause = error.__cause__
+        if cause is not None and self.words(repr(cause)) != repr(cause):
+            error.__cause__ = None

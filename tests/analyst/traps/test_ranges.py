@@ -1,0 +1,157 @@
+"""Ranges on text are typed by what their ends are, or refused; never compared as text that stands in another order."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from treadle.analyst import AnalystError
+
+D = Decimal
+ALL = ("csv", "json", "sqlite", "parquet", "duckdb", "frame", "postgres", "alchemy-postgres", "alchemy-sqlite")
+
+
+def lay(world: Any, engine: str, keys: list[str | None], name: str = "a", **more: Any) -> None:
+    """Each key with an amount of its own bit."""
+    world.lay(engine, name, [(key, 2**at) for at, key in enumerate(keys)], types=("text", "integer"), **more)
+
+
+def passing(world: Any, op: str, value: Any, name: str = "a") -> set[Any]:
+    found = world.ask(name, dimensions=["key"], filters=[{"dimension": "key", "op": op, "value": value}])
+    return {row["key"] for row in found.rows}
+
+
+@pytest.mark.parametrize("engine", ALL)
+def test_numbers_are_compared_as_numbers(world: Any, engine: str) -> None:
+    lay(world, engine, ["9", "10", "100", "-3", "0010", "10.5", None, "", "none"])
+    assert passing(world, ">=", "9") == {"9", "10", "100", "0010", "10.5"}
+    assert passing(world, "<", 10) == {"9", "-3"}
+    assert passing(world, "between", ["9", "10"]) == {"9", "10", "0010"}
+    assert world.total(filters=[{"dimension": "key", "op": ">", "value": "10"}]) == 4 + 32
+
+
+@pytest.mark.parametrize("engine", ALL)
+@pytest.mark.parametrize(
+    ("keys", "op", "value", "told"),
+    [
+        (["9", "A10"], ">=", "9", "'A10' there, and not a number such as 9"),
+        (["2024-01-31", "31.01.2024"], ">=", "2024-01-01", "'31.01.2024' there, and not a day"),
+        (["31.01.2024"], "<=", "28.02.2024", "'28.02.2024' is not ordered as what it says"),
+        (["1/2024"], ">=", "1/2024", "is not ordered"),
+        (["Jan 2024"], ">=", "Feb 2024", "is not ordered"),
+        (["01/31/24"], ">=", "01/01/24", "is not ordered"),
+        (["A9", "A10"], ">=", "A10", "'A9' there, and not spelled like 'A10'"),
+        (["A9"], "between", ["A9", "A10"], "'A9' and 'A10' are not spelled alike"),
+    ],
+    ids=lambda case: str(case),
+)
+def test_what_has_no_order_is_refused(
+    world: Any, engine: str, keys: list[str | None], op: str, value: Any, told: str
+) -> None:
+    lay(world, engine, keys)
+    with pytest.raises(AnalystError, match="cannot be decided") as refused:
+        passing(world, op, value)
+    assert told in str(refused.value)
+    assert "declare its 'type'" in str(refused.value)
+
+
+@pytest.mark.parametrize("engine", ["csv", "postgres"])
+def test_only_rows_that_pass_the_other_filters_are_in_doubt(world: Any, engine: str) -> None:
+    rows = [("1001", "9", 1), ("1001", "10", 2), ("1002", "A10", 4)]
+    world.lay(engine, "a", rows, columns=("company", "key", "amount"), types=("text", "text", "integer"))
+    over = {"dimension": "key", "op": ">", "value": "9"}
+    assert world.total(filters=[{"dimension": "company", "value": "1001"}, over]) == 2
+    with pytest.raises(AnalystError, match="'A10' there"):
+        world.total(filters=[over])
+
+
+@pytest.mark.parametrize("engine", ALL)
+def test_text_in_its_own_order(world: Any, engine: str) -> None:
+    lay(world, engine, ["Anna", "Berta", "Cäsar", None, ""])
+    assert passing(world, ">", "B") == {"Berta", "Cäsar"}
+    lay(world, engine, ["K100", "K101", "L100"])
+    assert passing(world, "between", ["K101", "M999"]) == {"K101", "L100"}
+    lay(world, engine, ["2024-01-31", "2024-02-01", "2024-02-29 23:59", None, ""])
+    assert passing(world, ">=", "2024-02-01") == {"2024-02-01", "2024-02-29 23:59"}
+
+
+@pytest.mark.parametrize("engine", ALL)
+def test_periods(world: Any, engine: str) -> None:
+    lay(world, engine, ["202401", "2024002", "03/2024", "4/2024", "#", None], formats={"key": "fiscal_period"})
+    assert passing(world, "between", ["2024.02", "4.2024"]) == {"202402", "202403", "202404"}
+    with pytest.raises(AnalystError, match="'2024' is no fiscal period"):
+        passing(world, ">=", "2024")
+    lay(world, engine, ["202401", "20240131"], formats={"key": "fiscal_period"})
+    with pytest.raises(AnalystError, match="'20240131' there, and not a fiscal period"):
+        passing(world, ">=", "202401")
+
+
+def test_a_range_over_text_and_numbers_of_two_sides(world: Any) -> None:
+    lay(world, "csv", ["9", "10"])
+    world.lay("parquet", "b", [(9, 1), (10, 2)], types=("integer", "integer"))
+    found = world.confront(filters=[{"dimension": "key", "op": ">=", "value": 9}])
+    assert {row.key["key"]: row.status for row in found.rows} == {"9": "match", "10": "match"}
+
+
+DAYS = [
+    # spelling, the last of January, the first of February, the 15th of February
+    ("DD.MM.YYYY", "31.01.2024", "1.2.2024", "15.02.2024 00:00:00"),
+    ("YYYYMMDD", "20240131", "20240201", "20240215"),
+    ("MM/DD/YYYY", "01/31/2024", "2/1/2024", "02/15/2024 12:00:00 AM"),
+    ("DD.MM.YY", "31.01.24", "01.02.24", "15.2.24"),
+    ("YYYY/MM/DD", "2024/01/31", "2024/02/01", "2024/2/15"),
+]
+
+
+@pytest.mark.parametrize("engine", ALL)
+@pytest.mark.parametrize("case", DAYS, ids=lambda case: case[0])
+def test_days_in_a_declared_spelling(world: Any, engine: str, case: tuple[str, ...]) -> None:
+    spelling, *days = case
+    lay(world, engine, [*days, None, "00000000", "2024-03-01"], formats={"key": f"date({spelling})"})
+    whole = {str(row["key"]): int(row["amount"]) for row in world.ask(dimensions=["key"]).rows}
+    assert whole == {"2024-01-31": 1, "2024-02-01": 2, "2024-02-15": 4, "None": 24, "2024-03-01": 32}
+    assert {str(day) for day in passing(world, "between", ["2024-02-01", "2024-02-29"])} == {"2024-02-01", "2024-02-15"}
+    assert {str(day) for day in passing(world, ">=", days[1])} == {"2024-02-01", "2024-02-15", "2024-03-01"}
+    assert world.total(filters={"key": days[0]}) == 1
+    assert world.total(filters=[{"dimension": "key", "op": "in", "value": [days[0], "2024-02-15"]}]) == 5
+    assert world.total(filters=[{"dimension": "key", "op": "is null"}]) == 24
+    lay(world, engine, days, formats={"key": f"date({spelling}), fiscal_period"})
+    assert world.by_key() == {"202401": 1, "202402": 6}
+    assert world.total(filters={"key": "202402"}) == 6
+
+
+@pytest.mark.parametrize("engine", ["csv", "postgres"])
+def test_days_that_each_side_spells_its_own_way(world: Any, engine: str) -> None:
+    """01/02/2024 is a day of January for one side and of February for the other."""
+    lay(world, engine, ["01/02/2024"], formats={"key": "date(MM/DD/YYYY)"})
+    lay(world, engine, ["02/01/2024"], "b", formats={"key": "date(DD/MM/YYYY)"})
+    found = world.confront()
+    assert [(str(row.key["key"]), row.status) for row in found.rows] == [("2024-01-02", "match")]
+    assert world.confront(filters={"key": "2024-01-02"}).summary.matches == 1
+    with pytest.raises(AnalystError, match=r"is one of 2024-01-02 and 2024-02-01 .* write it as YYYY-MM-DD"):
+        world.confront(filters={"key": "01/02/2024"})
+
+
+@pytest.mark.parametrize("text", ["31.02.2024", "n/a", "2024-13-01", "31.01.24"])
+@pytest.mark.parametrize("engine", ["csv", "sqlite", "postgres"])
+def test_what_is_no_day_is_refused(world: Any, engine: str, text: str) -> None:
+    lay(world, engine, ["31.01.2024", text], formats={"key": "date(DD.MM.YYYY)"})
+    with pytest.raises(AnalystError, match="not what its column is declared to be"):
+        world.by_key()
+
+
+@pytest.mark.parametrize("engine", ["csv", "parquet", "postgres"])
+def test_days_of_a_declared_spelling_meet_days(world: Any, engine: str) -> None:
+    lay(world, "csv", ["31.01.2024", "29.02.2024"], formats={"key": "date(DD.MM.YYYY)"})
+    world.lay(engine, "b", [("2024-01-31", 1), ("2024-02-29", 2)], types=("date", "integer"))
+    assert {(str(row.key["key"]), row.status) for row in world.confront().rows} == {
+        ("2024-01-31", "match"), ("2024-02-29", "match"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("spelling", ["", "DD.MM", "YYYY", "DD.MM.YYYY HH", "D.MMM.YYYY", "DMYYYY", "DD.MM.YYYY.DD"])
+def test_a_spelling_that_says_no_day_is_refused(spelling: str) -> None:
+    from treadle.analyst import parse_format
+
+    with pytest.raises(ValueError, match="date"):
+        parse_format(f"date({spelling})")

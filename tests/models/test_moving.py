@@ -1,0 +1,150 @@
+"""A conversation moves from one provider to another and back: what one gave, the next one takes."""
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from treadle import Agent, Image, Text, tool
+from treadle.kernel.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
+from treadle.models.anthropic import AnthropicCodec
+from treadle.models.hosts import MISTRAL, OPENAI
+from treadle.models.openai_chat import ChatCodec
+from treadle.models.openai_responses import ResponsesCodec
+from treadle.models.port import ModelRequest
+from treadle.testing import ScriptedModel
+
+LONG = "chatcmpl-tool-" + "f" * 32
+IDS = [
+    "toolu_01A",
+    "call_" + "a" * 24,
+    LONG,
+    "functions.search:0",
+    "d" * 64,
+    "tooluse_-_x",
+    "é" * 50,
+    "a b",
+    "ab12CD34e",
+]
+SHAPES = {"anthropic": (1, 128, r"[a-zA-Z0-9_-]+"), "chat": (1, 40, r"(?s).+"), "mistral": (9, 9, r"[a-zA-Z0-9]+"),
+          "responses": (1, 64, r"[a-zA-Z0-9_-]+")}  # fmt: skip
+
+
+def history(*ids):
+    calls = tuple(ToolCall(one, "look", "{}") for one in ids)
+    return (UserMessage("go"), AssistantMessage(calls), *(ToolMessage(one, "look", f"found {one}") for one in ids))
+
+
+def pairs(dialect, messages):
+    """The ids of the calls in the request, and those of the results, in order."""
+    request = ModelRequest(messages)
+    if dialect == "anthropic":
+        body = json.loads(AnthropicCodec().encode(request, "m", False))
+        blocks = [block for turn in body["messages"] for block in turn["content"]]
+        return ([block["id"] for block in blocks if block["type"] == "tool_use"],
+                [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"])  # fmt: skip
+    if dialect == "responses":
+        items = json.loads(ResponsesCodec(host=OPENAI).encode(request, "m", False))["input"]
+        return tuple([item["call_id"] for item in items if item.get("type") == kind]
+                     for kind in ("function_call", "function_call_output"))  # fmt: skip
+    host = MISTRAL if dialect == "mistral" else OPENAI
+    messages = json.loads(ChatCodec("p", host).encode(request, "m", False))["messages"]
+    return ([call["id"] for one in messages for call in one.get("tool_calls", ())],
+            [one["tool_call_id"] for one in messages if one["role"] == "tool"])  # fmt: skip
+
+
+@pytest.mark.parametrize("dialect", SHAPES)
+def test_the_ids_of_every_provider_are_taken_by_every_other(dialect):
+    least, most, shape = SHAPES[dialect]
+    calls, results = pairs(dialect, history(*IDS))
+    assert calls == results
+    assert len(set(calls)) == len(IDS)
+    assert all(least <= len(one) <= most and re.fullmatch(shape, one) for one in calls)
+
+
+@pytest.mark.parametrize("dialect", SHAPES)
+@given(ids=st.lists(st.text(min_size=1, max_size=90), min_size=1, max_size=5, unique=True))
+def test_whatever_an_id_is_call_and_result_keep_the_same_one(dialect, ids):
+    least, most, shape = SHAPES[dialect]
+    calls, results = pairs(dialect, history(*ids))
+    assert calls == results
+    assert len(set(calls)) == len(ids)
+    assert all(least <= len(one) <= most and re.fullmatch(shape, one) for one in calls)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "own"),
+    [("anthropic", "toolu_01A"), ("chat", "call_" + "a" * 24), ("chat", "functions.search:0"), ("mistral", "ab12CD34e"),
+     ("responses", "call_" + "b" * 24)],
+)  # fmt: skip
+def test_a_provider_gets_its_own_ids_back(dialect, own):
+    """Also where the conversation was elsewhere in between: the history keeps them as they were given."""
+    other = next(name for name in SHAPES if name != dialect)
+    messages = history(own, LONG)
+    pairs(other, messages)
+    calls, results = pairs(dialect, messages)
+    assert calls[0] == results[0] == own
+
+
+def test_what_a_provider_keeps_with_a_call_goes_back_with_it_under_another_id():
+    from treadle.kernel.messages import Opaque
+
+    kept = Opaque("p", {"message": {}, "calls": {LONG: {"extra_content": {"sign": "x"}}}})
+    messages = (
+        UserMessage("go"),
+        AssistantMessage((ToolCall(LONG, "look", "{}"), kept)),
+        ToolMessage(LONG, "look", "x"),
+    )
+    body = json.loads(ChatCodec("p", OPENAI).encode(ModelRequest(messages), "m", False))
+    [call] = body["messages"][1]["tool_calls"]
+    assert call["extra_content"] == {"sign": "x"}
+    assert len(call["id"]) <= 40
+
+
+@pytest.mark.parametrize(
+    ("item_id", "sent"), [("fc_1", "fc_1"), ("ctx-7", None), ("fc" + "x" * 80, None), (None, None)]
+)
+def test_the_name_of_an_item_goes_back_only_where_it_can_be_one(item_id, sent):
+    call = ToolCall("c", "look", "{}", item_id)
+    messages = (UserMessage("go"), AssistantMessage((call,)), ToolMessage("c", "look", "x"))
+    body = json.loads(ResponsesCodec(host=OPENAI).encode(ModelRequest(messages), "m", False))
+    assert body["input"][1].get("id") == sent
+
+
+PIXEL = Image(b"\x89PNG", media_type="image/png")
+
+
+def test_an_error_with_an_image_is_not_marked_as_one_to_anthropic():
+    """It refuses the whole history for it: such a result may hold text alone."""
+    failed = ToolMessage("c", "look", (Text("the page did not load"), PIXEL), is_error=True)
+    messages = (UserMessage("go"), AssistantMessage((ToolCall("c", "look", "{}"),)), failed)
+    [_, _, turn] = json.loads(AnthropicCodec().encode(ModelRequest(messages), "m", False))["messages"]
+    [result] = turn["content"]
+    assert "is_error" not in result
+    assert [block["type"] for block in result["content"]] == ["text", "text", "image"]
+    assert result["content"][0]["text"] == "This call failed."
+
+
+@pytest.mark.parametrize("content", ["no", (Text("no"),), (Text("no"), Text("really"))])
+def test_an_error_in_words_is_marked_as_one(content):
+    failed = ToolMessage("c", "look", content, is_error=True)
+    messages = (UserMessage("go"), AssistantMessage((ToolCall("c", "look", "{}"),)), failed)
+    [_, _, turn] = json.loads(AnthropicCodec().encode(ModelRequest(messages), "m", False))["messages"]
+    assert turn["content"][0]["is_error"] is True
+
+
+@tool(effect="read")
+def look(where: str) -> str:
+    """Looks."""
+    return f"seen {where}"
+
+
+def test_a_run_with_ids_of_another_provider_is_continued():
+    model = ScriptedModel([[ToolCall(LONG, "look", '{"where": "there"}')], "done"])
+    result = Agent(model, tools=[look]).run_sync("go")
+    for dialect, (least, most, shape) in SHAPES.items():
+        calls, results = pairs(dialect, result.messages)
+        assert calls == results
+        assert all(least <= len(one) <= most and re.fullmatch(shape, one) for one in calls)
