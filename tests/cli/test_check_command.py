@@ -233,3 +233,12 @@ def test_each_side_of_a_comparison_has_conditions_of_its_own(treadle: Any, place
     assert done.code == 0
     assert "in A only where account = 1\nin B only where account = 2\n" in done.out
     assert treadle(*both, "--where-b", "nothing=1").code == 2
+
+
+def test_a_column_of_another_name_is_mapped_from_the_command_line(treadle: Any, place: Path) -> None:
+    (place / "b.csv").write_text(A.replace("account", "konto"))
+    (place / "sources.yaml").write_text(SOURCES.replace("b.csv, dimensions: {account", "b.csv, dimensions: {konto"))
+    both = ("compare", "a", "b", "--sources", "sources.yaml", "--fail-on", "minor")
+    assert "3 keys match" in treadle(*both, "--map", "account=konto").out
+    for wrong in ("account", "=konto", "account=", "konto=account"):
+        assert treadle(*both, "--map", wrong).code == 2

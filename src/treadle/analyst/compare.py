@@ -4,7 +4,7 @@
 `alignment` (one row a key), `classify` (the rule), `diagnose` (what is probably wrong), `interpret` (the sentence).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -19,12 +19,13 @@ from treadle.analyst.catalog import Catalog
 from treadle.analyst.classify import Status, reason
 from treadle.analyst.comparison import Comparison, Difference, Part, Summary, match_rate
 from treadle.analyst.diagnose import comparison_findings, currencies
-from treadle.analyst.errors import AnalystError
+from treadle.analyst.errors import AnalystError, unknown
 from treadle.analyst.export import Drafts, Export
 from treadle.analyst.export_rows import write
 from treadle.analyst.filters import Filter, Filters
 from treadle.analyst.interpret import interpret
 from treadle.analyst.keys import Key, chosen_measures, conditions_of, shared_key
+from treadle.analyst.lookups import look_up
 from treadle.analyst.remote import load
 from treadle.analyst.rows import Side, settle
 from treadle.analyst.session import Bounds, Interrupt, Session
@@ -56,6 +57,10 @@ class CompareRequest(BaseModel):
     filters: Filters = Field(default_factory=list, description="conditions that must all hold, on both sides")
     filters_a: Filters = Field(default_factory=list, description="further conditions on the first source only")
     filters_b: Filters = Field(default_factory=list, description="further conditions on the second source only")
+    names: dict[str, str] = Field(
+        default_factory=dict,
+        description="what the second source calls a dimension or measure, by its name in the first",
+    )
     tolerance: Decimal | None = Field(default=None, ge=0, description="figures that differ by no more match")
     relative_tolerance: Decimal | None = Field(
         default=None, ge=0, description="minor differences are below this share of A (0.01 is 1 %)"
@@ -100,9 +105,12 @@ def compare(
             exactly.
     """
     a, b = catalog.source(request.source_a, "source_a"), catalog.source(request.source_b, "source_b")
+    b = _called(a, b, request.names)
     pairs = _measures(a, b, request.measures)
     keys = _keys(a, b, request)
     sources = list({source.name: source for source in (a, b)}.values())
+    tables = [table for source in sources for table in catalog.tables(source)]
+    sources = list({source.name: source for source in (*sources, *tables)}.values())
     files = [file for source in sources for file in catalog.files(source)]
     with (
         Drafts([Export.of(export) for export in exports], files) as drafts,
@@ -124,6 +132,7 @@ def compare(
             side.open(session)
         keys = settle(sides, keys)
         load(session, sides)
+        look_up(session, catalog, sides)
         aligned = align(session, sides, request.limits)
         session.tell("looking at the differences")
         first, *more = [_result(session, sides, keys, pair, request) for pair in aligned]
@@ -131,6 +140,32 @@ def compare(
         for export, draft in drafts.each():
             write(session, export, draft, found, keys, aligned)
     return found
+
+
+def _called(a: Source, b: Source, names: Mapping[str, str]) -> Source:
+    """B with the names of A as synonyms of its own."""
+    for own, theirs in names.items():
+        members = [[*source.dimensions, *source.measures] for source in (a, b)]
+        known = {item.name for item in members[0]}
+        first = next((item for item in members[0] if own.strip().casefold() in item.names), None)
+        second = next((item for item in members[1] if theirs.strip().casefold() in item.names), None)
+        if first is None:
+            raise unknown("dimension or measure", "names", own, known, f"in source {a.name!r}")
+        if second is None:
+            there = {item.name for item in members[1]}
+            raise unknown("dimension or measure", "names", theirs, there, f"in source {b.name!r}")
+        if isinstance(first, Measure) != isinstance(second, Measure):
+            raise AnalystError(f"{own} and {theirs} cannot be the same: one is a dimension, the other a measure")
+        others = [item for item in members[1] if item is not second and item.names & first.names]
+        if others:
+            raise AnalystError(f"{theirs} cannot be called {own}: {b.name!r} has {others[0].name} of that name already")
+        called = replace(second, synonyms=(*second.synonyms, *(first.names - second.names)))
+        b = replace(
+            b,
+            dimensions=tuple(called if item is second else item for item in b.dimensions),
+            measures=tuple(called if item is second else item for item in b.measures),
+        )
+    return b
 
 
 def _measures(a: Source, b: Source, names: Sequence[str] | None) -> list[tuple[Measure, Measure]]:
@@ -177,6 +212,9 @@ def _keys(a: Source, b: Source, request: CompareRequest) -> list[Key]:
         # What each side fixes for itself, such as this month against the last, is nothing to compare by either.
         fixed |= _fixed(a, b, request.filters_a) & _fixed(a, b, request.filters_b)
         common = [item for item in a.dimensions if any(item.names & other.names for other in b.dimensions)]
+        # Amounts that are converted are of one currency, whatever their rows say.
+        spent = [own.dimension(item.currency).names for own in (a, b) for item in own.measures if item.conversion]
+        common = [item for item in common if not any(item.names & names for names in spent)]
         named = [shared_key(item.name, [a, b], "dimensions") for item in common if item.name not in fixed]
     return list({key.name: key for key in named}.values())
 

@@ -4,7 +4,8 @@ Works on YAML's node tree rather than on plain data, because an error must name 
 what comes out.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from collections.abc import Mapping as Names
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -20,7 +21,9 @@ from treadle.analyst.source import (
     AGGREGATIONS,
     KEY_TYPES,
     KINDS,
+    Conversion,
     Dimension,
+    Mapping,
     Measure,
     Source,
     TextFormat,
@@ -80,7 +83,7 @@ class Field:
         """The texts of a list of scalars."""
         return tuple(item.text() for item in self.items())
 
-    def known(self, readers: Mapping[str, Reader], required: tuple[str, ...] = ()) -> dict[str, Any]:
+    def known(self, readers: Names[str, Reader], required: tuple[str, ...] = ()) -> dict[str, Any]:
         """Reads a mapping whose names are those of `readers`, and no others."""
         values = {}
         entries = self.entries()
@@ -169,6 +172,7 @@ def _dimension(name: str, field: Field) -> Dimension:
         "description": Field.text,
         "synonyms": Field.texts,
         "format": lambda at: at.build(parse_format, text=", ".join(at.texts())),
+        "mapping": _mapping,
     }
     return field.build(Dimension, name=name, **field.known(readers))
 
@@ -187,8 +191,21 @@ def _measure(name: str, field: Field) -> Measure:
         "sign": lambda at: int(one_of(("1", "-1", "+1"))(at)),
         "decimals": lambda at: int(one_of(tuple(str(number) for number in range(13)))(at)),
         "tolerance": tolerance_of,
+        "conversion": _conversion,
     }
     return field.build(Measure, name=name, **field.known(readers))
+
+
+def _mapping(field: Field) -> Mapping:
+    readers: dict[str, Reader] = dict.fromkeys(("source", "from", "to", "share"), filled)
+    values = field.known(readers | {"otherwise": one_of(("refuse", "keep"))}, required=("source", "from", "to"))
+    return Mapping(old=values.pop("from"), new=values.pop("to"), **values)
+
+
+def _conversion(field: Field) -> Conversion:
+    readers: dict[str, Reader] = dict.fromkeys(("to", "source", "currency", "rate"), filled)
+    values = field.known(readers | {"on": Field.texts}, required=("to", "source", "currency", "rate"))
+    return Conversion(**values)
 
 
 def _expression(field: Field) -> str:

@@ -33,7 +33,7 @@ _MOST_VALUES = 100
 
 def duplicates(session: Session, aligned: Aligned) -> Iterator[Finding]:
     """Yields a finding for each side whose repeated rows explain differences; exact, and only over keys that differ."""
-    if aligned.measure.aggregation != "sum":
+    if aligned.measure.aggregation != "sum" or any(side.mapped or side.conversions for side in aligned.sides):
         return
     for side, suspect in _suspected(session, aligned):
         name = side.source.name

@@ -17,6 +17,7 @@ from treadle.analyst.diagnose import data_findings
 from treadle.analyst.errors import unknown
 from treadle.analyst.filters import Filters
 from treadle.analyst.keys import Key, chosen_measures, conditions_of, shared_key
+from treadle.analyst.lookups import look_up
 from treadle.analyst.parameters import Parameters
 from treadle.analyst.remote import load
 from treadle.analyst.rows import Side, Statement, build, places_of, settle
@@ -99,11 +100,12 @@ def query(
     measures = chosen_measures(source, request.measures)
     keys = [shared_key(name, [source], "dimensions") for name in _distinct(request.dimensions)]
     order = _order(request.order, keys, measures, source)
-    with Session(catalog, [source], bounds, interrupt) as session:
+    with Session(catalog, [source, *catalog.tables(source)], bounds, interrupt) as session:
         side = Side("a", 0, source, keys, measures, conditions_of(source, 0, [source], request.filters))
         side.open(session)
         settle([side], keys)
         load(session, [side])
+        look_up(session, catalog, [side])
         total = _aggregate(session, side)
         places = [places_of(measure, side, at) for at, measure in enumerate(measures)]
         rows = _rows(session, side, order, request.limit or MOST_ROWS)

@@ -42,6 +42,10 @@ _STDOUT = "\0"
     "--where-a", multiple=True, metavar="NAME=VALUE", help="The same, for rows of A only; what --where says holds too."
 )
 @click.option("--where-b", multiple=True, metavar="NAME=VALUE", help="The same, for rows of B only.")
+@click.option(
+    "--map", "names", multiple=True, metavar="A=B",
+    help="B is what the second source calls the dimension or measure A of the first. Repeatable.",
+)  # fmt: skip
 @click.option("--tolerance", metavar="AMOUNT", help="Figures that differ by no more than this match.")
 @click.option("--relative", metavar="SHARE", help="A difference is minor below this share of A: 0.01, or 1%.")
 @click.option("--materiality", metavar="AMOUNT", help="And below this amount.")
@@ -71,9 +75,9 @@ _STDOUT = "\0"
 )
 def compare(
     a: str, b: str, by: str | None, measure: tuple[str, ...], where: tuple[str, ...], where_a: tuple[str, ...],
-    where_b: tuple[str, ...], tolerance: str | None, relative: str | None, materiality: str | None,
-    fail_on: "Class | None", top: int, sources: str | None, json_file: str | None, csv_file: str | None,
-    parquet_file: str | None, html_file: str | None,
+    where_b: tuple[str, ...], names: tuple[str, ...], tolerance: str | None, relative: str | None,
+    materiality: str | None, fail_on: "Class | None", top: int, sources: str | None, json_file: str | None,
+    csv_file: str | None, parquet_file: str | None, html_file: str | None,
 ) -> int:  # fmt: skip
     """Compare the sources A and B, of which A is the base of percentages.
 
@@ -88,7 +92,8 @@ def compare(
     given: dict[str, Any] = {
         "source_a": a, "source_b": b, "top": top, "keep": 0, "filters": filters_of("--where", where),
         "filters_a": filters_of("--where-a", where_a), "filters_b": filters_of("--where-b", where_b),
-        "tolerance": tolerance, "relative_tolerance": _share(relative), "materiality": materiality,
+        "names": _pairs(names), "tolerance": tolerance, "relative_tolerance": _share(relative),
+        "materiality": materiality,
     }  # fmt: skip
     if by is not None:
         given["dimensions"] = [name.strip() for name in by.split(",") if name.strip()]
@@ -125,6 +130,16 @@ def _code(found: "Sequence[Comparison]", fail_on: "Class") -> ExitCode:
     if "not_run" in outcomes:
         return ExitCode.NOT_RUN
     return ExitCode.DIFFERS if "failed" in outcomes else ExitCode.FINISHED
+
+
+def _pairs(given: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for item in given:
+        own, sign, theirs = (part.strip() for part in item.partition("="))
+        if not (own and sign and theirs):
+            raise click.BadParameter(f"{item!r} is not A=B, such as account=konto", param_hint="'--map'")
+        found[own] = theirs
+    return found
 
 
 def _share(text: str | None) -> str | Decimal | None:
