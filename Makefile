@@ -4,13 +4,14 @@
 #   make bench BENCH=bench/loop.py            one benchmark
 #   make kills KILLS=2000                     as many real kills; SEED=17 for one run, FIRST=5000 for others
 #   make simulate SEEDS=20000                 as many simulated worlds; SEED=17 for one, told in full
+#   make claims PAIRS=5000                    as many pairs of tables, every claim about them judged; SEED=17 for others
 #   make workers RUNS=1000                    as many runs on three workers, one killed and one stopped
 #   make mutants SAMPLE=0                     all mutants
 #   make demo PYTHON=/opt/python/bin/python3  another Python
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-peers kills simulate workers mutants check bench docs diagram lock clean
+.PHONY: help demo test test-peers kills simulate claims workers mutants check bench docs diagram lock clean
 # One target at a time, so that `make -j check test` prints one thing after the other.
 .NOTPARALLEL:
 
@@ -29,6 +30,7 @@ FIRST ?= 0
 SEEDS ?= 2000
 SEED ?=
 RUNS ?= 60
+PAIRS ?= 1000
 SAMPLE ?= 300
 
 define ready
@@ -67,6 +69,11 @@ kills: ## kill processes in the middle of runs, take the runs up again, count wh
 simulate: ## simulate processes that die, stand still and get in each other's way, SEEDS of them or one SEED
 	$(call ready,test)
 	@$(BIN)/python scripts/simulate.py --seeds $(SEEDS) --first $(FIRST) $(if $(SEED),--seed $(SEED))
+
+claims: ## judge every claim of comparisons of generated tables by an oracle in plain Python
+	$(call ready,test)
+	@TREADLE_CLAIMS=$(PAIRS) TREADLE_CLAIMS_SEED=$(or $(SEED),0) $(BIN)/python -m pytest -q -n auto --maxprocesses 8 \
+	tests/analyst/test_claims.py $(ARGS)
 
 workers: ## drive runs with three workers, kill one, stop one, and see that all end and none twice
 	$(call ready,test)

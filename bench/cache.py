@@ -14,12 +14,13 @@ import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, NamedTuple
 
-from cache_rules import AnthropicCache, Bill, BreakpointCache, Cache, PrefixCache
+from cache_rules import AnthropicCache, Bill, BreakpointCache, Cache, ConverseCache, PrefixCache
 from pydantic import BaseModel
 
 from treadle import Agent, Conversation, Limits, StepSettings, handoff, tool
 from treadle.context.policies import Summarise
 from treadle.models.anthropic import AnthropicCodec
+from treadle.models.bedrock import BedrockCodec
 from treadle.models.codec import Codec
 from treadle.models.hosts import DEEPSEEK, OPENAI, host_of
 from treadle.models.openai_chat import ChatCodec
@@ -48,6 +49,7 @@ PROVIDERS = {
     "anthropic 1h": Provider(
         "claude-sonnet-4-5", lambda: AnthropicCodec(cache="1h"), lambda: AnthropicCache(write=2.0)
     ),
+    "bedrock": Provider("us.anthropic.claude-sonnet-4-5-20250929-v1:0", BedrockCodec, ConverseCache),
     "openai": Provider("gpt-5", lambda: ResponsesCodec(host=OPENAI), PrefixCache),
     "openai chat": Provider("gpt-5", lambda: ChatCodec(host=OPENAI), PrefixCache),
     "openai 5.6": Provider("gpt-5.6", lambda: ResponsesCodec(host=OPENAI), BreakpointCache),

@@ -18,6 +18,7 @@ in plain input tokens. Nothing expires, as the steps of a run follow each other 
 
 import json
 from collections import defaultdict
+from collections.abc import Iterable
 from hashlib import sha256
 from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
@@ -98,6 +99,38 @@ class AnthropicCache:
     def _found(self, names: list[bytes], mark: int) -> list[int]:
         back = range(mark, max(-1, mark - LOOKED_BACK), -1)
         return [place for place in back if names[place] in self._entries][:1]
+
+
+class ConverseCache(AnthropicCache):
+    """The cache of Claude's models at Bedrock: the rules are Anthropic's, a cache point stands after what it ends.
+
+    Source: https://docs.aws.amazon.com/bedrock/latest/userguide/prompt-caching.html
+    """
+
+    def ask(self, request: ModelRequest, body: Body) -> Charged:
+        """What is charged for `body`."""
+        config, own = body.get("toolConfig", {}), body.get("additionalModelRequestFields", {})
+        output = body.get("outputConfig", {}) | own.get("output_config", {})
+        asked = {
+            "tools": _marked(config.get("tools", ())),
+            "system": _marked(body.get("system", ())),
+            "messages": [{"content": _marked(turn["content"])} for turn in body["messages"]],
+            "tool_choice": config.get("toolChoice", own.get("tool_choice")),
+            "thinking": own.get("thinking"),
+            "output_config": {"format": output.get("textFormat"), "effort": output.get("effort")},
+        }
+        return super().ask(request, asked)
+
+
+def _marked(blocks: Iterable[Body]) -> list[Body]:
+    """The blocks with each cache point as a mark on the one before it."""
+    marked: list[Body] = []
+    for block in blocks:
+        if "cachePoint" in block:
+            marked[-1] = marked[-1] | {"cache_control": block["cachePoint"]}
+        else:
+            marked.append(block)
+    return marked
 
 
 class PrefixCache:
@@ -190,7 +223,11 @@ class Bill:
 
 
 def _prompt(body: Body) -> list[bytes]:
-    """What the model reads of a request in OpenAI's dialects, in the order in which it does."""
+    """What the model reads of a request in OpenAI's dialects and Google's, in the order in which it does."""
+    if "contents" in body:
+        shape = body["generationConfig"].get("responseJsonSchema")
+        head = [_json(part) for part in (body.get("tools"), shape, body.get("systemInstruction")) if part is not None]
+        return [*head, *[_json(part) for turn in body["contents"] for part in turn["parts"]]]
     shape = body.get("response_format", body.get("text"))
     head = [_json(part) for part in (body.get("tools"), shape, body.get("instructions")) if part is not None]
     return [*head, *[_json(_unmarked(item)) for item in body.get("messages", body.get("input", ()))]]

@@ -6,7 +6,8 @@
 Both sides go through httpx2 with a transport in memory: no network, the same bytes in the same chunks, one process,
 turn about, so that a slow spell of the machine falls on both; what counts is the ratio. treadle's reply is the whole
 message, so the fair peer is the SDK's own accumulation; its bare events are shown beside it. The SDKs are given dicts
-that are ready to send; treadle makes its bodies out of messages.
+that are ready to send; treadle makes its bodies out of messages. Google's is measured where `google-genai` is
+installed; it has no accumulation of its own, so the pieces of its text are joined.
 
 To reach: at most a third of the SDKs' CPU, and steps that do not grow with the history.
 """
@@ -23,6 +24,11 @@ import anthropic
 import httpx2
 import openai
 
+try:
+    from google import genai
+except ImportError:
+    genai = None
+
 from treadle.kernel.log import Log
 from treadle.kernel.messages import (
     AssistantMessage,
@@ -34,7 +40,7 @@ from treadle.kernel.messages import (
     ToolSpec,
     UserMessage,
 )
-from treadle.models import ModelReply, ModelRequest
+from treadle.models import GoogleModel, ModelReply, ModelRequest
 from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIChatModel, OpenAIResponsesModel
 from treadle.models.transport import HttpReply
 
@@ -43,6 +49,7 @@ STEPS = 500
 CHUNK = 4096
 URL = "http://memory.invalid/v1"
 TOOLS = (ToolSpec("add", "Adds two numbers.", {"type": "object", "properties": {"a": {"type": "integer"}}}),)
+HELLO = {"role": "user", "content": "hello"}
 Work = Callable[[], Awaitable[Any]]
 
 
@@ -129,8 +136,18 @@ def responses_stream(deltas: int) -> bytes:
     return sse([event | {"sequence_number": i} for i, event in enumerate(events)], named=True)
 
 
+def google_stream(deltas: int) -> bytes:
+    counts = {"promptTokenCount": 10, "candidatesTokenCount": 9, "totalTokenCount": 19}
+    counts |= {"promptTokensDetails": [{"modality": "TEXT", "tokenCount": 10}]}
+    delta: dict[str, Any] = {"content": {"parts": [{"text": "some "}], "role": "model"}, "index": 0}
+    chunk = {"usageMetadata": counts, "modelVersion": "gemini-2.5-flash", "responseId": "r"}
+    last = chunk | {"candidates": [delta | {"finishReason": "STOP"}]}
+    return sse([*[{"candidates": [delta], **chunk}] * deltas, last], named=False)
+
+
 def model_of(dialect: str, client: httpx2.AsyncClient) -> HttpModel:
-    kinds = {"anthropic": AnthropicModel, "chat": OpenAIChatModel, "responses": OpenAIResponsesModel}
+    kinds: dict[str, Any] = {"anthropic": AnthropicModel, "chat": OpenAIChatModel, "responses": OpenAIResponsesModel}
+    kinds |= {"google": GoogleModel}
     model: HttpModel = kinds[dialect]("m", base_url=URL, api_key="test")
     model._transport = Memory(client)
     return model
@@ -160,6 +177,18 @@ def sdk_calls(dialect: str, client: httpx2.AsyncClient, history: list[Any]) -> d
         async def whole() -> Any:
             async with chat.chat.completions.stream(model="m", messages=history) as stream:
                 return await stream.get_final_completion()
+    elif dialect == "google":
+        gemini = genai.Client(api_key="test", http_options={"base_url": URL, "httpx_async_client": client})
+
+        async def bare() -> None:
+            async for _ in await gemini.aio.models.generate_content_stream(model="m", contents=history):
+                pass
+
+        async def whole() -> Any:
+            pieces = []
+            async for chunk in await gemini.aio.models.generate_content_stream(model="m", contents=history):
+                pieces += [part.text for part in chunk.candidates[0].content.parts]
+            return "".join(pieces)
     else:
         gpt = openai.AsyncOpenAI(**options)
 
@@ -175,6 +204,8 @@ def sdk_calls(dialect: str, client: httpx2.AsyncClient, history: list[Any]) -> d
 
 
 STREAMS = {"anthropic": anthropic_stream, "chat": chat_stream, "responses": responses_stream}
+if genai is not None:
+    STREAMS["google"] = google_stream
 
 
 async def least(works: dict[str, Work], rounds: int) -> dict[str, float]:
@@ -216,7 +247,8 @@ async def decode(rounds: int = 7) -> None:
     for dialect, stream in STREAMS.items():
         client = client_of(stream(DELTAS))
         ask = ModelRequest([UserMessage("hello")])
-        peers = sdk_calls(dialect, client, [{"role": "user", "content": "hello"}])
+        asked = {"role": "user", "parts": [{"text": "hello"}]} if dialect == "google" else HELLO
+        peers = sdk_calls(dialect, client, [asked])
         rows[dialect] = await least({"ours": asking(model_of(dialect, client), ask), **peers}, rounds)
     table(f"CPU to read a stream of {DELTAS} deltas (ms)", rows, [("ours", "SDK events"), ("ours", "SDK whole")])
 
@@ -239,7 +271,7 @@ async def request(rounds: int = 7) -> None:
         client = client_of(stream(1))
         model = model_of(dialect, client)
         body = json.loads(model.codec.encode(ModelRequest(messages), "m", True))
-        sent = body.get("messages") or body["input"]
+        sent = body.get("messages") or body.get("input") or body["contents"]
         before, now = ModelRequest(messages[:-2], run_id="r"), ModelRequest(messages, run_id="r")
         sdk = sdk_calls(dialect, client, sent)["SDK events"]
         rows[dialect] = {}

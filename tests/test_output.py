@@ -16,6 +16,7 @@ from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import AssistantMessage, Text, ToolCall
 from treadle.models import ModelReply
 from treadle.models.fallback import FallbackModel
+from treadle.models.google_model import GoogleModel
 from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIChatModel, OpenAIResponsesModel
 from treadle.models.profile import OutputMode, profile_of
 from treadle.testing import ReplayModel, ScriptedModel
@@ -220,6 +221,8 @@ def chat(url: str) -> HttpModel:
         (OpenAIResponsesModel("m", api_key="test-key-0123", base_url="http://127.0.0.1:8080/v1"), "native", "tool"),
         (AnthropicModel("m", api_key="test-key-0123"), "native", "native"),
         (AnthropicModel("m", api_key="test-key-0123", base_url="http://127.0.0.1:8080"), "tool", "tool"),
+        (GoogleModel("gemini-2.5-pro", api_key="test-key-0123"), "native", "tool"),
+        (GoogleModel("gemini-3-pro-preview", api_key="test-key-0123"), "native", "native"),
         (ScriptedModel([]), "prompted", "prompted"),
         (FallbackModel([Knows("native"), Knows("native")]), "native", "native"),
         (FallbackModel([Knows("native"), Knows("tool")]), "tool", "tool"),

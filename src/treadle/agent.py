@@ -15,7 +15,7 @@ from treadle.context.policies import ContextPolicy
 from treadle.conversation import Conversation
 from treadle.drivers.answers import Answers
 from treadle.drivers.approvals import ApprovalRule
-from treadle.drivers.assembly import assembled, toolbox_of
+from treadle.drivers.assembly import Stock, Tools, assembled, toolbox_of
 from treadle.drivers.beginning import Asked, begun, begun_anew, begun_now
 from treadle.drivers.below import Below
 from treadle.drivers.calls.reaction import OnToolResult
@@ -48,7 +48,7 @@ from treadle.models.profile import OutputMode
 from treadle.result import Output, Pending, RunResult, conversation_part
 from treadle.timetravel.forking import Forked, begin_fork, forked, with_model
 from treadle.timetravel.replay import Replay, replayed
-from treadle.tools import Skill, Tool
+from treadle.tools import Skill, SkillRegistry, Tool
 from treadle.tools.external import agent_tool
 
 Deps = TypeVar("Deps", contravariant=True, default=Any)
@@ -64,8 +64,9 @@ class Agent(Generic[Deps, Output]):
     Args:
         model: a name such as "anthropic:claude-sonnet-4-5", "openai:gpt-5" or "offline", or any `Model`.
         instructions: the system prompt, or a function of the run's `RunContext` that returns it.
-        tools: tools, or plain functions to make tools of.
-        skills: named bundles of instructions and tools.
+        tools: tools, or plain functions to make tools of; or these by the name that the model is to call.
+        skills: named bundles of instructions and tools, or a `SkillRegistry`: what is registered later counts for the
+            runs that begin after that.
         limits: what a run may use at most: by default 20 steps (a step is a model call with the tool calls that it asks
             for; others say iteration or turn), 100 tool calls, 300 seconds, and 3 steps in a row that went wrong.
         stop_when: when enough has been done: a condition, several combined by `|`, `&`, `~`, or a list (any of them).
@@ -112,8 +113,8 @@ class Agent(Generic[Deps, Output]):
         model: str | Model,
         *,
         instructions: Instructions[Deps] = None,
-        tools: Iterable[Tool | Callable[..., Any]] = (),
-        skills: Iterable[Skill] = (),
+        tools: Tools = (),
+        skills: Iterable[Skill] | SkillRegistry = (),
         limits: Limits | None = None,
         stop_when: StopWhen | None = None,
         prepare_step: PrepareStepFunction[Deps] | None = None,
@@ -146,7 +147,6 @@ class Agent(Generic[Deps, Output]):
             model=chosen,
             name=name or "agent",
             instructions=instructions,
-            tools={one.name: one for one in toolbox.tools},
             limits=ceiling(limits, enough),
             stop_when=enough,
             prepare_step=prepare_step,
@@ -165,9 +165,16 @@ class Agent(Generic[Deps, Output]):
             errors=errors,
             model_named=model_of,
             deps_type=deps_type,
-            skills=toolbox,
         )
-        self._config = with_budgets(assembled(given, output, output_mode), budget)
+
+        def stocked(toolbox: SkillRegistry) -> Configuration:
+            return with_budgets(assembled(given, toolbox, output, output_mode), budget)
+
+        self._stock = Stock(stocked, toolbox, skills)
+
+    @property
+    def _config(self) -> Configuration:
+        return self._stock.config
 
     @property
     def name(self) -> str:
@@ -196,9 +203,7 @@ class Agent(Generic[Deps, Output]):
 
     def with_journal(self, journal: Journal | None) -> Self:
         """This agent with another journal, and all else as it is."""
-        other = copy.copy(self)
-        other._config = dataclasses.replace(self._config, journal=journal)
-        return other
+        return self._with(lambda config: dataclasses.replace(config, journal=journal))
 
     def with_model(self, model: str | Model) -> Self:
         """This agent with another model, and all else as it is.
@@ -206,8 +211,11 @@ class Agent(Generic[Deps, Output]):
         Raises:
             Misuse: the model cannot be used with what the agent has, such as its limits in dollars.
         """
+        return self._with(lambda config: with_model(config, model))
+
+    def _with(self, change: Callable[[Configuration], Configuration]) -> Self:
         other = copy.copy(self)
-        other._config = with_model(self._config, model)
+        other._stock = self._stock.changed(change)
         return other
 
     async def run(

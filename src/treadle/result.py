@@ -371,8 +371,8 @@ def _typed(error: Exception | None, info: ErrorInfo | None) -> ModelError | None
         # A kind of somebody's own may take other arguments.
         made = kind.__new__(kind, info.message)
         ModelError.__init__(made, info.message, **facts)
-    if made.kind != info.kind:
-        # Its class is not known here: the module that has it was not imported.
+    if (made.kind, made.retryable) != (info.kind, info.retryable):
+        # Its class is not known here, for its module was not imported; or the provider said whether to try again.
         vars(made).update(kind=info.kind, retryable=info.retryable)
     return made
 

@@ -269,7 +269,8 @@ EUR, USD = [("1", "EUR", "5.00")], [("1", "USD", "5.00")]
     ("a", "b", "how_a", "how_b"),
     [
         (EUR, USD, CURRENCY, CURRENCY),
-        (EUR + USD, EUR + USD, CURRENCY, CURRENCY),
+        ([("1", None, "5.00")], [("1", None, "5.00")], CURRENCY, CURRENCY),
+        (EUR + USD, EUR + USD, CURRENCY, {}),
         (EUR, [("1", None, "5.00")], CURRENCY, CURRENCY),
         (EUR, EUR, {"unit": "EUR"}, {"unit": "TEUR"}),
         (EUR, USD, CURRENCY, {"unit": "USD"}),
@@ -279,8 +280,10 @@ EUR, USD = [("1", "EUR", "5.00")], [("1", "USD", "5.00")]
 def test_unlike_or_unknown_currencies_are_no_pass(
     tmp_path: Path, a: Rows, b: Rows, how_a: dict[str, Any], how_b: dict[str, Any]
 ) -> None:
-    report = ran(tmp_path, [money(tmp_path, "a", a, **how_a), money(tmp_path, "b", b, **how_b)], check())
-    assert report.outcome != "passed", report.verdicts[0].sentence
+    lenient = Levels("ignore", "ignore", "ignore")
+    sources = [money(tmp_path, "a", a, **how_a), money(tmp_path, "b", b, **how_b)]
+    report = ran(tmp_path, sources, check(levels=lenient))
+    assert report.outcome == "not_run", report.verdicts[0].sentence
 
 
 @pytest.mark.parametrize(
@@ -290,6 +293,7 @@ def test_unlike_or_unknown_currencies_are_no_pass(
         (EUR, CURRENCY, {"unit": "EUR"}, ["company"]),
         (EUR, {"unit": "EUR"}, {"unit": "EUR"}, ["company"]),
         (EUR + USD, CURRENCY, CURRENCY, ["company", "currency"]),
+        (EUR + USD, CURRENCY, CURRENCY, ["company"]),
     ],
 )
 def test_equal_currencies_pass(
@@ -299,6 +303,17 @@ def test_equal_currencies_pass(
     sources = [money(tmp_path, "a", a, **how_a), money(tmp_path, "b", a, **how_b)]
     report = ran(tmp_path, sources, check(request=request))
     assert report.outcome == "passed", report.verdicts[0].sentence
+
+
+def test_totals_are_judged_and_told_by_currency(tmp_path: Path) -> None:
+    a = [(str(number), currency, "1.00") for number in range(1000) for currency in ("EUR", "USD")]
+    b = [(str(number), currency, "0.99" if currency == "USD" else "1.00") for number, currency, _ in a]
+    sources = [money(tmp_path, "a", a, **CURRENCY), money(tmp_path, "b", b, **CURRENCY)]
+    report = ran(tmp_path, sources, check())
+    assert report.outcome == "failed"
+    sentence = report.verdicts[0].sentence
+    assert "the totals in USD differ more than any key" in sentence
+    assert sentence.endswith("the totals are 10.00 USD apart")
 
 
 def test_totals_that_differ_more_than_any_key_count(tmp_path: Path) -> None:

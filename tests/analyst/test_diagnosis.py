@@ -138,7 +138,8 @@ def test_currencies_mixed_in_one_sum(make: Any, confront: Callable[..., Comparis
     assert warnings(dimensions=["currency"])[0].endswith("read them by currency only")
     assert warnings(filters={"currency": "EUR"}) == ()
     assert warnings(filters={"company": "2"}) == ()
-    assert confront(source, make("t", [("2", "EUR", "5.00")], columns=columns), filters={"company": "2"}).unit == "EUR"
+    other = make("t", [("2", "EUR", "5.00")], columns=columns, currency="currency")
+    assert confront(source, other, filters={"company": "2"}).unit == "EUR"
 
 
 def test_a_filter_without_rows_tells_the_values_there_are(make: Any, confront: Callable[..., Comparison]) -> None:

@@ -81,6 +81,7 @@ async def test_errors_carry_hints(skill: Skill) -> None:
         "given": "fi_reports",
         "nearest": "fi_reporting",
         "available": ["bpc_reporting", "consolidation_mart", "fi_reporting"],
+        "available_sources": ["bpc_reporting", "consolidation_mart", "fi_reporting"],
     }
     with pytest.raises(AnalystError, match="tolerance") as caught:
         await used(skill, "compare_sources", source_a="fi_reporting", source_b="bpc_reporting", tolerance=-1)

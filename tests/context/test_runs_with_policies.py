@@ -43,7 +43,7 @@ def test_any_run_under_any_chain_keeps_every_promise(setup, chain):
 
     def agent():
         made = plain()
-        made._config = replace(made._config, context=chain)
+        made = made._with(lambda config: replace(config, context=chain))
         return made
 
     trial.agent = agent

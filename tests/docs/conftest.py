@@ -26,6 +26,8 @@ RECORDINGS = Path(__file__).resolve().parents[3] / "shared" / "recordings"
 
 KEY = "a-key-of-the-tests"
 PATHS = {"messages": "anthropic_messages", "completions": "openai_chat", "responses": "openai_responses"}
+GEMINI = ("generateContent", "streamGenerateContent")
+CONVERSE = ("converse", "converse-stream")
 MISTYPED = "claude-sonet-4-5"
 BUSY_AT_FIRST = "What is 2+2?"
 BREAKS_OFF_AT_FIRST = "How do I cross the street?"
@@ -52,6 +54,10 @@ def replay() -> Iterator[Callable[[str], dict[str, str]]]:
                 "ANTHROPIC_API_KEY": KEY,
                 "OPENAI_BASE_URL": f"http://{address}/v1",
                 "OPENAI_API_KEY": KEY,
+                "GOOGLE_GEMINI_BASE_URL": f"http://{address}",
+                "GEMINI_API_KEY": KEY,
+                "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": f"http://{address}",
+                "AWS_BEARER_TOKEN_BEDROCK": KEY,
                 "OLLAMA_HOST": address,
                 "LOCAL_SERVER": address,
             }
@@ -79,7 +85,7 @@ class Asked(NamedTuple):
 
     @classmethod
     def by(cls, dialect: str, body: Json) -> "Asked":
-        said = body.get("messages") or body.get("input") or []
+        said = body.get("messages") or body.get("input") or _contents(body)
         if isinstance(said, str):
             said = [{"role": "user", "content": said}]
         text, turns = "", 0
@@ -88,7 +94,8 @@ class Asked(NamedTuple):
                 text, turns = words, 0
             elif item.get("role") == "assistant" or item.get("type") == "function_call":
                 turns = 1
-        tools = frozenset(_tool_name(tool) for tool in body.get("tools") or ())
+        listed = [one for tool in body.get("tools") or () for one in tool.get("functionDeclarations", [tool])]
+        tools = frozenset(map(_tool_name, listed))
         return cls(dialect, body.get("model", ""), text, turns, tools, bool(body.get("stream")))
 
 
@@ -155,8 +162,14 @@ def replaying(recordings: Path | None) -> Iterator[str]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            asked = Asked.by(PATHS[self.path.partition("?")[0].rpartition("/")[2]], body)
-            key = self.headers["x-api-key"] or (self.headers["authorization"] or "").removeprefix("Bearer ")
+            name, _, method = self.path.partition("?")[0].rpartition("/")[2].partition(":")
+            body = body | {"model": name} if method in GEMINI else body
+            if name in CONVERSE:
+                asked = Asked.by("bedrock_converse", _conversed(body))
+            else:
+                asked = Asked.by("google_generate" if method in GEMINI else PATHS[name], body)
+            own = self.headers["x-api-key"] or self.headers["x-goog-api-key"]
+            key = own or (self.headers["authorization"] or "").removeprefix("Bearer ")
             reply = replies.to(asked, key)
             streamed = isinstance(reply.body, str)
             data = (reply.body if isinstance(reply.body, str) else json.dumps(reply.body)).encode()
@@ -183,6 +196,25 @@ def replaying(recordings: Path | None) -> Iterator[str]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def _contents(body: Json) -> list[Json]:
+    """The turns of a request to Gemini, as the other dialects have them."""
+    roles = {"user": "user", "model": "assistant"}
+    return [
+        {"role": roles[turn["role"]], "content": [{"type": "text", **part} for part in turn["parts"]]}
+        for turn in body.get("contents") or ()
+    ]
+
+
+def _conversed(body: Json) -> Json:
+    """A request to Bedrock, as the other dialects have it."""
+    turns = [
+        {"role": turn["role"], "content": [{"type": "text", **part} for part in turn["content"] if "text" in part]}
+        for turn in body["messages"]
+    ]
+    tools = [tool["toolSpec"] for tool in body.get("toolConfig", {}).get("tools", ()) if "toolSpec" in tool]
+    return {"messages": turns, "tools": tools}
 
 
 def _words(content: Any) -> str:
@@ -241,6 +273,10 @@ def _made(asked: Asked) -> Reply:
     call = "get_weather" in asked.tools and asked.turns == 0
     if asked.dialect == "anthropic_messages":
         return Reply(200, _messages(asked, text, call))
+    if asked.dialect == "google_generate":
+        return Reply(200, _generated(asked, text, call))
+    if asked.dialect == "bedrock_converse":
+        return Reply(200, _converse(text, call))
     if asked.dialect == "openai_chat":
         return Reply(200, _completion(asked, text, call))
     return Reply(200, _response(asked, text))
@@ -280,6 +316,23 @@ def _completion(asked: Asked, text: str, call: bool) -> Json:
     choice = {"index": 0, "message": message | {"role": "assistant"}, "finish_reason": "tool_calls" if call else "stop"}
     usage = {"prompt_tokens": 14, "completion_tokens": 8, "total_tokens": 22}
     return {"id": "c1", "object": "chat.completion", "model": asked.model, "choices": [choice], "usage": usage}
+
+
+def _generated(asked: Asked, text: str, call: bool) -> Json:
+    """A response of Gemini, whole."""
+    part = {"functionCall": {"name": "get_weather", "args": {"city": "Paris"}}} if call else {"text": text}
+    candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
+    usage = {"promptTokenCount": 9, "candidatesTokenCount": 8, "totalTokenCount": 17}
+    return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": asked.model, "responseId": "r1"}
+
+
+def _converse(text: str, call: bool) -> Json:
+    """A reply of Bedrock's Converse, whole."""
+    tool = {"toolUseId": "tooluse_1", "name": "get_weather", "input": {"city": "Paris"}}
+    block = {"toolUse": tool} if call else {"text": text}
+    usage = {"inputTokens": 9, "outputTokens": 8, "totalTokens": 17}
+    message = {"role": "assistant", "content": [block]}
+    return {"output": {"message": message}, "stopReason": "tool_use" if call else "end_turn", "usage": usage}
 
 
 def _response(asked: Asked, text: str) -> Json:

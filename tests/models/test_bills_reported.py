@@ -24,7 +24,15 @@ import pytest
 
 from treadle import Agent, Conversation, Limits, Price, Retries, Summarise, Usage
 from treadle.kernel.events import ContextEdited, ModelFailed
-from treadle.models import AnthropicModel, FallbackModel, OpenAIChatModel, OpenAIResponsesModel, Timeouts
+from treadle.models import (
+    AnthropicModel,
+    BedrockModel,
+    FallbackModel,
+    GoogleModel,
+    OpenAIChatModel,
+    OpenAIResponsesModel,
+    Timeouts,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -33,6 +41,7 @@ JSON = {"content-type": "application/json"}
 LONG = "word " * 400
 TOLD = {"prompt_tokens": 1000, "completion_tokens": 1900}
 SAID = {"input_tokens": 1000, "output_tokens": 1900}
+COUNTED = {"promptTokenCount": 1000, "candidatesTokenCount": 1900, "totalTokenCount": 2900}
 FAULT = {"code": 502, "message": "upstream"}
 
 
@@ -47,6 +56,14 @@ def responses(server, **options):
 def claude(server, **options):
     address = server.url.removesuffix("/v1")
     return AnthropicModel("claude-sonnet-4-5", base_url=address, api_key="k", price=PRICE, **options)
+
+
+def bedrock(server, **options):
+    return BedrockModel("m", base_url=server.url, api_key="k", price=PRICE, **options)
+
+
+def gemini(server, **options):
+    return GoogleModel("gemini-2.5-flash", base_url=server.url, api_key="k", price=PRICE, **options)
 
 
 def whole(body, status="200 OK"):
@@ -106,14 +123,16 @@ async def failed(model, **options):
 @pytest.mark.parametrize(
     ("make", "body"),
     [
+        (bedrock, {"message": "boo", "usage": {"inputTokens": 1000, "outputTokens": 1900}}),
         (responses, response(SAID, status="failed", error={"code": "server_error", "message": "boo"})),
         (responses, response(SAID, status="failed")),
         (chat, {"error": FAULT, "usage": TOLD}),
         (chat, completion(TOLD, finish="error")),
         (chat, completion(TOLD, finish="error", error=FAULT)),
         (claude, {"type": "error", "error": {"type": "api_error", "message": "boo"}, "usage": SAID}),
+        (gemini, {"error": {"code": 503, "message": "boo"}, "usageMetadata": COUNTED}),
     ],
-    ids=["responses", "responses-no-reason", "chat", "chat-finish", "chat-choice", "anthropic"],
+    ids=["bedrock", "responses", "responses-no-reason", "chat", "chat-finish", "chat-choice", "anthropic", "google"],
 )
 async def test_what_a_failed_body_reports_is_counted(serve, make, body):
     server = serve(whole(body))
@@ -143,7 +162,7 @@ async def test_usage_beside_and_after_an_error_is_heard(serve, events):
     assert result.cost == Decimal(2900) / 1_000_000
 
 
-@pytest.mark.parametrize("make", [chat, responses, claude])
+@pytest.mark.parametrize("make", [bedrock, chat, responses, claude, gemini])
 @pytest.mark.parametrize("how", ["dropped", "cut", "hangs"])
 async def test_a_body_that_breaks_off_was_made_all_the_same(serve, make, how):
     content = [{"type": "text", "text": LONG}]

@@ -415,13 +415,17 @@ async def test_what_goes_wrong_inside_bedrocks_stream_is_its_typed_error(
 
 @given(st.lists(st.integers(0, 2000), max_size=20), st.lists(st.text(max_size=40), max_size=4))
 def test_frames_cut_anywhere_give_what_was_sent(cuts: list[int], texts: list[str]) -> None:
-    other = frame(b"anything", event_type="metadata", message_type="event")
+    other = frame(b'{"n":1}', event_type="metadata", message_type="event")
     body = other.join(framed({"text": text}) for text in texts)
     places = sorted({min(cut, len(body)) for cut in cuts})
     parser = AwsEventParser()
     found = [data for a, b in pairwise([0, *places, len(body)]) for data in parser.feed(body[a:b])]
     parser.close()
-    assert [json.loads(data)["text"] for data in found] == texts
+    events = [json.loads(data) for data in found]
+    assert [event["text"] for event in events if "text" in event] == texts
+    assert [event for event in events if "text" not in event] == [{"type": "metadata", "metadata": {"n": 1}}] * (
+        len(texts) - 1 if texts else 0
+    )
 
 
 @given(st.binary(max_size=60), st.binary(max_size=60))

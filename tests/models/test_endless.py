@@ -1,7 +1,9 @@
 """Servers that send without an end, or too much at once: what comes is counted, and given up."""
 
 import json
+import struct
 import tracemalloc
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,7 +12,14 @@ import pytest
 from treadle import Agent
 from treadle.kernel.events import encode_event
 from treadle.kernel.messages import Usage
-from treadle.models import AnthropicModel, OpenAIChatModel, OpenAIResponsesModel, ReplyTooLong
+from treadle.models import (
+    AnthropicModel,
+    BedrockModel,
+    GoogleModel,
+    OpenAIChatModel,
+    OpenAIResponsesModel,
+    ReplyTooLong,
+)
 from treadle.models.bounds import LARGEST_BESIDE, LONGEST_REPLY
 from treadle.models.transport import LARGEST_BODY
 
@@ -44,8 +53,30 @@ def chat(delta: dict[str, Any]) -> Iterator[bytes]:
     return events([], chunk)
 
 
+def gemini(part: dict[str, Any]) -> Iterator[bytes]:
+    return events([], {"candidates": [{"content": {"parts": [part]}}], "modelVersion": "m"})
+
+
 def called(arguments: str) -> dict[str, Any]:
     return {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "look", "arguments": arguments}}]}
+
+
+def converse(delta: dict[str, Any], event: str = "contentBlockDelta", many: int = 20) -> Iterator[bytes]:
+    begins = {"contentBlockIndex": 0, "start": {"toolUse": {"toolUseId": "a", "name": "look"}}}
+    if "toolUse" in delta:
+        yield framed("contentBlockStart", begins)
+    repeated = framed(event, {"contentBlockIndex": 0, "delta": delta}) * many
+    while True:
+        yield repeated
+
+
+def framed(event: str, fields: dict[str, Any]) -> bytes:
+    named = [(b":event-type", event.encode()), (b":message-type", b"event")]
+    head = b"".join(bytes([len(n)]) + n + b"\x07" + struct.pack(">H", len(v)) + v for n, v in named)
+    data = json.dumps(fields).encode()
+    prelude = struct.pack(">II", 16 + len(head) + len(data), len(head))
+    checked = prelude + struct.pack(">I", zlib.crc32(prelude)) + head + data
+    return checked + struct.pack(">I", zlib.crc32(checked))
 
 
 CASES: dict[str, tuple[Callable[..., Any], Callable[[], Iterator[bytes]]]] = {
@@ -61,6 +92,15 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[[], Iterator[bytes]]]] = {
     "text of Chat": (OpenAIChatModel, lambda: chat({"content": WORDS})),
     "reasoning of Chat": (OpenAIChatModel, lambda: chat({"reasoning_content": WORDS})),
     "arguments of Chat": (OpenAIChatModel, lambda: chat(called(WORDS))),
+    "text of Converse": (BedrockModel, lambda: converse({"text": WORDS})),
+    "reasoning of Converse": (BedrockModel, lambda: converse({"reasoningContent": {"text": WORDS}})),
+    "a signature of Converse": (BedrockModel, lambda: converse({"reasoningContent": {"signature": WORDS}})),
+    "arguments of Converse": (BedrockModel, lambda: converse({"toolUse": {"input": WORDS}})),
+    "nothing of Converse": (BedrockModel, lambda: converse({"words": WORDS}, "somethingNew")),
+    "text of Gemini": (GoogleModel, lambda: gemini({"text": WORDS})),
+    "thoughts of Gemini": (GoogleModel, lambda: gemini({"text": WORDS, "thought": True})),
+    "calls of Gemini": (GoogleModel, lambda: gemini({"functionCall": {"name": "look", "args": {"key": WORDS}}})),
+    "a signature of Gemini": (GoogleModel, lambda: gemini({"thoughtSignature": WORDS})),
     "nothing of Chat": (OpenAIChatModel, lambda: chat({"words": WORDS})),
     "text of Responses": (
         OpenAIResponsesModel,

@@ -56,6 +56,7 @@ def test_a_request_that_is_too_long_is_told_by_its_code_or_its_words(status: int
         (400, "", "API key not valid. Please pass a valid API key.", AuthenticationFailed),
         (403, "", "You are not allowed to sample from this model", AuthenticationFailed),
         (402, "", "Insufficient Balance", QuotaExceeded),
+        (403, "insufficient_quota", "pay", QuotaExceeded),
         (501, "", "This server does not support tools", BadRequest),
         (409, "", "Conflict", Overloaded),
         (498, "", "capacity exceeded", Overloaded),

@@ -23,7 +23,9 @@ from treadle.kernel.messages import (
     UserMessage,
 )
 from treadle.models.anthropic import AnthropicCodec
+from treadle.models.bedrock import BedrockCodec
 from treadle.models.codec import Codec
+from treadle.models.google import GoogleCodec
 from treadle.models.history import History
 from treadle.models.openai_chat import ChatCodec
 from treadle.models.openai_responses import ResponsesCodec
@@ -31,8 +33,10 @@ from treadle.models.port import ModelRequest
 
 CODECS = [
     pytest.param(AnthropicCodec, "claude-sonnet-4-5", id="anthropic"),
+    pytest.param(BedrockCodec, "us.anthropic.claude-sonnet-4-5-20250929-v1:0", id="bedrock"),
     pytest.param(ResponsesCodec, "gpt-5", id="responses"),
     pytest.param(ChatCodec, "gpt-5", id="chat"),
+    pytest.param(GoogleCodec, "gemini-3-pro-preview", id="google"),
 ]
 SAID: list[Message] = [
     SystemMessage("rules"),
@@ -186,7 +190,7 @@ def test_half_a_character_beside_a_call_does_not_break_the_request(codec_class: 
 
 @pytest.mark.parametrize(("codec_class", "model"), CODECS)
 def test_the_history_cannot_be_given_as_an_extra_field(codec_class: Any, model: str) -> None:
-    name = "input" if codec_class is ResponsesCodec else "messages"
+    name = {ResponsesCodec: "input", GoogleCodec: "contents"}.get(codec_class, "messages")
     request = ModelRequest([UserMessage("go")], settings=ModelSettings(extra={name: []}))
     with pytest.raises(Misuse, match=f"settings.extra has a field '{name}', which holds the run's messages"):
         codec_class().encode(request, model, True)

@@ -9,6 +9,8 @@ import pytest
 
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import ModelSettings, ToolSpec, Usage, UserMessage
+from treadle.models.bedrock_model import BedrockModel
+from treadle.models.google_model import GoogleModel
 from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIChatModel, OpenAIResponsesModel
 from treadle.models.names import UnknownModel, model_from_name
 from treadle.models.permission import forbid_real_models
@@ -18,6 +20,7 @@ from treadle.models.providers import PROVIDERS, MissingKey, ollama_address
 from treadle.models.timeouts import Timeouts
 
 KEY = "sk-test-0123456789abcdef0123456789"
+BEDROCK = "AWS_BEARER_TOKEN_BEDROCK"
 ASKED = ModelRequest((UserMessage("hello"),), (ToolSpec("look", "Looks.", {"type": "object", "properties": {}}),))
 Serve = Callable[..., Any]
 
@@ -25,7 +28,12 @@ Serve = Callable[..., Any]
 @pytest.fixture(autouse=True)
 def _empty_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for provider in PROVIDERS.values():
-        for variable in (provider.key_variable, provider.url_variable, *[name for _, name in provider.headers]):
+        for variable in (
+            provider.key_variable,
+            provider.other_key_variable,
+            provider.url_variable,
+            *[name for _, name in provider.headers],
+        ):
             if variable:
                 monkeypatch.delenv(variable, raising=False)
 
@@ -49,6 +57,8 @@ async def reply_of(asked: Model, request: ModelRequest = ASKED) -> ModelReply:
         ("groq:llama", OpenAIChatModel, "https://api.groq.com/openai/v1", "GROQ_API_KEY"),
         ("mistral:small", OpenAIChatModel, "https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
         ("deepseek:chat", OpenAIChatModel, "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
+        ("bedrock:us.a.b-v1:0", BedrockModel, "https://bedrock-runtime.eu-west-1.amazonaws.com", BEDROCK),
+        ("google:gemini-x", GoogleModel, "https://generativelanguage.googleapis.com/v1beta", "GEMINI_API_KEY"),
         ("ollama:qwen3:8b", OpenAIChatModel, "http://127.0.0.1:11434/v1", ""),
         ("local:qwen@http://localhost:8000/v1", OpenAIChatModel, "http://localhost:8000/v1", ""),
     ],
@@ -56,6 +66,8 @@ async def reply_of(asked: Model, request: ModelRequest = ASKED) -> ModelReply:
 def test_every_name_makes_its_model_and_needs_its_key(
     name: str, kind: type[HttpModel], url: str, variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    monkeypatch.setattr("treadle.models.bedrock_model.has_botocore", lambda: False)
     if variable:
         with pytest.raises(MissingKey, match=f"set the environment variable {variable}"):
             model_from_name(name)

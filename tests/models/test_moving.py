@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from treadle import Agent, Image, Text, tool
 from treadle.kernel.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
 from treadle.models.anthropic import AnthropicCodec
+from treadle.models.google import GoogleCodec
 from treadle.models.hosts import MISTRAL, OPENAI
 from treadle.models.openai_chat import ChatCodec
 from treadle.models.openai_responses import ResponsesCodec
@@ -29,7 +30,7 @@ IDS = [
     "ab12CD34e",
 ]
 SHAPES = {"anthropic": (1, 128, r"[a-zA-Z0-9_-]+"), "chat": (1, 40, r"(?s).+"), "mistral": (9, 9, r"[a-zA-Z0-9]+"),
-          "responses": (1, 64, r"[a-zA-Z0-9_-]+")}  # fmt: skip
+          "responses": (1, 64, r"[a-zA-Z0-9_-]+"), "google": (1, 200, r"(?s).+")}  # fmt: skip
 
 
 def history(*ids):
@@ -49,6 +50,11 @@ def pairs(dialect, messages):
         items = json.loads(ResponsesCodec(host=OPENAI).encode(request, "m", False))["input"]
         return tuple([item["call_id"] for item in items if item.get("type") == kind]
                      for kind in ("function_call", "function_call_output"))  # fmt: skip
+    if dialect == "google":
+        turns = json.loads(GoogleCodec().encode(request, "m", False))["contents"]
+        parts = [part for turn in turns for part in turn["parts"]]
+        return tuple([part[kind]["id"] for part in parts if kind in part]
+                     for kind in ("functionCall", "functionResponse"))  # fmt: skip
     host = MISTRAL if dialect == "mistral" else OPENAI
     messages = json.loads(ChatCodec("p", host).encode(request, "m", False))["messages"]
     return ([call["id"] for one in messages for call in one.get("tool_calls", ())],
@@ -77,7 +83,7 @@ def test_whatever_an_id_is_call_and_result_keep_the_same_one(dialect, ids):
 @pytest.mark.parametrize(
     ("dialect", "own"),
     [("anthropic", "toolu_01A"), ("chat", "call_" + "a" * 24), ("chat", "functions.search:0"), ("mistral", "ab12CD34e"),
-     ("responses", "call_" + "b" * 24)],
+     ("responses", "call_" + "b" * 24), ("google", "8f2b1a3e")],
 )  # fmt: skip
 def test_a_provider_gets_its_own_ids_back(dialect, own):
     """Also where the conversation was elsewhere in between: the history keeps them as they were given."""

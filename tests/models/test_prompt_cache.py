@@ -26,7 +26,10 @@ from treadle.kernel.messages import (
     UserMessage,
 )
 from treadle.models.anthropic import AnthropicCodec
+from treadle.models.bedrock import BedrockCodec
 from treadle.models.codec import Codec
+from treadle.models.google import GoogleCodec
+from treadle.models.google_model import GoogleModel
 from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIChatModel, OpenAIResponsesModel
 from treadle.models.openai_chat import ChatCodec
 from treadle.models.openai_responses import ResponsesCodec
@@ -69,11 +72,19 @@ def chat_reply(step: int) -> dict[str, Any]:
     return {"id": "x", "model": "x", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
 
 
+def google_reply(step: int) -> dict[str, Any]:
+    parts: list[dict[str, Any]] = [{"text": "hm", "thought": True}, {"text": f"stép {step}"}]
+    parts += [{"functionCall": {"name": "tool_1", "args": {"a": i}}, "thoughtSignature": f"s{i}"} for i in range(2)]
+    return {"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}], "modelVersion": "x"}
+
+
 def model_at(kind: str, url: str) -> HttpModel:
     options: dict[str, Any] = {"api_key": "none", "streaming": False}
     match kind:
         case "anthropic":
             return AnthropicModel("claude-sonnet-4-5", base_url=url.removesuffix("/v1"), **options)
+        case "google":
+            return GoogleModel("gemini-2.5-pro", base_url=url, **options)
         case "responses":
             return OpenAIResponsesModel("gpt-5", base_url=url, **options)
         case _:
@@ -94,8 +105,14 @@ LAST: dict[str, dict[str, Any]] = {
         "model": "x",
         "choices": [{"index": 0, "message": {"role": "assistant", "content": "done"}, "finish_reason": "stop"}],
     },
+    "google": {"candidates": [{"content": {"parts": [{"text": "done"}]}, "finishReason": "STOP"}]},
 }
-REPLIES = {"anthropic": anthropic_reply, "responses": responses_reply, "chat": chat_reply}
+REPLIES = {
+    "anthropic": anthropic_reply,
+    "responses": responses_reply,
+    "chat": chat_reply,
+    "google": google_reply,
+}
 
 
 async def bodies(kind: str, serve: Any) -> list[bytes]:
@@ -141,7 +158,7 @@ async def bodies_of_a_run(kind: str, serve: Any) -> list[bytes]:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("bodies", [bodies, bodies_of_a_run])
-@pytest.mark.parametrize("kind", ["responses", "chat"])
+@pytest.mark.parametrize("kind", ["responses", "chat", "google"])
 async def test_each_body_begins_with_the_whole_one_before_it(kind, bodies, serve):
     sent = await bodies(kind, serve)
     assert len(sent) == STEPS
@@ -195,8 +212,10 @@ class Counted(tuple[Any, ...]):
 
 CODECS = [
     pytest.param(AnthropicCodec, "claude-sonnet-4-5", id="anthropic"),
+    pytest.param(BedrockCodec, "us.anthropic.claude-sonnet-4-5-20250929-v1:0", id="bedrock"),
     pytest.param(ResponsesCodec, "gpt-5", id="responses"),
     pytest.param(ChatCodec, "gpt-5", id="chat"),
+    pytest.param(GoogleCodec, "gemini-2.5-pro", id="google"),
 ]
 
 

@@ -1,7 +1,9 @@
 """Whole runs against real sockets, in each dialect: retries, deadlines, broken replies, tools that start early."""
 
 import json
+import struct
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,7 +13,9 @@ from hypothesis import strategies as st
 
 from treadle import Agent, Limits, Retries, tool
 from treadle.kernel.events import ModelFailed, ModelReplied, ToolStarted
+from treadle.models.bedrock_model import BedrockModel
 from treadle.models.errors import BadRequest, ConnectionFailed, ModelTimeout, Overloaded, RateLimited
+from treadle.models.google_model import GoogleModel
 from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIChatModel, OpenAIResponsesModel
 from treadle.models.timeouts import Timeouts
 
@@ -135,7 +139,76 @@ class Responses:
         return sse(*events, {"type": "response.completed", "response": response})
 
 
-DIALECTS = [pytest.param(dialect, id=dialect.__name__.lower()) for dialect in (Messages, Chat, Responses)]
+class Converse:
+    """Bedrock's Converse, in binary frames."""
+
+    model = staticmethod(BedrockModel)
+
+    @staticmethod
+    def text(*words: str) -> list[bytes]:
+        return Converse._reply("end_turn", [Converse._block(0, [{"text": word} for word in words])])
+
+    @staticmethod
+    def calls(*calls: Call) -> list[bytes]:
+        blocks = [
+            Converse._block(index, [{"toolUse": {"input": arguments}}], {"toolUse": {"toolUseId": id, "name": name}})
+            for index, (id, name, arguments) in enumerate(calls)
+        ]
+        return Converse._reply("tool_use", blocks)
+
+    @staticmethod
+    def _block(index: int, deltas: list[dict[str, Any]], start: dict[str, Any] | None = None) -> list[bytes]:
+        where = {"contentBlockIndex": index}
+        begun = [] if start is None else [Converse._frame("contentBlockStart", where | {"start": start})]
+        pieces = [Converse._frame("contentBlockDelta", where | {"delta": delta}) for delta in deltas]
+        return [*begun, *pieces, Converse._frame("contentBlockStop", where)]
+
+    @staticmethod
+    def _reply(stop: str, blocks: list[list[bytes]]) -> list[bytes]:
+        usage = {"inputTokens": 7, "outputTokens": 2, "totalTokens": 9}
+        return [
+            Converse._frame("messageStart", {"role": "assistant"}),
+            *[piece for block in blocks for piece in block],
+            Converse._frame("messageStop", {"stopReason": stop}),
+            Converse._frame("metadata", {"usage": usage, "metrics": {"latencyMs": 1}}),
+        ]
+
+    @staticmethod
+    def _frame(event: str, fields: dict[str, Any]) -> bytes:
+        named = [(b":event-type", event.encode()), (b":message-type", b"event")]
+        head = b"".join(bytes([len(n)]) + n + b"\x07" + struct.pack(">H", len(v)) + v for n, v in named)
+        data = json.dumps(fields).encode()
+        prelude = struct.pack(">II", 16 + len(head) + len(data), len(head))
+        checked = prelude + struct.pack(">I", zlib.crc32(prelude)) + head + data
+        return checked + struct.pack(">I", zlib.crc32(checked))
+
+
+class Google:
+    """Google's generateContent; a call comes in one piece, so one that is held back is held back whole."""
+
+    model = staticmethod(GoogleModel)
+
+    @staticmethod
+    def text(*words: str) -> list[bytes]:
+        return Google._reply([{"text": word} for word in words])
+
+    @staticmethod
+    def calls(*calls: Call) -> list[bytes]:
+        named = [(id, {"name": name, "args": json.loads(arguments)}) for id, name, arguments in calls]
+        return Google._reply([{"functionCall": {"id": id} | call} for id, call in named])
+
+    @staticmethod
+    def _reply(parts: list[dict[str, Any]]) -> list[bytes]:
+        candidates: list[dict[str, Any]] = [{"content": {"role": "model", "parts": [part]}} for part in parts]
+        candidates.append({"finishReason": "STOP"})
+        return sse(*[{"candidates": [one], "modelVersion": "m"} for one in candidates])
+
+
+DIALECTS = [
+    pytest.param(dialect, id=dialect.__name__.lower()) for dialect in (Messages, Chat, Responses, Google, Converse)
+]
+# How the arguments of the second call stand in a stream: as a text, or as an object.
+SECOND = (b'\\"b\\"', b'"key": "b"')
 each_dialect = pytest.mark.parametrize("dialect", DIALECTS)
 
 
@@ -349,7 +422,7 @@ async def test_the_first_of_two_calls_runs_while_the_rest_of_the_reply_is_held_b
             return send(peer, dialect.text("Done."))
         pieces = dialect.calls(("a", "look", '{"key": "a"}'), ("b", "look", '{"key": "b"}'))
         # The second call's arguments are held back until the first call has begun to run.
-        held = next(place for place, piece in enumerate(pieces) if b'\\"b\\"' in piece)
+        held = next(place for place, piece in enumerate(pieces) if any(mark in piece for mark in SECOND))
         peer.begin()
         for piece in pieces[:held]:
             peer.chunk(piece)
@@ -378,7 +451,7 @@ async def test_a_reply_that_breaks_after_a_call_was_made_does_not_make_it_twice(
         pieces = dialect.calls(("a", "look", '{"key": "a"}'), ("b", "look", '{"key": "b"}'))
         if peer.number == 1:
             return send(peer, pieces)
-        held = next(place for place, piece in enumerate(pieces) if b'\\"b\\"' in piece)
+        held = next(place for place, piece in enumerate(pieces) if any(mark in piece for mark in SECOND))
         peer.begin()
         for piece in pieces[:held]:
             peer.chunk(piece)

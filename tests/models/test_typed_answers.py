@@ -8,6 +8,8 @@ import pytest
 from pydantic import BaseModel
 
 from treadle import Agent, tool
+from treadle.models.bedrock_model import BedrockModel
+from treadle.models.google_model import GoogleModel
 from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIChatModel, OpenAIResponsesModel
 
 pytestmark = pytest.mark.anyio
@@ -41,6 +43,17 @@ def reply_of(dialect: str, call: tuple[str, dict[str, Any]] | str) -> dict[str, 
             else {"type": "function_call", "call_id": "c1", "name": call[0], "arguments": arguments}
         )
         return {"id": "r", "status": "completed", "model": "m", "output": [item]}
+    if dialect == "bedrock":
+        said = (
+            {"text": call}
+            if isinstance(call, str)
+            else {"toolUse": {"toolUseId": "c1", "name": call[0], "input": call[1]}}
+        )
+        reason = "end_turn" if isinstance(call, str) else "tool_use"
+        return {"output": {"message": {"role": "assistant", "content": [said]}}, "stopReason": reason, "usage": {}}
+    if dialect == "google":
+        part = {"text": call} if isinstance(call, str) else {"functionCall": {"name": call[0], "args": call[1]}}
+        return {"candidates": [{"content": {"parts": [part]}, "finishReason": "STOP"}]}
     block = (
         {"type": "text", "text": call}
         if isinstance(call, str)
@@ -62,6 +75,8 @@ MODELS: dict[str, type[HttpModel]] = {
     "chat": OpenAIChatModel,
     "responses": OpenAIResponsesModel,
     "anthropic": AnthropicModel,
+    "bedrock": BedrockModel,
+    "google": GoogleModel,
 }
 
 
@@ -85,11 +100,14 @@ async def test_beside_tools_a_server_of_anybodys_is_given_a_final_tool(dialect: 
     bodies = [json.loads(peer.body) for peer in server.requests]
     assert len(bodies) == 2
     for body in bodies:
-        assert not {"response_format", "text", "output_config"} & body.keys()
-        assert "final_answer" in json.dumps(body["tools"])
+        assert not {"response_format", "text", "output_config", "outputConfig"} & body.keys()
+        assert not body.get("generationConfig")
+        assert "final_answer" in json.dumps(body.get("tools") or body["toolConfig"])
 
 
-@pytest.mark.parametrize(("dialect", "field"), [("chat", "response_format"), ("responses", "text")])
+@pytest.mark.parametrize(
+    ("dialect", "field"), [("chat", "response_format"), ("responses", "text"), ("google", "generationConfig")]
+)
 async def test_without_tools_it_is_given_the_schema(dialect: str, field: str, replying: Any) -> None:
     model, server = replying(dialect, '{"amount": 42}')
     assert (await Agent(model, output=Total).run("How much?")).output == Total(amount=42)
@@ -105,6 +123,8 @@ async def test_a_wrong_final_call_is_told_in_a_history_that_the_server_takes(dia
     result = await Agent(model, output=Total, output_mode="tool").run("How much?")
     assert result.output == Total(amount=42)
     body = json.loads(server.requests[1].body)
-    sent = json.dumps(body.get("messages") or body["input"])
-    assert [word for word in ("tool_use", "tool_calls", "function_call") if word in sent] == []
+    sent = json.dumps(body.get("messages") or body.get("input") or body["contents"])
+    assert [
+        word for word in ("tool_use", "tool_calls", "function_call", "functionCall", "toolUse") if word in sent
+    ] == []
     assert "valid integer" in sent

@@ -14,6 +14,7 @@ from treadle.models import (
     AuthenticationFailed,
     BadRequest,
     FallbackModel,
+    GoogleModel,
     OpenAIChatModel,
     OpenAIResponsesModel,
     Overloaded,
@@ -50,7 +51,11 @@ def claude(server, **options):
     return AnthropicModel("m", base_url=server.url.removesuffix("/v1"), api_key=KEY, **options)
 
 
-ALL = [chat, responses, claude]
+def gemini(server, **options):
+    return GoogleModel("m", base_url=server.url, api_key=KEY, **options)
+
+
+ALL = [chat, responses, claude, gemini]
 
 
 def saying(body, status="200 OK", headers=JSON):
@@ -174,6 +179,7 @@ async def test_a_wait_of_nothing_or_less_is_no_wait_that_was_asked_for(serve, wa
 
 # ---- no reply is lost for what stands beside it
 
+GOOGLES = ("modelVersion", "responseId", "promptFeedback", "modelStatus", "usage_metadata")
 WEIRD = [5.0, "5", "5.0", None, [], {}, -1, 1e300, float("inf"), True, "many", [5], {"a": 5}]
 
 
@@ -192,8 +198,17 @@ def whole_message(usage, **more):
     return {"type": "message", "id": "r", "content": [block], "stop_reason": "end_turn", "usage": usage} | more
 
 
-WHOLE = {chat: (whole_chat, "prompt_tokens", "completion_tokens"), responses: (whole_response, "input_tokens",
-         "output_tokens"), claude: (whole_message, "input_tokens", "output_tokens")}  # fmt: skip
+def whole_generated(usage, **more):
+    content = {"role": "model", "parts": [{"text": "Whole."}]}
+    return {"candidates": [{"content": content, "finishReason": "STOP"}], "usageMetadata": usage} | more
+
+
+WHOLE = {
+    chat: (whole_chat, "prompt_tokens", "completion_tokens"),
+    responses: (whole_response, "input_tokens", "output_tokens"),
+    claude: (whole_message, "input_tokens", "output_tokens"),
+    gemini: (whole_generated, "promptTokenCount", "candidatesTokenCount"),
+}
 
 
 @pytest.mark.parametrize("dialect", ALL)
@@ -210,10 +225,11 @@ async def test_no_reply_is_lost_for_its_usage_or_its_names(serve, dialect):
     body, asked, received = WHOLE[dialect]
     names = [asked, received, "total_tokens", "prompt_tokens_details", "input_tokens_details", "iterations", "speed",
              "completion_tokens_details", "output_tokens_details", "cache_read_input_tokens", "cache_creation",
-             "server_tool_use", "service_tier", "cost", "cost_details"]  # fmt: skip
+             "server_tool_use", "service_tier", "cost", "cost_details", "totalTokenCount", "cachedContentTokenCount",
+             "thoughtsTokenCount", "toolUsePromptTokenCount", "trafficType", "serviceTier"]  # fmt: skip
     bodies = [body(odd) for odd in WEIRD]
     bodies += [body({asked: 7, received: 2, name: odd}) for name in names for odd in WEIRD]
-    bodies += [body(None, **{name: odd}) for name in ("id", "model", "service_tier") for odd in WEIRD]
+    bodies += [body(None, **{name: odd}) for name in ("id", "model", "service_tier", *GOOGLES) for odd in WEIRD]
 
     def answer(peer):
         peer.answer("200 OK", JSON, json.dumps(bodies[peer.number]).replace("Infinity", "1e999").encode())
@@ -371,6 +387,23 @@ async def test_a_key_in_a_header_of_ones_own_is_not_told_either(serve):
     server = serve(saying({"error": {"message": "who is Zz-0123456789?"}}, "400 Bad Request"))
     error = await error_in(chat(server, headers={"x-team-token": "Basic zZ-0123456789"}))
     assert "0123456789" not in str(error)
+
+
+@pytest.mark.parametrize("dialect", ALL)
+@pytest.mark.parametrize("before", [180, 190, 285, 295, 985, 995, 1985])
+@pytest.mark.parametrize("status", ["400 Bad Request", "200 OK"])
+async def test_a_key_that_is_cut_where_an_error_ends_is_not_told_in_part(serve, dialect, before, status):
+    secret = "f00dfeed" * 4
+    server = serve(saying({"detail": "x" * before + secret.upper()}, status))
+    model = dialect(server, streaming=False)
+    model = type(model)("m", base_url=str(model._transport.base_url), api_key=secret, streaming=False)
+    error = await error_in(model)
+    assert "f00dfeed" not in str(error).lower()
+
+
+async def test_json_that_is_no_object_is_told_as_that(serve):
+    error = await error_in(chat(serve(saying([1, 2])), streaming=False))
+    assert "JSON that is no object: '[1, 2]'" in str(error)
 
 
 # ---- a failed run says why

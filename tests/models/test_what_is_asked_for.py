@@ -32,6 +32,8 @@ from openai import AsyncOpenAI
 from treadle import Agent, Limits, Misuse, ModelSettings, Price, StepSettings
 from treadle.models import (
     AnthropicModel,
+    BedrockModel,
+    GoogleModel,
     ModelRequest,
     OpenAIChatModel,
     OpenAIResponsesModel,
@@ -301,7 +303,17 @@ def test_settings_that_fit_are_taken():
             Agent(ScriptedModel(["ok"]), settings=ModelSettings(extra=extra))
 
 
-MAKERS = {"anthropic": AnthropicModel, "chat": OpenAIChatModel, "responses": OpenAIResponsesModel}
+def at_bedrock(model, **options):
+    return BedrockModel(model, region="us-east-1", **options)
+
+
+MAKERS = {
+    "anthropic": AnthropicModel,
+    "bedrock": at_bedrock,
+    "chat": OpenAIChatModel,
+    "responses": OpenAIResponsesModel,
+    "google": GoogleModel,
+}
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
@@ -323,9 +335,11 @@ MAKERS = {"anthropic": AnthropicModel, "chat": OpenAIChatModel, "responses": Ope
     ids=str,
 )
 def test_options_are_refused_where_they_are_given(make, option, words):
+    if "cache" in option and make is GoogleModel:
+        words = "a model has no option cache"
     with pytest.raises(Misuse, match=words):
         make(**{"model": "m", "api_key": "k"} | option)
-    if "cache" in option and make is not AnthropicModel:
+    if "cache" in option and make in (OpenAIChatModel, OpenAIResponsesModel):
         with pytest.raises(Misuse, match="cache_key as a text"):
             make("m", api_key="k", cache_key=5)
 

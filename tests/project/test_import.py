@@ -5,6 +5,7 @@ import sys
 
 HEAVY = {
     "anthropic",
+    "botocore",
     "click",
     "duckdb",
     "genai_prices",

@@ -17,6 +17,8 @@ import cache_rules
 
 from treadle.models import BadRequest, ModelRequest
 from treadle.models.anthropic import AnthropicCodec
+from treadle.models.bedrock import BedrockCodec
+from treadle.models.google import GoogleCodec
 from treadle.models.hosts import OPENAI
 from treadle.models.openai_chat import ChatCodec
 from treadle.models.openai_responses import ResponsesCodec
@@ -24,8 +26,10 @@ from treadle.models.port import Usual
 
 DIALECTS: dict[str, Any] = {
     "anthropic": (AnthropicCodec, "claude-sonnet-4-5", lambda: cache_rules.AnthropicCache(minimum=0)),
+    "bedrock": (BedrockCodec, "us.anthropic.claude-sonnet-4-5", lambda: cache_rules.ConverseCache(minimum=0)),
     "responses": (lambda: ResponsesCodec(host=OPENAI), "gpt-5", lambda: cache_rules.PrefixCache(1, 1)),
     "chat": (lambda: ChatCodec(host=OPENAI), "gpt-5", lambda: cache_rules.PrefixCache(1, 1)),
+    "google": (GoogleCodec, "gemini-3-pro-preview", lambda: cache_rules.PrefixCache(1, 1)),
     "newer": (lambda: ChatCodec(host=OPENAI), "gpt-5.6", cache_rules.BreakpointCache),
 }
 
@@ -70,4 +74,5 @@ def test_no_run_breaks_a_prefix_that_nobody_asked_it_to(setup):
     trial = Trial.of(setup).carry_out()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("treadle.models.anthropic.SHORT", 0)
+        patch.setattr("treadle.models.bedrock.SHORT", 0)
         assert {dialect: breaks(dialect, trial) for dialect in DIALECTS} == {dialect: [] for dialect in DIALECTS}

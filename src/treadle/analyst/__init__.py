@@ -12,8 +12,9 @@ imported when the first question is asked.
 
 from treadle.analyst.catalog import Catalog
 from treadle.analyst.check import Checked, check
+from treadle.analyst.claim import Claim
 from treadle.analyst.compare import CompareRequest, compare
-from treadle.analyst.comparison import Comparison, Difference, Finding, Part, Summary
+from treadle.analyst.comparison import Comparison, Difference, Part, Summary, Total
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.export import Export
 from treadle.analyst.export_page import page
@@ -33,6 +34,7 @@ __all__ = [
     "Cancelled",
     "Catalog",
     "Checked",
+    "Claim",
     "Comparison",
     "CompareRequest",
     "Difference",
@@ -40,7 +42,6 @@ __all__ = [
     "Export",
     "Figure",
     "Filter",
-    "Finding",
     "Format",
     "Interrupt",
     "Measure",
@@ -52,6 +53,7 @@ __all__ = [
     "Summary",
     "TextFormat",
     "Tolerance",
+    "Total",
     "analyst_skill",
     "check_figures",
     "check",

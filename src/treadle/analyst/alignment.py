@@ -17,6 +17,7 @@ from treadle.analyst.classify import Thresholds, status, thresholds
 from treadle.analyst.errors import NotEnoughMemory
 from treadle.analyst.keys import Key
 from treadle.analyst.parameters import Parameters
+from treadle.analyst.proof import Proof, proof_of
 from treadle.analyst.rows import Side, Statement, build, places_of
 from treadle.analyst.session import Row, Session
 from treadle.analyst.source import Measure, Tolerance
@@ -42,8 +43,10 @@ _DIFFERING = "differing"
 _PASSES = (1, 4, 16, 64)
 
 
-def align(session: Session, sides: Sequence[Side], asked: Tolerance) -> list[Pair]:
+def align(session: Session, sides: Sequence[Side], asked: Tolerance) -> tuple[list[Pair], tuple[Proof, ...]]:
     """Creates table `aligned`: a row a key, with both figures, the difference and the class of each measure.
+
+    Returns the measures, and the statements that made the table.
 
     Raises:
         NotEnoughMemory: the groups do not fit into memory and on disk, in however many passes.
@@ -56,14 +59,14 @@ def align(session: Session, sides: Sequence[Side], asked: Tolerance) -> list[Pai
     for passes in allowed:
         session.tell(doing + (f" in {passes} passes" if passes > 1 else ""))
         try:
-            build(session, partial(_aligning, sides, asked, pairs, passes))
+            made = build(session, partial(_aligning, sides, asked, pairs, passes))
         except NotEnoughMemory:
             if passes == allowed[-1] or session.spill_is_full:
                 raise
             session.run(exp.Drop(tables=[exp.to_table("aligned")], kind="TABLE", exists=True))
         else:
-            break
-    return pairs
+            return pairs, made
+    return pairs, ()
 
 
 def _aligning(sides: Sequence[Side], asked: Tolerance, pairs: list[Pair], passes: int) -> Statement:
@@ -175,8 +178,9 @@ def _pairs(sides: Sequence[Side], asked: Tolerance) -> list[Pair]:
     for at, measures in enumerate(zip(a.measures, b.measures, strict=True)):
         places = max(places_of(measure, side, at) for measure, side in zip(measures, sides, strict=True))
         decimals = [measure.decimals for measure in measures if measure.decimals is not None]
+        # The finer one decides: that one side is told in whole numbers does not make the other's cents equal.
         declared = (measures[0].tolerance, measures[1].tolerance, a.source.tolerance, b.source.tolerance)
-        limits = thresholds(asked, *declared, decimals=min(decimals, default=None))
+        limits = thresholds(asked, *declared, decimals=max(decimals, default=None))
         scales = [common_scale(measure, side.amount(at)) for measure, side in zip(measures, sides, strict=True)]
         noisy = any(side.amount(at).floating and measures[0].aggregation != "count" for side in sides)
         pairs.append(Pair(at, measures, max(*scales, limits.places), places, limits, noisy))
@@ -212,10 +216,10 @@ def _classed(carried: "exp.Select", groups: "exp.Select", sides: Sequence[Side],
     return exp.select("*", *classes).from_(differing.subquery("differing", copy=False), copy=False)
 
 
-def whole(sides: Sequence[Side], pair: Pair, more: "Mapping[str, exp.Expr]") -> "exp.Select":
+def whole(sides: Sequence[Side], pair: Pair, more: "Mapping[str, exp.Expr]", by: str = "") -> "exp.Select":
     """The figures of all keys together, their difference and their class, and `more` aggregates, from `aligned`.
 
-    It has no row if `aligned` has none.
+    It has no row if `aligned` has none, and one for each value of the column `by`, last in it, if there is such.
     """
     from sqlglot import exp
 
@@ -227,7 +231,8 @@ def whole(sides: Sequence[Side], pair: Pair, more: "Mapping[str, exp.Expr]") -> 
             column = exp.column(f"{part}_raw" if part == name and _averages(pair) else part)
             outer[part] = type(value)(this=column) if isinstance(value, (exp.Min, exp.Max)) else exp.Sum(this=column)
     groups = exp.select(*(named(value, name) for name, value in (outer | dict(more)).items())).from_("aligned")
-    carried = [exp.column(name) for name in more]
+    groups = groups.select(by).group_by(by) if by else groups
+    carried = [exp.column(name) for name in (*more, *([by] if by else []))]
     classed = _classed(exp.select("na", "nb", *carried), groups, sides, [pair])
     figures = exp.select(f"a{at}", f"b{at}", f"d{at}", f"s{at}", *(column.copy() for column in carried))
     return figures.from_(classed.subquery("classed", copy=False), copy=False)
@@ -289,6 +294,18 @@ class Aligned(Struct, frozen=True):
 
         if self.apart:
             session.run(exp.Drop(tables=[exp.to_table(self._table)], kind="TABLE"))
+
+    def proof(self, statement: "exp.Expr", parameters: Parameters | None = None) -> Proof:
+        """Returns a statement as a proof that does without that table."""
+        from sqlglot import exp
+
+        def without(node: "exp.Expr") -> "exp.Expr":
+            copied = isinstance(node, exp.Table) and node.name == self._table
+            return self._differing().subquery(_DIFFERING) if copied else node
+
+        if not self.apart:
+            return proof_of(statement, parameters)
+        return Proof(lambda: proof_of(statement.transform(without), parameters).text)
 
     @property
     def _table(self) -> str:

@@ -20,6 +20,7 @@ from msgspec import Struct, convert
 from treadle.analyst.amounts import EXACT, decimals_of
 from treadle.analyst.source import Tolerance
 from treadle.analyst.terms import cast, literal
+from treadle.analyst.units import Measured
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -138,7 +139,12 @@ def _none(column: str) -> "exp.Expr":
 
 
 def reason(
-    found: Status, a: Decimal | None, b: Decimal | None, limits: Thresholds, names: tuple[str, str], unit: str = ""
+    found: Status,
+    a: Decimal | None,
+    b: Decimal | None,
+    limits: Thresholds,
+    names: tuple[str, str],
+    measured: Measured,
 ) -> str:
     """Returns why a row is of its class, naming the threshold that it crossed or stayed below.
 
@@ -148,36 +154,41 @@ def reason(
         b: the figure of B.
         limits: the thresholds.
         names: what A and B are called.
-        unit: what amounts are measured in.
+        measured: what the two figures are measured in.
     """
     if found == "missing_in_b" or found == "missing_in_a":
         here, there = names if found == "missing_in_b" else names[::-1]
-        value = a if found == "missing_in_b" else b
+        value, unit = (a, measured.a) if found == "missing_in_b" else (b, measured.b)
         amount = f"with {money(value, unit)}" if value is not None else "without an amount"
         return f"only in {here}, {amount}; {there} has no row for this key"
-    base = EXACT.abs(a or Decimal(0))
-    difference = EXACT.abs(EXACT.subtract(a or Decimal(0), b or Decimal(0)))
     empty = [name for name, value in zip(names, (a, b), strict=True) if value is None]
     note = f" ({' and '.join(empty)} has rows but no amount)" if len(empty) == 1 else ""
+    note += "" if measured.known else "; whether both are of one unit is not known"
+    told = _crossing(found, a or Decimal(0), b or Decimal(0), limits, measured)
+    return f"{told}{note}"
+
+
+def _crossing(found: Status, a: Decimal, b: Decimal, limits: Thresholds, measured: Measured) -> str:
+    base, difference, unit = EXACT.abs(a), EXACT.abs(EXACT.subtract(a, b)), measured.both
     shown = money(difference, unit)
     if found == "match":
         if not difference:
-            return f"equal{note}"
+            return "equal" if measured.known else "the same number"
         if difference <= limits.absolute:
-            return f"{shown} is within the tolerance of {money(limits.absolute, unit)}{note}"
-        return f"{shown} is within what floating-point amounts can be off{note}"
+            return f"{shown} is within the tolerance of {money(limits.absolute, unit)}"
+        return f"{shown} is within what floating-point amounts can be off"
     material = difference >= limits.materiality
     limit = money(limits.materiality, unit)
     amount = f"{shown} is {'at or above' if material else 'below'} the materiality of {limit}"
     if not base:
-        return f"{amount}; A is zero, so no share of it is small{note}"
+        return f"{amount}; A is zero, so no share of it is small"
     large = EXACT.multiply(base, limits.relative) <= difference
     part = share(difference, base, limits.relative)
     limit = percent(EXACT.multiply(limits.relative, Decimal(100)))
     relative = f"{part} of A is {'at or above' if large else 'below'} {limit}"
     decisive, other = (amount, relative) if material or not large else (relative, amount)
     joint = " and " if material == large else ", though "
-    return f"{decisive}{joint}{other}{note}"
+    return f"{decisive}{joint}{other}"
 
 
 def money(value: Decimal | None, unit: str = "") -> str:

@@ -1,42 +1,39 @@
 """Compare: two sources, aggregated per key, aligned, classed and summed up by the engine.
 
 `compare` is the whole of it: a request in, a result out, no state. Only what is kept leaves the engine. Neighbours:
-`alignment` (one row a key), `classify` (the rule), `diagnose` (what is probably wrong), `interpret` (the sentence).
+`alignment` (one row a key), `classify` (the rule), `summing` (the whole in figures), `diagnose` (what is probably
+wrong), `interpret` (the claims).
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import Self
 
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from treadle.analyst.alignment import Aligned, Pair, align, in_passes, whole
-from treadle.analyst.amounts import EXACT, trimmed
+from treadle.analyst.alignment import Aligned, Pair, align
 from treadle.analyst.catalog import Catalog
-from treadle.analyst.classify import Status, reason
-from treadle.analyst.comparison import Comparison, Difference, Part, Summary, match_rate
-from treadle.analyst.diagnose import comparison_findings, currencies
+from treadle.analyst.comparison import Comparison
+from treadle.analyst.currencies import told_apart, unit_claims
+from treadle.analyst.diagnose import comparison_findings
+from treadle.analyst.differing import Differing, largest, parts
 from treadle.analyst.errors import AnalystError, unknown
 from treadle.analyst.export import Drafts, Export
 from treadle.analyst.export_rows import write
 from treadle.analyst.filters import Filter, Filters
-from treadle.analyst.interpret import interpret
+from treadle.analyst.interpret import About, interpret
 from treadle.analyst.keys import Key, chosen_measures, conditions_of, shared_key
 from treadle.analyst.lookups import look_up
+from treadle.analyst.proof import Proof
 from treadle.analyst.remote import load
-from treadle.analyst.rows import Side, settle
+from treadle.analyst.rows import Side, converted, settle
 from treadle.analyst.session import Bounds, Interrupt, Session
 from treadle.analyst.source import Measure, Source, Tolerance
-from treadle.analyst.terms import literal, named
+from treadle.analyst.summing import summed
+from treadle.analyst.units import Units, refuse_unlike
 
-if TYPE_CHECKING:
-    from sqlglot import exp
-
-STATUSES: tuple[Status, ...] = get_args(Status)
-_PARTS = 10
 # From what share of the keys on, the ones that differ are worth a copy: one in so many.
 _FEW = 4
 
@@ -107,6 +104,9 @@ def compare(
     a, b = catalog.source(request.source_a, "source_a"), catalog.source(request.source_b, "source_b")
     b = _called(a, b, request.names)
     pairs = _measures(a, b, request.measures)
+    become = [(converted(pair[0]), converted(pair[1])) for pair in pairs]
+    for pair in become:
+        refuse_unlike(pair[0], (a.name, b.name), (pair[0].unit, pair[1].unit))
     keys = _keys(a, b, request)
     sources = list({source.name: source for source in (a, b)}.values())
     tables = [table for source in sources for table in catalog.tables(source)]
@@ -131,11 +131,16 @@ def compare(
             session.tell(f"reading {side.source.name}")
             side.open(session)
         keys = settle(sides, keys)
-        load(session, sides)
-        look_up(session, catalog, sides)
-        aligned = align(session, sides, request.limits)
+        asked = (*load(session, sides), *look_up(session, catalog, sides))
+        keys, units = told_apart(session, sides, keys, become)
+        for side in sides:
+            side.settle(keys, side.conditions)
+        aligned, made = align(session, sides, request.limits)
         session.tell("looking at the differences")
-        first, *more = [_result(session, sides, keys, pair, request) for pair in aligned]
+        first, *more = [
+            _result(session, sides, keys, pair, of, request, (*asked, *made))
+            for pair, of in zip(aligned, units, strict=True)
+        ]
         found = replace(first, more=tuple(more))
         for export, draft in drafts.each():
             write(session, export, draft, found, keys, aligned)
@@ -227,203 +232,60 @@ def _fixed(a: Source, b: Source, alone: Sequence[Filter]) -> set[str]:
 
 
 def _result(
-    session: Session, sides: Sequence[Side], keys: Sequence[Key], pair: Pair, request: CompareRequest
+    session: Session,
+    sides: Sequence[Side],
+    keys: Sequence[Key],
+    pair: Pair,
+    units: Units,
+    request: CompareRequest,
+    made: tuple[Proof, ...],
 ) -> Comparison:
-    measure = pair.measures[0]
-    names = (sides[0].source.name, sides[1].source.name)
-    used = [currencies(session, side, own) for side, own in zip(sides, pair.measures, strict=True)]
-    single = {name for names_ in used for name in names_}
-    unit = measure.unit or pair.measures[1].unit or (single.pop() if len(single) == 1 else "")
-    summary, unequal = _summary(session, sides, pair, names, unit)
+    measure, names = pair.measures[0], (sides[0].source.name, sides[1].source.name)
+    whole = summed(session, sides, pair, names, units)
+    summary = whole.summary
     aligned = Aligned(sides, tuple(keys), pair.at, measure)
-    if unequal * _FEW <= summary.total_rows:
+    if whole.unequal * _FEW <= summary.total_rows:
         aligned = aligned.set_apart(session)
-    limit = max(request.keep, request.top)
-    rows = _differences(session, aligned, pair, unit, limit, aligned.differing if unequal >= limit else None)
-    top = [row for row in rows if row.status != "match"][: request.top]
-    warnings = comparison_findings(session, aligned, summary, used)
-    asked = {str(item) for item in request.filters}
+    asked = tuple(str(item) for item in request.filters)
     own = [tuple(str(item) for _, item in side.conditions if str(item) not in asked) for side in sides]
-    parts = {key.name: _by_dimension(session, aligned, f"k{at}", pair, summary) for at, key in enumerate(keys)}
-    aligned.forget(session)
-    return Comparison(
+    held = (*asked, *(f"{item} in {name}" for name, items in zip(names, own, strict=True) for item in items))
+    about = About(
+        names=names,
+        measure=measure.name,
+        dimensions=tuple(key.name for key in keys),
+        units=units,
+        limits=pair.limits,
+        additive=measure.additive,
+        noisy=pair.noisy,
+        filters=held,
+        proof=whole.proof,
+    )
+    limit = max(request.keep, request.top)
+    rows = Differing(aligned, pair, units).listed(session, limit, whole.unequal >= limit)
+    found = Comparison(
         source_a=names[0],
         source_b=names[1],
         measure=measure.name,
-        unit=unit,
-        units=(
-            tuple(used[0]) or _declared(pair.measures[0]),
-            tuple(used[1]) or _declared(pair.measures[1]),
-        ),
-        by_currency=all(_keyed_by_currency(side, own) for side, own in zip(sides, pair.measures, strict=True)),
-        dimensions=tuple(key.name for key in keys),
-        filters=tuple(str(item) for item in request.filters),
+        unit=units.measured.both,
+        unit_a=units.a.text,
+        unit_b=units.b.text,
+        currency="" if units.currency is None else keys[units.currency].name,
+        dimensions=about.dimensions,
+        filters=asked,
         filters_a=own[0],
         filters_b=own[1],
         tolerance=pair.limits,
         summary=summary,
-        top_differences=top,
-        by_dimension=parts,
-        interpretation=interpret(
-            summary, top, names, measure.name, unit, tuple(key.name for key in keys), measure.additive
-        ),
-        warnings=warnings,
+        top_differences=[row for row in rows if row.status != "match"][: request.top],
+        by_dimension=parts(session, aligned, pair, summary, units),
+        claims=interpret(about, summary, largest(session, aligned, pair, summary, units)),
+        warnings=[
+            *unit_claims(sides, pair.measures, units, held),
+            *comparison_findings(session, aligned, summary, held),
+        ],
         rows=rows[: request.keep],
         rows_cut=summary.total_rows > request.keep,
+        made=made,
     )
-
-
-def _declared(measure: Measure) -> tuple[str, ...]:
-    return (measure.unit,) if measure.unit else ()
-
-
-def _keyed_by_currency(side: Side, measure: Measure) -> bool:
-    """Whether every key is of one currency of its own."""
-    if not measure.currency:
-        return False
-    name = side.source.dimension(measure.currency).name
-    return any(key.members[side.index].name == name for key in side.keys)
-
-
-def _summary(
-    session: Session, sides: Sequence[Side], pair: Pair, names: tuple[str, str], unit: str
-) -> tuple[Summary, int]:
-    """The whole in figures, and how many keys do not match or are not equal."""
-    from sqlglot import exp
-
-    status, gap = exp.column(f"s{pair.at}"), exp.column(f"d{pair.at}")
-    more: dict[str, exp.Expr] = {
-        name: exp.func("count_if", exp.EQ(this=status.copy(), expression=literal(name))) for name in STATUSES
-    }
-    off = exp.or_(exp.NEQ(this=status, expression=literal("match")), exp.NEQ(this=gap, expression=literal(0)))
-    more |= {"unequal": exp.func("count_if", off), "absolute": exp.Sum(this=exp.Abs(this=gap.copy()))}
-    found = session.run(whole(sides, pair, more))
-    a, b, d, state, *counted = found[0] if found else (None, None, None, None, 0, 0, 0, 0, 0, 0, 0)
-    matches, minor, major, missing_a, missing_b, unequal, absolute = counted
-    total = matches + minor + major + missing_a + missing_b
-    figures = [trimmed(value, pair.places) for value in (a, b)]
-    base = EXACT.abs(figures[0] or Decimal(0))
-    difference = _gap(d, pair.places)
-    summary = Summary(
-        total_rows=total,
-        matches=matches,
-        minor_differences=minor,
-        major_differences=major,
-        missing_in_a=missing_a,
-        missing_in_b=missing_b,
-        total_source_a=figures[0],
-        total_source_b=figures[1],
-        total_diff=difference,
-        total_absolute_diff=_gap(absolute, pair.places),
-        match_rate=match_rate(matches, total),
-        total_percentage_diff=_percentage(EXACT.abs(difference), base),
-        total_status=state,
-        total_reason=reason(state, figures[0], figures[1], pair.limits, names, unit) if state else "",
-    )
-    return summary, unequal
-
-
-def _differences(
-    session: Session, aligned: Aligned, pair: Pair, unit: str, limit: int, rows: "exp.Expr | None"
-) -> list[Difference]:
-    """The keys, the largest difference first; keys that do not match come before equally large ones that do.
-
-    Args:
-        session: the engine.
-        aligned: what they are read from.
-        pair: the measure.
-        unit: what it is measured in.
-        limit: how many at most.
-        rows: where the first of them stand, if not all keys have to be looked at.
-    """
-    from sqlglot import exp
-
-    at, keys = pair.at, aligned.keys
-    columns = [f"k{n}" for n in range(len(keys))]
-    statement = exp.select(*columns, f"a{at}", f"b{at}", f"d{at}", f"s{at}", "na", "nb").from_(rows or "aligned")
-    state = exp.EQ(this=exp.column(f"s{at}"), expression=literal("match"))
-    statement = statement.order_by(
-        exp.Ordered(this=state, desc=False),
-        exp.Ordered(this=exp.Abs(this=exp.column(f"d{at}")), desc=True),
-        *(
-            exp.Ordered(this=key.format.sortable(exp.column(column)), desc=False, nulls_first=False)
-            for key, column in zip(keys, columns, strict=True)
-        ),
-    )
-    found = []
-    for row in session.run(statement.limit(limit)):
-        a, b, d, state_, rows_a, rows_b = row[len(keys) :]
-        a, b, difference = trimmed(a, pair.places), trimmed(b, pair.places), _gap(d, pair.places)
-        absolute = difference.copy_abs()
-        found.append(
-            Difference(
-                key=dict(zip([key.name for key in keys], row, strict=False)),
-                source_a_value=a,
-                source_b_value=b,
-                diff=difference,
-                absolute_diff=absolute,
-                percentage_diff=_percentage(absolute, EXACT.abs(a or Decimal(0))),
-                status=state_,
-                reason=reason(state_, a, b, pair.limits, aligned.names, unit),
-                rows_a=rows_a,
-                rows_b=rows_b,
-            )
-        )
+    aligned.forget(session)
     return found
-
-
-def _by_dimension(session: Session, aligned: Aligned, column: str, pair: Pair, summary: Summary) -> list[Part]:
-    """The values of one dimension that carry the differences, the largest first."""
-    if not summary.differences:
-        return []
-    found = in_passes(session, partial(_carriers, aligned, column), column)
-    # The order of several passes together; a value that is None comes last, as in each.
-    found.sort(key=lambda row: (row[3].copy_negate(), -row[4], row[0] is None, row[0] if row[0] is not None else 0))
-    additive = pair.measures[0].additive
-    return [
-        Part(
-            value=value,
-            source_a_value=trimmed(a, pair.places) if additive else None,
-            source_b_value=trimmed(b, pair.places) if additive else None,
-            absolute_diff=_gap(total, pair.places),
-            differences=count,
-            rows=rows,
-            share=_percentage(Decimal(total), summary.total_absolute_diff) or 0.0,
-        )
-        for value, a, b, total, count, rows in found[:_PARTS]
-    ]
-
-
-def _gap(value: Any, places: int) -> Decimal:
-    """A difference with its decimals, also where there is none: 0.00."""
-    found = trimmed(value or 0, places)
-    return Decimal(0) if found is None else found
-
-
-def _carriers(aligned: Aligned, column: str, conditions: "Sequence[exp.Expr]") -> "exp.Select":
-    """The first values of a dimension among keys that fulfil the conditions, with the figures of all their keys."""
-    from sqlglot import exp
-
-    at, value = aligned.at, exp.column(column)
-    orders = [
-        exp.Ordered(this=exp.column("absolute"), desc=True),
-        exp.Ordered(this=exp.column("differing"), desc=True),
-        exp.Ordered(this=value, desc=False, nulls_first=False),
-    ]
-    absolute = exp.Sum(this=exp.Abs(this=exp.column(f"d{at}")))
-    differing = exp.func("count_if", exp.NEQ(this=exp.column(f"s{at}"), expression=literal("match")))
-    first = exp.select(value.copy(), named(absolute, "absolute"), named(differing, "differing"))
-    first = first.from_(aligned.differing).where(*conditions).group_by(column).having("differing > 0")
-    first = first.order_by(*(order.copy() for order in orders)).limit(_PARTS)
-    sums = [exp.Sum(this=exp.column(f"{letter}{at}")) for letter in "ab"]
-    carrier = exp.column(column, table="first")
-    same = exp.NullSafeEQ(this=exp.column(column, table="aligned"), expression=carrier.copy())
-    statement = exp.select(carrier, *sums, "absolute", "differing", exp.Count(this=exp.Star())).from_("aligned")
-    return statement.join(first.subquery("first"), on=same).group_by(carrier.copy(), "absolute", "differing")
-
-
-def _percentage(part: Decimal, whole: Decimal) -> float | None:
-    """`part` in percent of `whole`, rounded to 4 decimals; None if `whole` is zero."""
-    if not whole:
-        return None
-    return float(EXACT.divide(EXACT.multiply(part, Decimal(100)), whole).quantize(Decimal("0.0001"), context=EXACT))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from treadle.analyst.alignment import Aligned
-from treadle.analyst.comparison import Finding
+from treadle.analyst.claim import Claim
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.filters import Filter
 from treadle.analyst.keys import Key
@@ -31,28 +31,35 @@ if TYPE_CHECKING:
 _MOST_VALUES = 100
 
 
-def duplicates(session: Session, aligned: Aligned) -> Iterator[Finding]:
-    """Yields a finding for each side whose repeated rows explain differences; exact, and only over keys that differ."""
+def duplicates(session: Session, aligned: Aligned, filters: tuple[str, ...]) -> Iterator[Claim]:
+    """Yields a claim for each side whose repeated rows explain differences; exact, and only over keys that differ.
+
+    Args:
+        session: where the table `aligned` is.
+        aligned: what is needed to read it.
+        filters: the conditions that hold.
+    """
     if aligned.measure.aggregation != "sum" or any(side.mapped or side.conversions for side in aligned.sides):
         return
     for side, suspect in _suspected(session, aligned):
         name = side.source.name
         try:
-            count = _explained(session, aligned, side, suspect)
+            statement, parameters = _explained(session, aligned, side, suspect)
+            count = int(session.run(statement, parameters)[0][0])
         except AnalystError as error:
             session.check()
             if side.table.remote is None:
                 raise
-            yield Finding("not_examined", f"{name} could not be searched for identical rows: {error}")
+            told = {"what": f"{name} could not be searched for identical rows", "why": str(error)}
+            yield Claim(kind="not_examined", facts=told, filters=filters)
             continue
         if count:
-            yield Finding(
-                "duplicates", f"{name} holds identical rows; taken once each, {count} keys that differ would be equal"
-            )
+            facts = {"side": name, "count": count}
+            yield Claim(kind="duplicates", facts=facts, filters=filters, proof=aligned.proof(statement, parameters))
 
 
-def _explained(session: Session, aligned: Aligned, side: Side, suspect: "exp.Expr") -> int:
-    """How many keys would be equal if the identical rows of a side were taken once each."""
+def _explained(session: Session, aligned: Aligned, side: Side, suspect: "exp.Expr") -> "tuple[exp.Select, Parameters]":
+    """The query of how many keys would be equal if the identical rows of a side were taken once each."""
     from sqlglot import exp
 
     parameters = Parameters()
@@ -68,7 +75,7 @@ def _explained(session: Session, aligned: Aligned, side: Side, suspect: "exp.Exp
     explained = exp.EQ(this=more, expression=exp.column("surplus", table="x"))
     statement = exp.select(exp.Count(this=exp.Star())).from_(aligned.differing)
     statement = statement.join(surplus.subquery("x"), on=exp.and_(suspect.copy(), explained, *_same(keys, "x")))
-    return int(session.run(statement, parameters)[0][0])
+    return statement, parameters
 
 
 def _suspected(session: Session, aligned: Aligned) -> "Iterator[tuple[Side, exp.Expr]]":

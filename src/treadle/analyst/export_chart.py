@@ -71,8 +71,12 @@ def differences_chart(found: Comparison, number: int, shown: Callable[[object], 
     largest = max(one.absolute_diff for one in listed)
     bars = "".join(_bar(one, largest, shown) for one in listed)
     ends = '<span></span><span></span><span class="ends"><span>← B higher</span><span>A higher →</span></span>'
-    unit = f", in {found.unit}" if found.unit else ""
-    title = f"The {len(listed)} largest differences, A − B{unit}" if len(listed) > 1 else f"The difference, A − B{unit}"
+    unit = f", in {found.unit}" if found.unit else ", each in its currency" if found.currency else ""
+    title = (
+        f"The {len(listed)} largest that do not match, A − B{unit}"
+        if len(listed) > 1
+        else f"The difference, A − B{unit}"
+    )
     described = "; ".join(f"{_label(one)}: {one.diff:,f}" for one in listed)
     return _figure(f"d{number}", title, described, f'<div class="bars">{bars}{ends}</div>', shown)
 

@@ -25,6 +25,10 @@ h3 { font-size: 1rem; font-weight: 600; color: var(--faint); margin: 1.75rem 0 .
 p { max-width: 60rem } .faint { color: var(--faint) }
 .warnings { border-left: 4px solid var(--minor); padding: 0 0 0 .25rem; margin: 1rem 0 }
 .warnings ul { margin: 0; padding: .25rem 0 .25rem 1.5rem }
+details { margin: 1rem 0 } summary { cursor: pointer; color: var(--faint) }
+details p { margin: .2rem 0 } details li { margin: .75rem 0 }
+pre { overflow-x: auto; max-height: 24rem; margin: .35rem 0; padding: .5rem; background: var(--stripe);
+  font-size: .8rem }
 .scroll { overflow-x: auto } .scroll:focus { outline: 2px solid var(--bar) }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top }
@@ -108,11 +112,45 @@ def section(found: Comparison, number: int) -> str:
     )
     return (
         f'<section aria-labelledby="m{number}">\n<h2 id="m{number}">{heading}</h2>\n'
-        f"<p>{shown(found.interpretation)}</p>\n{warnings}"
+        f"<p>{shown(found.interpretation)}</p>\n{warnings}{_proofs(found)}"
         f"{classes_chart(found.summary, number, shown)}{_classes(found)}"
         f"{differences_chart(found, number, shown)}{_differences(found)}{_parts(found)}"
         f'<p class="faint">{shown(rule)}</p>\n</section>\n'
     )
+
+
+def _proofs(found: Comparison) -> str:
+    """What each sentence rests on: its figures, its conditions and its query, closed until somebody asks."""
+    first: dict[str, int] = {}
+    items = []
+    for number, claim in enumerate([*found.claims, *found.warnings], 1):
+        before = first.setdefault(claim.sql, number)
+        query = f'<p class="faint">by the query of {before}</p>' if before < number else _query(claim.sql)
+        facts = "; ".join(
+            f"{name}: {_fact(value)}" for name, value in claim.facts.items() if value not in (None, "", [])
+        )
+        where = f"; where {isolated(' and '.join(claim.filters))}" if claim.filters else ""
+        told = f'<p class="faint">{shown(claim.kind)}: {facts}{where}</p>'
+        items.append(f"<li>{shown(claim.message)}{told}{query if claim.sql else ''}</li>")
+    made = "".join(_query(statement) for statement in found.sql)
+    return (
+        f"<details><summary>What each sentence rests on</summary><ol>{''.join(items)}</ol>"
+        f"<p>The queries are of the table <code>aligned</code>, a row a key, which this makes (SQL for DuckDB):</p>"
+        f"{made}"
+        f"</details>\n"
+    )
+
+
+def _query(sql: str) -> str:
+    return f'<pre tabindex="0">{shown(sql)}</pre>'
+
+
+def _fact(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{shown(name)} {_fact(each)}" for name, each in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_fact, value))
+    return isolated(f"{value:,f}" if isinstance(value, Decimal) else value)
 
 
 def _classes(found: Comparison) -> str:
@@ -125,12 +163,14 @@ def _classes(found: Comparison) -> str:
         share = rate if name == "match" else _percentage(_share(count, total.total_rows), count)
         rows.append([f'<span class="{name}">{shown(label)}</span>', f"{count:,}", share])
     foot = ["all", f"{total.total_rows:,}", ""]
-    return table("", ["class", "keys", "% of keys"], rows, foot, figures=2)
+    return table("", ["class", "keys", "% of keys"], rows, [foot], figures=2)
 
 
 def _differences(found: Comparison) -> str:
     total, count = found.summary, len(found.top_differences)
-    heads = [*found.dimensions, f"A: {found.source_a}", f"B: {found.source_b}", "A − B", "% of A"]
+    sides = zip("AB", (found.source_a, found.source_b), (found.unit_a, found.unit_b), strict=True)
+    own = [f"{letter}: {name}{f' ({unit})' if unit and not found.unit else ''}" for letter, name, unit in sides]
+    heads = [*found.dimensions, *own, "A − B", "% of A"]
     rows = []
     for one in found.top_differences:
         figures = [_amount(one.source_a_value), _amount(one.source_b_value), _amount(one.diff)]
@@ -140,31 +180,46 @@ def _differences(found: Comparison) -> str:
              _percentage(one.percentage_diff, one.diff),
              f'<span class="{one.status}">{shown(label)}</span>', shown(one.reason)]
         )  # fmt: skip
-    totals = [_amount(total.total_source_a), _amount(total.total_source_b), _amount(total.total_diff)]
-    state = (total.total_status or "").replace("_", " ")
-    foot = ["total", *([""] * (len(found.dimensions) - 1)), *totals,
-            _percentage(total.total_percentage_diff, total.total_diff), state,
-            shown(total.total_reason)]  # fmt: skip
+    foot = _totals(found)
     if not found.dimensions:
         heads, rows = ["", *heads], []
     every = f"The {count:,} largest of {total.differences:,} differences" if total.differences > count else (
-        f"All {count:,} differences" if count else "No differences")  # fmt: skip
+        f"All {count:,} differences" if count else "Every key matches")  # fmt: skip
     title = f"{every}; the total is over all keys" if found.dimensions else "The totals"
     return table(title, [*heads, "status", "why"], rows, foot, figures=4, words=2)
 
 
+def _totals(found: Comparison) -> list[list[str]]:
+    """The totals as rows below the differences: one, or one a currency."""
+    total, apart = found.summary, [""] * (len(found.dimensions) - 1)
+    if found.currency:
+        return [
+            [f"total {isolated(one.currency)}", *apart, _amount(one.source_a_value), _amount(one.source_b_value),
+             _amount(one.diff),
+             _percentage(one.percentage_diff, one.diff), one.status.replace("_", " "), shown(one.reason)]
+            for one in total.by_currency
+        ]  # fmt: skip
+    totals = [_amount(total.total_source_a), _amount(total.total_source_b), _amount(total.total_diff)]
+    state = (total.total_status or "").replace("_", " ")
+    rate = _percentage(total.total_percentage_diff, total.total_diff)
+    return [["total", *apart, *totals, rate, state, shown(total.total_reason)]]
+
+
 def _parts(found: Comparison) -> str:
-    return "".join(_part(name, parts) for name, parts in found.by_dimension.items() if parts)
+    return "".join(_part(name, parts, found.currency) for name, parts in found.by_dimension.items() if parts)
 
 
-def _part(name: str, parts: Sequence[Part]) -> str:
+def _part(name: str, parts: Sequence[Part], currency: str) -> str:
+    apart = currency and currency != name
     rows = [
-        [isolated(part.value), _amount(part.source_a_value), _amount(part.source_b_value),
+        [isolated(part.value), *([isolated(part.currency)] if apart else []), _amount(part.source_a_value),
+         _amount(part.source_b_value),
          _amount(part.absolute_diff), _percentage(part.share, part.absolute_diff),
          f"{part.differences:,}", f"{part.rows:,}"]
         for part in parts
     ]  # fmt: skip
-    heads = [name, "A", "B", "|A − B|", "% of all differences", "keys that differ", "keys"]
+    whole = "% of its currency's differences" if currency else "% of all differences"
+    heads = [name, *([currency] if apart else []), "A", "B", "|A − B|", whole, "keys that differ", "keys"]
     return table(f"Where the differences are, by {name}", heads, rows, [], figures=6)
 
 
@@ -172,7 +227,7 @@ def table(
     title: str,
     heads: Sequence[str],
     rows: Iterable[Sequence[str]],
-    foot: Sequence[str],
+    foot: Sequence[Sequence[str]],
     *,
     figures: int,
     words: int = 0,
@@ -192,7 +247,7 @@ def table(
 
     head = "".join(cell(at, shown(text), "th", ' scope="col"') for at, text in enumerate(heads))
     body = "\n".join(row(cells) for cells in rows)
-    end = f"<tfoot>{row(foot)}</tfoot>" if foot else ""
+    end = f"<tfoot>{''.join(map(row, foot))}</tfoot>" if foot else ""
     label = shown(title or heads[0])
     heading = f"<h3>{shown(title)}</h3>" if title else ""
     return (

@@ -1,115 +1,199 @@
-"""Interpretation: what a comparison's figures say, in sentences that follow from them and from nothing else."""
+"""Interpretation: what a comparison's figures say, as claims that follow from them and from nothing else."""
 
 from collections.abc import Sequence
 from decimal import Decimal
+from typing import Any
+
+from msgspec import Struct
 
 from treadle.analyst.amounts import EXACT
-from treadle.analyst.classify import money
-from treadle.analyst.comparison import Difference, Summary
+from treadle.analyst.claim import Claim
+from treadle.analyst.classify import Thresholds
+from treadle.analyst.comparison import Difference, Summary, Total
+from treadle.analyst.proof import Proof
+from treadle.analyst.units import Measured, Units
 
-# From which match rate (percent) the keys are said to agree how far.
-_BANDS = ((100.0, "all"), (99.0, "nearly all"), (90.0, "most"), (50.0, "more than half"), (0.01, "less than half"))
+_MOST_CURRENCIES = 10
 
 
-def interpret(
-    summary: Summary,
-    top: Sequence[Difference],
-    names: tuple[str, str],
-    measure: str,
-    unit: str,
-    dimensions: Sequence[str],
-    additive: bool,
-) -> str:
-    """Returns the interpretation of one comparison.
+class About(Struct, frozen=True, kw_only=True):
+    """What a comparison is about, which its claims speak of.
 
-    Args:
-        summary: its figures.
-        top: its largest differences, the largest first; may be empty.
+    Attributes:
         names: what A and B are called.
         measure: the measure's name.
-        unit: what its amounts are measured in.
         dimensions: what it compares by.
+        units: what the amounts are measured in.
+        limits: the thresholds that hold.
         additive: whether the figures of keys add up to the total.
+        noisy: whether the figures may be off, because they are floating-point numbers.
+        filters: the conditions under which all of it holds.
+        proof: the query of the summary.
+    """
+
+    names: tuple[str, str]
+    measure: str
+    dimensions: tuple[str, ...]
+    units: Units
+    limits: Thresholds
+    additive: bool
+    noisy: bool
+    filters: tuple[str, ...]
+    proof: Proof
+
+    def claim(self, kind: Any, proof: Proof | None = None, **facts: Any) -> Claim:
+        """Returns a claim about it, proved by the query of the summary if by no other."""
+        told = {"a": self.names[0], "b": self.names[1], **facts}
+        return Claim(kind=kind, facts=told, filters=self.filters, proof=self.proof if proof is None else proof)
+
+
+class Largest(Struct, frozen=True):
+    """The key that differs most of those that do not match, of one currency where there are several; and its query."""
+
+    found: Difference
+    measured: Measured
+    proof: Proof
+    currency: str | None = None
+
+
+def interpret(about: About, summary: Summary, largest: Sequence[Largest]) -> list[Claim]:
+    """Returns the interpretation of one comparison, a claim a sentence.
+
+    Args:
+        about: what is compared.
+        summary: its figures.
+        largest: the keys that differ most; may be empty.
     """
     if not summary.total_rows:
-        return f"Neither {names[0]} nor {names[1]} has a row that passes the filters: there is nothing to compare."
-    for here, there, missing in ((*names, summary.missing_in_a), (*names[::-1], summary.missing_in_b)):
+        return [about.claim("nothing")]
+    for at, missing in enumerate((summary.missing_in_a, summary.missing_in_b)):
         if missing == summary.total_rows:
-            value = summary.total_source_b if here == names[0] else summary.total_source_a
-            return (
-                f"{here} has no row that passes the filters, while {there} has {measure} of {money(value, unit)}: "
-                f"there is nothing to compare it with."
-            )
-    sentences = [_totals(summary, names, measure, unit)]
-    if dimensions:
-        sentences.append(_keys(summary, names, dimensions))
-        if additive:
-            sentences += _offsets(summary, unit)
-        if top:
-            sentences.append(_largest(top[0], unit))
-    return " ".join(sentences)
+            return [_one_empty(about, summary, at)]
+    claims = _totals(about, summary)
+    if about.dimensions:
+        claims.append(_keys(about, summary))
+        if about.additive:
+            claims += _offsets(about, summary)
+        claims += [_largest(about, one) for one in largest]
+    return claims
 
 
-def _totals(summary: Summary, names: tuple[str, str], measure: str, unit: str) -> str:
-    a, b = summary.total_source_a, summary.total_source_b
-    opening = f"{measure}: {names[0]} has {money(a, unit)} and {names[1]} has {money(b, unit)}"
-    if not summary.total_diff:
-        return f"{opening}: the totals are equal."
-    side = "higher" if summary.total_diff > 0 else "lower"
-    gap = f"{opening}, so {names[0]} is {side} by {money(summary.total_diff.copy_abs(), unit)}"
-    match summary.total_status:
-        case "match":
-            return f"{gap}: the totals match ({summary.total_reason})."
-        case "minor_diff":
-            return f"{gap}: a minor difference ({summary.total_reason})."
-        case _:
-            return f"{gap}: a major difference ({summary.total_reason})."
+def _one_empty(about: About, summary: Summary, empty: int) -> Claim:
+    totals = summary.by_currency
+    if totals:
+        values = [(one.source_a_value if empty else one.source_b_value, one.currency or "") for one in totals]
+    else:
+        value = summary.total_source_a if empty else summary.total_source_b
+        values = [(value, (about.units.a if empty else about.units.b).text)]
+    return about.claim(
+        "one_empty", measure=about.measure, empty=about.names[empty], other=about.names[1 - empty], amounts=values
+    )
 
 
-def _keys(summary: Summary, names: tuple[str, str], dimensions: Sequence[str]) -> str:
-    by = " and ".join([", ".join(dimensions[:-1]), dimensions[-1]] if len(dimensions) > 1 else dimensions)
-    total, matches, rate = summary.total_rows, summary.matches, summary.match_rate or 0.0
-    if summary.missing_in_a + summary.missing_in_b == total:
-        return (
-            f"By {by} the two have no key in common: {summary.missing_in_b} only in {names[0]}, "
-            f"{summary.missing_in_a} only in {names[1]}."
+def _totals(about: About, summary: Summary) -> list[Claim]:
+    units = about.units
+    if not summary.by_currency:
+        measured = units.measured
+        facts = {
+            "value_a": summary.total_source_a, "value_b": summary.total_source_b, "difference": summary.total_diff,
+            "status": summary.total_status, "reason": summary.total_reason,
+        }  # fmt: skip
+        return [_total(about, measured, facts)]
+    key = about.dimensions[units.currency or 0]
+    claims = [
+        about.claim(
+            "by_currency", measure=about.measure, dimension=key, currencies_a=list(units.a.currencies),
+            currencies_b=list(units.b.currencies),
         )
-    if matches == total:
-        return f"By {by} all {total} keys match." if total > 1 else f"By {by} the one key matches."
-    if total == 1:
-        return f"By {by} there is one key, and it does not match."
-    band = next((words for limit, words in _BANDS if rate >= limit), "none" if not matches else "less than half")
-    parts = [
-        f"{count} {words}"
-        for count, words in (
-            (summary.major_differences, "with a major difference"),
-            (summary.minor_differences, "with a minor difference"),
-            (summary.missing_in_a, f"missing in {names[0]}"),
-            (summary.missing_in_b, f"missing in {names[1]}"),
-        )
-        if count
-    ]
-    return f"By {by}, {band} of the keys match ({matches:,} of {total:,}, {rate:g} %); {', '.join(parts)}."
+    ]  # fmt: skip
+    for one in summary.by_currency[:_MOST_CURRENCIES]:
+        facts = {
+            "value_a": one.source_a_value, "value_b": one.source_b_value, "difference": one.diff,
+            "status": one.status, "reason": one.reason, "currency": one.currency,
+        }  # fmt: skip
+        claims.append(_total(about, _measured(units, one.currency), facts))
+    if more := len(summary.by_currency) - _MOST_CURRENCIES:
+        claims += [about.claim("more_currencies", count=more)] if more > 0 else []
+    return claims
 
 
-def _offsets(summary: Summary, unit: str) -> list[str]:
-    """Whether differences hide each other in the total."""
-    net, gross = summary.total_diff.copy_abs(), summary.total_absolute_diff
-    if not summary.differences or gross == net:
+def _total(about: About, measured: Measured, facts: dict[str, Any]) -> Claim:
+    return about.claim(
+        "totals", measure=about.measure, unit_a=measured.a, unit_b=measured.b, unit=measured.both,
+        known=measured.known, **facts,
+    )  # fmt: skip
+
+
+def _measured(units: Units, currency: str | None) -> Measured:
+    return units.of((*[None] * (units.currency or 0), currency))
+
+
+def _keys(about: About, summary: Summary) -> Claim:
+    return about.claim(
+        "keys",
+        dimensions=list(about.dimensions),
+        total=summary.total_rows,
+        matches=summary.matches,
+        minor=summary.minor_differences,
+        major=summary.major_differences,
+        missing_in_a=summary.missing_in_a,
+        missing_in_b=summary.missing_in_b,
+        rate=summary.match_rate,
+    )
+
+
+def _offsets(about: About, summary: Summary) -> list[Claim]:
+    """Whether differences hide each other in a total."""
+    if not summary.differences:
         return []
-    if summary.total_status == "match":
-        return [
-            f"The totals agree only because differences offset each other: without their signs they add up to "
-            f"{money(gross, unit)}."
-        ]
+    if not summary.by_currency:
+        if summary.total_diff is None or summary.total_absolute_diff is None:
+            return []
+        agree = summary.total_status == "match"
+        return _offset(about, about.units.measured, summary.total_diff, summary.total_absolute_diff, agree)
+    found = []
+    for one in summary.by_currency[:_MOST_CURRENCIES]:
+        measured = _measured(about.units, one.currency)
+        if one.differences:
+            found += _offset(about, measured, one.diff, one.absolute_diff, one.status == "match", one)
+    return found
+
+
+def _offset(
+    about: About, measured: Measured, net: Decimal, gross: Decimal, agree: bool, of: Total | None = None
+) -> list[Claim]:
+    more = EXACT.subtract(gross, net.copy_abs())
+    # Within the tolerance, or within what floating-point amounts can be off, totals agree whatever the signs.
+    only = agree and not about.noisy and gross > about.limits.absolute
+    if not more or not measured.known or (agree and not only):
+        return []
     return [
-        f"Differences partly offset each other: without their signs they add up to {money(gross, unit)}, "
-        f"{money(EXACT.subtract(gross, net), unit)} more than the totals show."
-    ]
+        about.claim(
+            "offset", net=net, gross=gross, more=more, only=only, unit=measured.both,
+            tolerance=about.limits.absolute, currency=of.currency if of else None,
+        )
+    ]  # fmt: skip
 
 
-def _largest(first: Difference, unit: str) -> str:
-    key = ", ".join(f"{name} {'(none)' if value is None else value}" for name, value in first.key.items())
-    if first.absolute_diff == Decimal(0):
-        return f"The first of them is {key}: {first.reason}."
-    return f"The largest difference is {money(first.absolute_diff, unit)} at {key} ({first.status})."
+def _largest(about: About, one: Largest) -> Claim:
+    return about.claim(
+        "largest",
+        one.proof,
+        key=one.found.key,
+        difference=one.found.absolute_diff,
+        unit=_unit_of(one),
+        status=one.found.status,
+        reason=one.found.reason,
+        currency=one.currency,
+    )
+
+
+def _unit_of(one: Largest) -> str:
+    """What the difference is measured in; of a key that one side lacks, it is that of the other's amount."""
+    match one.found.status:
+        case "missing_in_b":
+            return one.measured.a
+        case "missing_in_a":
+            return one.measured.b
+        case _:
+            return one.measured.both

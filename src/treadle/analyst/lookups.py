@@ -15,6 +15,7 @@ from treadle.analyst.catalog import Catalog
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.keys import Key, conditions_of
 from treadle.analyst.parameters import Parameters
+from treadle.analyst.proof import Proof
 from treadle.analyst.remote import load
 from treadle.analyst.rows import Side, Statement, build, settle
 from treadle.analyst.session import Row, Session
@@ -36,16 +37,20 @@ class Lookup(Struct, frozen=True):
         keys: the values of a row by which it is looked up in the first columns.
         places: the decimals of the factor.
         what: what it is, for errors.
+        made: the statements that made it.
     """
 
     table: str
     keys: "Sequence[exp.Expr]"
     places: int
     what: str
+    made: tuple[Proof, ...]
 
 
-def look_up(session: Session, catalog: Catalog, sides: Sequence[Side]) -> None:
+def look_up(session: Session, catalog: Catalog, sides: Sequence[Side]) -> tuple[Proof, ...]:
     """Joins to each side what its dimensions are mapped by and its amounts are converted by.
+
+    Returns the statements that made the tables.
 
     Args:
         session: may read the sources of these tables.
@@ -55,6 +60,7 @@ def look_up(session: Session, catalog: Catalog, sides: Sequence[Side]) -> None:
     Raises:
         AnalystError: a table says more than one thing of a value, or lacks what a row needs.
     """
+    made: list[Proof] = []
     for side in sides:
         mapped = [(item, item.mapping) for item in side.mapped if item.mapping]
         rated = [(at, item, item.conversion) for at, item in side.conversions.items() if item.conversion]
@@ -69,6 +75,8 @@ def look_up(session: Session, catalog: Catalog, sides: Sequence[Side]) -> None:
             for at, item, declared in rated
         ]
         _join(session, side, maps, rates)
+        made += [proof for lookup in (*(one[-1] for one in maps), *(one[-1] for one in rates)) for proof in lookup.made]
+    return tuple(made)
 
 
 def _mapping(
@@ -79,14 +87,16 @@ def _mapping(
     old, value = _met(side, dimension, source.dimension(declared.old))
     new = source.dimension(declared.new)
     what = f"the mapping {source.name!r} of {dimension.name}"
-    places = _create(session, source, [old, Key(new.name, (new,), "string", new.format.shared)], share, name, what)
+    places, made = _create(
+        session, source, [old, Key(new.name, (new,), "string", new.format.shared)], share, name, what
+    )
     _refuse(session, name, 2, "k0 IS NULL OR k1 IS NULL", f"{what} has a row without an old or a new value")
     _refuse(session, name, 2, "n > 1", f"{what} has a row more than once")
     _refuse(session, name, 2, "m0 IS NULL OR m0 <= 0", f"{what} has a share that is missing or not above zero")
     _refuse_shares(session, name, what, share is not None)
     if share is not None and any(item.aggregation != "sum" for item in side.measures):
         raise AnalystError(f"{what} splits amounts by shares, which only measures that are sums can be")
-    return Lookup(name, [value], places, what)
+    return Lookup(name, [value], places, what, made)
 
 
 def _rates(session: Session, catalog: Catalog, side: Side, measure: Measure, declared: Conversion, name: str) -> Lookup:
@@ -94,10 +104,10 @@ def _rates(session: Session, catalog: Catalog, side: Side, measure: Measure, dec
     names = [(measure.currency, declared.currency), *((item, item) for item in declared.on)]
     met = [_met(side, side.source.dimension(own), source.dimension(theirs)) for own, theirs in names]
     what = f"the rates {source.name!r}"
-    places = _create(session, source, [key for key, _ in met], source.measure(declared.rate), name, what)
+    places, made = _create(session, source, [key for key, _ in met], source.measure(declared.rate), name, what)
     _refuse(session, name, len(met), "n > 1", f"{what} have more than one rate for the same")
     _refuse(session, name, len(met), "m0 IS NULL OR m0 <= 0", f"{what} have one that is missing or not above zero")
-    return Lookup(name, [value for _, value in met], places, what)
+    return Lookup(name, [value for _, value in met], places, what, made)
 
 
 def _met(side: Side, own: Dimension, theirs: Dimension) -> "tuple[Key, exp.Expr]":
@@ -109,17 +119,17 @@ def _met(side: Side, own: Dimension, theirs: Dimension) -> "tuple[Key, exp.Expr]
 
 def _create(
     session: Session, source: Source, keys: Sequence[Key], measure: Measure | None, name: str, what: str
-) -> int:
-    """Creates table `name` of the source's rows by key, n being how many; returns the decimals of the factor m0."""
+) -> tuple[int, tuple[Proof, ...]]:
+    """Creates table `name` of a source by key, n being how many rows; returns the decimals of m0, and how."""
     side = Side("m", 0, source, keys, [] if measure is None else [measure], conditions_of(source, 0, [source], []))
     side.open(session)
     settle([side], keys)
     side.settle(keys, side.conditions)
-    load(session, [side])
+    asked = load(session, [side])
     if measure is not None and side.amount(0).floating:
         raise AnalystError(f"{what} holds floating-point numbers, which are not exact; store them as decimals or text")
-    build(session, lambda: _statement(side, name))
-    return 0 if measure is None else side.amount(0).scale
+    made = build(session, lambda: _statement(side, name))
+    return 0 if measure is None else side.amount(0).scale, (*asked, *made)
 
 
 def _statement(side: Side, name: str) -> Statement:
@@ -208,6 +218,7 @@ def _join(
         for at in touched:
             factors[at].append((f"{prefix}{n}_factor", lookup.places))
     side.look_up(joined.subquery("looked_up"), replaced, factors)
+    side.examine(session)
     for n, lookup in enumerate(lookups):
         _refuse_missing(session, side, lookup, [f"{prefix}{n}_{at}" for at in range(len(lookup.keys))],
                         f"{prefix}{n}_missing", replaced)  # fmt: skip

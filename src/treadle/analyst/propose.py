@@ -134,7 +134,8 @@ def _proposed(place: Place, source: Source, bounds: Bounds | None) -> Proposal:
         Measure(
             name=names[column],
             column=_other(column, names),
-            decimals=each.decimals,
+            # Half of the last decimal is a tolerance: a guess of fewer than two would let 20.55 match 21.
+            decimals=each.decimals if (each.decimals or 0) >= 2 else None,
             currency=names[currencies[0]] if len(currencies) == 1 and each.decimals != 0 else "",
         )
         for column, each in guesses.items()

@@ -9,16 +9,19 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
 from treadle.analyst.amounts import aggregates, common_scale, figure, trimmed
 from treadle.analyst.catalog import Catalog
+from treadle.analyst.claim import Claim
 from treadle.analyst.diagnose import data_findings
 from treadle.analyst.errors import unknown
 from treadle.analyst.filters import Filters
 from treadle.analyst.keys import Key, chosen_measures, conditions_of, shared_key
 from treadle.analyst.lookups import look_up
 from treadle.analyst.parameters import Parameters
+from treadle.analyst.proof import Proof
 from treadle.analyst.remote import load
 from treadle.analyst.rows import Side, Statement, build, places_of, settle
 from treadle.analyst.session import Bounds, Interrupt, Session
@@ -59,7 +62,8 @@ class QueryResult(Struct, frozen=True, kw_only=True):
         total_rows: how many groups there are, also beyond a limit.
         totals: the figures over all groups together.
         source_rows: how many rows of the source these were made of.
-        warnings: what to know before the figures are used.
+        claims: what to know before the figures are used, each with the query that proves it.
+        made: the statements behind the figures.
     """
 
     source: str
@@ -70,13 +74,32 @@ class QueryResult(Struct, frozen=True, kw_only=True):
     total_rows: int
     totals: dict[str, Decimal | None]
     source_rows: int
-    warnings: tuple[str, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    made: tuple[Proof, ...] = ()
 
-    def to_dict(self, rows: int | None = None) -> dict[str, Any]:
-        """Returns JSON values, decimals as text so that no digit is lost; at most `rows` rows, and a note if cut."""
+    @property
+    def sql(self) -> tuple[str, ...]:
+        """The statements behind the figures; the last makes the table `figures`, a row a group and one for all."""
+        return tuple(proof.text for proof in self.made)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to know before the figures are used: the sentences of its claims."""
+        return tuple(claim.message for claim in self.claims)
+
+    def to_dict(self, rows: int | None = None, *, explain: bool = False) -> dict[str, Any]:
+        """Returns JSON values, decimals as text so that no digit is lost.
+
+        Args:
+            rows: how many rows at most, and a note if there are more; all that there are if left out.
+            explain: with the SQL, and the figures and conditions of each warning.
+        """
         shown = self.rows if rows is None else self.rows[:rows]
-        data: dict[str, Any] = to_builtins(self)
-        data["rows"] = to_builtins(shown)
+        data: dict[str, Any] = to_builtins(replace(self, rows=shown, claims=(), made=()))
+        del data["claims"], data["made"]
+        data["warnings"] = list(self.warnings)
+        if explain:
+            data |= {"claims": [claim.to_dict(explain=True) for claim in self.claims], "sql": list(self.sql)}
         if len(shown) < self.total_rows:
             data["note"] = f"{len(shown)} of {self.total_rows} rows are shown; the totals are over all of them"
         return data
@@ -104,19 +127,19 @@ def query(
         side = Side("a", 0, source, keys, measures, conditions_of(source, 0, [source], request.filters))
         side.open(session)
         settle([side], keys)
-        load(session, [side])
-        look_up(session, catalog, [side])
-        total = _aggregate(session, side)
+        asked = (*load(session, [side]), *look_up(session, catalog, [side]))
+        total, made = _aggregate(session, side)
         places = [places_of(measure, side, at) for at, measure in enumerate(measures)]
         rows = _rows(session, side, order, request.limit or MOST_ROWS)
         count = total[1] if keys else len(rows)
         names = [measure.name for measure in measures]
+        filters = tuple(str(condition) for _, condition in side.conditions)
         figures = [trimmed(value, place) for value, place in zip(total[3:], places, strict=True)]
         return QueryResult(
             source=source.name,
             dimensions=tuple(key.name for key in keys),
             measures=tuple(names),
-            filters=tuple(str(condition) for _, condition in side.conditions),
+            filters=filters,
             rows=[
                 dict(zip([key.name for key in keys], row, strict=False))
                 | {
@@ -128,20 +151,21 @@ def query(
             total_rows=count,
             totals=dict(zip(names, figures, strict=True)),
             source_rows=total[2],
-            warnings=tuple(finding.message for finding in data_findings(session, side)),
+            claims=tuple(data_findings(session, side, filters)),
+            made=(*asked, *made),
         )
 
 
-def _aggregate(session: Session, side: Side) -> tuple[Any, ...]:
-    """Creates table `figures` (groups, and the whole with total = 1); returns the whole's row."""
+def _aggregate(session: Session, side: Side) -> tuple[tuple[Any, ...], tuple[Proof, ...]]:
+    """Creates table `figures` (groups, and the whole with total = 1); returns the whole's row, and the statements."""
     from sqlglot import exp
 
-    build(session, lambda: _figures(side))
+    made = build(session, lambda: _figures(side))
     figures = [f"v{at}" for at in range(len(side.measures))]
     groups = exp.select(exp.Count(this=exp.Star())).from_("figures").where("total = 0")
     whole = exp.select("total", named(groups.subquery(), "groups"), "n", *figures).from_("figures")
     found = session.run(whole.where("total = 1"))
-    return found[0] if found else (1, 0, 0, *([None] * len(figures)))
+    return found[0] if found else (1, 0, 0, *([None] * len(figures))), made
 
 
 def _figures(side: Side) -> "Statement":

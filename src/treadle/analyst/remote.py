@@ -18,6 +18,7 @@ from treadle.analyst.filters import Filter
 from treadle.analyst.keys import Key
 from treadle.analyst.narrowing import narrowing
 from treadle.analyst.parameters import Parameters
+from treadle.analyst.proof import Proof, proof_of
 from treadle.analyst.pushdown import grouped
 from treadle.analyst.session import Session
 from treadle.analyst.source import Dimension
@@ -30,10 +31,12 @@ if TYPE_CHECKING:
     from treadle.analyst.rows import Side
 
 
-def load(session: Session, sides: Sequence["Side"]) -> None:
+def load(session: Session, sides: Sequence["Side"]) -> tuple[Proof, ...]:
     """Fetches the groups of those sides that are remote, in one statement a database where it can do that.
 
     All sides are then looked at for values that their filters cannot decide.
+
+    Returns what each database was asked for.
 
     Args:
         session: takes the groups.
@@ -43,6 +46,7 @@ def load(session: Session, sides: Sequence["Side"]) -> None:
         AnalystError: a database could not be read, or a filter cannot be decided.
     """
     found: dict[int, list[tuple[Side, Remote]]] = {}
+    asked: list[Proof] = []
     for side in sides:
         if (remote := side.table.remote) is not None:
             found.setdefault(id(remote.database), []).append((side, remote))
@@ -52,8 +56,11 @@ def load(session: Session, sides: Sequence["Side"]) -> None:
         wanted = [_Wanted.of(side, remote, parameters) for side, remote in together]
         for (side, _), each, table in zip(together, wanted, _staged(session, wanted, parameters), strict=True):
             side.take(table, each.pushed)
+            dialect, about = each.remote.database.dialect.name, f"asked of the database of {side.source.name}"
+            asked.append(proof_of(each.groups.statement, parameters, dialect, about))
     for side in sides:
         side.examine(session)
+    return tuple(asked)
 
 
 def unfiltered(session: Session, side: "Side", key: Key) -> Table:

@@ -18,6 +18,7 @@ from treadle.analyst.filters import Filter, Scalar
 from treadle.analyst.formats import Format
 from treadle.analyst.keys import MOST_KEY_DECIMALS, Key, natural_type
 from treadle.analyst.parameters import Parameters
+from treadle.analyst.proof import Proof, proof_of
 from treadle.analyst.ranges import Order, order_of, refused
 from treadle.analyst.session import Session
 from treadle.analyst.source import Dimension, KeyType, Measure, Source
@@ -93,6 +94,7 @@ class Side:
     def mapped(self) -> list[Dimension]:
         """The dimensions that are grouped or filtered by and have their values replaced."""
         members = [key.members[self.index] for key in (*self.keys, *(key for key, _ in self.conditions))]
+        members += self.besides
         return list({item.name: item for item in members if item.mapping}.values())
 
     def look_up(
@@ -210,22 +212,25 @@ class Side:
         """
         from sqlglot import exp
 
-        for key, condition in self.conditions:
-            order = self._order(key, condition) if condition not in self.pushed else None
+        # What is said of new values waits until these have been looked up.
+        here = [(key, one) for key, one in self.conditions if not self._awaited(key) and one not in self.pushed]
+        for key, condition in here:
+            order = self._order(key, condition)
             if order is None or not order.pattern:
                 continue
             parameters = Parameters()
             value = self.value_of(key)
-            others = [
-                self._condition(*other, parameters)
-                for other in self.conditions
-                if other != (key, condition) and other[1] not in self.pushed
-            ]
+            others = [self._condition(*other, parameters) for other in here if other != (key, condition)]
             rows = exp.select(value).distinct().from_(self.table.relation.copy())
             found = session.run(rows.where(order.doubtful(value), *others).limit(3), parameters)
             if found:
                 shown = ", ".join(repr(str(row[0])[:40]) for row in sorted(found))
                 raise refused(key, condition, f"{self.source.name} has {shown} there, and not {order.like}")
+
+    def _awaited(self, key: Key) -> bool:
+        """Whether the values of a key are still to be replaced."""
+        member = key.members[self.index]
+        return member.mapping is not None and member.name not in self._replaced
 
     def rescale(self, session: Session, at: int) -> None:
         """Finds the scale that holds all text of measure number `at`. Raises AnalystError if there is none."""
@@ -353,8 +358,11 @@ def places_of(measure: Measure, side: Side, at: int) -> int:
     return min(amount.scale, 2) if amount.textual else amount.scale
 
 
-def build(session: Session, make: Callable[[], Statement]) -> None:
-    """Creates a table with `make()`; again, where a column of text needs another scale, until all amounts are whole."""
+def build(session: Session, make: Callable[[], Statement]) -> tuple[Proof, ...]:
+    """Creates a table with `make()`; again, where a column of text needs another scale, until all amounts are whole.
+
+    Returns the statements that made it.
+    """
     from sqlglot import exp
 
     for _ in range(2):
@@ -362,18 +370,22 @@ def build(session: Session, make: Callable[[], Statement]) -> None:
         for statement in statements:
             session.run(statement, parameters)
         if not doubts:
-            return
+            return _told(statements, parameters)
         columns = [
             exp.Coalesce(this=exp.Sum(this=exp.column(column)), expressions=[literal(0)]) for column, _, _ in doubts
         ]
         counts = session.run(exp.select(*columns).from_(name))[0]
         wrong = [doubt for doubt, count in zip(doubts, counts, strict=True) if count]
         if not wrong:
-            return
+            return _told(statements, parameters)
         for _, side, at in wrong:
             side.rescale(session, at)
         session.run(exp.Drop(tables=[exp.to_table(name)], kind="TABLE"))
     raise AnalystError("the amounts could not be read exactly")
+
+
+def _told(statements: "Sequence[exp.Expr]", parameters: Parameters) -> tuple[Proof, ...]:
+    return tuple(proof_of(statement, parameters) for statement in statements)
 
 
 def _typed(column: "exp.Expr", kind: str, type_: KeyType) -> "exp.Expr":

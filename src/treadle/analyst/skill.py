@@ -38,6 +38,7 @@ You answer questions about figures in named data sources. The engine computes, y
 - What the question fixes (company 1001, period 202401) is a filter. What it wants to see side by side (per company, by
   account) is a dimension.
 - In a follow-up keep the sources, filters and dimensions of the question before, except for what it changes.
+- Amounts of different currencies or units are never added, subtracted or called equal.
 - Say which filters held. Repeat every warning of a result that bears on the answer, and say when figures are
   approximate."""
 
@@ -113,6 +114,7 @@ def _query_tool(catalog: Catalog, bounds: Bounds | None) -> Tool:
             Field(description="what to sort by: names of asked measures or dimensions, ' desc' after one to descend"),
         ] = None,
         limit: Annotated[int, Field(ge=1, le=1000, description="most rows to return")] = _SHOWN_ROWS,
+        explain: Annotated[bool, Field(description="also return the SQL, and what each warning rests on")] = False,
     ) -> ToolResult:
         """Computes figures of one source: totals, or figures by dimension, filtered and sorted; never single rows.
 
@@ -128,7 +130,7 @@ def _query_tool(catalog: Catalog, bounds: Bounds | None) -> Tool:
             limit=_KEPT_ROWS,
         )
         found = await _in_thread(partial(query, catalog, request, bounds=bounds))
-        return ToolResult(for_model=found.to_dict(rows=limit), for_app=found.to_dict())
+        return ToolResult(for_model=found.to_dict(rows=limit, explain=explain), for_app=found.to_dict(explain=True))
 
     return tool(query_source, effect="read", timeout=_timeout(bounds))
 
@@ -152,12 +154,16 @@ def _compare_tool(catalog: Catalog, bounds: Bounds | None) -> Tool:
             Decimal | None, Field(description="amounts that differ by no more than this match; usually left out")
         ] = None,
         top: Annotated[int, Field(ge=0, le=100, description="how many of the largest differences to list")] = 10,
+        explain: Annotated[
+            bool, Field(description="also return what each sentence rests on: figures, conditions and SQL")
+        ] = False,
     ) -> ToolResult:
         """Compares two sources: totals of both, their difference, and each key classed as matching or not.
 
         Returns a summary (total_source_a, total_source_b, total_diff, match_rate, counts), the largest differences with
         the reason for their class, the values of each dimension that carry the differences, an interpretation and
-        warnings. Amounts come as text so that no digit is lost.
+        warnings. Several currencies have a total each in summary.by_currency. Amounts come as text so that no digit is
+        lost.
         """
         request = _request(
             CompareRequest,
@@ -171,7 +177,7 @@ def _compare_tool(catalog: Catalog, bounds: Bounds | None) -> Tool:
             keep=_KEPT_ROWS,
         )
         found = await _in_thread(partial(compare, catalog, request, bounds=bounds))
-        return ToolResult(for_model=found.to_dict(), for_app=found.to_dict(rows=True))
+        return ToolResult(for_model=found.to_dict(explain=explain), for_app=found.to_dict(rows=True, explain=True))
 
     return tool(compare_sources, effect="read", timeout=_timeout(bounds))
 

@@ -12,7 +12,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 from urllib.parse import urlsplit
 
-from treadle.models.names import OFFLINE, model_from_name
+from treadle.models.names import OFFLINE, is_known, model_from_name
 from treadle.models.permission import VARIABLE
 from treadle.models.port import Model
 from treadle.models.providers import PROVIDERS, Provider
@@ -20,6 +20,7 @@ from treadle.models.providers import PROVIDERS, Provider
 DEFAULT_MODELS = {
     "anthropic": "claude-sonnet-5-5",
     "openai": "gpt-6-sol",
+    "google": "gemini-3.5-flash",
     "openrouter": "anthropic/claude-sonnet-5.5",
     "groq": "openai/gpt-oss-120b",
     "mistral": "mistral-medium-latest",
@@ -54,7 +55,7 @@ def choose(named: str | None) -> ModelChoice:
     if variable := os.environ.get("TREADLE_MODEL", "").strip():
         return ModelChoice(variable, "named by TREADLE_MODEL", named=True)
     for provider in with_key():
-        return ModelChoice(f"{provider.name}:{DEFAULT_MODELS[provider.name]}", f"{provider.key_variable} is set")
+        return ModelChoice(f"{provider.name}:{DEFAULT_MODELS[provider.name]}", f"{provider.key_set} is set")
     models = local_models()
     if models:
         return ModelChoice(f"ollama:{models[0]}", f"no key in the environment; Ollama answers at {ollama_address()}")
@@ -69,7 +70,7 @@ def choose(named: str | None) -> ModelChoice:
 def with_key() -> Iterator[Provider]:
     """The providers whose key is in the environment, in the order in which they are taken."""
     for name in DEFAULT_MODELS:
-        if os.environ.get(PROVIDERS[name].key_variable, "").strip():
+        if os.environ.get(PROVIDERS[name].key_set, "").strip():
             yield PROVIDERS[name]
 
 
@@ -82,7 +83,8 @@ def model_named(name: str) -> Model:
         click.UsageError: the module cannot be imported, the object is no model, or a package is missing.
     """
     label = name.partition(":")[0]
-    if name == OFFLINE or ":" not in name or label in PROVIDERS or not _importable(label):
+    # A folder of one's own may be called like a provider: local/agent.py:model.
+    if name == OFFLINE or ":" not in name or not _importable(label) or (is_known(name) and not label.endswith(".py")):
         return library_model(name)
     import click
 
@@ -115,7 +117,7 @@ def library_model(name: str) -> Model:
     """
     from importlib.util import find_spec
 
-    if name.partition(":")[0] in PROVIDERS and find_spec("httpx2") is None:
+    if is_known(name) and find_spec("httpx2") is None:
         import click
 
         raise click.UsageError(f"the model {name} is called over the network, which needs: pip install 'treadle[http]'")

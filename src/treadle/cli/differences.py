@@ -3,6 +3,7 @@
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import click
@@ -10,7 +11,7 @@ import click
 from treadle.cli.terminal import clean, console, print_table
 
 if TYPE_CHECKING:
-    from treadle.analyst import Comparison, Part
+    from treadle.analyst import Claim, Comparison, Part
 
 Cells = Sequence[Sequence[object]]
 
@@ -25,12 +26,12 @@ _STYLES = {
 _SHORT = {"minor_diff": "minor", "major_diff": "major", "missing_in_a": "not in A", "missing_in_b": "not in B"}
 _STYLES |= {short: _STYLES[name] for name, short in _SHORT.items()}
 _WIDTH, _NARROW, _PARTS, _KEY = 10, 6, 5, 12
-_HEADING = "of all |A - B|"
+_HEADING, _BY_CURRENCY = "of all |A - B|", "of its currency"
 _LINE = 100
 
 
-def print_comparison(found: "Comparison") -> None:
-    """Prints one comparison on standard output."""
+def print_comparison(found: "Comparison", explain: bool = False) -> None:
+    """Prints one comparison on standard output; with what each sentence rests on if `explain`."""
     total = found.summary
     _say(f"{found.measure}: {found.source_a} (A) against {found.source_b} (B)")
     if found.filters:
@@ -49,6 +50,39 @@ def print_comparison(found: "Comparison") -> None:
     for warning in found.warnings:
         _say(f"Warning: {warning.message}")
     click.echo()
+    if explain:
+        _explain(found)
+
+
+def _explain(found: "Comparison") -> None:
+    """The claims behind the sentences, and the statements that prove them, to be run in DuckDB one after the other."""
+    click.echo("-- What each sentence rests on, as SQL for DuckDB. First the keys side by side:")
+    for statement in found.sql:
+        click.echo(f"{clean(statement)};\n")
+    first: dict[str, int] = {}
+    for number, claim in enumerate([*found.claims, *found.warnings], 1):
+        for line in clean(claim.message).splitlines():
+            click.echo(f"-- {number}. {line}")
+        click.echo(f"--    {clean(claim.kind)}: {_facts(claim)}")
+        if claim.filters:
+            click.echo(f"--    where {clean(' and '.join(claim.filters))}")
+        before = first.setdefault(claim.sql, number)
+        told = f"--    by the query of {before}\n" if before < number else f"{clean(claim.sql)};\n"
+        click.echo(told if claim.sql else "")
+
+
+def _facts(claim: "Claim") -> str:
+    """The figures of a claim in a line."""
+    told = [f"{name} = {_fact(value)}" for name, value in claim.facts.items() if value not in (None, "", [])]
+    return " ".join(clean(", ".join(told)).split())
+
+
+def _fact(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_fact(each)}" for name, each in value.items())
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_fact, value))}]"
+    return "(none)" if value is None else f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
 def _say(text: str) -> None:
@@ -61,34 +95,51 @@ def _say(text: str) -> None:
 
 def _print_differences(found: "Comparison") -> None:
     """The largest differences with their bars, and the total; as much of it as the terminal is wide."""
-    total, keys = found.summary, list(found.dimensions)
-    shares = [one.absolute_diff / total.total_absolute_diff if total.total_absolute_diff else 0
-              for one in found.top_differences]  # fmt: skip
+    keys, heading = list(found.dimensions), _BY_CURRENCY if found.currency else _HEADING
+    wholes = [found.absolute_of(one.key) for one in found.top_differences]
+    shares = [one.absolute_diff / whole if whole else 0
+              for one, whole in zip(found.top_differences, wholes, strict=True)]  # fmt: skip
     rows = [
         [*(one.key.get(name) for name in keys), _amount(one.source_a_value), _amount(one.source_b_value),
          _amount(one.diff), _percent(one.percentage_diff, one.diff), one.status]
         for one in (found.top_differences if keys else ())
     ]  # fmt: skip
-    totals = [total.total_source_a, total.total_source_b, total.total_diff]
-    label = ["total", *("" for _ in keys[1:])] if keys else []
-    rows.append(
-        [*label, *map(_amount, totals), _percent(total.total_percentage_diff, total.total_diff), total.total_status]
-    )
+    totals = _totals(found)
+    rows += totals
     figures = ["A", "B", "A - B", "%"]
     heads = [*keys, *figures, "status"]
 
     def shaped(heading: str, bars: Sequence[str], named: Mapping[str, str]) -> Cells:
-        lines = [[*row[:-1], bar, named.get(str(row[-1]), row[-1])] for row, bar in zip(rows, [*bars, ""], strict=True)]
+        ends = [*bars, *("" for _ in totals)]
+        lines = [[*row[:-1], bar, named.get(str(row[-1]), row[-1])] for row, bar in zip(rows, ends, strict=True)]
         return [[*heads[:-1], heading, heads[-1]], *lines]
 
     shapes: list[Cells] = [[heads, *rows]]
     if keys:
         narrow = shaped("share", [_blocks(share, _NARROW) for share in shares], _SHORT)
-        shapes = [shaped(_HEADING, [_bar(share) for share in shares], {}), narrow, *shapes]
+        shapes = [shaped(heading, [_bar(share) for share in shares], {}), narrow, *shapes]
     shapes += [_with_short_keys(one, len(keys)) for one in shapes]
     shape = next((one for one in shapes if _fits(one)), shapes[-1])
-    whole = [*keys, _HEADING, "share", "status"]
+    whole = [*keys, heading, "share", "status"]
     print_table([str(head) for head in shape[0]], shape[1:], right=figures, whole=whole, styles=_STYLES)
+
+
+def _totals(found: "Comparison") -> list[list[object]]:
+    """The totals as rows of the table: one, or one a currency."""
+    keys, total = list(found.dimensions), found.summary
+    if not found.currency:
+        label: list[object] = ["total", *("" for _ in keys[1:])] if keys else []
+        totals = [total.total_source_a, total.total_source_b, total.total_diff]
+        rate = _percent(total.total_percentage_diff, total.total_diff)
+        return [[*label, *map(_amount, totals), rate, total.total_status]]
+    rows: list[list[object]] = []
+    for one in total.by_currency:
+        code = "(none)" if one.currency is None else one.currency
+        named: list[object] = [code if name == found.currency else "" for name in keys]
+        named[0] = f"total {code}" if keys[0] == found.currency else "total"
+        amounts = map(_amount, (one.source_a_value, one.source_b_value, one.diff))
+        rows.append([*named, *amounts, _percent(one.percentage_diff, one.diff), one.status])
+    return rows
 
 
 def _room(rows: Cells) -> int:
@@ -133,18 +184,20 @@ def _print_parts(found: "Comparison") -> None:
     }
     if len(found.dimensions) < 2 or not shown:
         return
+    heading = _BY_CURRENCY if found.currency else _HEADING
     rows: list[Sequence[object]] = []
     for name, parts in shown.items():
         rows += [_part(name, part) for part in parts[:_PARTS]]
         if len(parts) > _PARTS:
             rows.append((name, "…", "", "", ""))
-    columns = ["where", "value", "|A - B|", "keys that differ", _HEADING]
-    print_table(columns, rows, right=["|A - B|", "keys that differ"], whole=["value", _HEADING])
+    columns = ["where", "value", "|A - B|", "keys that differ", heading]
+    print_table(columns, rows, right=["|A - B|", "keys that differ"], whole=["value", heading])
     click.echo()
 
 
 def _part(name: str, part: "Part") -> tuple[object, ...]:
     value = "(none)" if part.value is None else part.value
+    value = value if part.currency is None or part.value == part.currency else f"{value}, {part.currency}"
     return name, value, _amount(part.absolute_diff), f"{part.differences:,} of {part.rows:,}", _bar(part.share / 100)
 
 

@@ -1,6 +1,7 @@
 """Assembly: a configuration, made of what an agent was given. All that cannot be right is refused here, at once."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -32,8 +33,12 @@ from treadle.tools.read_result import read_result
 Policies = tuple[ContextPolicy, ...] | None
 
 
+Tools = Iterable[Tool | Callable[..., Any]] | Mapping[str, Tool | Callable[..., Any]]
+"""Tools and plain functions, or these by the name that the model is to call."""
+
+
 def toolbox_of(
-    tools: Iterable[Tool | Callable[..., Any]],
+    tools: Tools,
     skills: Iterable[Skill],
     context: ContextPolicy | Iterable[ContextPolicy] | None,
     model: Model,
@@ -47,32 +52,85 @@ def toolbox_of(
     if any(isinstance(many, (Tool, Skill, str)) or not isinstance(many, Iterable) for many in (tools, skills)):
         raise Misuse("tools and skills take lists: tools=[my_tool], skills=[my_skill]")
     policies = chosen_policies(context, model, model_of)
-    given = [_tool_of(one) for one in tools]
+    if isinstance(tools, Mapping):
+        given = [_tool_of(one, name) for name, one in tools.items()]
+    else:
+        given = [_tool_of(one) for one in tools]
+    if isinstance(skills, SkillRegistry):
+        given = [*skills.loose, *given]
     if context is not None and reads_results(policies or ()):
         given.append(read_result)
     return SkillRegistry(skills=skills, tools=given), policies
 
 
-def _tool_of(given: Tool | Callable[..., Any]) -> Tool:
+def _tool_of(given: Tool | Callable[..., Any], name: str | None = None) -> Tool:
     # The module of agents is made of this one, so that their class cannot be asked for here.
     if isinstance(getattr(given, "_config", None), Configuration):
         raise Misuse("tools was given an agent: give agent.as_tool(), which has it do a task, or handoff(agent)")
-    return given if isinstance(given, Tool) else tool(given)
+    if isinstance(given, Tool):
+        return given if name is None else given.named(name)
+    return tool(given, name=name)
 
 
-def assembled(given: Configuration, output: Any, output_mode: OutputMode | None) -> Configuration:
+class Stock:
+    """The configuration of an agent, made anew when more skills were registered in the registry that it was given.
+
+    Args:
+        make: makes it of the skills and tools that there are.
+        toolbox: those that there are now.
+        skills: what the agent was given.
+    """
+
+    def __init__(
+        self, make: Callable[[SkillRegistry], Configuration], toolbox: SkillRegistry, skills: Iterable[Skill]
+    ) -> None:
+        self._make = make
+        self._toolbox = toolbox
+        self._registry = skills if isinstance(skills, SkillRegistry) else None
+        self._config = make(toolbox)
+
+    @property
+    def config(self) -> Configuration:
+        """The configuration that a run begins with now.
+
+        Raises:
+            Misuse, BadTool: what was registered since does not fit the agent.
+        """
+        registry = self._registry
+        if registry is not None and len(registry) != len(self._toolbox):
+            toolbox = SkillRegistry(registry, self._toolbox.loose)
+            self._config, self._toolbox = self._make(toolbox), toolbox
+        return self._config
+
+    def changed(self, change: Callable[[Configuration], Configuration]) -> "Stock":
+        """The same with something else in every configuration.
+
+        Raises:
+            Misuse: it does not fit.
+        """
+        other, make = copy(self), self._make
+        other._config = change(self.config)
+        other._make = lambda toolbox: change(make(toolbox))
+        return other
+
+
+def assembled(
+    given: Configuration, toolbox: SkillRegistry, output: Any, output_mode: OutputMode | None
+) -> Configuration:
     """The configuration that runs need, of what an agent was `given`: checked, and with what follows from it.
 
     Args:
         given: all but what follows.
+        toolbox: its skills and tools.
         output: the type of the answer; None for text.
         output_mode: how the model is to be asked for it; None for what the model says of itself.
 
     Raises:
         Misuse: something does not fit; the message says what would.
     """
+    tools = list(toolbox.tools)
+    given = replace(given, tools={one.name: one for one in tools}, skills=toolbox)
     _check_kinds(given)
-    tools = list(given.tools.values())
     check_approvals(given.approvals, given.tools)
     require_dependencies_injected(tools)
     require_one_kind_of_dependencies(given.tools, given.deps_type)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from threading import get_ident
 from types import TracebackType
 from typing import Generic
@@ -15,10 +15,41 @@ from treadle.drivers.partial import Partial
 from treadle.drivers.run import Run
 from treadle.drivers.watching import RunEvent
 from treadle.kernel.errors import IllegalEvent, Misuse
-from treadle.kernel.events import MessageAdded, RunPaused
+from treadle.kernel.events import MessageAdded, ModelFailed, ModelReplied, RunPaused
 from treadle.kernel.stop import Stop, stopped
-from treadle.models.port import ToolCallCompleted, ToolCallDelta, ToolCallStarted
+from treadle.models.port import TextDelta, ToolCallCompleted, ToolCallDelta, ToolCallStarted
 from treadle.result import Output, RunResult
+
+WITHDRAWN = "\n[The reply broke off.]\n"
+"""What a stream of text says where a reply broke off."""
+
+
+class Pieces:
+    """Which text an event adds to what the model has said."""
+
+    def __init__(self, withdrawn: str) -> None:
+        self._withdrawn = withdrawn
+        self._said = self._saying = False
+
+    def of(self, event: RunEvent) -> Iterator[str]:
+        """The pieces of text that it adds."""
+        match event:
+            case TextDelta(text=text) if text:
+                yield from self._said_now(text)
+            case ModelFailed() if self._saying:
+                self._saying = self._said = False
+                yield self._withdrawn
+            case ModelReplied(message=message):
+                if message.text and not self._saying:
+                    # A model that does not stream.
+                    yield from self._said_now(message.text)
+                self._saying = False
+
+    def _said_now(self, text: str) -> Iterator[str]:
+        if self._said and not self._saying:
+            yield "\n\n"
+        self._said = self._saying = True
+        yield text
 
 
 class LiveRun(Generic[Output]):
@@ -83,6 +114,19 @@ class LiveRun(Generic[Output]):
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
+
+    async def text_stream(self, withdrawn: str = WITHDRAWN) -> AsyncIterator[str]:
+        """The text that the model says, piece by piece, and nothing else; a blank line between two replies.
+
+        An alternative to iterating over the run itself: each event is seen once, by one of the two.
+
+        Args:
+            withdrawn: what comes where a reply broke off after some of its text, which is then not part of the answer.
+        """
+        pieces = Pieces(withdrawn)
+        async for event in self:
+            for piece in pieces.of(event):
+                yield piece
 
     @property
     def run_id(self) -> str:

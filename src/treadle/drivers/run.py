@@ -51,7 +51,7 @@ from treadle.drivers.purse.telling import tell_used, tell_whose
 from treadle.drivers.reading import reading
 from treadle.drivers.recorder import Recorder, is_promising
 from treadle.drivers.request import prepared, request_of
-from treadle.drivers.watching import RunEvent, SpentSoFar, log_event, log_failure
+from treadle.drivers.watching import RunEvent, SpentSoFar, StepCompleted, log_event, log_failure
 from treadle.journal import Journal, JournalConflict, MemoryJournal, Promises, RedactionFailed
 from treadle.journal.redaction import redacted
 from treadle.judging.judge import judge
@@ -254,7 +254,7 @@ class Run:
             event = storable_event(event)
             if not event.at:
                 event = replace(event, at=self.clock.now())
-        before = self.state.accounts
+        earlier, before = self.state.steps, self.state.accounts
         state = self.state = fold(self.state, event)
         self._events.append(event)
         if type(event) in _SETTLES:
@@ -275,6 +275,12 @@ class Run:
             and (after.usage is not before.usage or after.cost is not before.cost)
         ):
             self._tell_spent()
+        if self._on_event is not None and len(state.steps) > len(earlier):
+            step = StepCompleted(state.steps[-1])
+            if self._unshown:
+                self._unshown.append(step)
+            else:
+                self.show(step)
         if self._over is not None and self.state.phase in ("finished", "paused"):
             self.release()
 

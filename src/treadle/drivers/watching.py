@@ -10,6 +10,7 @@ from treadle.drivers.partial import PartialArguments
 from treadle.kernel.events import Event, RunFinished
 from treadle.kernel.messages import Json, Usage
 from treadle.kernel.state import RunState
+from treadle.kernel.step import Step
 from treadle.models.port import ModelEvent
 
 log = logging.getLogger("treadle")
@@ -57,9 +58,15 @@ class SpentSoFar(Struct, frozen=True):
         return self.usage.estimated
 
 
-RunEvent = Event | ModelEvent | PartialArguments | ToolProgress | SubRunEvent | SpentSoFar
-"""What someone who watches a run sees: its journal's events, the model's deltas, the tools' reports, its sub-runs, and
-what it has spent."""
+class StepCompleted(Struct, frozen=True):
+    """A step has come to its end, with its reply, its calls and their results. Not part of the journal."""
+
+    step: Step
+
+
+RunEvent = Event | ModelEvent | PartialArguments | ToolProgress | SubRunEvent | SpentSoFar | StepCompleted
+"""What someone who watches a run sees: its journal's events, the model's deltas, the tools' reports, its sub-runs, what
+it has spent, and each step as a whole."""
 
 
 def log_failure(state: RunState, event: RunFinished) -> None:

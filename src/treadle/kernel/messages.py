@@ -195,6 +195,8 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     `cache_write_hour_tokens` is the share of `cache_write_tokens` that is kept for an hour. `web_searches` counts the
     searches that the provider made itself and charges for. `service` is its word for how it served the call, where that
     changes the price ("flex", "priority", "batch"); empty for the usual way, and for several calls that differ in it.
+    `audio_tokens` is the share of `input_tokens` that was sound and not read from a cache, `image_tokens` the share of
+    `output_tokens` that was drawn, where a provider tells them apart.
     """
 
     input_tokens: int = 0
@@ -206,6 +208,8 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
     cache_write_hour_tokens: int = 0
     web_searches: int = 0
     service: str = ""
+    audio_tokens: int = 0
+    image_tokens: int = 0
 
     @property
     def total_tokens(self) -> int:
@@ -223,6 +227,8 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
             self.cache_write_hour_tokens + other.cache_write_hour_tokens,
             self.web_searches + other.web_searches,
             self._service_with(other) if self.service or other.service else "",
+            self.audio_tokens + other.audio_tokens,
+            self.image_tokens + other.image_tokens,
         )
 
     def __sub__(self, other: "Usage") -> "Usage":
@@ -236,6 +242,8 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
             self.cache_write_hour_tokens - other.cache_write_hour_tokens,
             self.web_searches - other.web_searches,
             self.service,
+            self.audio_tokens - other.audio_tokens,
+            self.image_tokens - other.image_tokens,
         )
 
     def _service_with(self, other: "Usage") -> str:

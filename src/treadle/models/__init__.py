@@ -57,7 +57,9 @@ from treadle.models.price_table import PriceTable
 from treadle.models.profile import ModelProfile
 
 if TYPE_CHECKING:
+    from treadle.models.bedrock_model import BedrockModel
     from treadle.models.fallback import FallbackModel
+    from treadle.models.google_model import GoogleModel
     from treadle.models.http_model import AnthropicModel, OpenAIChatModel, OpenAIResponsesModel
     from treadle.models.langchain import LangChainModel
     from treadle.models.names import model_from_name
@@ -67,9 +69,11 @@ if TYPE_CHECKING:
 
 _LATER = {
     "AnthropicModel": "http_model",
+    "BedrockModel": "bedrock_model",
     "OpenAIChatModel": "http_model",
     "OpenAIResponsesModel": "http_model",
     "FallbackModel": "fallback",
+    "GoogleModel": "google_model",
     "LangChainModel": "langchain",
     "OfflineModel": "offline",
     "TextTools": "text_tools",
@@ -89,8 +93,10 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "AnthropicModel", "AssistantMessage", "AttemptFailed", "AuthenticationFailed", "BadRequest", "ConnectionFailed",
+    "AnthropicModel", "AssistantMessage", "AttemptFailed", "AuthenticationFailed", "BadRequest",
+    "BedrockModel", "ConnectionFailed",
     "ContentFiltered", "ContextOverflow", "FallbackModel", "File", "FinishReason", "Image", "LangChainModel", "Message",
+    "GoogleModel",
     "Model", "ModelError", "ModelEvent", "ModelProfile", "ModelReply", "ModelRequest", "ModelSettings", "ModelTimeout",
     "OfflineModel", "Opaque", "OpenAIChatModel", "OpenAIResponsesModel", "Overloaded", "Price", "PriceTable",
     "ProtocolError", "QuotaExceeded", "RateLimited", "ReplyTooLong", "SystemMessage", "Text", "TextDelta", "TextTools",

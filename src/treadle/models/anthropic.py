@@ -106,8 +106,6 @@ class AnthropicCodec:
             described and the choice as it was, since either would drop what is cached.
     """
 
-    path: Final = "/v1/messages"
-
     def __init__(
         self,
         provider: str = "anthropic",
@@ -138,6 +136,10 @@ class AnthropicCodec:
     def held(self, settings: ModelSettings, model: str, tokens: int) -> ModelSettings:
         """`settings` under which a reply has at most `tokens`, with room for an answer beside its thinking."""
         return held_thinking(replace(settings, max_tokens=tokens), model, tokens)
+
+    def path(self, model: str, stream: bool) -> str:
+        """Where requests go, below the base URL."""
+        return "/v1/messages"
 
     def encode(self, request: ModelRequest, model: str, stream: bool) -> bytes:
         """The request body. Raises `BadRequest` for what this API has no place for."""

@@ -2,22 +2,30 @@
 
 Pure; a frame may be cut at any byte. The format is that of the Smithy specification, "Amazon Event Stream": lengths of
 the frame and of its headers, a checksum of these two, headers, payload, a checksum of all. Neighbours:
-`treadle.models.sse`, the same for server-sent events; `treadle.models.client_transport`, which uses it.
+`treadle.models.sse`, the same for server-sent events; `treadle.models.transport`, which uses both.
 """
 
 import struct
-import zlib
 from base64 import b64decode
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
+from zlib import crc32
 
 import msgspec
 
 from treadle.models.errors import ProtocolError
 
+AWS_STREAM: Final = "application/vnd.amazon.eventstream"
+"""The content type of such a stream."""
+
 PRELUDE: Final = struct.Struct(">III")
-CHECKSUM: Final = 4
+LENGTH: Final = struct.Struct(">I")
+CHECKSUM: Final = LENGTH.size
 # By the number of their type: the bytes that a header's value takes; None for two bytes of length and then as many.
 VALUES: Final[tuple[int | None, ...]] = (0, 0, 1, 2, 4, 8, None, None, 8, 16)
+# Headers of this many bytes at most are kept read.
+SHORT: Final = 256
 
 
 class AwsEventParser:
@@ -27,61 +35,110 @@ class AwsEventParser:
         limit: bytes that one frame may have.
     """
 
-    __slots__ = ("_limit", "_rest")
+    __slots__ = ("_limit", "_rest", "_wanted")
 
     def __init__(self, limit: int = 64_000_000) -> None:
-        self._rest = b""
+        self._rest = bytearray()
         self._limit = limit
+        self._wanted = PRELUDE.size
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The data of the events that `chunk` completes; an exception of the service is an event of type `error`.
+        """The data of the events that `chunk` completes, as JSON.
+
+        What Bedrock's InvokeModel streams is the model's own event in a chunk. Any other event is an object with its
+        name as `type`, and its fields under that name; an exception of the service is an event of type `error`.
 
         Raises:
             ProtocolError: a frame is too long, its checksum is wrong, or it does not hold what it should.
         """
-        self._rest += chunk
-        events = []
-        while (frame := self._frame()) is not None:
-            try:
-                data = _data(*frame)
-            except (ValueError, LookupError, struct.error) as problem:
-                raise ProtocolError(f"the server sent a frame that cannot be read: {problem}") from problem
-            if data is not None:
-                events.append(data)
+        rest = self._rest
+        rest += chunk
+        if len(rest) < self._wanted:
+            return []
+        events: list[bytes] = []
+        # One copy, that everything is cut out of: what is cut out of a bytearray is copied twice.
+        data, place = bytes(rest), 0
+        while (end := self._end_of_frame(data, place)) is not None:
+            begin = place + PRELUDE.size
+            headed = begin + LENGTH.unpack_from(data, place + LENGTH.size)[0]
+            opening = _opening(data[begin:headed]) if headed - begin <= SHORT else None
+            if opening is not None and headed < end - CHECKSUM:
+                events.append(b"%b%b}" % (opening, data[headed : end - CHECKSUM]))
+            else:
+                events += _read(data[begin:headed], data[headed : end - CHECKSUM])
+            place = end
+        del rest[:place]
         return events
 
-    def close(self) -> None:
-        """Raises `ProtocolError` if the stream ended inside a frame."""
+    def close(self) -> list[bytes]:
+        """No further events. Raises `ProtocolError` if the stream ended inside a frame."""
         if self._rest:
             raise ProtocolError("the stream ended in the middle of a frame")
+        return []
 
-    def _frame(self) -> tuple[bytes, bytes] | None:
-        """The headers and the payload of the first frame that is whole."""
-        if len(self._rest) < PRELUDE.size:
+    def _end_of_frame(self, data: bytes, place: int) -> int | None:
+        """Where the frame ends that begins at `place`; None if it is not whole yet."""
+        size = len(data) - place
+        if size < PRELUDE.size:
+            self._wanted = PRELUDE.size
             return None
-        length, headers, checksum = PRELUDE.unpack_from(self._rest)
-        is_frame = zlib.crc32(self._rest[: PRELUDE.size - CHECKSUM]) == checksum
+        length, headers, checksum = PRELUDE.unpack_from(data, place)
+        is_frame = crc32(data[place : place + PRELUDE.size - CHECKSUM]) == checksum
         if not is_frame or not PRELUDE.size + headers + CHECKSUM <= length <= self._limit:
-            raise ProtocolError(f"the server sent what is no frame of an event stream: {self._rest[:40]!r}")
-        if len(self._rest) < length:
+            raise ProtocolError(f"the server sent what is no frame of an event stream: {data[place : place + 40]!r}")
+        if size < length:
+            self._wanted = length
             return None
-        frame, self._rest = self._rest[:length], self._rest[length:]
-        if zlib.crc32(frame[:-CHECKSUM]) != int.from_bytes(frame[-CHECKSUM:]):
+        end: int = place + length
+        if (crc32(data[place : end - CHECKSUM]),) != LENGTH.unpack_from(data, end - CHECKSUM):
             raise ProtocolError("the server sent a frame whose checksum is wrong")
-        begin = PRELUDE.size + headers
-        return frame[PRELUDE.size : begin], frame[begin:-CHECKSUM]
+        return end
 
 
-def _data(head: bytes, payload: bytes) -> bytes | None:
-    """The data that a frame carries; None if it carries none that is known."""
-    headers = _headers(head)
-    kind = headers.get(":message-type")
-    if kind == "event":
-        return b64decode(_object(payload)["bytes"]) if headers.get(":event-type") == "chunk" else None
+def _read(head: bytes, payload: bytes) -> list[bytes]:
+    """The data of the event in a frame, by its headers and its payload; none if it carries none that is known.
+
+    Raises:
+        ProtocolError: it does not hold what it should.
+    """
+    try:
+        headers = _headers(head)
+        if headers.get(":message-type") != "event":
+            return [_exception(headers, payload)]
+        name = headers.get(":event-type", "")
+        if name == "chunk":
+            return [b64decode(_object(payload)["bytes"])]
+    except (ValueError, LookupError, struct.error) as problem:
+        raise ProtocolError(f"the server sent a frame that cannot be read: {problem}") from problem
+    opening = _opening(head)
+    return [] if opening is None else [b"%b%b}" % (opening, payload or b"{}")]
+
+
+def _exception(headers: Mapping[str, str], payload: bytes) -> bytes:
+    """An exception of the service as an event of type `error`."""
     body = _object(payload)
-    code = headers.get(":exception-type") or headers.get(":error-code") or str(kind)
+    code = headers.get(":exception-type") or headers.get(":error-code") or headers.get(":message-type")
     words = body.get("message") or headers.get(":error-message") or payload.decode("utf-8", "replace")
-    return msgspec.json.encode({"type": "error", "error": {"type": code, "message": words}})
+    return msgspec.json.encode({"type": "error", "error": {**body, "type": str(code), "message": words}})
+
+
+# A stream has a dozen different headers, and one with each event.
+@lru_cache(maxsize=64)
+def _opening(head: bytes) -> bytes | None:
+    """What stands before the payload of an event that is told by its name; None for any other."""
+    try:
+        headers = _headers(head)
+    except (ValueError, LookupError, struct.error):
+        return None
+    name = headers.get(":event-type", "")
+    # The name goes into the JSON as it is.
+    if headers.get(":message-type") != "event" or name == "chunk" or not _plain(name):
+        return None
+    return f'{{"type":"{name}","{name}":'.encode()
+
+
+def _plain(name: str) -> bool:
+    return name.isascii() and name.isidentifier() and name not in ("type", "error")
 
 
 def _object(payload: bytes) -> dict[str, Any]:

@@ -7,7 +7,7 @@ the bound is given up before it fills memory and journal. Neighbours: `treadle.d
 
 from typing import Final
 
-from treadle.kernel.messages import AssistantMessage, Text, Thinking, ToolCall
+from treadle.kernel.messages import AssistantMessage, Json, Text, Thinking, ToolCall
 from treadle.models.errors import ReplyTooLong
 from treadle.models.port import TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStarted
 
@@ -50,8 +50,15 @@ def size_of_message(message: AssistantMessage) -> int:
         elif type(part) is Thinking:
             size += len(part.text) + len(part.signature or "") + len(part.data or "")
         else:
-            size += len(str(part.value))
+            size += len(str(part.value)) - _drawn(part.value)
     return size
+
+
+def _drawn(value: Json) -> int:
+    """Characters of an image in a part of the provider's own: `LARGEST_BESIDE` bounds these, as bytes on their way."""
+    blob = value.get("inlineData") or value.get("inline_data")
+    data = blob.get("data") if isinstance(blob, dict) else None
+    return len(data) if isinstance(data, str) else 0
 
 
 def check_beside(received: int, heard: int) -> None:

@@ -2,8 +2,7 @@
 
 `AsyncAnthropic` and `AsyncOpenAI`, and their kin for Bedrock, Vertex and Azure, know how to authenticate and where to
 post; here they post the dialect's own body, with their retries switched off, and the response is read as any other is.
-The packages are imported by whoever made the client, never by treadle. Neighbours: `treadle.models.transport`, the
-port; `treadle.models.aws_stream`, which takes Bedrock's streams apart.
+The packages are imported by whoever made the client, never by treadle. Neighbour: `treadle.models.transport`, the port.
 """
 
 import importlib
@@ -11,27 +10,24 @@ import inspect
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Json
-from treadle.models.aws_stream import AwsEventParser
 from treadle.models.errors import (
     AuthenticationFailed,
     BadRequest,
     ConnectionFailed,
     ModelError,
     ModelTimeout,
+    Overloaded,
+    ProtocolError,
 )
 from treadle.models.failures import error_for_redirect
-from treadle.models.transport import ErrorOf, HttpReply, Reply, Whole, translated
+from treadle.models.transport import ErrorOf, HttpReply, Reply, translated
 
-if TYPE_CHECKING:
-    import httpx2
-
-AWS_STREAM: Final = "application/vnd.amazon.eventstream"
 # How botocore, google-auth, azure-identity and the clients themselves say what kept them from signing a request.
 CREDENTIALS: Final = re.compile(r"credential|auth|token|api[_ ]key", re.IGNORECASE)
 NETWORK: Final = re.compile(r"transport|connect|timeout", re.IGNORECASE)
@@ -79,8 +75,7 @@ class ClientTransport:
                 raise Misuse(f"{type(self._client).__name__} lacks a package of its extra: {problem}") from problem
             except Exception as problem:
                 raise self._unsent(problem) from problem
-        framed = response.headers.get("content-type", "").startswith(AWS_STREAM)
-        return (_AwsReply if framed else HttpReply)(type(self._client).__name__, response, error)
+        return HttpReply(type(self._client).__name__, response, error)
 
     @contextmanager
     def _translated(self, error: ErrorOf) -> Iterator[None]:
@@ -98,35 +93,20 @@ class ClientTransport:
             raise ModelTimeout(f"{where} gave up waiting: its own time limit passed") from problem
         except self._package.APIConnectionError as problem:
             raise ConnectionFailed(f"{where} cannot reach its server: {problem.__cause__ or problem}") from problem
+        except self._package.APIError as problem:
+            raise ProtocolError(f"{where} cannot use what came: {problem} ({type(problem).__name__})") from problem
 
     def _unsent(self, problem: Exception) -> ModelError:
         """What it means that the client failed before it sent anything: then it looks for credentials, and signs."""
         kind = type(problem)
+        if any(one.__name__ == "RetryableError" for one in kind.__mro__):
+            return Overloaded(f"{type(self._client).__name__} asks for another attempt: {problem}")
         told = f"{type(self._client).__name__} could not send the request: {problem} ({kind.__name__})"
         if NETWORK.search(kind.__name__):
             return ConnectionFailed(told)
         if CREDENTIALS.search(f"{kind.__module__}.{kind.__name__} {problem}"):
             return AuthenticationFailed(told)
         return BadRequest(told)
-
-
-class _AwsReply(HttpReply):
-    """A reply in the binary frames of AWS."""
-
-    def __init__(self, where: str, response: "httpx2.Response", error: ErrorOf) -> None:
-        super().__init__(where, response, error)
-        self._parser = AwsEventParser()
-
-    async def read(self) -> list[Json] | Whole | None:
-        """The next stream events, or None at the end."""
-        with translated(self._base_url):
-            chunk = await anext(self._chunks, None)
-        if chunk is None:
-            self._ended = True
-            self._parser.close()
-            return None
-        self.received += len(chunk)
-        return self._heard_in(self._parser.feed(chunk))
 
 
 def _error_body(body: Any, message: str) -> Json | str:

@@ -4,7 +4,7 @@ A dialect is pure: it turns a `ModelRequest` into the bytes of a JSON body and w
 touches no network, clock or file. A body is its few fields and, last, the long list of the history, whose bytes are
 kept from step to step (`treadle.models.history`) and only copied. `treadle.models.http_model` joins a codec to the
 transport; `treadle.models.failures` has the part of reading errors that the dialects share. Neighbours: `openai_chat`,
-`openai_responses`, `anthropic`.
+`openai_responses`, `anthropic`, `google`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -48,8 +48,7 @@ class Decoder(Protocol):
 class Codec(Protocol):
     """One wire dialect."""
 
-    @property
-    def path(self) -> str:
+    def path(self, model: str, stream: bool) -> str:
         """Where requests go, below the base URL, such as "/chat/completions"."""
 
     @property

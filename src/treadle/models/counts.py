@@ -55,7 +55,7 @@ def told_usage(usage: Usage, asked: int | None, received: int | None) -> Usage:
     Of a request of unknown size, no part is known either.
     """
     if asked is None:
-        usage = replace(usage, cache_read_tokens=0, cache_write_tokens=0, cache_write_hour_tokens=0)
+        usage = replace(usage, cache_read_tokens=0, cache_write_tokens=0, cache_write_hour_tokens=0, audio_tokens=0)
     return replace(
         usage,
         input_tokens=max(asked or 0, usage.cache_read_tokens + usage.cache_write_tokens),

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Json, ModelSettings
 
-LENGTHS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+LENGTHS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
 """What providers call the most tokens that a reply may have."""
 
 REPLIES: Final = ("n", "best_of", "candidate_count", "candidateCount")

@@ -44,7 +44,7 @@ FILTERED: Final = re.compile(
 # What is over until somebody pays, or a month has passed. Google says of a limit by the minute "You exceeded your
 # current quota" as OpenAI says of this, so that words about a quota tell nothing.
 USED_UP: Final = re.compile(
-    r"insufficient_(?:quota|balance|credits?|funds)|billing_(?:hard_limit|not_active|error)|credit_balance|payment_required",
+    r"insufficient_(?:quota|balance|credits?|funds)|billing_(?:hard_limit|not_active|error)|spend_limit_reached|credit_balance|payment_required",
     re.IGNORECASE,
 )
 NO_MONEY: Final = re.compile(
@@ -96,12 +96,16 @@ def error_for(
         shown = f"{provider} answered HTTP {status}"
     words = redact(words.strip())[:SHOWN]
     kind = error_type(status, code, words)
-    return kind(
+    found = kind(
         f"{shown}: {words or code or 'it gave no reason'}",
         retry_after=retry_after(headers, words) if kind.retryable else None,
         status=status,
         request_id=request_id(headers),
     )
+    # Not of any standard, but providers say so, and their own clients obey.
+    if (again := headers.get("x-should-retry")) in ("true", "false"):
+        vars(found)["retryable"] = again == "true"
+    return found
 
 
 def _number_in(code: str) -> int | None:
@@ -113,24 +117,31 @@ def _number_in(code: str) -> int | None:
 def error_type(status: int, code: str, words: str) -> type[ModelError]:
     """The class of error for an HTTP `status` of 400 or more, the provider's `code` and `words`."""
     said = f"{code} {words}"
-    if status in (400, 403, 413, 422, 429, 500) and (OVERFLOW.search(code) or OVERFLOW.search(words)):
+    # Bedrock says "Too many tokens, please wait" of the tokens in a minute.
+    throttled = status == 429 and "throttl" in code.lower()
+    if (
+        not throttled
+        and status in (400, 403, 413, 422, 424, 429, 500)
+        and (OVERFLOW.search(code) or OVERFLOW.search(words))
+    ):
         return ContextOverflow
     if status in (400, 403, 422) and FILTERED.search(said):
         return ContentFiltered
+    if status == 402 or USED_UP.search(code) or (status in (400, 403, 429) and NO_MONEY.search(words)):
+        return QuotaExceeded
     if status in (401, 403) or (
         status == 400 and re.search(r"api[_ ]key[_ ](?:not valid|invalid)", said, re.IGNORECASE)
     ):
         return AuthenticationFailed
     if status == 413:
         return ContextOverflow
-    if status == 402 or USED_UP.search(code) or (status in (400, 403, 429) and NO_MONEY.search(words)):
-        return QuotaExceeded
     if status == 429:
         return RateLimited
     if status == 408:
         return ModelTimeout
-    # 409 is a lock that was not free, 425 "too early", 498 Groq's flex capacity; 501 is the one 5xx that will not pass.
-    if status in (409, 425, 498) or (status >= 500 and status != 501):
+    # 409 is a lock that was not free, 424 Bedrock's word for a model that failed, 425 "too early", 498 Groq's flex
+    # capacity, 499 what Google cancelled of its own accord; 501 is the one 5xx that will not pass.
+    if status in (409, 424, 425, 498, 499) or (status >= 500 and status != 501):
         return Overloaded
     return BadRequest
 
@@ -199,4 +210,6 @@ def text_of_error(error: Any) -> str:
 
 def codes_of(error: Json) -> str:
     """The codes of an error object, numbers too, joined by a space."""
-    return " ".join(str(error[name]) for name in CODES if error.get(name))
+    details = error.get("details")
+    inside = [details] if isinstance(details, dict) else []
+    return " ".join([str(one[name]) for one in (error, *inside) for name in CODES if one.get(name)])

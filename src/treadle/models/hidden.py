@@ -16,6 +16,10 @@ SECRET: Final = re.compile(r"auth|key|token|secret|password|cookie", re.IGNORECA
 """How the names of headers look whose values are nobody else's business."""
 
 
+BEGINNING: Final = 8
+"""Characters of a key that are taken for it where the rest was cut off: what a server said is told only in part."""
+
+
 class Hidden:
     """What is never shown.
 
@@ -33,7 +37,7 @@ class Hidden:
     def words(self, words: str) -> str:
         """`words` without keys."""
         for key in self._keys:
-            words = redact(words, key)
+            words = _without_beginnings(redact(words, key), key)
         return words
 
     def name(self, name: str) -> str:
@@ -49,3 +53,18 @@ class Hidden:
         cause = error.__cause__
         if cause is not None and self.words(repr(cause)) != repr(cause):
             error.__cause__ = None
+
+
+def _without_beginnings(words: str, key: str) -> str:
+    """`words` without beginnings of `key`, which are left where they were cut within it."""
+    if len(key) <= BEGINNING:
+        return words
+    pieces, place = [], 0
+    for found in re.finditer(re.escape(key[:BEGINNING]), words, re.IGNORECASE):
+        end, rest = found.end(), key[BEGINNING:]
+        same = 0
+        while same < len(rest) and words[end + same : end + same + 1].lower() == rest[same].lower():
+            same += 1
+        pieces += [words[place : found.start()], "[key]"]
+        place = end + same
+    return "".join([*pieces, words[place:]])

@@ -82,6 +82,9 @@ MISTRAL: Final = Host(
 )
 DEEPSEEK: Final = Host(thinking="thinking", json_schema=False, taken_away="words")
 OPENROUTER: Final = Host(thinking="reasoning", file_urls=True, taken_away="words", tells_cost=True)
+# Its compatible API refuses `stream_options`, and holds a reply to JSON, but to no schema that is strict:
+# https://docs.cohere.com/docs/compatibility-api
+COHERE: Final = Host(stream_usage=False, json_schema=False)
 CACHING: Final = Host(taken_away="words")
 GROQ: Final = Host(max_tokens="max_completion_tokens", taken_away="words")
 
@@ -118,6 +121,12 @@ HOSTS: Final[tuple[tuple[str, Host], ...]] = (
     ("z.ai", DEEPSEEK),
     ("x.ai", CACHING),
     ("googleapis.com", CACHING),
+    ("cohere.ai", COHERE),
+    ("cohere.com", COHERE),
+    # JSON yes, a schema not of every model.
+    ("moonshot.ai", Host(json_schema=False, taken_away="words")),
+    ("moonshot.cn", Host(json_schema=False, taken_away="words")),
+    ("aliyuncs.com", Host(json_schema=False, taken_away="words")),
 )
 
 

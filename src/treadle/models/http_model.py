@@ -42,7 +42,7 @@ from treadle.models.profile import ModelProfile, profile_with_window
 from treadle.models.providers import PROVIDERS, Provider
 from treadle.models.terms import Terms, asked_terms, asks_others, elsewhere, is_dated
 from treadle.models.timeouts import Timeouts, Watch
-from treadle.models.transport import HttpTransport, Reply, Transport, Whole, checked_url
+from treadle.models.transport import HttpTransport, Reply, Sign, Transport, Whole, checked_url
 
 
 class HttpOptions(TypedDict, total=False):
@@ -86,6 +86,9 @@ class HttpModel:
         Misuse: the name, a setting or an option cannot be right, or the options exclude one another.
     """
 
+    # What authenticates each request by itself, where no key does; set before this class connects.
+    _sign: Sign | None = None
+
     def __init__(self, model: str, provider: Provider, codec: Codec, **options: Unpack[HttpOptions]) -> None:
         if unknown := options.keys() - HttpOptions.__annotations__.keys():
             known = ", ".join(HttpOptions.__annotations__)
@@ -102,12 +105,22 @@ class HttpModel:
         self._key_source = ""
         self._address = ""
         self._transport = self._connected(options)
-        self._hidden = Hidden(self._key, options.get("headers"))
+        self._headers: Mapping[str, str] = options.get("headers") or {}
+        self._hidden = Hidden(self._key, self._headers)
 
     @property
     def name(self) -> str:
         """The provider and the model, such as "openai-chat:gpt-5"."""
         return f"{self.provider.name}:{self.model}"
+
+    @property
+    def _path(self) -> str:
+        return self.codec.path(self.model, self.streaming)
+
+    @property
+    def _listed(self) -> str:
+        """What the table of known models calls it."""
+        return self.model
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r}, provider={self.provider.name!r}, transport={self._transport!r})"
@@ -116,7 +129,7 @@ class HttpModel:
         """What `usage` costs in dollars; None if the model's price is not known."""
         if self.price is not None:
             return self.price.of(usage)
-        return known_cost(self._address, self.model, usage)
+        return known_cost(self._address, self._listed, usage)
 
     def terms(self, settings: ModelSettings) -> Terms:
         """On what terms a request with `settings` is billed, those of the model itself included."""
@@ -125,7 +138,7 @@ class HttpModel:
     @property
     def profile(self) -> ModelProfile:
         """What the model can do: what its dialect and host let it, and the window that the table of models has."""
-        return profile_with_window(self.codec.profile(self.model), known_context(self._address, self.model))
+        return profile_with_window(self.codec.profile(self.model), known_context(self._address, self._listed))
 
     @property
     def max_output_tokens(self) -> int | None:
@@ -163,7 +176,7 @@ class HttpModel:
         decoder: Decoder | None = None
         counted: UsageReported | None = None
         try:
-            reply = await watch.wait(self._transport.post(self.codec.path, body, self.streaming, self._refusal))
+            reply = await watch.wait(self._transport.post(self._path, body, self.streaming, self._refusal))
             decoder, events, heard = self.codec.decoder(), list[ModelEvent](), 0
             while not (events and isinstance(events[-1], ModelReply)):
                 events = await self._events(reply, decoder, watch)
@@ -226,7 +239,7 @@ class HttpModel:
         """Whether tools stay described that a step takes away, where the host alone does not tell: it is paid for."""
         if self.provider.dialect == "anthropic" or host_of(host_in(self._address)).taken_away != "left_out":
             return False
-        price = known_price(self._address, self.model) if self.price is None else self.price
+        price = known_price(self._address, self._listed) if self.price is None else self.price
         return price is not None and any(getattr(price, kind) for kind in KINDS)
 
     def _billed(self, reply: ModelReply, settings: ModelSettings) -> ModelReply:
@@ -256,7 +269,9 @@ class HttpModel:
             return ClientTransport(client)
         own = self.provider.address()
         if not (base_url or own):
-            raise Misuse(f"{self.provider.name} has no address of its own; give base_url=")
+            variable = self.provider.url_variable
+            set_it = f"set the environment variable {variable}, or " if variable else ""
+            raise Misuse(f"{self.provider.name} has no address of its own: {set_it}give base_url=")
         # Without `base_url`, only the environment can hold one that is wrong.
         address = checked_url(base_url or own, "base_url" if base_url else self.provider.url_variable)
         self._address = address
@@ -265,11 +280,12 @@ class HttpModel:
             self._key, self._key_source = key.strip(), "given as api_key="
         elif host_in(address) == host_in(own):
             # What the environment holds for a provider goes to no other server.
-            self._key, self._key_source = self.provider.key(), f"in {self.provider.key_variable}"
+            self._key, self._key_source = self.provider.key(), f"in {self.provider.key_set}"
             sent = self.provider.environment_headers()
         if not (self._key.isascii() and self._key.isprintable()):
             raise Misuse(f"the key {self._key_source} holds characters that no key has; was it copied whole?")
-        return HttpTransport(address, {**sent, **self.provider.auth_headers(self._key), **(headers or {})})
+        sent |= {**self.provider.auth_headers(self._key), **(headers or {})}
+        return HttpTransport(address, sent, self._sign)
 
     def _counted(self, event: UsageReported, settings: ModelSettings) -> UsageReported:
         """`event` without what the provider says that it cost, where there is a price of one's own for it."""
@@ -313,7 +329,8 @@ class OpenAIChatModel(HttpModel):
 
     Args:
         model: the model's name, as the provider knows it.
-        provider: one of "openai-chat", "ollama", "openrouter", "groq", "mistral", "deepseek" and "local".
+        provider: who serves it, one of the table `treadle.models.providers.PROVIDERS` that speaks this dialect, such as
+            "groq"; "local" for any other, with `base_url`.
         cache_key: the key for the provider's prompt cache; by default one of the conversation's own, at OpenAI only.
         cache: how long OpenAI is to keep the prefix of a run: "in_memory" or "24h" for models before gpt-5.6, "30m" or
             "12h" since. None leaves it to the provider.

@@ -62,8 +62,6 @@ class ChatCodec:
         cache: how long the provider is to keep the prefix of a run.
     """
 
-    path = "/chat/completions"
-
     def __init__(
         self,
         provider: str = "openai-chat",
@@ -76,6 +74,10 @@ class ChatCodec:
         self.host = host or Host()
         self._cache = PromptCache(self.host, cache_key, cache)
         self._history = json_history(self._group, joins=_same_step)
+
+    def path(self, model: str, stream: bool) -> str:
+        """Where requests go, below the base URL."""
+        return "/chat/completions"
 
     def encode(self, request: ModelRequest, model: str, stream: bool) -> bytes:
         """The request body. Raises `BadRequest` for what this API has no place for."""

@@ -221,7 +221,7 @@ class ChatDecoder:
                 raise Overloaded(f"{self._provider} broke the reply off: {finish}")
             self._finish = finish
             if FINISHES.get(finish.lower()) in ("stop", "tool_calls"):
-                self._complete(events)
+                self._complete(events, ended=True)
 
     def _say(self, content: str | Json | list[Any], events: list[ModelEvent]) -> None:
         if isinstance(content, str):
@@ -310,7 +310,7 @@ class ChatDecoder:
             known = self._calls[-1] if self._calls and not (name and self._calls[-1].name) else None
         if known is not None and not (call_id and name and known.name and call_id != known.id):
             return known
-        self._complete(events, only_valid=True)
+        self._complete(events)
         if not call_id or any(call.id == call_id for call in self._calls):
             call_id = f"call_{uuid4().hex[:24]}"
         call = _Call(call_id)
@@ -319,12 +319,12 @@ class ChatDecoder:
             self._by_index[index] = call
         return call
 
-    def _complete(self, events: list[ModelEvent], only_valid: bool = False) -> None:
-        """Reports calls as complete: all at the end; before it, those whose arguments are a whole JSON object."""
+    def _complete(self, events: list[ModelEvent], ended: bool = False) -> None:
+        """Reports calls as complete whose arguments were closed: a whole JSON object, or none at the end of all."""
         for call in self._calls:
             if call.name and not call.started:
                 self._start(call, events)
-            if call.started and not call.completed and (not only_valid or is_object(call.arguments)):
+            if call.started and not call.completed and (is_object(call.arguments) or (ended and not call.pieces)):
                 call.completed = True
                 events.append(ToolCallCompleted(call.id))
 

@@ -68,8 +68,6 @@ class ResponsesCodec:
         cache: how long the provider is to keep the prefix of a run.
     """
 
-    path: Final = "/responses"
-
     def __init__(
         self,
         provider: str = "openai",
@@ -82,6 +80,10 @@ class ResponsesCodec:
         self.host = host or Host()
         self._cache = PromptCache(self.host, cache_key, cache)
         self._history = json_history(self._items)
+
+    def path(self, model: str, stream: bool) -> str:
+        """Where requests go, below the base URL."""
+        return "/responses"
 
     def encode(self, request: ModelRequest, model: str, stream: bool) -> bytes:
         """The request body. Raises `BadRequest` for what this API has no place for."""

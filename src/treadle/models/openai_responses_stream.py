@@ -289,7 +289,7 @@ def _reply(response: Json, output: Sequence[Json], provider: str) -> ModelReply:
                 parts.append(ToolCall(_call_id(item), item["name"], arguments, item_id=item.get("id")))
             case _:
                 parts.append(Opaque(provider, item))
-    finish, detail = _finish_of(response, called, refused)
+    finish, detail = _finish_of(response, output, called, refused)
     return ModelReply(
         AssistantMessage(tuple(parts)),
         usage=_usage(response, output),
@@ -300,11 +300,14 @@ def _reply(response: Json, output: Sequence[Json], provider: str) -> ModelReply:
     )
 
 
-def _finish_of(response: Json, called: bool, refused: bool) -> tuple[FinishReason, str]:
+def _finish_of(response: Json, output: Sequence[Json], called: bool, refused: bool) -> tuple[FinishReason, str]:
     status = response.get("status") or "completed"
     if status == "incomplete":
         reason = (response.get("incomplete_details") or {}).get("reason") or status
         return INCOMPLETE.get(reason, "unknown"), reason
+    if any(item["type"] == "function_call" and item.get("status") == "incomplete" for item in output):
+        # The response ended, but of a call in it the server says that it did not.
+        return "unknown", "incomplete"
     if called:
         return "tool_calls", status
     return ("refusal" if refused else "stop"), status

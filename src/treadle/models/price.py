@@ -20,7 +20,7 @@ MILLION: Final = 1_000_000
 Amount = float | Decimal
 """Dollars as a person gives them."""
 
-KINDS: Final = ("input", "output", "cache_read", "cache_write", "cache_write_hour", "reasoning")
+KINDS: Final = ("input", "output", "cache_read", "cache_write", "cache_write_hour", "reasoning", "audio", "image")
 """The kinds of token that may have prices of their own."""
 
 
@@ -52,6 +52,8 @@ class Price(metaclass=_Named):
         cache_write: tokens sent that were written to it; as `input` if left out.
         cache_write_hour: those of them that are kept for an hour; as `cache_write` if left out.
         reasoning: tokens received that were thinking; as `output` if left out.
+        audio: tokens sent that were sound; as `input` if left out.
+        image: tokens received that were drawn; as `output` if left out.
         request: dollars for each request; none if left out.
         web_search: dollars for each search of the web that the provider makes. Left out it is unknown: a reply with one
             has no price then, and a request that may make one is refused under a limit in dollars.
@@ -70,9 +72,11 @@ class Price(metaclass=_Named):
     __slots__ = (
         "_longer",
         "above",
+        "audio",
         "cache_read",
         "cache_write",
         "cache_write_hour",
+        "image",
         "input",
         "output",
         "reasoning",
@@ -90,6 +94,8 @@ class Price(metaclass=_Named):
         *,
         cache_write_hour: Amount | None = None,
         reasoning: Amount | None = None,
+        audio: Amount | None = None,
+        image: Amount | None = None,
         request: Amount | None = None,
         web_search: Amount | None = None,
         above: Mapping[int, "Price"] | None = None,
@@ -102,6 +108,8 @@ class Price(metaclass=_Named):
         hour = cache_write_hour
         self.cache_write_hour = self.cache_write if hour is None else _dollars("cache_write_hour", hour)
         self.reasoning = self.output if reasoning is None else _dollars("reasoning", reasoning)
+        self.audio = self.input if audio is None else _dollars("audio", audio)
+        self.image = self.output if image is None else _dollars("image", image)
         self.request = None if request is None else _dollars("request", request, "")
         self.web_search = None if web_search is None else _dollars("web_search", web_search, "")
         self.above: Mapping[int, Price] = {start: self._holding(one) for start, one in _by_length(above).items()}
@@ -123,8 +131,11 @@ class Price(metaclass=_Named):
                 break
         read, written, hour = usage.cache_read_tokens, usage.cache_write_tokens, usage.cache_write_hour_tokens
         thought = usage.reasoning_tokens
-        cost = times(price.input, max(0, usage.input_tokens - read - written))
-        cost = plus(cost, times(price.output, max(0, usage.output_tokens - thought)))
+        anew, said = max(0, usage.input_tokens - read - written), max(0, usage.output_tokens - thought)
+        heard, drawn = min(usage.audio_tokens, anew), min(usage.image_tokens, said)
+        cost = plus(times(price.input, anew - heard), times(price.output, said - drawn))
+        if heard or drawn:
+            cost = plus(cost, plus(times(price.audio, heard), times(price.image, drawn)))
         if read:
             cost = plus(cost, times(price.cache_read, read))
         if written:
@@ -158,7 +169,7 @@ class Price(metaclass=_Named):
 
     def __repr__(self) -> str:
         usual = {"cache_read": self.input, "cache_write": self.input, "cache_write_hour": self.cache_write}
-        usual["reasoning"] = self.output
+        usual |= {"reasoning": self.output, "audio": self.input, "image": self.output}
         fields = [f"input={self.input}", f"output={self.output}"]
         fields += [f"{name}={getattr(self, name)}" for name, value in usual.items() if getattr(self, name) != value]
         fields += [

@@ -26,6 +26,8 @@ FIELDS: Final = (
     "cache_write",
     "cache_write_hour",
     "reasoning",
+    "audio",
+    "image",
     "request",
     "web_search",
     "above",

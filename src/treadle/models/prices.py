@@ -1,21 +1,22 @@
 """Prices: what a known model's tokens cost and how long its context is, from the table in the `genai-prices` package.
 
-Reads the table that is installed, never the network, and loads it when first asked (about 0.4 s). A model that it does
-not hold has no price: unknown is a normal answer, and not the same as free. What is looked up is kept, so that a step's
-cost takes a few microseconds. Neighbours: `treadle.models.price`, a price of one's own, which goes before this one;
-`treadle.models.providers`, whose addresses tell who serves a model.
+Reads the table that is installed (the extra `http`), never the network, and loads it when first asked (about 0.4 s). A
+model that it does not hold has no price: unknown is a normal answer, and not the same as free. What is looked up is
+kept, so that a step's cost takes a few microseconds. Neighbours: `treadle.models.price`, a price of one's own,
+which goes before this one; `treadle.models.providers`, whose addresses tell who serves a model.
 """
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Usage
 from treadle.kernel.money import NOTHING, over
 from treadle.models.price import Price
-from treadle.models.providers import PROVIDERS
+from treadle.models.providers import ALIASES, PROVIDERS
 from treadle.models.terms import USUAL
 
 if TYPE_CHECKING:
@@ -31,11 +32,16 @@ KINDS: Final[Mapping[str, str]] = {
     "cache_write_mtok": "cache_write",
     "cache_write_1h_mtok": "cache_write_hour",
     "output_reasoning_mtok": "reasoning",
+    "input_audio_mtok": "audio",
+    "output_image_mtok": "image",
 }
 """What the table calls the kinds of token, and what `Price` does."""
 
 FLEX_AS_USUAL: Final = "//api.groq.com/"
 """Whose "flex" service costs as usual. Source: https://console.groq.com/docs/flex-processing"""
+
+LISTED_AS: Final = (("//api.together.ai/", "//api.together.xyz/"),)
+"""Addresses of servers that the table has under another one."""
 
 SERVICES: Final = ("service_tier", "processing", "speed")
 """Under which names the table has other services than the usual."""
@@ -95,7 +101,7 @@ def context_window(name: str) -> int | None:
 def _served(name: str) -> tuple[str, str]:
     """Where the model called `name` is served, and its name there."""
     label, _, model = name.partition(":")
-    provider = PROVIDERS.get(label)
+    provider = PROVIDERS.get(ALIASES.get(label, label))
     return ("" if provider is None else provider.base_url), model
 
 
@@ -105,10 +111,19 @@ _prices: dict[tuple[int, ...], tuple["ModelPrice", Price | None]] = {}
 _table: list[Any] = [None]
 
 
-def _row(address: str, model: str) -> "ModelInfo | None":
-    from genai_prices.data_snapshot import get_snapshot
+def is_installed() -> bool:
+    """Whether the table is there; without it, no price and no window is known."""
+    return find_spec("genai_prices") is not None
 
+
+def _row(address: str, model: str) -> "ModelInfo | None":
+    try:
+        from genai_prices.data_snapshot import get_snapshot
+    except ImportError:
+        return None
     table = get_snapshot()
+    for now, listed in LISTED_AS:
+        address = address.replace(now, listed)
     if table is not _table[0]:
         _rows.clear()
         _prices.clear()

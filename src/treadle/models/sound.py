@@ -52,6 +52,8 @@ COUNTS: Final = (
     "reasoning_tokens",
     "cache_write_hour_tokens",
     "web_searches",
+    "audio_tokens",
+    "image_tokens",
 )
 
 
@@ -211,6 +213,9 @@ def is_sound_usage(usage: Usage) -> bool:
         and type(usage.cache_write_hour_tokens) is type(usage.web_searches) is int
         and 0 <= usage.cache_write_hour_tokens <= MOST_TOKENS
         and 0 <= usage.web_searches <= MOST_TOKENS
+        and type(usage.audio_tokens) is type(usage.image_tokens) is int
+        and 0 <= usage.audio_tokens <= MOST_TOKENS
+        and 0 <= usage.image_tokens <= MOST_TOKENS
         and type(usage.estimated) is bool
         and type(usage.service) is str
     )

@@ -5,24 +5,31 @@ providers use: the data. Names, ids and retry times of events are left out, for 
 matters. Bytes stay bytes, so that a character cut in two needs no care. Neighbour: `treadle.models.transport`.
 """
 
+from typing import Final
+
 from treadle.models.errors import ProtocolError
+
+MOST_BARE: Final = 1000
+"""Lines of JSON that is no event; what is longer is no error, and is left out."""
 
 
 class EventParser:
     """Collects the data of events, a chunk of bytes at a time.
 
     Lines may end in LF, CRLF or CR; comments (keep-alives) are left out; several data lines of one event are joined
-    with LF; the last event counts even if the stream ends without the blank line that should close it.
+    with LF; the last event counts even if the stream ends without the blank line that should close it. Google writes an
+    error into a stream as JSON that is no event, on lines of its own: that counts as the data of one.
 
     Args:
         limit: the most bytes that one event may have.
     """
 
-    __slots__ = ("_carriage", "_data", "_limit", "_pieces", "_size", "_started")
+    __slots__ = ("_bare", "_carriage", "_data", "_limit", "_pieces", "_size", "_started")
 
     def __init__(self, limit: int = 64_000_000) -> None:
         self._pieces: list[bytes] = []
         self._data: list[bytes] = []
+        self._bare: list[bytes] = []
         self._size = 0
         self._limit = limit
         self._carriage = False
@@ -52,7 +59,7 @@ class EventParser:
         if rest:
             self._pieces.append(rest)
             self._size += len(rest)
-        if self._size > self._limit or sum(map(len, self._data)) > self._limit:
+        if self._size > self._limit or sum(map(len, self._data or self._bare)) > self._limit:
             raise ProtocolError(f"the server sent an event of more than {self._limit:,} bytes")
         return events
 
@@ -76,3 +83,10 @@ class EventParser:
             self._data.clear()
         elif line == b"data":
             self._data.append(b"")
+        elif self._bare or (line.startswith(b"{") and not self._data):
+            self._bare.append(line)
+            if line.startswith(b"}") or (len(self._bare) == 1 and line.endswith(b"}")):
+                events.append(b"\n".join(self._bare))
+                self._bare.clear()
+            elif len(self._bare) > MOST_BARE:
+                self._bare.clear()

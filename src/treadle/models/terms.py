@@ -34,12 +34,17 @@ OWN_TOOLS: Final = (
 )
 """How the types begin of the tools that providers run themselves, and read the results of at the caller's cost."""
 
+DECLARED: Final = ("functionDeclarations", "function_declarations", "name", "description", "input_schema", "function")
+"""The fields of a tool without a type that is called here, and not at the provider."""
+
 LEFT: Final[Mapping[str, str]] = {
     "models": "which of its `models` answers",
     "route": "which model answers (`route`)",
     "previous_response_id": "what `previous_response_id` adds to the request",
     "conversation": "what `conversation` adds to the request",
     "prompt": "what `prompt` adds to the request",
+    "cachedContent": "what `cachedContent` adds to the request",
+    "cached_content": "what `cached_content` adds to the request",
 }
 """What a field leaves to the provider that nobody else can reckon with."""
 
@@ -82,7 +87,7 @@ def asked_terms(settings: ModelSettings, hour: bool) -> Terms:
     extra = settings.extra
     if not extra:
         return Terms(hour=hour)
-    asked = (extra.get("service_tier"), extra.get("speed"))
+    asked = (extra.get("service_tier"), extra.get("serviceTier"), extra.get("speed"))
     services = [word for word in asked if isinstance(word, str) and word not in USUAL]
     left = [what for field, what in LEFT.items() if extra.get(field) not in (None, False, [], "")]
     searches, endless = 0, left[0] if left else ""
@@ -118,6 +123,9 @@ def _own_tools(extra: Json) -> Iterator[Json]:
     for tool in tools if isinstance(tools, list) else ():
         if isinstance(tool, dict) and str(tool.get("type")).startswith(OWN_TOOLS):
             yield tool
+        elif isinstance(tool, dict) and "type" not in tool:
+            # Google's have a field of their name instead: {"googleSearch": {}}.
+            yield from ({"type": name} for name in tool if name not in DECLARED)
     for field in ("web_search_options", "search_parameters", "plugins", "mcp_servers", "fallbacks"):
         # An empty object switches its feature on as well.
         if extra.get(field) not in (None, False, []):

@@ -2,13 +2,14 @@
 
 Knows HTTP and nothing of models' dialects; waits for the network. It never retries, follows no redirect and sets no
 time limit of its own but for connecting: retries are the driver's, limits are `treadle.models.timeouts`. What the
-network or the server does wrong is raised as a `ModelError`. Neighbours: `treadle.models.sse`, which takes streams
-apart; `treadle.models.client_transport`, the same over an official client; `treadle.models.http_model`, which has both.
+network or the server does wrong is raised as a `ModelError`. Neighbours: `treadle.models.sse` and
+`treadle.models.aws_stream`, which take streams apart; `treadle.models.client_transport`, the same over an official
+client; `treadle.models.http_model`, which has both.
 """
 
 import re
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -20,6 +21,7 @@ from msgspec import Struct
 
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Json
+from treadle.models.aws_stream import AWS_STREAM, AwsEventParser
 from treadle.models.codec import DONE
 from treadle.models.errors import BadRequest, ConnectionFailed, ModelError, ProtocolError, ReplyTooLong
 from treadle.models.failures import error_for_redirect
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     import httpx2
 
 ErrorOf = Callable[[int, Mapping[str, str], Json | str], ModelError]
+Sign = Callable[[str, bytes], Awaitable[Mapping[str, str]]]
+"""What makes the headers that authenticate one request, from its address and its body."""
 
 CONNECT_SECONDS: Final = 15.0
 FINALISING_TURNS: Final = 3
@@ -83,10 +87,12 @@ class HttpTransport:
     Args:
         base_url: the server's address, to which paths are added.
         headers: sent with each request, the key among them.
+        sign: what authenticates each request by itself, where no header does for all.
     """
 
-    def __init__(self, base_url: str, headers: Mapping[str, str]) -> None:
+    def __init__(self, base_url: str, headers: Mapping[str, str], sign: Sign | None = None) -> None:
         self.base_url = checked_url(base_url)
+        self._sign = sign
         self._headers = {"accept": "text/event-stream, application/json", "content-type": "application/json"}
         self._headers |= {name.lower(): value for name, value in headers.items()}
 
@@ -97,8 +103,9 @@ class HttpTransport:
         """The reply to the JSON `body`. Raises what `error` makes of an HTTP error, and `ModelError` for all else."""
         base = self.base_url.removesuffix("/v1") if path.startswith("/v1/") else self.base_url
         client = await _client()
+        headers = self._headers if self._sign is None else {**self._headers, **await self._sign(base + path, body)}
         with translated(base):
-            request = client.build_request("POST", base + path, content=body, headers=self._headers)
+            request = client.build_request("POST", base + path, content=body, headers=headers)
             response = await client.send(request, stream=True, follow_redirects=False)
         if 200 <= response.status_code < 300:
             return HttpReply(base, response, error)
@@ -115,7 +122,7 @@ class HttpReply:
     """A reply over HTTP; see `Reply`.
 
     A server that was asked for a stream may answer with one JSON body all the same, or a proxy with a page; the content
-    type is not always right, so the first byte decides.
+    type is not always right, so the first byte decides; what is said to come in frames of AWS is checked as such.
     """
 
     def __init__(self, base_url: str, response: "httpx2.Response", error: ErrorOf) -> None:
@@ -123,7 +130,8 @@ class HttpReply:
         self._response = response
         self._error = error
         self._chunks: AsyncIterator[bytes] = response.aiter_bytes()
-        self._events: EventParser | None = None
+        self._framed = response.headers.get("content-type", "").startswith(AWS_STREAM)
+        self._events: EventParser | AwsEventParser | None = None
         self._body: list[bytes] = []
         # What came of a stream before its first event: it may be no stream at all.
         self._before = b""
@@ -154,11 +162,13 @@ class HttpReply:
             return self._end()
         self.received += len(chunk)
         if self._events is None and not self._body:
-            chunk = chunk.lstrip(LEADING)
+            chunk = chunk if self._framed else chunk.lstrip(LEADING)
             if chunk and chunk[0] not in b"{[<":
-                self._events = EventParser(LARGEST_BODY)
+                # The length of a frame, which it begins with, begins with a zero.
+                framed = self._framed or chunk[0] == 0
+                self._events = AwsEventParser(LARGEST_BODY) if framed else EventParser(LARGEST_BODY)
         if self._events is not None:
-            if not self._heard and len(self._before) < LONGEST_WORDS:
+            if not self._heard and len(self._before) < LONGEST_WORDS and isinstance(self._events, EventParser):
                 self._before += chunk[:LONGEST_WORDS]
             return self._heard_in(self._events.feed(chunk))
         if chunk:
@@ -186,7 +196,8 @@ class HttpReply:
             raise self._error(self._response.status_code, self.headers, text.decode("utf-8", "replace"))
         body = json_or_text(text)
         if isinstance(body, str):
-            raise ProtocolError(f"{self._base_url} answered with JSON that is cut off or broken: {_shown(text)}")
+            what = "no object" if is_json(text) else "cut off or broken"
+            raise ProtocolError(f"{self._base_url} answered with JSON that is {what}: {_shown(text)}")
         return Whole(body)
 
     async def aclose(self) -> None:
@@ -231,6 +242,15 @@ def event_json(data: bytes) -> Json:
     if not isinstance(value, dict):
         raise ProtocolError(f"the server sent an event that is no JSON object: {_shown(data)}")
     return value
+
+
+def is_json(data: bytes) -> bool:
+    """Whether `data` is one JSON value, whatever it is."""
+    try:
+        decoded(data)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def json_or_text(data: bytes) -> Json | str:
@@ -288,7 +308,10 @@ _clients: "RunVar[tuple[httpx2.AsyncClient, AsyncGenerator[None, None]] | None]"
 async def _client() -> "httpx2.AsyncClient":
     kept = _clients.get(None)
     if kept is None or kept[0].is_closed:
-        import httpx2
+        try:
+            import httpx2
+        except ImportError as error:
+            raise Misuse('a model over the network needs httpx2: pip install "treadle[http]"') from error
 
         client = httpx2.AsyncClient(
             verify=_tls(),

@@ -1,6 +1,6 @@
 """Skills: named bundles of instructions and tools, and the registry that says which tool belongs to which skill."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -31,6 +31,10 @@ class Skill(Struct, frozen=True, eq=False):
         force_setattr(self, "tools", tuple(self.tools))
         for each in self.tools:
             _require_tool(each, f"the skill {self.name!r}")
+
+    def tool(self, name: str) -> Tool | None:
+        """Its tool of that name; None if it has none."""
+        return next((each for each in self.tools if each.name == name), None)
 
 
 class SkillRegistry:
@@ -73,6 +77,19 @@ class SkillRegistry:
         for each in skill.tools:
             self._tools[each.name] = each
             self._owner[each.name] = skill.name
+
+    def __len__(self) -> int:
+        """How many skills there are."""
+        return len(self._skills)
+
+    def __iter__(self) -> Iterator[Skill]:
+        """The skills, in order, so that a registry can stand wherever skills are listed."""
+        return iter(self.skills)
+
+    @property
+    def loose(self) -> tuple[Tool, ...]:
+        """The tools that belong to no skill, in order."""
+        return tuple(each for name, each in self._tools.items() if name not in self._owner)
 
     @property
     def skills(self) -> tuple[Skill, ...]:

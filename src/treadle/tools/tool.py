@@ -25,7 +25,7 @@ from treadle.tools.described import described
 from treadle.tools.errors import BadTool, ToolError, passing, place_of_exception
 from treadle.tools.failure import SaysError, is_failure
 from treadle.tools.limit import TimedOut, within
-from treadle.tools.options import Effect, NeedsApproval, ToolOptions
+from treadle.tools.options import Effect, NeedsApproval, ToolOptions, check_name
 from treadle.tools.output import ToolOutput, encode, encode_error
 from treadle.tools.reconcile import Reconcile
 from treadle.tools.signature import Injection
@@ -145,6 +145,16 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         output_schema = options.pop("output_schema", None)
         fields = described(name, description, input_schema, function, output_schema, cast(ToolOptions, options))
         return cls(**fields)
+
+    def named(self, name: str) -> "Tool":
+        """This tool under another name.
+
+        Raises:
+            BadTool: no model takes the name.
+        """
+        check_name(name, f"{self.name} ({self.where})")
+        spec, arguments = replace(self.spec, name=name), replace(self.arguments, tool=name)
+        return self if name == self.name else replace(self, spec=spec, arguments=arguments)
 
     def validate(self, arguments: str) -> dict[str, Any]:
         """The function's keyword arguments, from the JSON text that the model wrote; for an external tool JSON's own

@@ -3,7 +3,7 @@
 What cannot be judged never passes: a side without rows or without an amount, and amounts in different currencies.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import Literal
 
@@ -73,17 +73,21 @@ def judge(
             why.append(f"{left:,} {name}" + (f" ({most:,} allowed)" if most else ""))
         elif left:
             accepted.append(f"{left:,} {name} {'allowed' if left <= most else 'ignored'}")
-    total = _CLASS_OF.get(found.summary.total_status or "")
-    one_unit = len({*found.units[0], *found.units[1]}) < 2
-    if total is not None and one_unit and not any(counts[name] for name in CLASSES[CLASSES.index(total) :]):
+    for total, where, reason in _totals(found):
+        if any(counts[name] for name in CLASSES[CLASSES.index(total) :]):
+            continue
         outcome = _OUTCOME[getattr(levels, total)]
         worst = max(worst, outcome, key=OUTCOMES.index)
         if outcome != "passed":
-            why.append(f"the totals differ more than any key: {found.summary.total_reason}")
+            why.append(f"the totals{where} differ more than any key: {reason}")
     return Judgement(worst, tuple(why), tuple(accepted), sum(accounted.values()), notes)
 
 
 _OUTCOME: dict[str, Outcome] = {"ignore": "passed", "warn": "warned", "error": "failed"}
+
+
+_UNITS = ("contradicted_unit", "unknown_currency", "unknown_unit")
+"""What a comparison warns of where it cannot say what amounts are measured in."""
 
 
 def _obstacle(found: Comparison) -> str:
@@ -91,27 +95,32 @@ def _obstacle(found: Comparison) -> str:
     total = found.summary
     if not total.total_rows:
         return f"neither {found.source_a} nor {found.source_b} has a row that passes the filters"
-    for name, missing, figure in (
-        (found.source_a, total.missing_in_a, total.total_source_a),
-        (found.source_b, total.missing_in_b, total.total_source_b),
-    ):
+    figures = [(one.source_a_value, one.source_b_value) for one in total.by_currency]
+    figures = figures or [(total.total_source_a, total.total_source_b)]
+    for at, (name, missing) in enumerate(((found.source_a, total.missing_in_a), (found.source_b, total.missing_in_b))):
         if missing == total.total_rows:
             return f"{name} has no row that passes the filters"
-        if figure is None:
+        if all(pair[at] is None for pair in figures):
             return f"{name} has rows, but {found.measure} has no value in any of them"
-    a, b = found.units
-    if found.by_currency or (a == b and len(a) < 2):
-        return ""
-    if a and b:
-        shown = " and ".join(
-            f"{', '.join(units)} in {name}" for name, units in ((found.source_a, a), (found.source_b, b))
+    if all(None in pair for pair in figures):
+        codes = [one.currency or "(none)" for one in total.by_currency]
+        a, b = ([code for code, pair in zip(codes, figures, strict=True) if pair[at] is not None] for at in (0, 1))
+        return (
+            f"{found.measure} is in unlike currencies: {', '.join(a)} in {found.source_a} and {', '.join(b)} in "
+            f"{found.source_b}"
         )
-        return f"{found.measure} is in unlike currencies or units: {shown}; compare by currency, or filter to one"
-    here, there = (found.source_a, found.source_b) if a else (found.source_b, found.source_a)
-    return (
-        f"{found.measure} is in {', '.join(a or b)} in {here}, and {there} does not say what it is in: declare 'unit' "
-        f"or 'currency' of it"
-    )
+    return next((warning.message for warning in found.warnings if warning.kind in _UNITS), "")
+
+
+def _totals(found: Comparison) -> Iterator[tuple[Class, str, str]]:
+    """The class of the totals, of each currency where there are several, if they do not match; and why."""
+    if found.currency:
+        each = [(one.status, f" in {one.currency or '(none)'}", one.reason) for one in found.summary.by_currency]
+    else:
+        each = [(found.summary.total_status or "match", "", found.summary.total_reason)]
+    for status, where, reason in each:
+        if status in _CLASS_OF:
+            yield _CLASS_OF[status], where, reason
 
 
 def _unknown_keys(found: Comparison, known: Sequence[Known]) -> str:

@@ -155,12 +155,13 @@ def differing(found: Comparison) -> list[Difference]:
 
 
 def _totals(found: Comparison) -> str:
-    total, unit = found.summary, found.unit
-    if len({*found.units[0], *found.units[1]}) > 1:
-        return "totals of several currencies are not added up"
-    if not total.total_diff:
+    total = found.summary
+    gaps = [(one.diff, one.currency or "(none)") for one in total.by_currency]
+    if total.total_diff is not None:
+        gaps = [(total.total_diff, found.unit)]
+    if not any(gap for gap, _ in gaps):
         return "the totals are equal"
-    return f"the totals are {money(total.total_diff.copy_abs(), unit)} apart"
+    return f"the totals are {' and '.join(money(gap.copy_abs(), unit) for gap, unit in gaps if gap)} apart"
 
 
 def _named(keys: tuple[Change, ...]) -> str:

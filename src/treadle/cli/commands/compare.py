@@ -73,11 +73,12 @@ _STDOUT = "\0"
 @click.option(
     "--html", "html_file", type=click.Path(), metavar="FILE", help="Write a page with a chart, which opens offline."
 )
+@click.option("--explain", is_flag=True, help="Show what each sentence rests on: figures, conditions, and its SQL.")
 def compare(
     a: str, b: str, by: str | None, measure: tuple[str, ...], where: tuple[str, ...], where_a: tuple[str, ...],
     where_b: tuple[str, ...], names: tuple[str, ...], tolerance: str | None, relative: str | None,
     materiality: str | None, fail_on: "Class | None", top: int, sources: str | None, json_file: str | None,
-    csv_file: str | None, parquet_file: str | None, html_file: str | None,
+    csv_file: str | None, parquet_file: str | None, html_file: str | None, explain: bool,
 ) -> int:  # fmt: skip
     """Compare the sources A and B, of which A is the base of percentages.
 
@@ -111,10 +112,10 @@ def compare(
     for export in exports:
         note(f"written: {export.path}")
     if printing:
-        print_json(found.to_dict())
+        print_json(found.to_dict(explain=explain))
     else:
         for one in (found, *found.more):
-            print_comparison(one)
+            print_comparison(one, explain)
     return ExitCode.FINISHED if fail_on is None else _code((found, *found.more), fail_on)
 
 

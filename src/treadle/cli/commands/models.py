@@ -36,15 +36,16 @@ def models(as_object: bool) -> int:
 
 
 def _described(provider: Provider, served: list[str] | None) -> dict[str, Any]:
-    key_set = bool(os.environ.get(provider.key_variable, "").strip()) if provider.key_variable else None
+    key_set = bool(os.environ.get(provider.key_set, "").strip()) if provider.key_variable else None
     example = {
         "openai-chat": DEFAULT_MODELS["openai"],
         "ollama": served[0] if served else "MODEL",
+        "bedrock": "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
         "local": "MODEL@http://127.0.0.1:8000/v1",
     }
     return {
         "provider": provider.name,
-        "name": f"{provider.name}:{DEFAULT_MODELS.get(provider.name) or example[provider.name]}",
+        "name": f"{provider.name}:{DEFAULT_MODELS.get(provider.name) or example.get(provider.name, 'MODEL')}",
         "key": provider.key_variable,
         "key_set": key_set,
         "address_variable": provider.url_variable,

@@ -25,6 +25,7 @@ from treadle.kernel.state import RunState
 from treadle.kernel.stop import Limits
 from treadle.models.errors import ModelError
 from treadle.models.port import Model, held_to, longest_reply_of
+from treadle.models.prices import is_installed
 from treadle.models.profile import MOST_TOKENS
 from treadle.models.sound import cost_of
 from treadle.models.terms import terms_of
@@ -261,7 +262,8 @@ def require_price(model: Model, settings: ModelSettings, bounds: Bounds) -> None
             why += f" for {' and '.join(special)}"
     except ModelError as error:
         why = str(error)
+    table = "" if is_installed() else ' (the table of prices is not installed: pip install "treadle[http]")'
     raise Misuse(
-        f"{kept} cannot be kept: {why}. Give the model a price (price=Price(input=…, output=…), in dollars per million "
-        "tokens), or limit tokens instead"
+        f"{kept} cannot be kept: {why}{table}. Give the model a price (price=Price(input=…, output=…), in dollars per "
+        "million tokens), or limit tokens instead"
     )

@@ -11,7 +11,7 @@ from datetime import date
 from decimal import Decimal
 
 from treadle.kernel.messages import AssistantMessage, FinishReason, Text, ToolCall, Usage
-from treadle.models.offline.answer.written import decline, structured, too_long, write_up
+from treadle.models.offline.answer.written import decline, lost, structured, too_long, write_up
 from treadle.models.offline.plan.choice import is_final
 from treadle.models.offline.plan.followup import effective_question
 from treadle.models.offline.plan.planner import Call, Plan, Planner
@@ -93,8 +93,10 @@ class OfflineModel:
         offered = Toolbox([only.spec]) if only is not None else box
         planner = Planner(offered, _settled(turns, Planner(offered, turns, self._today())), self._today())
         turns = _settled(turns, planner)
-        question = effective_question(turns, planner)
-        plan = planner.plan(question, forced=only is not None)
+        meant = effective_question(turns, planner)
+        if meant.lost:
+            return [], lost(meant.lost)
+        plan = planner.plan(meant.text, forced=only is not None)
         for added in turns[-1].interjections:
             if planner.is_plannable(added):
                 more = planner.plan(added)
@@ -102,7 +104,8 @@ class OfflineModel:
         may_call = request.tool_choice != "none"
         if may_call and plan.calls:
             return plan.calls, ""
-        text = write_up(plan, box, unfinished=not may_call) if plan.outcomes else decline(box)
+        read_as = meant.text if meant.rewritten else ""
+        text = write_up(plan, box, unfinished=not may_call, read_as=read_as) if plan.outcomes else decline(box)
         if request.tool_choice == "required":
             handing_in = self._hand_in(box, text)
             if handing_in is not None:

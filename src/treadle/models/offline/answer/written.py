@@ -11,11 +11,21 @@ from decimal import Decimal
 from typing import Any
 
 from treadle.kernel.messages import Json
+from treadle.models.offline.grammar.comparison import Relation, find_comparison
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import alike, likeness, names_match, parts, stem
+from treadle.models.offline.plan.account import Left
 from treadle.models.offline.plan.planner import Outcome, Plan, Trouble
-from treadle.models.offline.plan.results import Field, asked, fields_of, figure, has_figure, number_of, rows_of
-from treadle.models.offline.plan.structures import overlaps
+from treadle.models.offline.plan.results import (
+    Field,
+    asked,
+    fields_of,
+    figure,
+    has_figure,
+    is_nothing,
+    number_of,
+    rows_of,
+)
 from treadle.models.offline.plan.toolbox import MARKERS, KnownTool, Toolbox
 from treadle.models.offline.plan.transcript import Exchange
 
@@ -24,30 +34,40 @@ _SENTENCES = ("interpretation", "summary", "answer", "explanation", "message", "
 _RESULTS = ("result", "value", "answer", "output")
 _NOTES = ("warnings", "notes")
 _QUALIFIERS = ("currency", "timezone")
+_IN_WORDS = {"!=": "is not", "not in": "is not", "in": "=", "==": "=", "eq": "="}
 _ROWS = 10
 _FIELDS = 8
 _CELL = 60
-_LESS = re.compile(r"\b(?:(?:less|fewer)\b.*\bthan|under|below|at most|cheaper than)\b", re.IGNORECASE)
-_MORE = re.compile(r"\b(?:more\b.*\bthan|over|above|exceeds?|greater than)\b", re.IGNORECASE)
 _ROW_WORDS = re.compile(r"\b(?:which|where|top|largest|biggest|list|by|per|each|differences)\b", re.IGNORECASE)
 
 
-def write_up(plan: Plan, box: Toolbox, unfinished: bool = False) -> str:
+def write_up(plan: Plan, box: Toolbox, unfinished: bool = False, read_as: str = "") -> str:
     """The answer to the question that was planned for.
 
     Args:
         plan: what is done, and what went wrong.
         box: the tools offered, for what can be done instead.
         unfinished: whether calls that were still needed may not be made.
+        read_as: the whole question that a follow-up was taken for.
     """
-    parts_said: list[str] = []
+    parts_said = [
+        f"I could not plan this part with the tools at hand: “{clause.strip(' .?!')}”." for clause in plan.unplanned
+    ]
     for outcome in plan.outcomes:
         parts_said += _outcome(outcome, box, unfinished)
-    for clause in plan.unplanned:
-        parts_said.append(f"I could not plan this part with the tools at hand: “{clause.strip(' .?!')}”.")
     if plan.unplanned:
         parts_said.append(capabilities(box))
+    if read_as:
+        parts_said.insert(0, f"I read that as: “{read_as}”.")
     return "\n".join([*dict.fromkeys(parts_said), SIGNATURE])
+
+
+def lost(words: Sequence[str]) -> str:
+    """What is said of a follow-up whose words nothing in the conversation explains."""
+    return (
+        f"I cannot tell what {_listed(words)} means after what was said before. Please ask the whole question at "
+        f"once.\n{SIGNATURE}"
+    )
 
 
 def decline(box: Toolbox) -> str:
@@ -108,20 +128,67 @@ def _outcome(outcome: Outcome, box: Toolbox, unfinished: bool) -> list[str]:
         for written, name in outcome.renamed.items()
         if outcome.done and (likeness(written, name) < 0.97 or "_" in name) and written.lower() != name.lower()
     ]
-    said += [_result(exchange, outcome, box.named(exchange.tool)) for exchange in outcome.done]
+    for exchange in outcome.done:
+        tool = box.named(exchange.tool)
+        text = "Nothing was found for that." if is_nothing(exchange.result) else _result(exchange, outcome, tool)
+        said.append("\n".join([text, *_asked_with(exchange, text)]))
     said += [_trouble(trouble) for trouble in outcome.troubles]
-    left = [
-        f"“{value.text}”"
-        for value in outcome.clause.values
-        if not overlaps(value.start, value.end, outcome.used)
-        and not (value.kind == "number" and outcome.clause.is_yes_or_no)
-    ]
-    if outcome.done and left:
-        said.append(f"Left out of account: {', '.join(left)}, which no argument was found for.")
+    left = outcome.left or Left()
+    if left.forbids:
+        said = [_refusal(left)]
+    elif left.spare and outcome.done:
+        said.insert(0, f"Left out of account: {_listed(left.spare)}. What follows is the answer without it.")
     if outcome.calls and unfinished:
         names = ", ".join(dict.fromkeys(call.tool for call in outcome.calls))
         said.append(f"Not finished: “{outcome.clause.text.strip(' .?!')}” still needs {names}.")
     return said
+
+
+def _asked_with(exchange: Exchange, text: str) -> list[str]:
+    """The arguments that an answer does not repeat, a line of them; conditions always."""
+    given: list[str] = []
+    for name, value in exchange.arguments.items():
+        label = " ".join(parts(name))
+        if isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
+            given += [_condition(row) for row in value]
+        elif isinstance(value, dict):
+            given += [f"{field} = {each}" for field, each in value.items()]
+        elif isinstance(value, bool):
+            given.append(f"{label} {'yes' if value else 'no'}")
+        else:
+            values = value if isinstance(value, list) else [value]
+            if not all(_told(text, each) for each in values):
+                given.append(f"{label} {', '.join(str(each) for each in values)}")
+    return [f"Asked with: {'; '.join(given)}."] if given else []
+
+
+def _told(text: str, value: Any) -> bool:
+    return has_figure(text, value) if number_of(value) is not None else str(value).lower() in text.lower()
+
+
+def _condition(row: Json) -> str:
+    """ "account is not 800200": one filter, in words."""
+    field, *rest = row.values()
+    op = str(next((row[key] for key in ("op", "operator", "operation") if key in row), "="))
+    values = [each for key, each in row.items() if key in ("value", "values", "equals")] or rest[-1:]
+    shown = values[0] if values else ""
+    listed = [str(each) for each in shown] if isinstance(shown, list) else [str(shown)]
+    if op == "between" and len(listed) == 2:
+        return f"{field} from {listed[0]} to {listed[1]}"
+    return f"{field} {_IN_WORDS.get(op, op)} {' or '.join(listed)}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return ", ".join(f"“{word}”" for word in words)
+
+
+def _refusal(left: Left) -> str:
+    """Why there is no answer: it would be one to another question."""
+    words = _listed([*left.turning, *left.spare])
+    return (
+        f"I cannot answer that as it was asked: with the tools at hand I do not know what to do with {words}, and an "
+        "answer that leaves it out would be one to another question."
+    )
 
 
 def _trouble(trouble: Trouble) -> str:
@@ -137,6 +204,13 @@ def _result(exchange: Exchange, outcome: Outcome, tool: KnownTool | None) -> str
     fields = fields_of(result)
     if expression is not None and fields:
         value = next((found for found in fields if found.name in _RESULTS), fields[-1])
+        asked_of, have = find_comparison(clause, outcome.used), number_of(value.value)
+        if asked_of is not None and have is not None:
+            need = asked_of.number.text
+            true, relation = _related(have, asked_of.relation, Decimal(need.replace(",", "")))
+            relation = {"enough for": "at least"}.get(relation, relation)
+            yes = "Yes" if true else "No"
+            return f"{yes}. {expression} = {value.value}, which is {relation} the {need} in your question."
         return f"{expression} = {value.value}"
     verdict = _verdict(fields, exchange, outcome) if clause.is_yes_or_no else None
     if verdict is not None:
@@ -155,7 +229,9 @@ def _result(exchange: Exchange, outcome: Outcome, tool: KnownTool | None) -> str
     lines = [facts]
     for name, rows in lists:
         single = len(rows) == 1 and all(has_figure(facts, found.value) for found in fields_of(rows[0]))
-        lines += [] if single else _rows(name, rows, bool(name) and (not fields or len(lists) > 1))
+        lines += (
+            [] if single or (facts and not rows) else _rows(name, rows, bool(name) and (not fields or len(lists) > 1))
+        )
     lines += _notes(result)
     return "\n".join(line for line in lines if line) or f"{exchange.tool} returned nothing."
 
@@ -273,7 +349,7 @@ def _verdict(fields: list[Field], exchange: Exchange, outcome: Outcome) -> str |
     clause = outcome.clause
     subject, rest = _split(fields, exchange, outcome.called)
     truths = [found for found in rest if isinstance(found.value, bool)]
-    wanted = next((v for v in clause.values if v.kind == "number" and not overlaps(v.start, v.end, outcome.used)), None)
+    wanted = find_comparison(clause, outcome.used)
     if wanted is None:
         if len(truths) != 1 or not fields[0].path:
             return None
@@ -282,19 +358,29 @@ def _verdict(fields: list[Field], exchange: Exchange, outcome: Outcome) -> str |
     numbers = [found for found in rest if number_of(found.value) is not None]
     if not numbers:
         return None
-    measured = _measured(numbers, clause, wanted.end)
-    have, need = number_of(measured.value), Decimal(wanted.text.replace(",", ""))
+    measured = _measured(numbers, clause, wanted.number.end)
+    have, need = number_of(measured.value), Decimal(wanted.number.text.replace(",", ""))
     if have is None:
         return None
-    if _LESS.search(clause.text):
-        true, relation = have < need, "less than" if have < need else "not less than"
-    elif _MORE.search(clause.text):
-        true, relation = have > need, "more than" if have > need else "not more than"
-    else:
-        true, relation = have >= need, "enough for" if have >= need else "less than"
+    true, relation = _related(have, wanted.relation, need)
     label = f"{subject}: {measured.label}" if subject else measured.label
     told = figure(measured.value, measured.name)
-    return f"{'Yes' if true else 'No'}. {label} {told}, which is {relation} the {wanted.text} in your question."
+    return f"{'Yes' if true else 'No'}. {label} {told}, which is {relation} the {wanted.number.text} in your question."
+
+
+def _related(have: Decimal, relation: Relation, need: Decimal) -> tuple[bool, str]:
+    """Whether a figure stands to another as was asked, and how it stands to it."""
+    match relation:
+        case ">":
+            return have > need, "more than" if have > need else "not more than"
+        case ">=":
+            return have >= need, "enough for" if have >= need else "less than"
+        case "<":
+            return have < need, "less than" if have < need else "not less than"
+        case "<=":
+            return have <= need, "not more than" if have <= need else "more than"
+        case "=":
+            return have == need, "exactly" if have == need else "not"
 
 
 def _measured(numbers: list[Field], clause: Clause, end: int) -> Field:

@@ -4,6 +4,8 @@ It only rewrites ("100 divided by 4" is "100 / 4"); it never computes. Read by `
 """
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 
 _NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+"
 _N = rf"({_NUMBER})"
@@ -28,6 +30,8 @@ _REWRITES = tuple(
         (rf"\bsum of {_N} and {_N}", r"\1 + \2"),
         (rf"\bdifference (?:between|of) {_N} and {_N}", r"\1 - \2"),
         (rf"\bsubtract {_N} from {_N}", r"\2 - \1"),
+        (rf"(?<!^is )(?<![-+*/%] ){_N} less than {_N}", r"\2 - \1"),
+        (rf"(?<!^is )(?<![-+*/%] ){_N} more than {_N}", r"\2 + \1"),
         (rf"\bproduct of {_N} and {_N}", r"\1 * \2"),
         (rf"\bmultiply {_N} (?:by|and|with) {_N}", r"\1 * \2"),
         (rf"\bquotient of {_N} and {_N}", r"\1 / \2"),
@@ -60,6 +64,58 @@ def find_arithmetic(text: str) -> str | None:
             expression = re.sub(r"(?<=\d),(?=\d{3})", "", best.group().strip())
             return re.sub(r"\s+", " ", expression)
     return None
+
+
+_WORDS = re.compile(
+    r"\b(?:square root of|half of|(?:the )?(?:sum|product|quotient) of|difference (?:between|of)|add|sum|subtract|"
+    r"multiply|divide|divided by|multiplied by|over|plus|minus|times|to the power of|raised to|percent|per cent|"
+    r"(?:less|more) than|mod(?:ulo)?|squared|cubed)\b|\bsqrt\b|[-+*/%^×÷()=]",
+    re.IGNORECASE,
+)
+
+
+def number_words(text: str) -> list[tuple[int, int, str]]:
+    """Where `text` writes a number in words, and its digits; "one" is none, as it seldom counts."""
+    found = [
+        (*match.span(), _WORD_VALUES[match[1].lower()][0] + _WORD_VALUES[match[2].lower()])
+        for match in _COMPOUND.finditer(text)
+    ]
+    for match in _NUMBER_WORD.finditer(text):
+        if match[0].lower() != "one" and not any(
+            match.start() < end and start < match.end() for start, end, _ in found
+        ):
+            found.append((*match.span(), _WORD_VALUES[match[0].lower()]))
+    return sorted(found)
+
+
+def expression_span(expression: str, text: str, numbers: Sequence[tuple[int, int, str]]) -> list[tuple[int, int]]:
+    """The stretches of `text` that an expression found in it was made of: its numbers, and the words and signs of
+    arithmetic beside them.
+
+    Args:
+        expression: the expression.
+        text: what it was found in.
+        numbers: where `text` has numbers, and what they are.
+    """
+    own = Counter(re.findall(r"\d+(?:\.\d+)?|\.\d+", expression))
+    for size in range(len(numbers), 0, -1):
+        for place in range(len(numbers) - size + 1):
+            run = numbers[place : place + size]
+            if Counter(number.replace(",", "").lstrip("-") for *_, number in run) <= own:
+                start, end = run[0][0], run[-1][1]
+                return [(start, end), *_beside(text, start, end)]
+    return []
+
+
+def _beside(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """The words of arithmetic right before and right after a stretch."""
+    found = []
+    for match in _WORDS.finditer(text):
+        before = match.end() <= start and not re.search(r"\w", text[match.end() : start])
+        after = match.start() >= end and not re.search(r"\w", text[end : match.start()])
+        if before or after:
+            found.append(match.span())
+    return found
 
 
 def _rewrite(text: str) -> str:

@@ -60,20 +60,23 @@ PLAIN_VERBS = word_set("get fetch check retrieve read look lookup show tell give
 GROUPS = tuple(
     frozenset(line.split())
     for line in """
-    many quantity count stock inventory units unit hand left remaining remain have enough sufficient supply ship
-    price cost charge fee expensive cheap pay rate priced
+    many quantity count stock inventory hand left remaining remain have enough sufficient supply ship pieces qty
+    price cost charge fee expensive cheap pay rate priced buy
     total sum value worth overall altogether aggregate valuation cost
     compare comparison difference differ versus vs deviation discrepancy reconcile against gap variance agree match
     list which all available enumerate overview catalogue catalog exist offer every
     time clock hour oclock
     date day today calendar
-    weather forecast temperature rain rainy raining sunny sun hot cold warm wind windy umbrella snow degrees climate
+    weather forecast temperature hot cold warm degrees climate
+    weather forecast rain rainy raining umbrella snow snowing climate conditions
+    weather forecast wind windy climate conditions
+    weather forecast sunny sun cloudy climate conditions
     vacation holiday leave pto off absence
     balance left remaining remain available
     employee person staff colleague worker member people
     convert exchange conversion currency turn
     ticket issue bug incident case
-    author writer wrote written
+    author writer wrote written write
     borrow borrowed loan lend lent borrower checked due
     search find look lookup locate seek about
     status state progress
@@ -89,7 +92,7 @@ GROUPS = tuple(
     phone telephone number
     email mail
     salary pay wage earn earns
-    distance far kilometres kilometers miles
+    distance far
     definition define meaning mean
     translate translation
     """.strip().splitlines()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
-from treadle.models.offline.grammar.arithmetic import find_arithmetic
+from treadle.models.offline.grammar.arithmetic import find_arithmetic, number_words
 from treadle.models.offline.grammar.english import CHANGES
 from treadle.models.offline.grammar.periods import Period, find_periods
 from treadle.models.offline.grammar.words import Token, groups_of, is_function_word, is_verb, tokens
@@ -92,6 +92,7 @@ _CONDITION = re.compile(r"^\W*(?:if|when|suppose|given|assuming|for|in|at)\b[^?!
 _QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|`([^`]+)`|(?<!\w)'([^']+)'(?!\w)|«([^»]+)»")
 _CODE = re.compile(r"^(?:[A-Z]{2,}|(?=.*\d)(?=.*[^\W\d_])[\w.-]+|\w+_\w+|[^\W\d]\w*(?:[.-]\w+)*\d\w*)$")
 _NUMBER = re.compile(r"^\d[\d,]*(?:\.\d+)?$")
+_SIGN = re.compile(r"(?:^|[\s($€£])[-−]$")
 
 
 def split_clauses(text: str) -> tuple[str, ...]:
@@ -139,9 +140,13 @@ def read_clause(text: str, today: date | None = None) -> Clause:
         if "@" in token.text or "://" in token.text:
             add(Value(token.text, "email", token.start, token.end))
         elif _NUMBER.match(token.text):
-            add(Value(token.text, "number", token.start, token.end))
+            signed = _SIGN.search(text[: token.start])
+            start = token.start - (1 if signed else 0)
+            add(Value(f"-{token.text}" if signed else token.text, "number", start, token.end))
         elif _CODE.match(token.text) and not _ordinary(token.text):
             add(Value(token.text, "code", token.start, token.end))
+    for start, end, digits in number_words(text):
+        add(Value(digits, "number", start, end))
     for start, end in _proper_names(text, words):
         add(Value(text[start:end], "name", start, end))
     return Clause(text, words, tuple(sorted(found, key=lambda value: value.start)), find_arithmetic(text))

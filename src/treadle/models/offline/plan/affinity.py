@@ -8,16 +8,15 @@ from functools import lru_cache
 from zoneinfo import available_timezones
 
 from treadle.models.offline.grammar.english import (
-    COUNT_WORDS,
-    LIMIT_WORDS,
     PERSON_WORDS,
     PLACE_WORDS,
     TEXT_WORDS,
     TITLE_WORDS,
     word_set,
 )
-from treadle.models.offline.grammar.question import Clause, Value, is_plain_noun
+from treadle.models.offline.grammar.question import Clause, Value
 from treadle.models.offline.grammar.words import alike, is_function_word, parts, stem
+from treadle.models.offline.plan.numbers import number_fit
 from treadle.models.offline.plan.toolbox import Param
 
 CURRENCIES = {
@@ -30,6 +29,7 @@ _DATE_STEMS = frozenset(
     stem(word) for word in sorted(word_set("period month date day start end since until deadline due when"))
 )
 _MONEY = frozenset(stem(word) for word in sorted(word_set("amount price money sum value cost budget total salary")))
+_SINGLE = frozenset(stem(word) for word in ("letter", "char", "character", "digit"))
 _FROM = word_set("from origin start old since")
 _TO = word_set("to dest destination end into until new language")
 
@@ -61,11 +61,6 @@ def is_free_text(param: Param) -> bool:
     return _any(TEXT_WORDS, param.nouns[-1:])
 
 
-def is_limit(param: Param) -> bool:
-    """Whether the parameter bounds how much is returned."""
-    return _any(LIMIT_WORDS, param.stems)
-
-
 def direction(param: Param) -> str:
     """ "from" or "to" where the parameter's name says so, else empty."""
     words = set(parts(param.name))
@@ -80,14 +75,16 @@ def affinity(param: Param, value: Value, clause: Clause) -> float:
         value: the value.
         clause: where it stands.
     """
-    cue = _cue(param, value, clause)
+    cue = cue_of(param, value, clause)
     if param.shape == "number":
-        return _number(param, value, clause, cue)
+        return number_fit(param, value, clause, cue)
     if is_date(param):
+        if value.period is not None and value.period.last is not None:
+            return 0.0
         fits = direction(param) and clause.words_before(value.start, 1) in _prepositions(param)
         return (3.0 + bool(fits)) if value.kind == "period" else 0.0
     if is_zone(param):
-        return 3.0 if zone_of(value.text) else 0.3 if value.kind == "name" else 0.0
+        return 3.0 if zone_of(value.text) and _is_place(value, clause) else 0.3 if value.kind == "name" else 0.0
     if is_currency(param):
         return 3.0 + cue if currency_of(value.text) else 0.0
     if value.kind == "number":
@@ -99,7 +96,16 @@ def affinity(param: Param, value: Value, clause: Clause) -> float:
     return _text(param, value, clause) + cue
 
 
+def _is_place(value: Value, clause: Clause) -> bool:
+    """Whether a name stands where a place does: "in Tokyo", "Tokyo time", but not "the date of Easter"."""
+    before, after = clause.words_before(value.start, 1), clause.words_after(value.end, 1)
+    here = bool(before) and before[0] in ("in", "at", "for", "near", "to", "and", "or", "from", "timezone", "zone")
+    return here or "/" in value.text or after == ("time",) or clause.text[value.end : value.end + 2] in ("'s", "’s")
+
+
 def _text(param: Param, value: Value, clause: Clause) -> float:
+    if set(param.nouns) & _SINGLE and len(value.text) != 1:
+        return 0.0
     place, person, title = (_any(words, param.nouns) for words in (PLACE_WORDS, PERSON_WORDS, TITLE_WORDS))
     before = clause.words_before(value.start, 1)
     score = {"quoted": 1.5, "name": 0.8, "code": 0.9, "phrase": 0.9}[value.kind]
@@ -135,7 +141,7 @@ def _prepositions(param: Param) -> tuple[tuple[str], ...]:
     return {"from": (("from",), ("since",)), "to": (("to",), ("into",), ("until",)), "": ()}[direction(param)]
 
 
-def _cue(param: Param, value: Value, clause: Clause) -> float:
+def cue_of(param: Param, value: Value, clause: Clause) -> float:
     """How plainly the words right before the value name the parameter: "ticket 42", "quantity of 5"."""
     for place, word in enumerate(clause.words_before(value.start, 4)):
         if word in _LINKS:
@@ -147,44 +153,6 @@ def _cue(param: Param, value: Value, clause: Clause) -> float:
         weight = {1.0: 1.6, 0.5: 0.9}.get(best, 0.0)
         return weight * 0.5 if apart else weight
     return 0.0
-
-
-def _number(param: Param, value: Value, clause: Clause, cue: float) -> float:
-    if value.kind != "number" or ("integer" in param.types and "number" not in param.types and "." in value.text):
-        return 0.0
-    before, after = clause.words_before(value.start, 2), clause.words_after(value.end, 1)
-    if is_limit(param):
-        top = before[:1] and before[0] in ("top", "first", "limit", "last", "only", "max")
-        ranked = after and after[0] in ("largest", "biggest", "highest", "lowest", "smallest", "most", "top")
-        return 2.0 if top or ranked else max(cue - 0.5, 0.0)
-    if before[:1] == ("top",):
-        return 0.0
-    after = clause.words_after(value.end, 2)
-    if set(parts(param.name)) & _IDENTIFIERS:
-        return cue
-    score = cue + (0.6 if param.required else 0.0)
-    if (
-        not cue
-        and before
-        and before[0] != clause.command
-        and is_plain_noun(before[0], stem(before[0]))
-        and not before[0][0].isdigit()
-    ):
-        return 0.0
-    if after and not is_function_word(after[0]):
-        units = [stem(word) for word in after if not is_function_word(word)]
-        like = max((alike(unit, word) for unit in units for word in param.nouns), default=0.0)
-        score += 1.2 if set(units) & param.words else 0.6 if like else 0.0
-        if _any(COUNT_WORDS, param.stems) and after[0].isalpha():
-            score += 0.8
-    if _any(COUNT_WORDS, param.stems) and before[:1] and before[0] in ("of", "for", "buy", "order", "sell", "ship"):
-        score += 0.6
-    money = clause.text[value.start - 1 : value.start] in ("$", "€", "£") or (
-        after and currency_of(after[0]) is not None
-    )
-    if money and _MONEY & set(param.nouns):
-        score += 1.0
-    return score
 
 
 def currency_of(text: str) -> str | None:

@@ -10,14 +10,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from treadle.kernel.messages import Json
+from treadle.models.offline.grammar.arithmetic import expression_span
 from treadle.models.offline.grammar.english import PERSON_WORDS, PLACE_WORDS, TITLE_WORDS, word_set
+from treadle.models.offline.grammar.meaning import is_negation
 from treadle.models.offline.grammar.question import Clause, Value, phrases
 from treadle.models.offline.grammar.words import groups_of, is_function_word, is_verb, likeness, parts, singular, stem
 from treadle.models.offline.plan import affinity as fits
+from treadle.models.offline.plan.bounds import find_bounds
+from treadle.models.offline.plan.conditions import Constraint, as_filters, as_mapping, conditions
+from treadle.models.offline.plan.numbers import bound_of, unit_end
+from treadle.models.offline.plan.operands import operands, operation_of
 from treadle.models.offline.plan.structures import (
-    as_filters,
-    conditions,
-    groupings,
+    grouping_spans,
     mentions,
     overlaps,
     plain_number,
@@ -28,8 +32,9 @@ from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox
 from treadle.models.offline.plan.vocabulary import Vocabulary, replacement
 
 _JOINERS = word_set("between and with vs versus against to from into in or than & of")
+_HAVING = word_set("has have is with include includes including only show")
 _GROUPING = frozenset(stem(word) for word in sorted(word_set("dimension group grouping by breakdown")))
-_AND = re.compile(r"^\s*(?:,|and|or|&|,\s*(?:and|or))\s*(?:the |our |in |for |of |an? )?\s*$")
+_AND = re.compile(r"^\s*(?:,(?=\s)|and|or|&|,\s*(?:and|or))\s*(?:the |our |in |for |of |an? )?\s*$")
 _FREE = re.compile(r"\b(?:about|regarding|saying|says|concerning|titled|called|named|for|on|:)\s+(.+)$", re.IGNORECASE)
 
 
@@ -84,11 +89,15 @@ class _Filler:
         for param in self.tool.params:
             if param.is_expression and self.clause.arithmetic is not None:
                 self.out.arguments[param.name] = self.clause.arithmetic
-                self.out.used += [(value.start, value.end) for value in self.clause.values if value.kind == "number"]
+                numbers = [(v.start, v.end, v.text) for v in self.clause.values if v.kind == "number"]
+                self.out.used += expression_span(self.clause.arithmetic, self.clause.text, numbers)
+        if operation_of(self.tool) is not None:
+            return self._operands()
         self._paired = self._siblings()
         for group in self._paired:
             self._fill_siblings(group)
         self._fill_choices()
+        self._fill_bounds()
         self._fill_known()
         self._fill_filters()
         self._fill_lists()
@@ -132,7 +141,11 @@ class _Filler:
         if names:
             self.out.unknown |= {value.text: names for score, value in ranked[: len(group) - len(found)] if score >= 2}
             ranked = [] if self.out.unknown else ranked
+        if fits.direction(group[0]) and len(ranked) > len(group):
+            outside = [pair for pair in ranked if self.clause.words_before(pair[1].start, 1) in (("in",), ("of",))]
+            ranked = [pair for pair in ranked if pair not in outside] + outside
         found += [value for score, value in ranked if score >= 2][: max(len(group) - len(found), 0)]
+        found = list({value.text: value for value in sorted(found, key=lambda value: -value.start)}.values())
         chosen = sorted(found, key=lambda value: value.start)[: len(group)]
         if fits.is_currency(group[0]) or fits.direction(group[0]):
             chosen = self._by_direction(chosen)
@@ -142,7 +155,7 @@ class _Filler:
         for param, value in zip(order, chosen, strict=False):
             written = self.clause.text[value.start : value.end]
             text = (fits.currency_of(value.text) or value.text) if fits.is_currency(param) else value.text
-            if names:
+            if names or (fits.is_currency(param) and len(chosen) == len(group)):
                 self.out.telling += 1
             if names and text != written:
                 self.out.renamed[written] = text
@@ -174,19 +187,46 @@ class _Filler:
 
         return sorted(values, key=lambda value: (place(value), value.start))
 
+    def _operands(self) -> Filling:
+        """The two numbers of a tool that is one operation; none of them if another one is asked for."""
+        numbers = [(v.start, v.end, v.text) for v in self.clause.values if v.kind == "number"]
+        pair = operands(self.tool, self.clause.arithmetic)
+        if pair is not None and self.clause.arithmetic is not None:
+            self.out.arguments = {p.name: plain_number(text) for p, text in zip(self.tool.params, pair, strict=True)}
+            self.out.used += expression_span(self.clause.arithmetic, self.clause.text, numbers)
+            self.out.telling += 1
+        self.out.missing = [param for param in self.tool.required if param.name not in self.out.arguments]
+        return self.out
+
     def _fill_choices(self) -> None:
         for param in self._open("boolean"):
-            words = [stem(word) for word in parts(param.name) if not is_function_word(word)]
-            low = [token.stem for token in self.clause.tokens]
-            if words and all(word in low for word in words):
-                first = next(t for t in self.clause.tokens if t.stem == words[0])
-                denied = set(self.clause.words_before(first.start, 2)) & {"not", "without", "no", "exclude", "don't"}
-                self.out.arguments[param.name] = not denied
+            self._fill_truth(param)
         for param in self._open("text"):
             if param.enum:
                 found = mentions(self.clause, [str(value) for value in param.enum], self.out.used, least=0.9)
                 if found:
                     self._set(param, found[0].name, found[0].start, found[0].end)
+
+    def _fill_truth(self, param: Param) -> None:
+        """True where the clause names what the parameter is about, false where it denies it."""
+        words = [stem(word) for word in parts(param.name) if not is_function_word(word) and word not in _HAVING]
+        said = [token for token in self.clause.tokens if token.stem in words]
+        if not words or {token.stem for token in said} != set(words):
+            return
+        before = [token for token in self.clause.tokens if token.end <= said[0].start][-3:]
+        denied = next((token for token in before if is_negation(token.text)), None)
+        # Left out and false may be the same to the tool: "no" is then not what it does.
+        if denied is not None and param.schema.get("default", None) is False:
+            return
+        self.out.arguments[param.name] = denied is None
+        self.out.used += [(token.start, token.end) for token in [*said, *([denied] if denied else [])]]
+
+    def _fill_bounds(self) -> None:
+        bounding = [param for param in self._open("text", "number") if bound_of(param)]
+        digits = self.vocabulary.months_in_digits
+        for bound in find_bounds(bounding, self.clause, self.out.used, digits):
+            self._set(bound.param, bound.value, bound.start, bound.end)
+            self.out.telling += 1
 
     def _fill_filters(self) -> None:
         for param in self._open("filters", "mapping"):
@@ -200,15 +240,33 @@ class _Filler:
                 replace(condition, field=self.vocabulary.meant([stem(key)], condition.field))
                 for condition in conditions(self.clause, self._spellings([stem(key)], fields), self.out.used)
             ]
-            if not found:
-                continue
-            digits = self.vocabulary.months_in_digits
-            if param.shape == "filters":
-                self.out.arguments[param.name] = as_filters(found, param.item_schema, digits)
-            else:
-                self.out.arguments[param.name] = {c.field: value_text(c.values[0], digits) for c in found}
-            self.out.used += [(condition.start, condition.end) for condition in found]
-            self.out.telling += len(found)
+            self._write_filters(param, found)
+            self.out.used += [
+                (match.start(), match.end())
+                for match in re.finditer(
+                    r"\b(?:all|every|any|each)\s+(?:the\s+)?(\w+)", self.clause.text, re.IGNORECASE
+                )
+                if any(likeness(match[1], name) >= 0.84 for name in fields)
+            ]
+
+    def _write_filters(self, param: Param, found: list[Constraint]) -> None:
+        """Writes what the parameter can express; the words of the rest stay unaccounted for."""
+
+        def style(field: str) -> tuple[bool | None, bool]:
+            return self.vocabulary.style(field, self._owners())
+
+        if param.shape == "filters":
+            written = as_filters(found, param.item_schema, style)
+            held = [condition for condition, _ in written]
+            value: Any = [row for _, rows in written for row in rows]
+        else:
+            pairs = as_mapping(found, style)
+            held = [condition for condition, _ in pairs.values()]
+            value = {name: text for name, (_, text) in pairs.items()}
+        if held:
+            self.out.arguments[param.name] = value
+            self.out.used += [(condition.start, condition.end) for condition in held]
+            self.out.telling += len(held)
 
     def _fill_known(self) -> None:
         """Single names that the clause mentions and that are known to be valid."""
@@ -236,10 +294,11 @@ class _Filler:
         for param in self._open("names"):
             names = tuple(str(value) for value in param.enum) or self.vocabulary.names(param.nouns, self._owners())
             if _GROUPING & set(param.stems):
-                found_names = groupings(self.clause, self._spellings(param.nouns, names))
-                chosen = list(dict.fromkeys(self.vocabulary.meant(param.nouns, name) for name in found_names))
+                said = grouping_spans(self.clause, self._spellings(param.nouns, names))
+                said = [each for each in said if not overlaps(each[1], each[2], self.out.used)]
+                chosen = list(dict.fromkeys(self.vocabulary.meant(param.nouns, name) for name, _, _ in said))
                 self.out.telling += len(chosen)
-                self.out.used += [(t.start, t.end) for t in self.clause.tokens if singular(t.low) in chosen]
+                self.out.used += [(start, end) for _, start, end in said]
                 if not chosen and param.required:
                     chosen = self._filtered_fields() or list(names)
             elif {"order", "sort"} & set(param.stems):
@@ -275,7 +334,10 @@ class _Filler:
         kinds = ("number",) if numeric else ("quoted", "code", "name", "email", "phrase")
         values = [value for value in self._values(param) if value.kind in kinds]
         values = [
-            v for v in values if fits.affinity(param, v, self.clause) >= (0.5 if param.required else 1.2) or numeric
+            v
+            for v in values
+            if numeric
+            or (fits.affinity(param, v, self.clause) >= 0.5 and (param.required or fits.cue_of(param, v, self.clause)))
         ]
         if not values:
             return []
@@ -308,7 +370,8 @@ class _Filler:
                 continue
             if fits.is_free_text(param) and value.kind != "quoted" and param.required:
                 continue
-            self._set(param, self._render(param, value), value.start, value.end)
+            end = unit_end(param, value, self.clause) if param.shape == "number" else value.end
+            self._set(param, self._render(param, value), value.start, end)
             self.out.doubtful += bool(names)
             given.append((param, value))
         for param, value in given:
@@ -330,7 +393,12 @@ class _Filler:
 
     def _coordinated(self, first: Value, values: Sequence[Value]) -> list[Value]:
         run = [first]
+        if self.clause.words_before(first.start, 1) == ("between",) and first.kind == "number":
+            return []
         for value in sorted(values, key=lambda value: value.start):
+            gap = self.clause.text[run[-1].end : value.start] if value.start >= run[-1].end else ""
+            if "or" in gap.split() and self.tool.change is not None:
+                break
             alike = (value.kind == "number") == (first.kind == "number")
             if alike and value.start >= run[-1].end and _AND.match(self.clause.text[run[-1].end : value.start]):
                 run.append(value)
@@ -369,7 +437,7 @@ class _Filler:
             if quoted is not None:
                 self._set(param, quoted.text, quoted.start, quoted.end)
             elif free and not overlaps(free.start(1), free.end(1), self.out.used):
-                self._set(param, free[1].rstrip(" ?.!"), free.start(1), free.end(1))
+                self._set(param, free[1].rstrip(" ?.!"), free.start(), free.end(1))
             elif values:
                 best = max(values, key=lambda value: (value.kind != "number", value.end - value.start))
                 self._set(param, best.text, best.start, best.end)

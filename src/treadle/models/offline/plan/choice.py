@@ -3,16 +3,23 @@
 `plan` asks it; `toolbox` scores words and `arguments` says what a clause gives a tool.
 """
 
+import re
 from dataclasses import dataclass
 
-from treadle.models.offline.grammar.english import CHANGES, FINAL_WORDS, GROUPS, PLAIN_VERBS
+from treadle.models.offline.grammar.comparison import find_comparison
+from treadle.models.offline.grammar.english import CHANGES, FINAL_WORDS, GROUPS, PLAIN_VERBS, word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import alike, is_verb, names_match, stem
+from treadle.models.offline.plan.account import account
 from treadle.models.offline.plan.arguments import Filling, fill
+from treadle.models.offline.plan.numbers import counts
+from treadle.models.offline.plan.operands import operation_of
 from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox, content_stems
 from treadle.models.offline.plan.vocabulary import Vocabulary
 
+_ALL = word_set("all every whole entire inventory stock worth value hand left available remaining balance holdings")
+_HOW_MUCH = re.compile(r"^\W*(?:and )?how much (?:is|are|for|would|will)\b(?! (?:the|our|my|your)\b)", re.IGNORECASE)
 _NUMBERS = frozenset({"number", "integer"})
 
 
@@ -61,6 +68,8 @@ class Chooser:
         stems = content_stems(clause)
         for other in self.box.tools:
             match = supplies(other, param) if other.name != tool.name and other.change is None else 0.0
+            if counts(param) and not _asks_for_all(clause):
+                continue
             if match > 0 and not is_final(other):
                 found.append((match + 0.1 * self.box.score(other, stems), other))
         return [other for _, other in sorted(found, key=lambda pair: -pair[0])]
@@ -82,6 +91,8 @@ class Chooser:
         if not forced and (is_final(tool) or not _permitted(tool, commanded, expression)):
             return None
         filling = fill(tool, clause, self.vocabulary, self.box)
+        if operation_of(tool) is not None and filling.missing and not forced:
+            return None
         feeders = self._feeders(tool, filling, clause)
         used = list(filling.used)
         for feeder in feeders:
@@ -91,10 +102,13 @@ class Chooser:
             for t in clause.tokens
             if not overlaps(t.start, t.end, filling.used) and t.stem in content_stems(clause)
         ]
-        score = self.box.score(tool, stems, feeders) + (8.0 if expression else 0.0)
+        operation = operation_of(tool) is not None
+        stems += _implied(tool, clause)
+        score = self.box.score(tool, stems, feeders) + (8.0 if expression or operation else 0.0)
         if tool.change is not None and commanded in tool.change:
             score += 3.0
-        if not forced and not expression and not self._relevant(tool, clause, stems, filling, used):
+        told = forced or expression or operation
+        if not told and not self._relevant(tool, clause, stems, filling, used, feeders):
             return None
         left = [value for value in clause.values if not overlaps(value.start, value.end, used)]
         unused = sum(2.0 if value.kind == "number" and not clause.is_yes_or_no else 1.0 for value in left)
@@ -102,6 +116,10 @@ class Chooser:
         score += 0.5 * len(filling.arguments) + 1.5 * filling.telling - 1.5 * unused - lost - 0.5 * bool(filling.spread)
         if tool.params and all(param.shape == "number" for param in tool.params) and not filling.missing:
             score += 1.0
+        measured = find_comparison(clause, used)
+        spans = [*used, *(measured.spans if measured is not None else ())]
+        remaining = account(clause, [tool, *feeders], spans)
+        score -= 4.0 * len(remaining.turning) + len(remaining.spare)
         spoken = expression or max((tool.fit(word) for word in stems), default=0.0) >= 1.0
         return ChosenTool(tool, score, filling, spoken=spoken)
 
@@ -111,10 +129,16 @@ class Chooser:
         return [each for providers in found for each in providers]
 
     def _relevant(
-        self, tool: KnownTool, clause: Clause, stems: list[str], filling: Filling, used: list[tuple[int, int]]
+        self,
+        tool: KnownTool,
+        clause: Clause,
+        stems: list[str],
+        filling: Filling,
+        used: list[tuple[int, int]],
+        feeders: list[KnownTool],
     ) -> bool:
         """Whether the clause is about the tool: a word of it speaks for the tool, and most words are accounted for."""
-        fits = {word: tool.fit(word) for word in stems}
+        fits = {word: max([tool.fit(word), *(0.9 * feeder.fit(word) for feeder in feeders)]) for word in stems}
         best = max(fits.values(), default=0.0)
         if best < 1.0 and not filling.telling and not _complete(tool, filling, clause, best):
             return False
@@ -147,6 +171,18 @@ class Chooser:
             if takes and filling.missing and all(supplies(best.tool, param, True) > 0 for param in filling.missing):
                 return ChosenTool(tool, best.score, filling, best.tool)
         return None
+
+
+def _implied(tool: KnownTool, clause: Clause) -> list[str]:
+    """Words that a clause means without saying them, or says in a name: "how much are 12 pears?" asks for a price."""
+    priced = ["pric"] if _HOW_MUCH.match(clause.text) and clause.arithmetic is None else []
+    named = [token.stem for token in clause.tokens if token.stem in tool.name_stems and token.text[:1].isupper()]
+    return [*priced, *(word for word in named if word not in content_stems(clause))]
+
+
+def _asks_for_all(clause: Clause) -> bool:
+    """Whether a clause means as many as there are, so that a tool may be asked how many that is."""
+    return any(token.low in _ALL for token in clause.tokens)
 
 
 def is_final(tool: KnownTool) -> bool:
@@ -183,7 +219,8 @@ def _complete(tool: KnownTool, filling: Filling, clause: Clause, fit: float) -> 
     rest = [value for value in clause.values if not overlaps(value.start, value.end, filling.used)]
     return (
         not filling.missing
-        and len(tool.required) >= (2 if fit >= 0.5 and clause.values and not clause.is_yes_or_no else 3)
+        and fit >= 0.5
+        and len(tool.required) >= (2 if clause.values and not clause.is_yes_or_no else 3)
         and not rest
     )
 
@@ -217,8 +254,10 @@ def supplies(tool: KnownTool, param: Param, loosely: bool = False) -> float:
             0.9 * own,
             near * 0.9 if same_kind or (numeric and near > 0.3) else 0.0,
         )
-    if not tool.outputs and numeric:
-        best = max((alike(word, noun) * 0.6 for word in tool.name_stems for noun in param.nouns), default=0.0)
+    if not tool.outputs and numeric and param.nouns:
+        head = param.nouns[-1]
+        best = max((alike(word, head) * 0.6 for word in tool.name_stems), default=0.0)
+        best = max(best, 0.5 if head in tool.told else 0.0)
     if not best and loosely and numeric:
         best = (
             0.3

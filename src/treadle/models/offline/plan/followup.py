@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from treadle.models.offline.grammar.meaning import is_idle, is_turning
 from treadle.models.offline.grammar.question import Clause, Value, phrases, read_clause, split_clauses
-from treadle.models.offline.grammar.words import groups_of, is_function_word, likeness
-from treadle.models.offline.plan.choice import ChosenTool
+from treadle.models.offline.grammar.words import groups_of, is_function_word, likeness, tokens
+from treadle.models.offline.plan.conditions import conditions
 from treadle.models.offline.plan.planner import Planner
-from treadle.models.offline.plan.structures import conditions, groupings, overlaps
+from treadle.models.offline.plan.structures import Mention, groupings, mentions, overlaps
 from treadle.models.offline.plan.transcript import LONGEST, Exchange, Turn
 
 _LEAD = re.compile(
@@ -21,7 +22,10 @@ _LEAD = re.compile(
     r"again|what if it (?:is|were))\b\W*)+",
     re.IGNORECASE,
 )
-_PRONOUN = re.compile(r"\b(?:it|they|them|its|their|that one|those|these|he|she|his|her|him|there)\b", re.IGNORECASE)
+_PRONOUN = re.compile(
+    r"\b(?:it|they|them|its|their|that one|those|these|he|she|his|her|him|(?<=from )there|(?<=to )there)\b",
+    re.IGNORECASE,
+)
 _BY = re.compile(r"\s*\b(?:by|per)\s+\w+(?:\s*(?:,|and)\s*\w+)*\s*(?=[?.!]?$)", re.IGNORECASE)
 _SHORT = 6
 
@@ -35,56 +39,84 @@ class Edit:
     text: str
 
 
-def effective_question(turns: Sequence[Turn], planner: Planner) -> str:
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """What a question stands for after those before it.
+
+    `text` is the whole question, `rewritten` whether it is in other words than the person's, and `lost` the words of
+    theirs that it does not hold and that nothing in the conversation explains.
+    """
+
+    text: str
+    rewritten: bool = False
+    lost: tuple[str, ...] = ()
+
+
+def effective_question(turns: Sequence[Turn], planner: Planner) -> Meant:
     """What the last turn asks, with what it leaves to be understood from the turns before it."""
-    text = turns[0].question
+    meant = Meant(turns[0].question)
     for previous, turn in pairwise(turns):
-        text = _understood(text, previous.exchanges, turn.question, planner)
-    return text
+        meant = _understood(meant.text, previous.exchanges, turn.question, planner)
+    return meant
 
 
-def _understood(earlier: str, exchanges: Sequence[Exchange], question: str, planner: Planner) -> str:
+def _understood(earlier: str, exchanges: Sequence[Exchange], question: str, planner: Planner) -> Meant:
     made = [exchange for exchange in exchanges if not exchange.failed]
     if not made or max(len(earlier), len(question)) > LONGEST:
-        return question
+        return Meant(question)
     bare = _LEAD.sub("", question).strip()
     clauses = split_clauses(bare)
     if not clauses:
-        return question
+        return Meant(question)
     subject = next((v for e in reversed(made) for v in e.arguments.values() if isinstance(v, str) and v), None)
+    candidates = [Meant(question)] if not _PRONOUN.search(question) else []
+    if subject is not None:
+        candidates = [*_with_pronoun(question, subject, planner), Meant(question)]
     clause = read_clause(clauses[0], planner.today)
-    choice = planner.chooser.choose(clause)
-    if choice is not None and choice.spoken and not _is_breakdown(clause, choice):
-        if subject is None or not any(param.shape == "text" for param in choice.filling.missing):
-            return _with_pronoun(question, subject, planner)
-        referred = _PRONOUN.sub(subject, bare) if _PRONOUN.search(bare) else f"{bare.rstrip(' ?.!')} of {subject}?"
-        return referred
-    led = bare != question.strip()
     words = [token for token in clause.tokens if not is_function_word(token.text)]
-    if len(clauses) > 1 or not (led or len(clause.tokens) <= _SHORT) or not words:
-        return question
-    rewritten = _rewritten(read_clause(earlier, planner.today), clause, made, planner)
-    return rewritten if rewritten and planner.is_plannable(rewritten) else question
+    led = bare != question.strip()
+    if len(clauses) == 1 and (led or len(clause.tokens) <= _SHORT) and words:
+        text = _rewritten(read_clause(earlier, planner.today), clause, made, planner)
+        candidates += [Meant(text, True, _lost(question, text))] if text and text != earlier else []
+    if subject is not None and len(clauses) == 1:
+        candidates.append(Meant(f"{bare.rstrip(' ?.!')} of {subject}?", True))
+    if _is_breakdown(clause):
+        candidates.sort(key=lambda each: not each.rewritten)
+    whole = [each for each in candidates if not each.lost and planner.completes(each.text)]
+    if whole:
+        return whole[0]
+    return next((each for each in candidates if each.lost and planner.is_plannable(each.text)), Meant(question))
 
 
-def _with_pronoun(question: str, subject: str | None, planner: Planner) -> str:
-    """The question with "it" or "them" replaced by what the last call was about, if a value was taken from the word."""
-    match = _PRONOUN.search(question)
-    if subject is None or match is None:
-        return question
-    named = question[: match.start()] + subject + question[match.end() :]
-    clause = read_clause(question, planner.today)
-    before, after = planner.chooser.choose(clause), planner.chooser.choose(read_clause(named, planner.today))
-    if before is None or after is None or before.tool.name != after.tool.name:
-        return question
-    return named if len(after.filling.arguments) > len(before.filling.arguments) else question
+def _lost(question: str, text: str) -> tuple[str, ...]:
+    """The words of a follow-up that the question it was made into does not hold."""
+    held = {token.stem for token in tokens(text)}
+    lead = _LEAD.match(question)
+    rest = [token for token in tokens(question) if lead is None or token.start >= lead.end()]
+    free = [token for token in rest if not is_idle(token.text) and token.low not in ("only", "just")]
+    return tuple(token.text for token in free if token.stem not in held)
 
 
-def _is_breakdown(clause: Clause, choice: ChosenTool) -> bool:
+def _with_pronoun(question: str, subject: str, planner: Planner) -> list[Meant]:
+    """The question with "it", "she" or "there" replaced by what the last call was about, if that fills an argument."""
+    found: list[Meant] = []
+    for match in _PRONOUN.finditer(question):
+        owned = "'s" if match[0].lower() in ("its", "their", "his") else ""
+        named = f"{question[: match.start()]}{subject}{owned}{question[match.end() :]}"
+        choice = planner.chooser.choose(read_clause(named, planner.today))
+        if (
+            choice is not None
+            and subject.lower() in [str(value).lower() for value in choice.filling.arguments.values()]
+        ) or (choice is not None and any(param.shape == "text" for param in choice.filling.missing)):
+            found.append(Meant(named, True))
+    return found
+
+
+def _is_breakdown(clause: Clause) -> bool:
     """Whether the clause is no more than "which accounts?" or "by account?"."""
     words = [token for token in clause.tokens if not is_function_word(token.text)]
     opening = clause.tokens[0].low if clause.tokens else ""
-    return len(words) <= 2 and opening in ("by", "per", "which", "for") and not choice.filling.arguments
+    return len(words) <= 2 and opening in ("by", "per", "which", "for")
 
 
 def _rewritten(earlier: Clause, follow: Clause, made: Sequence[Exchange], planner: Planner) -> str:
@@ -92,12 +124,13 @@ def _rewritten(earlier: Clause, follow: Clause, made: Sequence[Exchange], planne
     extra: list[str] = []
     used: list[tuple[int, int]] = []
     for said in conditions(follow, (), []):
-        text = follow.text[said.values[0].start : said.end]
         there = conditions(earlier, (said.field,), [])
-        if there:
-            edits.append(Edit(there[0].values[0].start, there[0].end, text))
+        if there and said.op in ("=", "in") and there[0].op in ("=", "in"):
+            edits.append(Edit(there[0].values[0].start, there[0].end, follow.text[said.values[0].start : said.end]))
+        elif there:
+            edits.append(Edit(there[0].start, there[0].end, follow.text[said.start : said.end]))
         else:
-            extra.append(f"for {follow.text[said.start : said.end]}")
+            extra.append(f"{'for ' if said.op in ('=', 'in') else ''}{follow.text[said.start : said.end]}")
         used.append((said.start, said.end))
     breakdown = groupings(follow, planner.vocabulary.names(["dimension"]))
     if breakdown:
@@ -106,12 +139,20 @@ def _rewritten(earlier: Clause, follow: Clause, made: Sequence[Exchange], planne
             edits.append(Edit(by.start(), by.end(), ""))
         extra.append("by " + " and ".join(breakdown))
     free = [value for value in follow.values if not overlaps(value.start, value.end, used)]
+    for chosen, replaced in [] if breakdown else _choices(earlier, follow, made, planner):
+        value = Value(chosen.written, "phrase", chosen.start, chosen.end)
+        if replaced is None:
+            extra.append(f"{_led_in(follow, value)} {chosen.written}".removeprefix("for "))
+        else:
+            edits.append(Edit(replaced.start, replaced.end, chosen.written))
+        used.append((chosen.start, chosen.end))
+    spans = list(used)
     nouns = () if breakdown else phrases(follow, frozenset(t.stem for t in follow.tokens if groups_of(t.stem)))
-    for value in [*free, *(noun for noun in nouns if not overlaps(noun.start, noun.end, used))]:
+    free = [value for value in free if not overlaps(value.start, value.end, spans)]
+    for value in [*free, *(noun for noun in nouns if not overlaps(noun.start, noun.end, spans))]:
         place = _counterpart(earlier, value, made)
         if place is None:
-            before = follow.words_before(value.start, 1)
-            extra.append(f"{before[0] if before and is_function_word(before[0]) else 'for'} {value.text}")
+            extra.append(f"{_led_in(follow, value)} {value.text}")
         elif not any(place.start < edit.end and edit.start < place.end for edit in edits):
             edits.append(place)
     if not edits and not extra:
@@ -120,6 +161,31 @@ def _rewritten(earlier: Clause, follow: Clause, made: Sequence[Exchange], planne
     for edit in sorted(edits, key=lambda edit: -edit.start):
         text = text[: edit.start] + edit.text + text[edit.end :]
     return " ".join([text.rstrip(" ?.!"), *extra])
+
+
+def _choices(
+    earlier: Clause, follow: Clause, made: Sequence[Exchange], planner: Planner
+) -> list[tuple[Mention, Mention | None]]:
+    """The words of a follow-up that are values which the tools of the question before it offer to choose from, each
+    with the one of the same choice that the question before it named."""
+    tools = [tool for exchange in made if (tool := planner.box.named(exchange.tool)) is not None]
+    found: list[tuple[Mention, Mention | None]] = []
+    for param in [param for tool in tools for param in tool.params if param.enum]:
+        names = [str(name) for name in param.enum if isinstance(name, str)]
+        said, there = mentions(follow, names, least=0.9), mentions(earlier, names, least=0.9)
+        if len(said) == 1 and said[0] not in [each for each, _ in found]:
+            found.append((said[0], there[0] if len(there) == 1 else None))
+    return found
+
+
+def _led_in(follow: Clause, value: Value) -> str:
+    """The words right before a value that say how it belongs to the question: "in the", "before"."""
+    led: list[str] = []
+    for word in follow.words_before(value.start, 3):
+        if not (is_function_word(word) or is_turning(word)) or word in ("and", "or", "only", "just", "what", "how"):
+            break
+        led.insert(0, word)
+    return " ".join(led) if led and led != ["the"] else "for"
 
 
 def _counterpart(earlier: Clause, value: Value, made: Sequence[Exchange]) -> Edit | None:

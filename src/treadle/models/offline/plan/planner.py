@@ -10,11 +10,16 @@ from datetime import date
 from typing import Any
 
 from treadle.kernel.messages import Json
+from treadle.models.offline.grammar.change import Change, find_change
+from treadle.models.offline.grammar.comparison import find_comparison
+from treadle.models.offline.grammar.english import PLAIN_VERBS
+from treadle.models.offline.grammar.meaning import IDLE_VERBS, is_idle
 from treadle.models.offline.grammar.question import Clause, Value, read_clause, split_clauses
 from treadle.models.offline.grammar.words import is_function_word, is_verb, parts, singular
+from treadle.models.offline.plan.account import Left, account
 from treadle.models.offline.plan.arguments import Filling, fill
 from treadle.models.offline.plan.choice import Chooser, ChosenTool
-from treadle.models.offline.plan.results import value_for
+from treadle.models.offline.plan.results import headline, value_for
 from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import MARKERS, KnownTool, Param, Toolbox
 from treadle.models.offline.plan.transcript import Exchange, Turn, hint_of
@@ -45,7 +50,8 @@ class Outcome:
     """How far a clause has come: results that answer it, calls that it still needs, and what went wrong.
 
     `renamed` holds what was written and the valid name it was taken for, `called` the words for identifiers that were
-    looked up, `used` the stretches of the clause that went into arguments.
+    looked up, `used` the stretches of the clause that went into arguments, `tools` what is called for it, and `left`
+    what no tool and no argument accounts for, once that is known.
     """
 
     clause: Clause
@@ -55,6 +61,8 @@ class Outcome:
     renamed: dict[str, str] = field(default_factory=dict)
     called: dict[str, str] = field(default_factory=dict)
     used: list[tuple[int, int]] = field(default_factory=list)
+    tools: list[KnownTool] = field(default_factory=list)
+    left: Left | None = None
 
     def take(self, other: "Outcome") -> None:
         """Adds what another outcome found."""
@@ -63,15 +71,23 @@ class Outcome:
         self.troubles += other.troubles
         self.renamed |= other.renamed
         self.called |= other.called
+        if other.left is not None:
+            mine = self.left or Left()
+            spare = tuple(dict.fromkeys(mine.spare + other.left.spare))
+            self.left = Left(mine.turning + other.left.turning, spare, mine.spoken + other.left.spoken)
 
 
 @dataclass(frozen=True)
 class Goal:
-    """A clause, the tool that is to answer it, and the tool that is to give that one what the clause does not."""
+    """A clause, the tool that is to answer it, and the tool that is to give that one what the clause does not.
+
+    With `reads`, the tool only lists the names that the clause may speak of.
+    """
 
     clause: Clause
     tool: KnownTool | None = None
     source: KnownTool | None = None
+    reads: bool = False
 
 
 @dataclass
@@ -107,6 +123,12 @@ class Planner:
         """Whether some tool is about `text`."""
         return any(self.chooser.choose(read_clause(part, self.today)) for part in split_clauses(text))
 
+    def completes(self, text: str) -> bool:
+        """Whether every part of `text` has a tool, nothing is missing for it, and no word is left that forbids it."""
+        outcomes = self.plan(text)
+        done = [each for each in outcomes.outcomes if not each.troubles and not (each.left and each.left.forbids)]
+        return bool(done) and not outcomes.unplanned and len(done) == len(outcomes.outcomes)
+
     def plan(self, question: str, forced: bool = False) -> Plan:
         """Plans every clause of `question`.
 
@@ -119,8 +141,10 @@ class Planner:
         for goal in self._goals(question, forced):
             if goal.tool is None:
                 unplanned.append(goal.clause.text)
+            elif goal.reads:
+                outcomes.append(Outcome(goal.clause, calls=[Call(goal.tool.name, {})], left=Left()))
             else:
-                outcomes.append(self.resolve(goal.tool, goal.clause, _DEPTH, goal.source))
+                outcomes.append(self._accounted(self.resolve(goal.tool, goal.clause, _DEPTH, goal.source)))
         return Plan(outcomes, unplanned)
 
     def _goals(self, question: str, forced: bool) -> list[Goal]:
@@ -138,9 +162,25 @@ class Planner:
                 goals and goals[-1].tool is not None and (merged := self._merged(goals[-1].clause, clause)) is not None
             ):
                 goals[-1] = Goal(merged, goals[-1].tool, goals[-1].source)
-            elif any(not is_function_word(token.text) for token in clause.tokens):
+            elif (lister := self._unread(clause)) is not None:
+                goals.append(Goal(clause, lister, reads=True))
+            elif any(not is_idle(token.text) for token in clause.tokens):
                 goals.append(Goal(clause))
         return goals
+
+    def _unread(self, clause: Clause) -> KnownTool | None:
+        """A list that is worth reading before a clause is given up: it names what nobody has told of yet."""
+        if clause.command is not None and clause.command not in PLAIN_VERBS | IDLE_VERBS:
+            return None
+        if not any(value.kind in ("code", "quoted", "period") for value in clause.values):
+            return None
+        for tool in self.box.tools:
+            for param in tool.params if tool.change is None else ():
+                lister = self.chooser.lister(param, tool) if param.shape == "text" and not param.enum else None
+                told = any(each.shape in ("filters", "mapping") for each in tool.params)
+                if lister is not None and told and lister.name not in self.listed and not self._made(lister.name, {}):
+                    return lister
+        return None
 
     def _completed(self, choice: ChosenTool, clause: Clause, goals: list[Goal]) -> Goal:
         """The goal for a clause; what it is about comes from the clause before it if it does not say ("how many are
@@ -211,11 +251,14 @@ class Planner:
     def resolve(self, tool: KnownTool, clause: Clause, depth: int, source: KnownTool | None = None) -> Outcome:
         """How far `tool` has come with `clause`: its result, or the calls needed next, or what is in the way."""
         filling = fill(tool, clause, self.vocabulary, self.box)
-        outcome = Outcome(clause, renamed=dict(filling.renamed), used=list(filling.used))
+        outcome = Outcome(clause, renamed=dict(filling.renamed), used=list(filling.used), tools=[tool])
         lister = self._discovery(tool, clause, filling, source)
         if lister is not None:
             outcome.calls.append(Call(lister.name, {}))
+            outcome.left = Left()
             return outcome
+        if (change := find_change(clause)) is not None and self._takes_times(tool):
+            return self._changed(tool, change, outcome, depth, source)
         several = filling.spread or self._several(tool, clause, filling, source)
         if several:
             first, last = several[0], several[-1]
@@ -223,16 +266,52 @@ class Planner:
             for value in several:
                 written = clause.text[value.start : value.end]
                 text = clause.text[: first.start] + written + clause.text[last.end :]
-                outcome.take(self.resolve(tool, read_clause(text, self.today), depth, source))
+                outcome.take(self._accounted(self.resolve(tool, read_clause(text, self.today), depth, source)))
             return outcome
         arguments = dict(filling.arguments)
         for param in filling.missing[:1] if filling.unknown else filling.missing:
             found = self._obtain(tool, param, clause, filling, arguments, depth, source)
             outcome.take(found)
             outcome.used += found.used
+            outcome.tools += found.tools
         outcome.done.clear()
         if not outcome.calls and not outcome.troubles:
             self._call(tool, arguments, outcome)
+        return outcome
+
+    def _takes_times(self, tool: KnownTool) -> bool:
+        """Whether a tool can be asked for one time and then for another: one thing, under filters."""
+        things = [param for param in tool.required if param.shape == "text"]
+        return len(things) <= 1 and any(param.shape in ("filters", "mapping") for param in tool.params)
+
+    def _changed(
+        self, tool: KnownTool, change: Change, outcome: Outcome, depth: int, source: KnownTool | None
+    ) -> Outcome:
+        """The figures of both times and, where a tool calculates, what lies between them."""
+        outcome.left = Left()
+        for text in (change.earlier, change.later):
+            outcome.take(self._accounted(self.resolve(tool, read_clause(text, self.today), depth, source)))
+        figures = [headline(exchange.result) for exchange in outcome.done]
+        if len(figures) != 2 or outcome.calls:
+            return outcome
+        sums = next((t for t in self.box.tools if t.change is None and any(p.is_expression for p in t.params)), None)
+        if sums is None or None in figures:
+            outcome.left = Left(outcome.left.turning, (*outcome.left.spare, change.word), outcome.left.spoken)
+            return outcome
+        parameter = next(param.name for param in sums.params if param.is_expression)
+        self._call(sums, {parameter: f"{figures[1]} - {figures[0]}".replace("- -", "+ ")}, outcome)
+        return outcome
+
+    def _accounted(self, outcome: Outcome) -> Outcome:
+        """The outcome, with what of its clause is left over; nothing is called for a question that it is not."""
+        if outcome.left is not None or outcome.troubles:
+            return outcome
+        measured = find_comparison(outcome.clause, outcome.used)
+        spans = [*outcome.used, *(measured.spans if measured is not None else ())]
+        outcome.left = account(outcome.clause, outcome.tools, spans)
+        if outcome.left.forbids:
+            outcome.calls.clear()
+            outcome.done.clear()
         return outcome
 
     def _several(

@@ -76,6 +76,26 @@ def number_of(value: Any) -> Decimal | None:
     return number if number.is_finite() else None
 
 
+def headline(result: Any) -> Decimal | None:
+    """The one figure that a result is about: that of its totals, or of its only row; None if there are several."""
+    inner = result.get("totals") if isinstance(result, dict) else None
+    rows = rows_of(result)
+    if inner is None and len(rows) == 1 and len(rows[0][1]) == 1:
+        inner = rows[0][1][0]
+    numbers = [
+        found for each in fields_of(result if inner is None else inner) if (found := number_of(each.value)) is not None
+    ]
+    return numbers[0] if len(numbers) == 1 else None
+
+
+def is_nothing(result: Any) -> bool:
+    """Whether a result says that nothing was found: no row of the source, or rows of nothing."""
+    if isinstance(result, dict) and result.get("source_rows") == 0:
+        return True
+    rows = [row for _, listed in rows_of(result) for row in listed if isinstance(row, dict)]
+    return bool(rows) and all(value is None for row in rows for value in row.values())
+
+
 def asked(fields: list[Field], clause: Clause) -> list[Field]:
     """The fields that the clause's words ask for: those it names or, of a few, all if one means what it asks."""
     said = set(content_stems(clause))

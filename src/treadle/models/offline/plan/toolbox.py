@@ -23,7 +23,7 @@ MARKERS = word_set(
     "baseline origin destination"
 )
 _PLAIN_STEMS = frozenset(stem(word) for word in PLAIN_VERBS)
-_VAGUE = word_set("id ids name names key code number no nr value")
+_VAGUE = word_set("id ids name names key code number no nr value each")
 _EXAMPLES = re.compile(r"(?:e\.g\.|for example|such as|one of|i\.e\.|examples?:|like)[:,]?\s*([^.;()]+)", re.IGNORECASE)
 _QUOTES = re.compile(r"['\"`“]([^'\"`“”]{1,40})['\"`”]")
 _FIELD_KEYS = ("dimension", "field", "column", "attribute", "property", "key", "name")
@@ -76,13 +76,18 @@ class Output:
 
 @dataclass(frozen=True)
 class KnownTool:
-    """A tool's words, each with the weight of the place where it stands."""
+    """A tool's words, each with the weight of the place where it stands.
+
+    `told` are the stems of its name and description; `named` those of its name, parameters and outputs.
+    """
 
     spec: ToolSpec
     params: tuple[Param, ...]
     outputs: tuple[Output, ...]
     name_stems: tuple[str, ...]
     weights: dict[str, float]
+    told: frozenset[str]
+    named: frozenset[str]
 
     @property
     def name(self) -> str:
@@ -180,7 +185,10 @@ def read_tool(spec: ToolSpec) -> KnownTool:
         weigh([stem(str(value)) for value in param.enum], 1.0)
     for output in outputs:
         weigh(output.stems, 1.5)
-    return KnownTool(spec, params, outputs, tuple(stem(word) for word in name_words), weights)
+    name_stems = tuple(stem(word) for word in name_words)
+    told = frozenset(name_stems) | {token.stem for token in tokens(spec.description)}
+    named = frozenset([*name_stems, *(w for p in params for w in p.nouns), *(w for o in outputs for w in o.stems)])
+    return KnownTool(spec, params, outputs, name_stems, weights, told, named)
 
 
 def _content(text: str) -> frozenset[str]:

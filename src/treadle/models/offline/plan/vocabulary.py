@@ -32,6 +32,7 @@ class Vocabulary:
     def __init__(self, box: Toolbox, exchanges: Sequence[Exchange]) -> None:
         self._known: dict[Known, None] = {}
         self._synonyms: dict[tuple[str, str], str] = {}
+        self._about: dict[tuple[str, str], str] = {}
         texts = [tool.spec.description + str(tool.spec.input_schema) for tool in box.tools]
         for exchange in exchanges:
             hint = hint_of(exchange)
@@ -71,6 +72,16 @@ class Vocabulary:
         """The name that `word` is a synonym of; itself if it is none."""
         return self._synonyms.get((([*nouns] or [""])[-1], word), word)
 
+    def style(self, name: str, owners: Sequence[str]) -> tuple[bool | None, bool]:
+        """How the field `name` of `owners` writes months, by what was told of it: whether in digits only (None if
+        nobody said), and whether by days."""
+        text = " ".join(told for (field, owner), told in self._about.items() if field == name and owner in owners)
+        digits: bool | None = True if _DIGIT_MONTH.search(text) or re.search(r"YYYY[MP]{2}", text) else None
+        if digits is None and (_HYPHEN_MONTH.search(text) or self.months_in_digits):
+            digits = not _HYPHEN_MONTH.search(text)
+        by_days = re.search(r"\b(?:date|timestamp)\b", text) is not None or bool({"date", "day"} & set(parts(name)))
+        return digits, by_days and not {"month", "period"} & set(parts(name))
+
     def _add(self, kind: str, names: Iterable[str], owner: str | None) -> None:
         for name in names:
             self._known.setdefault(Known(kind, name, owner))
@@ -84,6 +95,7 @@ class Vocabulary:
                     name = next((str(item[key]) for key in _NAME_KEYS if isinstance(item.get(key), str | int)), None)
                     if name is not None:
                         self._add(kind, [name], owner)
+                        self._about[name, owner or ""] = f"{item.get('description', '')} {item.get('type', '')}"
                         for word in item.get("synonyms") or item.get("aliases") or ():
                             self._synonyms.setdefault((kind, str(word)), name)
                     self._learn_fields(item, owner if name is None else name)

@@ -1,0 +1,363 @@
+"""What Gemini sends back: a decoder of the chunks of a stream, and of a whole response as the only one of them.
+
+Pure. The format is that of https://ai.google.dev/api/generate-content#v1beta.GenerateContentResponse. Each chunk is a
+response of its own, whose parts go on with the reply: pieces of text in a row are one text, until one of them carries a
+signature; a call comes in one part, or in pieces where that was asked for. A part of another kind (the code that
+Google runs, its result, an image) is kept whole, so that it goes back as it came. Names may stand as `finishReason` or
+as `finish_reason`: the API takes both, and servers between send either. Neighbours: `treadle.models.google`, which
+writes requests and names errors; `treadle.models.google_pieces`, arguments in pieces.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from uuid import uuid4
+
+import msgspec
+
+from treadle.context.texts import estimate_text
+from treadle.kernel.messages import (
+    AssistantMessage,
+    AssistantPart,
+    FinishReason,
+    Json,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    Usage,
+)
+from treadle.models.codec import DONE
+from treadle.models.counts import count_in, list_in, name_in, part_in, told_usage, with_total
+from treadle.models.errors import AuthenticationFailed, BadRequest, ModelError, ProtocolError, ToolUseFailed
+from treadle.models.failures import redact
+from treadle.models.google_pieces import Pieces
+from treadle.models.google_thinking import generation
+from treadle.models.guarded import ended_early, no_reply
+from treadle.models.port import (
+    ModelEvent,
+    ModelReply,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallCompleted,
+    ToolCallDelta,
+    ToolCallStarted,
+    UsageReported,
+)
+from treadle.models.terms import USUAL
+
+FINISHES: Final[Mapping[str, FinishReason]] = {
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+    "CONTINUATION": "length",
+    "SAFETY": "content_filter",
+    "RECITATION": "content_filter",
+    "LANGUAGE": "content_filter",
+    "BLOCKLIST": "content_filter",
+    "PROHIBITED_CONTENT": "content_filter",
+    "SPII": "content_filter",
+    "IMAGE_SAFETY": "content_filter",
+    "IMAGE_PROHIBITED_CONTENT": "content_filter",
+    "IMAGE_RECITATION": "content_filter",
+    "ESCALATION": "content_filter",
+    "MODEL_ARMOR": "content_filter",
+}
+"""What a reply's last word means. Any other is not known to mean that the reply is whole."""
+
+MISCALLED: Final = frozenset({"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE"})
+"""The words for a call, or a reply, that the model wrote and Google could not read; the next may be better."""
+
+SERVICES: Final[Mapping[str, str]] = {
+    "ON_DEMAND_PRIORITY": "priority",
+    "ON_DEMAND_FLEX": "flex",
+    "ON_DEMAND_OFFPEAK": "offpeak",
+}
+"""What Vertex calls services that the Gemini API has another word for."""
+
+THOUGHT: Final = "google-thought"
+"""The `Thinking.id` of what Gemini thought, by which the other dialects know that it is not theirs."""
+
+SIGNS: Final = "google-signature"
+"""The `Thinking.id` of a signature that belongs to the text or the call after it, which have no place for one."""
+
+MADE: Final = "made_"
+"""How the ids begin of calls that came without one."""
+
+SNAKE: Final[Mapping[str, str]] = {
+    name: "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+    for name in (
+        *("usageMetadata", "promptFeedback", "finishReason", "finishMessage"),
+        *("groundingMetadata", "webSearchQueries", "blockReason", "blockReasonMessage", "functionCall"),
+        *("thoughtSignature", "willContinue", "partialArgs", "executableCode"),
+    )
+}
+COUNTS: Final[Mapping[str, str]] = {
+    "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name): name
+    for name in (
+        *("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "toolUsePromptTokenCount"),
+        *("cachedContentTokenCount", "totalTokenCount", "trafficType", "serviceTier"),
+        *("promptTokensDetails", "cacheTokensDetails", "candidatesTokensDetails"),
+    )
+}
+
+
+def named(fields: Json, name: str) -> Any:
+    """The field `name`, in either spelling; None if there is none."""
+    value = fields.get(name)
+    return fields.get(SNAKE[name]) if value is None else value
+
+
+class _Words:
+    """Pieces of text in a row, spoken or thought, and the signature that the last of them carried."""
+
+    __slots__ = ("pieces", "signature", "thought")
+
+    def __init__(self, thought: bool) -> None:
+        self.thought = thought
+        self.pieces: list[str] = []
+        self.signature: str | None = None
+
+
+class _Call:
+    """One call; `pieces` while its arguments are still coming."""
+
+    __slots__ = ("arguments", "id", "name", "pieces", "signature")
+
+    def __init__(self, call_id: str, name: str, signature: str | None) -> None:
+        self.id = call_id
+        self.name = name
+        self.signature = signature
+        self.arguments = ""
+        self.pieces: Pieces | None = None
+
+
+class GoogleDecoder:
+    """Reads one reply; see `treadle.models.codec.Decoder`.
+
+    Args:
+        provider: the provider's name, for `Opaque` parts.
+        error: makes the typed error of a chunk that holds an error.
+    """
+
+    def __init__(self, provider: str, error: Callable[[Json], ModelError]) -> None:
+        self._provider = provider
+        self._error = error
+        self._parts: list[_Words | _Call | Opaque] = []
+        self._finish = ""
+        self._message = ""
+        self._blocked = ""
+        self._counts: Json = {}
+        self._searches = 0
+        self._model = ""
+        self._id = ""
+        self._whole = False
+
+    @property
+    def reported(self) -> UsageReported | None:
+        """What the provider has counted of it so far; None if nothing yet."""
+        usage = self._usage(so_far=not self._finish)
+        return None if usage is None else UsageReported(usage)
+
+    def feed(self, data: Json) -> list[ModelEvent]:
+        """The events in one chunk. Raises `ModelError` for an error inside the stream."""
+        events: list[ModelEvent] = []
+        if data == DONE:
+            return events
+        self._about(data)
+        try:
+            if data.get("error"):
+                raise self._error(data)
+            for candidate in data.get("candidates") or ():
+                # Several are never asked for.
+                if not candidate.get("index"):
+                    self._candidate(candidate, events)
+        except ModelError as error:
+            if words := [one for one in self._parts if isinstance(one, _Words)]:
+                said = "".join([piece for one in words for piece in one.pieces])
+                error.usage = Usage(output_tokens=estimate_text(said), estimated=True)
+            raise
+        return events
+
+    def whole(self, body: Json) -> list[ModelEvent]:
+        """The events of a whole response, the reply last. Raises `ModelError` if it holds an error, or is none."""
+        self._whole = True
+        events = self.feed(body)
+        if not (body.get("candidates") or self._blocked):
+            raise no_reply(self._provider, "no reply, for it has no candidates", body)
+        return [*events, self.close()]
+
+    def close(self) -> ModelReply:
+        """The whole reply, once the stream has ended.
+
+        Raises:
+            ProtocolError: it ended too early to be trusted.
+            ToolUseFailed: the model wrote a call that Google could not read.
+            ModelError: the reply ended in another error.
+        """
+        finish = FINISHES.get(self._finish, "unknown")
+        if not self._finish:
+            if self._blocked and not self._parts:
+                return self._reply("content_filter", self._blocked)
+            raise ended_early(self._provider, bool(self._parts))
+        self._check_ending(finish)
+        if finish == "stop" and any(isinstance(part, _Call) for part in self._parts):
+            finish = "tool_calls"
+        detail = self._finish if not self._message or finish == "tool_calls" else f"{self._finish}: {self._message}"
+        return self._reply(finish, detail)
+
+    def _check_ending(self, finish: FinishReason) -> None:
+        """Raises what the last word of the reply means, where that is an error."""
+        said = f"{self._provider} ended its reply with {self._finish}"
+        told = redact(self._message)[:500]
+        words = f"{said}: {told}" if told else said
+        if self._finish in MISCALLED:
+            raise ToolUseFailed(f"{words}; the model wrote a call that cannot be read", failed_text=self._message)
+        if self._finish == "MISSING_THOUGHT_SIGNATURE":
+            raise BadRequest(words)
+        if self._finish == "PUP_LIMITED_DISABLED":
+            raise AuthenticationFailed(f"{words}; the account is limited or disabled")
+        if any(isinstance(part, _Call) and part.pieces is not None for part in self._parts):
+            raise ProtocolError(f"{said}, before the arguments of a call were closed")
+        last = self._parts[-1] if self._parts else None
+        if finish == "stop" and not self._whole and isinstance(last, Opaque) and named(last.value, "executableCode"):
+            # Google says STOP when its model has written the code, and again when it has seen what came of it.
+            raise ProtocolError(f"the stream of {self._provider} ended before the result of the code that it runs")
+
+    def _about(self, data: Json) -> None:
+        self._id = self._id or name_in(data, "responseId") or name_in(data, "response_id")
+        self._model = self._model or name_in(data, "modelVersion") or name_in(data, "model_version")
+        usage = named(data, "usageMetadata")
+        if isinstance(usage, dict):
+            self._counts.update({COUNTS.get(name, name): count for name, count in usage.items() if count is not None})
+        feedback = named(data, "promptFeedback")
+        if isinstance(feedback, dict) and (reason := named(feedback, "blockReason")):
+            message = named(feedback, "blockReasonMessage")
+            self._blocked = f"{reason}: {message}" if message else str(reason)
+
+    def _candidate(self, candidate: Json, events: list[ModelEvent]) -> None:
+        content = candidate.get("content")
+        if content:
+            for part in content.get("parts") or ():
+                self._part(part, events)
+        if reason := named(candidate, "finishReason"):
+            self._finish = reason.upper()
+            self._message = str(named(candidate, "finishMessage") or "")
+        grounding = named(candidate, "groundingMetadata")
+        queries = named(grounding, "webSearchQueries") if isinstance(grounding, dict) else None
+        if queries and isinstance(queries, list):
+            # Before Gemini 3, a reply is charged for once, however many searches it rests on.
+            self._searches = max(self._searches, len(queries) if generation(self._model) not in (1, 2) else 1)
+
+    def _part(self, part: Json, events: list[ModelEvent]) -> None:
+        text = part.get("text")
+        if text:
+            self._finish = ""
+            self._say(text, named(part, "thoughtSignature"), part.get("thought") is True, events)
+        elif (call := named(part, "functionCall")) is not None:
+            self._finish = ""
+            self._call(call, named(part, "thoughtSignature"), events)
+        elif part.keys() - {"text", "thought"}:
+            self._finish = ""
+            # A signature may come by itself; the API refuses a part that holds nothing else.
+            bare = part.keys() <= {"thoughtSignature", "thought_signature", "thought"}
+            self._parts.append(Opaque(self._provider, {"text": "", **part} if bare else part))
+
+    def _say(self, text: str, signature: str | None, thought: bool, events: list[ModelEvent]) -> None:
+        """Goes on with the text before, or begins another: what carries a signature is not joined to what has none."""
+        last = self._parts[-1] if self._parts else None
+        words = last if isinstance(last, _Words) and last.thought == thought else None
+        if words is None or words.signature is not None or (signature is not None and words.pieces):
+            words = _Words(thought)
+            self._parts.append(words)
+        words.pieces.append(text)
+        words.signature = signature
+        events.append(ThinkingDelta(text) if thought else TextDelta(text))
+
+    def _call(self, fields: Json, signature: str | None, events: list[ModelEvent]) -> None:
+        going_on, pieces = bool(named(fields, "willContinue")), named(fields, "partialArgs")
+        last = self._parts[-1] if self._parts else None
+        call = last if isinstance(last, _Call) and last.pieces is not None and not fields.get("name") else None
+        if call is None:
+            call = self._begin(fields, signature, events)
+            if going_on or pieces:
+                call.pieces = Pieces()
+        call.signature = call.signature or signature
+        if call.pieces is None:
+            arguments = fields.get("args")
+            call.arguments = "" if arguments is None else msgspec.json.encode(_object(arguments)).decode()
+        else:
+            call.pieces.take(fields.get("args"), pieces or ())
+            if going_on:
+                return
+            call.arguments, call.pieces = msgspec.json.encode(call.pieces.whole()).decode(), None
+        if call.arguments:
+            events.append(ToolCallDelta(call.id, call.arguments))
+        events.append(ToolCallCompleted(call.id))
+
+    def _begin(self, fields: Json, signature: str | None, events: list[ModelEvent]) -> _Call:
+        call_id: str = fields.get("id") or ""
+        if not call_id or any(isinstance(one, _Call) and one.id == call_id for one in self._parts):
+            call_id = f"{MADE}{uuid4().hex[:24]}"
+        call = _Call(call_id, fields["name"], signature)
+        self._parts.append(call)
+        events.append(ToolCallStarted(call.id, call.name))
+        return call
+
+    def _reply(self, finish: FinishReason, detail: str) -> ModelReply:
+        parts: list[AssistantPart] = []
+        for part in self._parts:
+            if isinstance(part, Opaque):
+                parts.append(part)
+            elif isinstance(part, _Call):
+                parts += [*_signed(part.signature), ToolCall(part.id, part.name, part.arguments)]
+            elif part.thought:
+                parts.append(Thinking("".join(part.pieces), signature=part.signature, id=THOUGHT))
+            else:
+                parts += [*_signed(part.signature), Text("".join(part.pieces))]
+        return ModelReply(
+            AssistantMessage(tuple(parts)),
+            usage=self._usage(),
+            finish=finish,
+            finish_detail=detail,
+            model=self._model,
+            request_id=self._id,
+        )
+
+    def _usage(self, so_far: bool = False) -> Usage | None:
+        """What the reply has taken; None if nothing of it is known. Counts that are 0 are often left out."""
+        counts = self._counts
+        if not counts:
+            return Usage(web_searches=self._searches, estimated=True) if self._searches else None
+        prompt, said = count_in(counts, "promptTokenCount"), count_in(counts, "candidatesTokenCount")
+        thought = part_in(counts, "thoughtsTokenCount")
+        asked = None if prompt is None else prompt + part_in(counts, "toolUsePromptTokenCount")
+        received = thought or None if said is None else said + thought
+        if not so_far:
+            asked, received = with_total(asked, received, count_in(counts, "totalTokenCount"))
+        cached_sound = _of_kind(counts, "cacheTokensDetails", "AUDIO")
+        service = name_in(counts, "trafficType") or name_in(counts, "serviceTier")
+        parts = Usage(
+            cache_read_tokens=part_in(counts, "cachedContentTokenCount"),
+            reasoning_tokens=thought,
+            web_searches=self._searches,
+            audio_tokens=max(0, _of_kind(counts, "promptTokensDetails", "AUDIO") - cached_sound),
+            image_tokens=_of_kind(counts, "candidatesTokensDetails", "IMAGE"),
+            service="" if service.lower() in USUAL else SERVICES.get(service, service.lower()),
+        )
+        return told_usage(parts, asked, received)
+
+
+def _of_kind(counts: Json, name: str, kind: str) -> int:
+    """The tokens of one kind ("AUDIO") among those that are told by kind in the list `name`."""
+    told = [one for one in list_in(counts, name) if one.get("modality") == kind]
+    return sum(part_in(one, "tokenCount") or part_in(one, "token_count") for one in told)
+
+
+def _signed(signature: str | None) -> list[Thinking]:
+    """The signature of the part that follows."""
+    return [] if signature is None else [Thinking(signature=signature, id=SIGNS)]
+
+
+def _object(arguments: object) -> Json:
+    if not isinstance(arguments, dict):
+        raise TypeError(f"the arguments of a call are no object: {str(arguments)[:100]}")
+    return arguments

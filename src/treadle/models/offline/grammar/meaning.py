@@ -1,0 +1,115 @@
+"""Which words change nothing, and which turn a question into another one: the stated lists of the account.
+
+Data, and the phrases that are more than their words. A word on none of these lists must be what a tool, an argument or
+a filter speaks of; see `treadle.models.offline.plan.account`.
+"""
+
+import re
+
+from treadle.models.offline.grammar.english import FUNCTION_WORDS, word_set
+
+NEGATIONS = word_set(
+    "not no nor neither never none nobody nothing without except excepting excluding exclude excludes excluded unless "
+    "instead ignore ignoring ignored besides omit omitting cannot minus ohne nicht kein keine keinen keiner außer "
+    "ausser weder statt"
+)
+"""Words that say what is not meant. A tool's own words never account for them."""
+
+TURNING = NEGATIONS | word_set(
+    """or either oder if wenn but rather other others another else more less fewer most least than over under above
+    below beyond exceeding beneath since until till before after while during ago next last past previous former
+    recent first second third latest earliest newest oldest same via through per every only exactly about around
+    approximately roughly nearly almost twice half double triple dozen dozens hundred hundreds thousand thousands
+    million millions billion couple several few pair tomorrow yesterday tonight today weekly monthly yearly annual
+    annually daily hourly quarterly quarter ytd year years month months week weeks weekend weekday weekdays ahead
+    apart together respectively again still yet already as-of nach bis seit zwischen"""
+)
+"""Words that change what is asked: kinds of amounts, times, comparisons, alternatives, conditions."""
+
+COMPUTING = word_set(
+    """average mean median sum total maximum minimum max min largest smallest biggest highest lowest greatest cheapest
+    difference growth increase decrease change ratio share percentage percent proportion fraction trend forecast
+    variance deviation cumulative running absolute relative net gross rounded round compound weighted unique distinct
+    number count rank ranking top bottom best worst range sort sorted grow grew grown growing rise rose risen fall fell
+    fallen drop dropped develop developed evolve factorial square cube cubic squared root power modulo remainder
+""",
+)
+"""Words that ask for a computation; only a tool that speaks of it itself can do it."""
+
+UNITS = word_set(
+    """km kilometer kilometers kilometre kilometres mile miles meter meters metre metres foot feet inch inches cm mm
+    centimeter centimeters yard yards kg kilogram kilograms gram grams pound pounds ounce ounces ton tons tonne tonnes
+    liter liters litre litres gallon gallons celsius fahrenheit kelvin minute minutes hour hours second seconds day
+    days euro euros dollar dollars yen franc francs percent"""
+)
+"""Units: one of them is never as good as another."""
+
+IDLE_VERBS = word_set(
+    """tell tells give gives show shows find get gets know see need needs want wants check list look looks make makes
+    help use say says mean explain describe read provide fetch retrieve display print return have has had having got
+    exist exists contain contains figure determine compute calculate evaluate report reports amounts think wonder learn
+    understand like love hold holds keep keeps own owns carry stand stands come comes go goes going run runs work works
+    ask asking asked answer happen happens there's query search lookup locate enumerate remind inform state name let's
+    let follow following concerning regarding according based given available""",
+)
+"""Verbs that say no more than "let me know", "there is" or "it is so"."""
+
+IDLE = (
+    (FUNCTION_WORDS - TURNING)
+    | IDLE_VERBS
+    | word_set(
+        """please kindly quick quickly sure hey dear thanks thank great fine good morning evening me myself question
+        questions information info details detail data figure figures value values figures' amount number overall
+        altogether currently current now present what's who's where's when's how's it's that's i'd i'm i've i'll we're
+        we've we'd we'll you're you'd they're let's many much all both whole entire entirely complete also then the
+        exact precise full own any each"""
+    )
+)
+"""Words that change nothing. They are this list and no others."""
+
+_PHRASES = re.compile(
+    r"\b(?:up to|as of|at (?:most|least)|more than|less than|fewer than|greater than|year[- ]to[- ]date|other than|"
+    r"way round|on average|instead of|apart from|rather than|square (?=\w)|per cent|as well|in total|vice versa)\b",
+    re.IGNORECASE,
+)
+_HARMLESS = re.compile(
+    r"\b(?:as well(?! as)|in total|right now|at the moment|how (?:come|many times)|no matter|of course|not only|"
+    r"find out|work out|figure out|look up|no problem|no doubt|(?:what|how) about)\b|^\W*but\b|"
+    r"^\W*(?:if|when) (?:i|we)\b",
+    re.IGNORECASE,
+)
+_GARBLED = re.compile(
+    r"(?<![\w.,])\d+,\d{1,2}(?![\d,])|(?<![\w.,])\d+,\d{4,}|(?<!\w)\d+(?:\.\d{3})+,\d+|\b\d+[eE]\d+|½|¼|¾"
+)
+
+
+def is_negation(word: str) -> bool:
+    """Whether the word says what is not meant."""
+    low = word.lower().replace("’", "'")
+    return low in NEGATIONS or low.endswith("n't")
+
+
+def is_turning(word: str) -> bool:
+    """Whether the word turns a question into another one."""
+    return is_negation(word) or word.lower() in TURNING
+
+
+def is_idle(word: str) -> bool:
+    """Whether the word changes nothing."""
+    low = word.lower().replace("’", "'")
+    return low in IDLE and not is_turning(low)
+
+
+def turning_phrases(text: str) -> list[tuple[int, int]]:
+    """Where a phrase turns a question that its words would not, such as "up to"."""
+    return [match.span() for match in _PHRASES.finditer(text) if not _HARMLESS.fullmatch(match.group())]
+
+
+def harmless_phrases(text: str) -> list[tuple[int, int]]:
+    """Where words that would turn a question do not, such as "of course" or "not only"."""
+    return [match.span() for match in _HARMLESS.finditer(text)]
+
+
+def garbled_numbers(text: str) -> list[tuple[int, int]]:
+    """Where a number is written in a way that has two readings, such as "2,5"."""
+    return [match.span() for match in _GARBLED.finditer(text)]

@@ -1,0 +1,139 @@
+"""The account of a clause: what each of its words stands for, and what is left over.
+
+A word is accounted for if it went into an argument or a filter, if one of the tools that are called speaks of it, or if
+it is on the stated list of words that change nothing (`grammar.meaning`). What is left over and would turn the question
+into another one (a negation, a time, a number, a comparison) forbids an answer; what else is left over is said first.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from treadle.models.offline.grammar import meaning
+from treadle.models.offline.grammar.question import Clause
+from treadle.models.offline.grammar.words import Token, groups_of, is_verb, stem
+from treadle.models.offline.plan.structures import overlaps
+from treadle.models.offline.plan.toolbox import KnownTool
+
+_SUMS = frozenset({"sum", "total", "overall", "together", "altogether"})
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What nothing accounts for, in the words of the clause.
+
+    Attributes:
+        turning: what would make the question another one.
+        spare: other words.
+        spoken: how many words are accounted for by a tool or an argument.
+    """
+
+    turning: tuple[str, ...] = ()
+    spare: tuple[str, ...] = ()
+    spoken: int = 0
+
+    @property
+    def forbids(self) -> bool:
+        """Whether there can be no answer: to a question without these words it would not be one."""
+        return bool(self.turning) or len(self.spare) > self.spoken
+
+
+def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int, int]]) -> Left:
+    """What of `clause` is left over.
+
+    Args:
+        clause: the clause.
+        tools: the tools that are called for it.
+        used: the stretches that went into arguments, filters and comparisons.
+    """
+    speech = _Speech(tools)
+    turning: list[tuple[int, int]] = []
+    spare: list[tuple[int, int]] = []
+    spoken = 0
+    harmless = meaning.harmless_phrases(clause.text)
+    turning += meaning.garbled_numbers(clause.text)
+    phrases = [*meaning.turning_phrases(clause.text)]
+    turning += [span for span in phrases if not _covered(span, clause, used)]
+    for value in clause.values:
+        if overlaps(value.start, value.end, used):
+            spoken += 1
+        elif not (value.kind in ("name", "code") and speech.tells(value.text)):
+            strict = speech.filters or value.kind not in ("name", "code")
+            (turning if strict else spare).append((value.start, value.end))
+        else:
+            spoken += 1
+    for token in clause.tokens:
+        span = (token.start, token.end)
+        if any(overlaps(*span, [(value.start, value.end)]) for value in clause.values):
+            continue
+        if overlaps(*span, used):
+            spoken += not meaning.is_idle(token.text)
+        elif overlaps(*span, harmless):
+            continue
+        elif speech.accounts(token) or (speech.states and clause.is_yes_or_no and token.low.endswith(("ed", "en"))):
+            spoken += not meaning.is_idle(token.text)
+        elif not meaning.is_idle(token.text):
+            (turning if speech.turns(token) else spare).append(span)
+    texts = [[clause.text[start:end] for start, end in _merged(spans)] for spans in (turning, spare)]
+    return Left(tuple(dict.fromkeys(texts[0])), tuple(dict.fromkeys(texts[1])), spoken)
+
+
+def _covered(span: tuple[int, int], clause: Clause, used: Sequence[tuple[int, int]]) -> bool:
+    inside = [token for token in clause.tokens if span[0] <= token.start and token.end <= span[1]]
+    return all(overlaps(token.start, token.end, used) for token in inside)
+
+
+def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The stretches in order; one inside another is dropped."""
+    kept: list[tuple[int, int]] = []
+    for span in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if not kept or span[0] >= kept[-1][1]:
+            kept.append(span)
+    return kept
+
+
+class _Speech:
+    """What the tools that are called speak of."""
+
+    def __init__(self, tools: Sequence[KnownTool]) -> None:
+        self.tools = tools
+        self.change = any(tool.change is not None for tool in tools)
+        self.filters = any(param.shape in ("filters", "mapping") for tool in tools for param in tool.params)
+        self.own = frozenset(
+            [*(word for tool in tools for word in tool.weights), *(w for t in tools for p in t.params for w in p.stems)]
+        )
+        self.compares = bool({"compar", "differ", "differenc"} & self.own)
+        self.states = bool({"status", "state", "stat"} & self.own)
+        self.told = frozenset(word for tool in tools for word in tool.told)
+        self.groups = frozenset(group for tool in tools for word in tool.named for group in groups_of(word))
+
+    def accounts(self, token: Token) -> bool:
+        """Whether a tool speaks of the word."""
+        low, word = token.low, token.stem
+        if meaning.is_negation(low):
+            return False
+        if self.compares and low in ("most", "same", "equal", "largest", "biggest"):
+            return True
+        if self.filters and word in _SUMS:
+            return True
+        if low in ("today", "now"):
+            return bool(self.own & {"current", "today", "date", "time", "day", "now"})
+        if low in meaning.COMPUTING or low in meaning.TURNING:
+            return word in self.told or (word in _SUMS and bool(_SUMS & self.told))
+        if low in meaning.UNITS:
+            return word in self.own
+        if word in self.own or groups_of(word) & self.groups:
+            return True
+        return len(word) >= 5 and any(
+            len(own) >= 5 and (own.startswith(word) or word.startswith(own)) for own in self.own
+        )
+
+    def tells(self, text: str) -> bool:
+        """Whether the words of a name are the tools' own."""
+        return all(stem(word) in self.own for word in text.split())
+
+    def turns(self, token: Token) -> bool:
+        """Whether a word that nothing accounts for makes the question another one."""
+        low = token.low
+        if meaning.is_turning(low) or low in meaning.COMPUTING or low in meaning.UNITS:
+            return True
+        return self.change or is_verb(token.text) or self.filters

@@ -1,0 +1,163 @@
+"""Bounds: "at least 10 seats" for `min_seats`, "from May to June" for `date_from` and `date_to`.
+
+Fills parameters in pairs that bound a figure or a day. A bound that the parameters cannot express exactly, such as
+"more than 200" for a `min_total`, is not filled, so that its words stay unaccounted for.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+from treadle.models.offline.grammar.question import Clause, Value
+from treadle.models.offline.grammar.words import alike, parts, stem
+from treadle.models.offline.plan.affinity import is_date
+from treadle.models.offline.plan.numbers import HIGH, LOW, bound_of
+from treadle.models.offline.plan.structures import overlaps, plain_number
+from treadle.models.offline.plan.toolbox import Param
+
+_TO = re.compile(r"^\s*(?:to|and|-|–|until|till|through|up to)\s*[$€£]?$", re.IGNORECASE)
+_NUMBER_OPS = tuple(
+    (re.compile(rf"(?:\b|^|\s)(?:{pattern})\s*[$€£]?$", re.IGNORECASE), op)
+    for pattern, op in (
+        (r"at least|(?:no|not) (?:less|fewer) than|a? ?minimum of|>=", ">="),
+        (r"at most|up to|(?:no|not) more than|a? ?maximum of|<=", "<="),
+        (r"(?:more|greater|higher|larger) than|over|above|>", ">"),
+        (r"(?:less|fewer|lower|smaller|cheaper) than|under|below|<", "<"),
+        (r"between|from", "range"),
+    )
+)
+_DAY_OPS = tuple(
+    (re.compile(rf"\b(?:{pattern})\s*(?:the\s+)?$", re.IGNORECASE), op)
+    for pattern, op in (
+        (r"since|starting(?: from| on)?|not before", ">="),
+        (r"until|till|through|up to|not after|no later than", "<="),
+        (r"before|prior to|earlier than", "<"),
+        (r"after|later than", ">"),
+        (r"between|from", "range"),
+        (r"in|on|during|of|for", "="),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A value for a bounding parameter, and the stretch of the clause that gives it."""
+
+    param: Param
+    value: Any
+    start: int
+    end: int
+
+
+def find_bounds(params: list[Param], clause: Clause, used: list[tuple[int, int]], digits_only: bool) -> list[Bound]:
+    """What a clause says for the parameters among `params` that bound something."""
+    found: list[Bound] = []
+    for value in clause.values:
+        spans = [*used, *((bound.start, bound.end) for bound in found)]
+        taken = {bound.param.name for bound in found}
+        if overlaps(value.start, value.end, spans):
+            continue
+        if value.period is not None:
+            more = _days([p for p in params if is_date(p) and bound_of(p)], value, clause, digits_only)
+        elif value.kind == "number":
+            more = _numbers([p for p in params if p.shape == "number" and bound_of(p)], value, clause)
+        else:
+            more = []
+        found += [] if any(bound.param.name in taken for bound in more) else more
+    return found
+
+
+def _numbers(params: list[Param], value: Value, clause: Clause) -> list[Bound]:
+    match, op = _operator(_NUMBER_OPS, clause.text[: value.start])
+    if match is None:
+        return []
+    last = _last(value, clause) if op == "range" else None
+    end = (last or value).end
+    start = match.start()
+    about = [stem(word) for word in (*clause.words_after(end, 2), *clause.words_before(start, 4))]
+    spans = _named(clause, params, start, end)
+    about_money = bool(re.search(r"[$€£]", clause.text[value.start - 1 : end + 2]))
+    fitting = [p for p in params if about_money or any(alike(word, own) == 1.0 for word in about for own in _own(p))]
+    low = next((p for p in fitting if bound_of(p) == "low"), None)
+    high = next((p for p in fitting if bound_of(p) == "high"), None)
+    number = plain_number(value.text)
+    whole = isinstance(number, int)
+    if op == "range" and last is not None and low is not None and high is not None:
+        return [Bound(low, number, *spans), Bound(high, plain_number(last.text), *spans)]
+    if op == ">=" and low is not None:
+        return [Bound(low, number, *spans)]
+    if op == "<=" and high is not None:
+        return [Bound(high, number, *spans)]
+    if op == ">" and low is not None and whole and low.types <= {"integer", "null"}:
+        return [Bound(low, number + 1, *spans)]
+    if op == "<" and high is not None and whole and high.types <= {"integer", "null"}:
+        return [Bound(high, number - 1, *spans)]
+    return []
+
+
+def _named(clause: Clause, params: list[Param], start: int, end: int) -> tuple[int, int]:
+    """The stretch of a bound, with the noun before it ("a total of at least 200") or after it ("10 seats")."""
+    nouns = {word for param in params for word in _own(param)}
+    for token in clause.tokens:
+        if token.stem in nouns and token.end <= start and len(clause.text[token.end : start].split()) <= 2:
+            start = token.start
+        if token.stem in nouns and token.start >= end and not clause.text[end : token.start].strip():
+            end = token.end
+    return start, end
+
+
+def _own(param: Param) -> list[str]:
+    return [stem(word) for word in parts(param.name) if word not in LOW | HIGH]
+
+
+def _days(params: list[Param], value: Value, clause: Clause, digits_only: bool) -> list[Bound]:
+    low = next((p for p in params if bound_of(p) == "low"), None)
+    high = next((p for p in params if bound_of(p) == "high"), None)
+    match, op = _operator(_DAY_OPS, clause.text[: value.start])
+    if value.period is None or match is None or (low is None and high is None):
+        return []
+    last = _last(value, clause) if op == "range" else None
+    if op == "range" and (last is None or last.period is None):
+        return []
+    first_day, last_day = value.period.days(digits_only)
+    start, end = match.start(), (last or value).end
+    wanted: list[tuple[Param | None, str]] = []
+    if op in ("range", "="):
+        wanted = [(low, first_day), (high, last.period.days(digits_only)[1] if last and last.period else last_day)]
+    elif op in (">=", ">"):
+        strict = "after" in parts(low.name) if low is not None else False
+        wanted = [(low, first_day if op == ">=" else last_day if strict else _moved(last_day, 1))]
+        wanted = [] if op == ">=" and strict else wanted
+    else:
+        strict = "before" in parts(high.name) if high is not None else False
+        wanted = [(high, last_day if op == "<=" else first_day if strict else _moved(first_day, -1))]
+        wanted = [] if op == "<=" and strict else wanted
+    return (
+        [] if any(p is None for p, _ in wanted) else [Bound(p, day, start, end) for p, day in wanted if p is not None]
+    )
+
+
+def _moved(day: str, by: int) -> str:
+    """The day after or before, in the same form."""
+    if "-" in day:
+        return (date.fromisoformat(day) + timedelta(days=by)).isoformat()
+    moved = date(int(day[:4]), int(day[4:6]), int(day[6:])) + timedelta(days=by)
+    return moved.strftime("%Y%m%d")
+
+
+def _operator(ops: tuple[tuple[re.Pattern[str], str], ...], before: str) -> tuple[re.Match[str] | None, str]:
+    for pattern, op in ops:
+        match = pattern.search(before)
+        if match is not None:
+            return match, op
+    return None, ""
+
+
+def _last(first: Value, clause: Clause) -> Value | None:
+    """The other end of a range."""
+    following = next((value for value in clause.values if value.start >= first.end), None)
+    if following is None or following.kind != first.kind:
+        return None
+    gap = re.sub(r"^\s*[A-Za-z$€£]{1,12}(?=\s+(?:and|to)\b)", "", clause.text[first.end : following.start])
+    return following if _TO.match(gap) else None

@@ -1,0 +1,392 @@
+"""What a clause says of fields: "company 1001", "without account 800200", "from March to May 2024", "tea or coffee".
+
+Reads conditions and writes them in the shape that a tool's schema of filters has. What the shape cannot express is not
+written at all, so that its words stay unaccounted for. Called by `arguments` and `followup`.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from treadle.kernel.messages import Json
+from treadle.models.offline.grammar.english import MONTHS
+from treadle.models.offline.grammar.question import Clause, Value, is_plain_noun
+from treadle.models.offline.grammar.words import Token, is_function_word, is_verb, likeness, parts, singular
+from treadle.models.offline.plan.structures import overlaps
+from treadle.models.offline.plan.toolbox import field_key, types_of
+
+_LINK = r"\s*(?:(?:is|are|was|=+|:|#|number|no\.|nr\.?|id|code|called|named|equals?|equal to|of|in|on)\s*)*"
+_FILL = r"(?:\s+(?:for|in|on|of|from|the|any|all|those|rows|posted|with|at|a|an|either|both))*\s*$"
+_NOT = (
+    r"without|excluding|exclude|excepting|except|but not|but without|but|other than|apart from|besides|ignoring|"
+    r"leaving out|omitting|neither|not|nor|outside(?: of)?"
+)
+_BEFORE = tuple(
+    (re.compile(rf"\b(?:{pattern}){_FILL}", re.IGNORECASE), op)
+    for pattern, op in (
+        (r"not before", ">="),
+        (r"not after", "<="),
+        (_NOT, "!="),
+        (r"before|prior to|earlier than", "<"),
+        (r"after|later than", ">"),
+        (r"since|starting(?: from| with| in)?|beginning(?: with| in)?", ">="),
+        (r"until|till|through|up to|no later than", "<="),
+        (r"between|from", "range"),
+    )
+)
+_OPS = tuple(
+    (re.compile(rf"^{pattern}$", re.IGNORECASE), op)
+    for pattern, op in (
+        (rf"\s*(?:is\s+|are\s+)?(?:not|isn't|!=|<>|{_NOT})\s*(?:in\s*)?", "!="),
+        (r"\s*(?:is\s+)?(?:>=|at least|since|starting)\s*", ">="),
+        (r"\s*(?:is\s+)?(?:<=|at most|up to|until|through)\s*", "<="),
+        (r"\s*(?:is\s+)?(?:>|over|above|after|greater than|more than)\s*", ">"),
+        (r"\s*(?:is\s+)?(?:<|under|below|before|less than)\s*", "<"),
+        (r"\s*(?:is\s+)?(?:between|from)\s*", "range"),
+        (_LINK, "="),
+    )
+)
+_AND = re.compile(r"^\s*(?:,|and|or|nor|&|,\s*(?:and|or))\s*(?:(?:in|for|of|on)\s+)?(?:the\s+)?$", re.IGNORECASE)
+_TO = re.compile(r"^\s*(?:to|-|–|through|until|till|and|up to)\s*$", re.IGNORECASE)
+_TIMES = {"period", "month", "date", "day", "year", "quarter", "time", "fiscal"}
+_KIND = re.compile(
+    r"\b(?:the\s+)?(?:calendar\s+|fiscal\s+)?(?:years?|months?|periods?|quarters?)\s+(?:of\s+)?$", re.IGNORECASE
+)
+_ONWARDS = re.compile(r"^\s*(?:on(?!\s+\w)|onwards?|upwards?)\b", re.IGNORECASE)
+_OPPOSITE = {"=": "!=", "in": "not in"}
+_WRITTEN = {
+    "=": ("=", "==", "eq", "equals", "equal", "is"),
+    "!=": ("!=", "<>", "ne", "neq", "not_equals", "not"),
+    ">=": (">=", "gte", "ge", "from", "min"),
+    "<=": ("<=", "lte", "le", "to", "max"),
+    ">": (">", "gt"),
+    "<": ("<", "lt"),
+    "in": ("in", "one_of", "any", "any_of"),
+    "not in": ("not in", "not_in", "nin", "none_of"),
+    "between": ("between", "range"),
+}
+
+Style = Callable[[str], tuple[bool | None, bool]]
+"""How a field writes months: whether in digits only (None: as they are written), and whether by days."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What a clause says of a field: an operator and the values, two for a range."""
+
+    field: str
+    op: str
+    values: tuple[Value, ...]
+    start: int
+    end: int
+
+
+def conditions(clause: Clause, fields: Sequence[str], used: Sequence[tuple[int, int]]) -> list[Constraint]:
+    """What a clause says of fields: "company 1001", "period between 202401 and 202403", "in January 2024".
+
+    Args:
+        clause: the clause.
+        fields: the valid field names; if none are known, any noun right before a number, code or quoted text is one.
+        used: stretches that are spoken for.
+    """
+    return _Reader(clause, fields, used).run()
+
+
+class _Reader:
+    def __init__(self, clause: Clause, fields: Sequence[str], used: Sequence[tuple[int, int]]) -> None:
+        self.clause = clause
+        self.fields = fields
+        self.claimed = list(used)
+        self.found: list[Constraint] = []
+
+    def run(self) -> list[Constraint]:
+        """Reads the conditions on named fields, then the days, months and currencies that stand alone."""
+        for token in self.clause.tokens:
+            name = self._field(token)
+            inside = any(value.start <= token.start < value.end for value in self.clause.values)
+            if name is not None and not inside and not overlaps(token.start, token.end, self.claimed):
+                self._add(self._named(name, token))
+        for value in self.clause.values:
+            if not overlaps(value.start, value.end, self.claimed):
+                name = _field_by_look(value, self.fields)
+                if name is not None:
+                    self._add(self._after(name, value, value.start, "="))
+        return sorted(self.found, key=lambda condition: condition.start)
+
+    def _add(self, condition: Constraint | None) -> None:
+        """Takes a condition, unless another one already says what its field is."""
+        if condition is None:
+            return
+        fixed = ("=", "in", "between")
+        clash = any(other.field == condition.field and other.op in fixed for other in self.found)
+        if clash and condition.op in fixed:
+            return
+        self.found.append(condition)
+        self.claimed.append((condition.start, condition.end))
+
+    def _field(self, token: Token) -> str | None:
+        if is_function_word(token.text) or token.text[0].isdigit():
+            return None
+        if self.fields:
+            best = max(self.fields, key=lambda name: likeness(token.text, name))
+            return best if likeness(token.text, best) >= 0.84 else None
+        plain = token.text.isalpha() and token.text.islower() and not is_verb(token.text)
+        return singular(token.low) if plain and token.low not in MONTHS else None
+
+    def _named(self, name: str, token: Token) -> Constraint | None:
+        first = self._value_after(token.end)
+        if first is None:
+            return None
+        between = self.clause.text[token.end : first.start]
+        op = next((op for pattern, op in _OPS if pattern.match(between)), None)
+        if op is None or (not self.fields and not re.fullmatch(r"\s*(?:[=:#]|is)?\s*", between)):
+            return None
+        elsewhere = first.kind == "phrase" or (first.period is not None and not _TIMES & set(parts(name)))
+        if elsewhere and re.search(r"\b(?:in|on|of|for)\b", between):
+            return None
+        if first.kind == "phrase":
+            linked = re.search(r"[=:]|\b(?:is|are|not|than|but|except|excluding)\b", between) is not None
+            if not self.fields or not (linked or is_plain_noun(first.text, self._stem(first))):
+                return None
+        return self._after(name, first, token.start, op)
+
+    def _stem(self, value: Value) -> str:
+        return next(token.stem for token in self.clause.tokens if token.start == value.start)
+
+    def _value_after(self, end: int) -> Value | None:
+        """The value that comes next, or the word that stands for one."""
+        value = next((value for value in self.clause.values if value.start >= end), None)
+        if value is not None and overlaps(value.start, value.end, self.claimed):
+            value = None
+        linking = re.compile(rf"(?:{_LINK}|{_NOT}|is|are|\s)*", re.IGNORECASE)
+        for token in self.clause.tokens:
+            if token.start < end or (value is not None and token.start >= value.start):
+                continue
+            if linking.fullmatch(f"{self.clause.text[end : token.end]} "):
+                continue
+            bare = self.fields and not is_function_word(token.text) and self._field(token) is None
+            if not bare or overlaps(token.start, token.end, self.claimed):
+                break
+            return Value(token.text, "phrase", token.start, token.end)
+        if value is None:
+            return None
+        between = self.clause.text[end : value.start]
+        return value if not re.search(r"\w{3,}\W+\w{3,}\W+\w{3,}", between) else None
+
+    def _after(self, name: str, first: Value, start: int, op: str) -> Constraint | None:
+        """The condition that begins with a field or a value, with what stands before it and what follows it."""
+        floor = max((end for _, end in self.claimed if end <= start), default=0)
+        before, said = self.clause.text[floor:start], None
+        if first.period is not None and (kind := _KIND.search(before)) is not None:
+            before, start = before[: kind.start()], floor + kind.start()
+        for pattern, word in _BEFORE:
+            match = pattern.search(before)
+            if match is not None:
+                said, start = word, floor + match.start()
+                break
+        else:
+            said = self._carried(before)
+        if said == "!=" and op not in ("=", "!="):
+            return None
+        if said is not None and said != "!=" and op == "=":
+            op, said = said, None
+        values = self._run(name, first, op)
+        if op == "range":
+            return self._range(name, values, start)
+        if op in ("=", "!=") and len(values) == 1 and (last := self._end_of_range(values[0])) is not None:
+            return None if op == "!=" or said else Constraint(name, "between", (first, last), start, last.end)
+        op = "!=" if said == "!=" and op == "=" else op
+        if len(values) > 1:
+            op = {"=": "in", "!=": "not in"}.get(op, "")
+        if not op or not self._joined(values):
+            return None
+        return Constraint(name, op, tuple(values), start, values[-1].end)
+
+    def _carried(self, before: str) -> str | None:
+        """A "without" that goes on over an "and": "without company 1001 and account 800200"."""
+        last = max(self.found, key=lambda condition: condition.end, default=None)
+        going_on = (
+            last is not None and last.op in ("!=", "not in") and re.fullmatch(r"\s*(?:,|and|or|nor|&)\s*", before)
+        )
+        return "!=" if going_on else None
+
+    def _joined(self, values: Sequence[Value]) -> bool:
+        """Whether the values are of one kind: "1001 and the first quarter" is no list."""
+        return len({value.kind == "period" for value in values}) == 1
+
+    def _run(self, name: str, first: Value, op: str) -> list[Value]:
+        """The first value and those that "and" or "or" join to it, with or without the field's name again."""
+        values = [first]
+        while op in ("=", "!="):
+            end = values[-1].end
+            joint = next((token for token in self.clause.tokens if token.start >= end), None)
+            following = self._next_in_run(name, end)
+            if joint is None or following is None:
+                break
+            values.append(following)
+        if op == "range":
+            last = next((v for v in self.clause.values if v.start >= first.end), None)
+            if last is not None and _TO.match(self.clause.text[first.end : last.start]) and last.kind == first.kind:
+                values.append(last)
+        return values
+
+    def _next_in_run(self, name: str, end: int) -> Value | None:
+        rest = [token for token in self.clause.tokens if token.start >= end]
+        again = next((token for token in rest[:4] if self._field(token) == name), None)
+        for start in [end] if again is None else [end, again.end]:
+            gap = self.clause.text[end : again.start] if again is not None and start == again.end else None
+            value = next((value for value in self.clause.values if value.start >= start), None)
+            if gap is not None and not _AND.match(gap):
+                continue
+            if value is not None:
+                between = self.clause.text[start : value.start]
+                if (gap is not None and not between.strip()) or (gap is None and _AND.match(between)):
+                    return value if not overlaps(value.start, value.end, self.claimed) else None
+            word = next((token for token in rest if token.start >= start and not is_function_word(token.text)), None)
+            if word is None or self._field(word) is not None or not self.fields:
+                continue
+            between = self.clause.text[start : word.start]
+            joined = (gap is not None and not between.strip()) or (gap is None and _AND.match(between))
+            if joined and is_plain_noun(word.text, word.stem):
+                return Value(word.text, "phrase", word.start, word.end)
+        return None
+
+    def _range(self, name: str, values: list[Value], start: int) -> Constraint | None:
+        if len(values) == 2:
+            return Constraint(name, "between", tuple(values), start, values[-1].end)
+        onwards = _ONWARDS.match(self.clause.text[values[0].end :])
+        if onwards is None:
+            return None
+        return Constraint(name, ">=", (values[0],), start, values[0].end + onwards.end())
+
+    def _end_of_range(self, first: Value) -> Value | None:
+        last = next((value for value in self.clause.values if value.start >= first.end), None)
+        if last is None or last.kind != first.kind:
+            return None
+        gap = self.clause.text[first.end : last.start]
+        return last if _TO.match(gap) and "and" not in gap.lower() else None
+
+
+def _field_by_look(value: Value, fields: Sequence[str]) -> str | None:
+    if value.period is not None:
+        by_day = ("date", "day", "period", "month")
+        wanted: tuple[str, ...] = by_day if value.period.day is not None else ("period", "month", "date", "day")
+        wanted = ("year", *wanted) if value.period.is_year else wanted
+    elif re.fullmatch(r"[A-Z]{3}", value.text):
+        wanted = ("currency",)
+    else:
+        return None
+    return next((name for word in wanted for name in fields if word in parts(name)), None)
+
+
+def as_filters(found: Sequence[Constraint], items: Json, style: Style) -> list[tuple[Constraint, list[Json]]]:
+    """The conditions in the shape of a list of filters, each with its entries; without those it cannot express.
+
+    Args:
+        found: the conditions.
+        items: the schema of one filter.
+        style: how a field writes months.
+    """
+    properties = items.get("properties", {})
+    key = field_key(items) or "field"
+    op_key = next((name for name in ("op", "operator", "operation") if name in properties), "")
+    offered = tuple(properties.get(op_key, {}).get("enum") or ())
+    listed = "values" if "values" in properties else "value" if "array" in types_of(properties.get("value", {})) else ""
+    written: list[tuple[Constraint, list[Json]]] = []
+    for condition in found:
+        rows: list[Json] = []
+        for op, values in _expressible(_rows(condition, style(condition.field)), op_key, offered, bool(listed)):
+            word = _op_word(op, offered)
+            many = op in ("in", "not in", "between")
+            entry: Json = {key: condition.field} | ({op_key: word} if op_key else {})
+            typed = [_plain(value, properties) for value in values]
+            single = "value" if "value" in properties else "values" if "values" in properties else "equals"
+            entry[listed if many else single] = typed if many or single == "values" else typed[0]
+            rows.append(entry)
+        if rows:
+            written.append((condition, rows))
+    return written
+
+
+def _expressible(
+    rows: list[tuple[str, list[str]]], op_key: str, offered: Sequence[str], listed: bool
+) -> list[tuple[str, list[str]]]:
+    """The rows in operators that are offered, which must all hold; none if they cannot say it."""
+    if not op_key:
+        return rows if all(op == "=" for op, _ in rows) else []
+    found: list[tuple[str, list[str]]] = []
+    for op, values in rows:
+        many = op in ("in", "not in", "between")
+        if _op_word(op, offered) is not None and (listed or not many):
+            found.append((op, values))
+        elif op == "between" and _op_word(">=", offered) and _op_word("<=", offered):
+            found += [(">=", values[:1]), ("<=", values[1:])]
+        elif op == "not in" and _op_word("!=", offered):
+            found += [("!=", [value]) for value in values]
+        else:
+            return []
+    return found
+
+
+def as_mapping(found: Sequence[Constraint], style: Style) -> dict[str, tuple[Constraint, str]]:
+    """The conditions that a mapping of fields to values can hold, which are those that name one value."""
+    rows = [(condition, _rows(condition, style(condition.field))) for condition in found]
+    return {c.field: (c, each[0][1][0]) for c, each in rows if len(each) == 1 and each[0][0] == "="}
+
+
+def _rows(condition: Constraint, style: tuple[bool | None, bool]) -> list[tuple[str, list[str]]]:
+    """A condition as operators and texts; a run of months, and a month of a field of days, become ranges."""
+    told, by_days = style
+    digits = all(value.text.isdigit() for value in condition.values) if told is None else told
+    first, last = condition.values[0], condition.values[-1]
+    if first.period is None or last.period is None:
+        texts = [value.text.replace(",", "") if value.kind == "number" else value.text for value in condition.values]
+        return [(condition.op, texts)]
+    if "year" in parts(condition.field) and first.period.is_year and last.period.is_year:
+        return [(condition.op, [str(v.period.year) for v in condition.values if v.period is not None])]
+    periods = [value.period for value in condition.values if value.period is not None]
+    spans = (
+        [period.days(digits) for period in periods]
+        if by_days
+        else [
+            (period.as_text(digits), period.months(digits)[-1] if period.day is None else period.as_text(digits))
+            for period in periods
+        ]
+    )
+    (low, _), (_, high) = spans[0], spans[-1]
+    single = [start for start, end in spans if start == end]
+    match condition.op:
+        case "<":
+            return [("<", [low])]
+        case ">=":
+            return [(">=", [low])]
+        case "<=":
+            return [("<=", [spans[0][1]])]
+        case ">":
+            return [(">", [spans[0][1]])]
+        case "between":
+            return [("between", [low, high])]
+        case "=" if low != high:
+            return [("between", [low, high])]
+        case _ if len(single) == len(spans):
+            return [(condition.op, single)]
+        case _ if by_days:
+            return [("", [])]
+        case _:
+            months = [month for period in periods for month in period.months(digits)]
+            return [({"!=": "not in"}.get(condition.op, condition.op), months)]
+
+
+def _op_word(op: str, offered: Sequence[str]) -> str | None:
+    if not offered:
+        return op or None
+    return next((word for word in _WRITTEN.get(op, ()) if word in offered), None)
+
+
+def _plain(text: str, properties: Json) -> Any:
+    schema = properties.get("value") or properties.get("values", {}).get("items", {})
+    types = types_of(schema) if isinstance(schema, dict) else frozenset()
+    if types and "string" not in types and types & {"integer", "number"}:
+        return int(text) if text.isdigit() else float(text) if re.fullmatch(r"\d+\.\d+", text) else text
+    return text

@@ -1,0 +1,173 @@
+"""How well a number that a question names fits a parameter: a number is a quantity of what it stands beside.
+
+Scores only, like `affinity`, which asks it. A number with a unit never goes where another unit, or another thing, is
+wanted.
+"""
+
+import re
+
+from treadle.models.offline.grammar.english import COUNT_WORDS, LIMIT_WORDS, word_set
+from treadle.models.offline.grammar.question import Clause, Value, is_plain_noun
+from treadle.models.offline.grammar.words import alike, is_function_word, is_verb, parts, stem
+from treadle.models.offline.plan.toolbox import Param
+
+LOW = word_set("min minimum least above over more from greater since after start earliest lower floor")
+HIGH = word_set("max maximum most below under less fewer until before end latest upper cap ceiling to")
+_IDENTIFIERS = word_set("id number no nr")
+_PERCENT = frozenset(stem(word) for word in word_set("percent percentage pct rate share ratio interest discount tax"))
+_PLAIN = frozenset(stem(word) for word in word_set("value amount number x n input num quantity measurement"))
+_MONEY = frozenset(
+    stem(word)
+    for word in word_set("bill principal fee payment loan income expense price cost budget salary deposit money total")
+)
+_COUNTS = frozenset(
+    stem(word) for word in (COUNT_WORDS - {"amount", "size"}) | word_set("pieces qty count copies items")
+)
+_FAMILIES = tuple(
+    frozenset(stem(word) for word in word_set(line))
+    for line in (
+        "percent pct",
+        "year years annum",
+        "month months",
+        "week weeks",
+        "day days night nights",
+        "hour hours h hr",
+        "minute minutes min",
+        "second seconds sec",
+        "km kilometer kilometers kilometre kilometres",
+        "mile miles",
+        "m meter meters metre metres",
+        "foot feet ft",
+        "inch inches",
+        "cm centimeter centimeters centimetre",
+        "mm millimeter millimeters",
+        "kg kilogram kilograms kilo kilos",
+        "g gram grams",
+        "lb lbs pound pounds",
+        "liter liters litre litres",
+        "celsius",
+        "fahrenheit",
+        "kelvin",
+        "dollar dollars usd euro euros eur gbp yen jpy franc francs chf",
+    )
+)
+
+
+def is_limit(param: Param) -> bool:
+    """Whether the parameter bounds how much is returned."""
+    return any(stem(word) in param.stems for word in LIMIT_WORDS) and not bound_of(param)
+
+
+def bound_of(param: Param) -> str:
+    """ "low" or "high" where the parameter bounds a figure, as `min_seats` does, else empty."""
+    words = parts(param.name)
+    if len(words) < 2:
+        return ""
+    ends = {words[0], words[-1]}
+    return "low" if ends & LOW else "high" if ends & HIGH else ""
+
+
+def counts(param: Param) -> bool:
+    """Whether the parameter takes a number of things."""
+    head = param.stems[-1:] if param.stems[:1] not in (("number",), ("num",), ("count",)) else ("number",)
+    return bool(_COUNTS & set(head)) and param.shape == "number"
+
+
+def family(word: str) -> int | None:
+    """Which unit of measurement a stem is, if it is one."""
+    return next((place for place, names in enumerate(_FAMILIES) if word in names), None)
+
+
+def number_fit(param: Param, value: Value, clause: Clause, cue: float) -> float:
+    """How well a number fits a parameter that takes one, from 0.
+
+    Args:
+        param: the parameter.
+        value: the number.
+        clause: where it stands.
+        cue: how plainly the words before it name the parameter.
+    """
+    if value.kind != "number" or ("integer" in param.types and "number" not in param.types and "." in value.text):
+        return 0.0
+    if bound_of(param):
+        return 0.0
+    before = clause.words_before(value.start, 2)
+    if is_limit(param):
+        return _limit(value, clause, cue)
+    if before[:1] == ("top",):
+        return 0.0
+    if set(parts(param.name)) & _IDENTIFIERS:
+        return cue
+    return _beside(param, value, clause, cue)
+
+
+def _limit(value: Value, clause: Clause, cue: float) -> float:
+    before, after = clause.words_before(value.start, 1), clause.words_after(value.end, 1)
+    top = before and before[0] in ("top", "first", "limit", "last", "only", "max")
+    ranked = after and after[0] in ("largest", "biggest", "highest", "lowest", "smallest", "most", "top")
+    return 2.0 if top or ranked else max(cue - 0.5, 0.0)
+
+
+def _beside(param: Param, value: Value, clause: Clause, cue: float) -> float:
+    """By the unit or the thing after the number, else by the noun before it, else by what is left."""
+    least = 0.6 if param.required else 0.0
+    unit = unit_after(value, clause)
+    if unit is None:
+        before = clause.words_before(value.start, 1)
+        named = before and before[0] != clause.command and is_plain_noun(before[0], stem(before[0]))
+        if named and not cue and not before[0][0].isdigit():
+            return 0.0
+        asked_for = before and before[0] in ("of", "for", "buy", "order", "sell", "ship") and counts(param)
+        return cue + least + (0.6 if asked_for else 0.0)
+    kind, own = family(unit), {family(word) for word in param.stems} - {None}
+    if unit in param.stems or (kind is not None and kind in own):
+        return 2.0 + cue + least
+    if own:
+        return 0.0
+    if kind == 0:
+        return cue + least + 1.0 if _PERCENT & set(param.stems) else 0.0
+    if kind is not None:
+        return 0.0 if counts(param) and not _PLAIN & set(param.stems) else cue + least
+    if counts(param):
+        return cue + least + 0.8 + (1.2 if unit in param.words else 0.0)
+    if unit in param.words or any(alike(unit, word) for word in param.nouns):
+        return cue + least + 1.2
+    # "the price of 20 gizmos": what stands before the number is of the things, not of the number.
+    return least if _PLAIN & set(param.stems) else 0.0
+
+
+def unit_after(value: Value, clause: Clause) -> str | None:
+    """The stem of the unit or thing that a number stands before ("%", "years", "gadgets"); None if there is none."""
+    rest = clause.text[value.end :]
+    if re.match(r"\s*(?:%|per ?cent\b)", rest, re.IGNORECASE):
+        return "percent"
+    if clause.text[value.start - 1 : value.start] in ("$", "€", "£") or re.match(r"\s?[$€£]", rest):
+        return stem("dollar")
+    run: list[str] = []
+    end = value.end
+    for token in [token for token in clause.tokens if token.start >= value.end][:3]:
+        joined = re.fullmatch(r"[\s-]*", clause.text[end : token.start]) is not None
+        inside = family(token.stem) is None and any(v.start <= token.start < v.end for v in clause.values)
+        if not joined or inside or is_function_word(token.text) or not token.text[0].isalpha():
+            break
+        if run and is_verb(token.text):
+            break
+        run.append(token.stem)
+        end = token.end
+        if family(token.stem) is not None:
+            break
+    return run[-1] if run else None
+
+
+def unit_end(param: Param, value: Value, clause: Clause) -> int:
+    """Where a number ends with the unit that the parameter takes ("5 percent" for `rate_percent`)."""
+    unit = unit_after(value, clause)
+    kind = family(unit) if unit is not None else None
+    own = {family(word) for word in param.stems} - {None}
+    money = kind == family("dollar") and bool(_MONEY & set(param.stems))
+    if kind is None or not (kind in own or money or (kind == 0 and _PERCENT & set(param.stems))):
+        return value.end
+    match = re.match(r"\s*(?:[%$€£]|per ?cent\b)", clause.text[value.end :], re.IGNORECASE)
+    if match is not None:
+        return value.end + match.end()
+    return next((t.end for t in clause.tokens if t.start >= value.end and t.stem == unit), value.end)

@@ -1,0 +1,101 @@
+"""What a program is shown without folding events itself: the text alone, each step as a whole, a printed trace."""
+
+import pytest
+
+from treadle import Agent, Limits, MemoryJournal, StepCompleted, SubRunEvent, print_trace, tool, trace_lines
+from treadle.kernel.messages import AssistantMessage, Text
+from treadle.models import ModelReply, Overloaded, TextDelta
+from treadle.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+
+@tool(effect="read")
+def look(item: str) -> str:
+    """Looks at an item."""
+    if item == "\x1b[2J":
+        raise ValueError("nothing\u202eto see")
+    return f"{item} is here"
+
+
+async def pieces(agent: Agent, **given: str) -> list[str]:
+    async with agent.stream("Where is it?") as run:
+        return [piece async for piece in run.text_stream(**given)]
+
+
+@pytest.mark.parametrize("chunk", [None, 3])
+async def test_the_text_alone_is_the_replies_with_a_blank_line_between(chunk: int | None) -> None:
+    script = [("Let me see.", [("look", {"item": "a"})]), [("look", {"item": "b"})], "It is here."]
+    model = ScriptedModel(script) if chunk is None else ScriptedModel(script, chunk=chunk)
+    found = await pieces(Agent(model, tools=[look]))
+    assert "".join(found) == "Let me see.\n\nIt is here."
+    assert len(found) == (3 if chunk is None else 9)
+
+
+async def breaks_off(request):
+    yield TextDelta("It is in the")
+    raise Overloaded("busy", retry_after=0.0)
+
+
+async def whole(request):
+    yield TextDelta("It is in the box.")
+    yield ModelReply(AssistantMessage((Text("It is in the box."),)))
+
+
+async def test_a_reply_that_breaks_off_is_not_passed_off_as_a_part_of_the_answer() -> None:
+    def model() -> ScriptedModel:
+        turns = iter([breaks_off, whole])
+        return ScriptedModel(lambda request: next(turns)(request))
+
+    assert "".join(await pieces(Agent(model()))) == "It is in the\n[The reply broke off.]\nIt is in the box."
+    assert "".join(await pieces(Agent(model()), withdrawn="")) == "It is in theIt is in the box."
+
+
+@pytest.mark.parametrize("journal", [None, MemoryJournal()])
+async def test_each_step_is_shown_as_a_whole_once(journal: MemoryJournal | None) -> None:
+    below = Agent(ScriptedModel([[("look", {"item": "c"})], "found"]), tools=[look], name="below")
+    script = [[("look", {"item": "a"})], [("below", {"task": "look"})], "done"]
+    seen: list[object] = []
+    agent = Agent(ScriptedModel(script), tools=[look, below.as_tool()], journal=journal)
+    result = await agent.run("?", on_event=seen.append)
+    assert [one.step for one in seen if isinstance(one, StepCompleted)] == list(result.steps)
+    inner = [one.event.step for one in seen if isinstance(one, SubRunEvent) and isinstance(one.event, StepCompleted)]
+    assert [[call.name for call in step.calls] for step in inner] == [["look"], []]
+    if journal is not None:
+        assert not any(isinstance(one, StepCompleted) for one in await journal.read(result.run_id))
+
+
+async def test_a_step_that_a_limit_cuts_off_is_shown_too() -> None:
+    seen: list[object] = []
+    agent = Agent(ScriptedModel(lambda request: [("look", {"item": "a"})] * 3), tools=[look], on_limit="stop")
+    result = await agent.run("?", limits=Limits(steps=2, tool_calls=2), on_event=seen.append)
+    assert [one.step for one in seen if isinstance(one, StepCompleted)] == list(result.steps)
+
+
+async def test_a_printed_trace_tells_the_run_and_nothing_that_steers_a_terminal(capsys) -> None:
+    script = [("Let me see.", [("look", {"item": "a"}), ("look", {"item": "\x1b[2J"})]), "It is here.\nSure."]
+    agent = Agent(ScriptedModel(script), tools=[look], name="finder")
+    result = await agent.run("Where\nis it?", on_event=print_trace)
+    told = capsys.readouterr().out
+    one, two = (record.id for record in result.tool_calls_made)
+    assert told.startswith(f"run {result.run_id} of finder (scripted)\n  user: Where\n    is it?\nstep 0\n")
+    for line in (
+        "  says: Let me see.",
+        f'  calls {one}: look({{"item":"a"}})',
+        f"  result of {one}: a is here",
+        "  reply ended: tool_calls",
+        "step 1",
+        "  says: It is here.\n    Sure.",
+        "stop: answered",
+    ):
+        assert f"\n{line}\n" in told
+    assert f"error of {two}" in told
+    assert not {"\x1b", "\u202e"} & set(told)
+
+
+async def test_a_long_text_is_cut_and_says_so() -> None:
+    agent, lines = Agent(ScriptedModel(["long " * 500])), []
+    await agent.run("?", on_event=lambda event: lines.extend(trace_lines(event)))
+    (said,) = [line for line in lines if line.startswith("  says:")]
+    assert said.endswith("… (2,500 characters)")
+    assert len(said) < 700
