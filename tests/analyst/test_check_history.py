@@ -101,7 +101,7 @@ def test_the_sentence_says_how_many_and_which(tmp_path: Path) -> None:
     told = later.verdicts[0].sentence
     assert "new: 5 accounts (74, 73, 72, …); gone: 1 account (gone)" in told
     again = run(tmp_path, [*first, ("71", "1"), ("72", "2"), ("73", "3"), ("74", "9")], [*first[1:], ("0", "6")], day=2)
-    assert "other amount: 1 account (74)" in again.verdicts[0].sentence
+    assert "changed: 1 account (74)" in again.verdicts[0].sentence
     same = run(tmp_path, [*first, ("71", "1"), ("72", "2"), ("73", "3"), ("74", "9")], [*first[1:], ("0", "6")], day=3)
     assert same.verdicts[0].sentence.endswith("nothing has changed")
     assert same.verdicts[0].changes is not None

@@ -79,7 +79,7 @@ def test_what_has_changed_is_said_from_the_second_run_on(treadle: Any, place: Pa
     (place / "b.csv").write_text(A.replace("3,100", "3,1") + "4,1\n5,1\n")
     assert "new: 3 accounts (3, 4, 5)" in treadle("check", "checks.yaml").out
     (place / "b.csv").write_text(A + "4,1\n5,2\n")
-    assert "gone: 1 account (3); other amount: 1 account (5)" in treadle("check", "checks.yaml").out
+    assert "gone: 1 account (3); changed: 1 account (5)" in treadle("check", "checks.yaml").out
     kept = treadle("check", "checks.yaml", "--no-history").out
     assert "since" not in kept
     assert "since" not in treadle("check", "checks.yaml", "--history", "other.db").out
@@ -145,6 +145,13 @@ def test_hostile_names_cannot_steer_the_terminal(treadle: Any, place: Path) -> N
     done = treadle("check", "checks.yaml")
     assert (done.code, len(done.out.splitlines())) == (0, 1)
     assert "\u202e" not in done.out
+
+
+def test_a_name_that_utf_8_cannot_hold_is_printed_and_kept(treadle: Any, place: Path) -> None:
+    (place / "checks.yaml").write_text('checks:\n  "x\\uD800": {compare: [a, b], by: [account]}\n')
+    done = treadle("check", "checks.yaml", "--json")
+    assert (done.code, json.loads(done.out)["verdicts"][0]["check"]) == (0, "x\\ud800")
+    assert "nothing has changed" in treadle("check", "checks.yaml").out
 
 
 def test_a_run_that_is_interrupted_keeps_nothing(treadle: Any, place: Path) -> None:

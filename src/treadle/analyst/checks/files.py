@@ -29,17 +29,8 @@ def write_report(file: ReportFile, draft: Path, report: Report) -> None:
     """Writes a run in the format of `file` to `draft`."""
     match file.format:
         case "json":
-            draft.write_bytes(msgspec.json.format(msgspec.json.encode(_encodable(report.to_dict())), indent=2) + b"\n")
+            draft.write_bytes(msgspec.json.format(msgspec.json.encode(report.to_dict()), indent=2) + b"\n")
         case "xml":
             draft.write_bytes(junit(report))
         case "html":
             draft.write_text(checks_page(report), encoding="utf-8")
-
-
-def _encodable(value: object) -> object:
-    """The value without what UTF-8 cannot hold."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode("utf-8")
-    if isinstance(value, dict):
-        return {_encodable(name): _encodable(one) for name, one in value.items()}
-    return [_encodable(one) for one in value] if isinstance(value, (list, tuple)) else value

@@ -61,7 +61,7 @@ def _changes(verdict: Verdict) -> str:
     if changes is None or not (changes.new or changes.gone or changes.moved):
         return ""
     rows = []
-    for label, keys in (("new", changes.new), ("gone", changes.gone), ("other amount", changes.moved)):
+    for label, keys in (("new", changes.new), ("gone", changes.gone), ("changed", changes.moved)):
         rows += [_row(label, one) for one in keys[:_MOST_CHANGES]]
         if len(keys) > _MOST_CHANGES:
             rows.append([label, f"and {len(keys) - _MOST_CHANGES:,} more", "", ""])

@@ -37,7 +37,7 @@ class Changes(Struct, frozen=True, kw_only=True):
         before: how it ended.
         new: keys that differ now and did not, the largest first.
         gone: keys that differed and do not any more, the largest first.
-        moved: keys that differ as before, by another amount or in another class.
+        moved: keys that differ as before, but by another amount or in another class.
         note: why this cannot be told, if it cannot; the lists are empty then.
     """
 
@@ -54,7 +54,7 @@ class Changes(Struct, frozen=True, kw_only=True):
         if self.note or self.since is None:
             return self.note
         parts = [f"{label}: {_named(keys)}" for label, keys in
-                 (("new", self.new), ("gone", self.gone), ("other amount", self.moved)) if keys]  # fmt: skip
+                 (("new", self.new), ("gone", self.gone), ("changed", self.moved)) if keys]  # fmt: skip
         since = f"since {self.since.astimezone():%Y-%m-%d %H:%M}"
         return f"{since} {'; '.join(parts) if parts else 'nothing has changed'}"
 
@@ -138,7 +138,7 @@ class Report(Struct, frozen=True, kw_only=True):
         return {name: sum(one.outcome == name for one in self.verdicts) for name in OUTCOMES}
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns JSON values, decimals as text so that no digit is lost."""
+        """Returns JSON values, decimals as text so that no digit is lost, and without what UTF-8 cannot hold."""
         bare = replace(self, verdicts=tuple(replace(one, comparison=None) for one in self.verdicts))
         data: dict[str, Any] = to_builtins(bare, enc_hook=str)
         data["outcome"] = self.outcome
@@ -146,7 +146,7 @@ class Report(Struct, frozen=True, kw_only=True):
         for told, one in zip(data["verdicts"], self.verdicts, strict=True):
             told["sentence"] = one.sentence
             told["comparison"] = None if one.comparison is None else one.comparison.to_dict()
-        return data
+        return {name: _encodable(value) for name, value in data.items()}
 
 
 def differing(found: Comparison) -> list[Difference]:
@@ -180,3 +180,11 @@ def _plural(name: str, count: int) -> str:
     if count == 1:
         return name
     return f"{name[:-1]}ies" if name[-1] == "y" and name[-2:-1] not in "aeiou" else f"{name}s"
+
+
+def _encodable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, dict):
+        return {_encodable(name): _encodable(one) for name, one in value.items()}
+    return [_encodable(one) for one in value] if isinstance(value, (list, tuple)) else value
