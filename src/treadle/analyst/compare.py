@@ -102,8 +102,8 @@ def compare(
             exactly.
     """
     a, b = catalog.source(request.source_a, "source_a"), catalog.source(request.source_b, "source_b")
-    b = _called(a, b, request.names)
-    pairs = _measures(a, b, request.measures)
+    b = called(a, b, request.names)
+    pairs = measure_pairs(a, b, request.measures)
     become = [(converted(pair[0]), converted(pair[1])) for pair in pairs]
     for pair in become:
         refuse_unlike(pair[0], (a.name, b.name), (pair[0].unit, pair[1].unit))
@@ -147,8 +147,8 @@ def compare(
     return found
 
 
-def _called(a: Source, b: Source, names: Mapping[str, str]) -> Source:
-    """B with the names of A as synonyms of its own."""
+def called(a: Source, b: Source, names: Mapping[str, str]) -> Source:
+    """Returns B with names of A as synonyms of its own. Raises AnalystError for a name that is not known."""
     for own, theirs in names.items():
         members = [[*source.dimensions, *source.measures] for source in (a, b)]
         known = {item.name for item in members[0]}
@@ -173,8 +173,8 @@ def _called(a: Source, b: Source, names: Mapping[str, str]) -> Source:
     return b
 
 
-def _measures(a: Source, b: Source, names: Sequence[str] | None) -> list[tuple[Measure, Measure]]:
-    """The measures of A with those of B that answer to the same names."""
+def measure_pairs(a: Source, b: Source, names: Sequence[str] | None) -> list[tuple[Measure, Measure]]:
+    """Returns the measures of A with those of B that answer to the same names. Raises AnalystError for none."""
     pairs = []
     for measure in chosen_measures(a, names) if names is None else [_either(a, b, name) for name in names]:
         other = next((m for m in b.measures if m.names & measure.names), None)

@@ -163,7 +163,7 @@ class Side:
         from sqlglot import exp
 
         dimension = key.members[self.index]
-        if dimension.name in self._replaced:
+        if dimension.mapping is not None and dimension.name in self._replaced:
             found = quoted(self._replaced[dimension.name])
             return key.format.apply(found) if key.type == "string" else _typed(found, "VARCHAR", key.type)
         column: exp.Expr = quoted(dimension.source_column)
