@@ -18,6 +18,7 @@ from treadle.analyst.source import Mapping
 from .conftest import QUICK, write_csv, write_json, write_sqlite, write_table
 
 Rows = Sequence[tuple[Any, ...]]
+pytestmark = pytest.mark.anyio
 COLUMNS = ("account", "text", "amount")
 HOSTILE = ["100", "0200", None, "", "]]><b>'\"", "=1+1"]
 TABLES = st.lists(
@@ -139,3 +140,19 @@ def test_a_source_is_drilled_against_itself(tmp_path: Path) -> None:
     request = DrillRequest(source_a="a", source_b="a", key={}, filters_a={"account": "1"}, filters_b={"account": "2"})
     found = drill(Catalog([a], tmp_path), request, bounds=Bounds(threads=1))
     assert (found.a.filters, found.b.filters, found.pairs) == (("account = 1",), ("account = 2",), 1)
+
+
+async def test_a_model_is_shown_rows_only_when_a_person_agrees(tmp_path: Path) -> None:
+    from treadle import Agent
+    from treadle.analyst import analyst_skill
+    from treadle.testing import ScriptedModel
+
+    catalog = Catalog([source(tmp_path, "a", [("1", "x", Decimal(5))]), source(tmp_path, "b", [])], tmp_path)
+    assert "drill" not in [tool.name for tool in analyst_skill(catalog).tools]
+    call = [("drill", {"source_a": "a", "source_b": "b", "key": {"account": "1"}})]
+    asking = Agent(ScriptedModel([call, "done"]), skills=[analyst_skill(catalog, lines="ask")])
+    paused = await asking.run("Which rows?")
+    assert (paused.stop.reason, paused.pending[0].tool) == ("waiting", "drill")
+    allowed = Agent(ScriptedModel([call, "done"]), skills=[analyst_skill(catalog, lines="allow")])
+    done = await allowed.run("Which rows?")
+    assert '"total_rows":1' in done.tool_calls_made[0].result.text.replace(" ", "")

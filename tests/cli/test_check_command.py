@@ -249,3 +249,35 @@ def test_a_column_of_another_name_is_mapped_from_the_command_line(treadle: Any, 
     assert "3 keys match" in treadle(*both, "--map", "account=konto").out
     for wrong in ("account", "=konto", "account=", "konto=account"):
         assert treadle(*both, "--map", wrong).code == 2
+
+
+def test_the_rows_behind_a_key_are_shown(treadle: Any, place: Path) -> None:
+    (place / "a.csv").write_text("account,amount,text\n1,100,x\n1,5,\x1b[2J\n,7,n\n")
+    (place / "b.csv").write_text("account,amount\n1,100\n1,6\n")
+    both = ("drill", "a", "b", "--sources", "sources.yaml")
+    done = treadle(*both, "--key", "account=1")
+    assert done.code == 0
+    assert done.out.splitlines()[0] == "A: a, 2 rows, amount 105.00"
+    assert "1 pairs: a row of A and one of B that alone have their amount." in done.out
+    assert json.loads(treadle(*both, "--key", "account", "--json").out)["a"]["total"] == "7.00"
+    assert "the 1 largest of 2 rows" in treadle(*both, "--key", "account=1", "--limit", "1").out
+    for wrong in (["--key", "=1"], ["--key", "konto=1"], ["--limit", "0"], ["--measure", "x"]):
+        assert treadle(*both, *wrong).code == 2
+
+
+def test_rows_are_on_the_page_by_a_click(treadle: Any, place: Path) -> None:
+    (place / "a.csv").write_text("account,amount,text\n1,100,<b>x</b>\n1,5,y\n2,7,z\n3,1,q\n")
+    (place / "b.csv").write_text("account,amount\n1,100\n1,6\n2,9\n3,1\n")
+    both = ("compare", "a", "b", "--sources", "sources.yaml", "--by", "account")
+    assert treadle(*both, "--html", "o.html", "--lines", "5", "--json", "o.json").code == 0
+    page = (place / "o.html").read_text(encoding="utf-8")
+    assert page.count("</bdi>: <bdi>amount</bdi></summary>") == 2
+    assert "&lt;b&gt;x&lt;/b&gt;" in page
+    assert "<b>" not in page
+    assert "the 2 largest" not in page
+    assert (place / "o.json").exists()
+    assert treadle(*both, "--lines", "5").code == 2
+    (place / "o.html").unlink()
+    (place / "b.csv").unlink()
+    assert treadle(*both, "--html", "o.html", "--lines", "5").code == 2
+    assert not (place / "o.html").exists()

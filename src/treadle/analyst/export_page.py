@@ -63,11 +63,16 @@ _UNSEEN |= dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
 _UNSEEN |= dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
 
 
-def page(found: Comparison) -> str:
-    """Returns the comparison as one self-contained HTML page: its differences, as a table and as a chart."""
+def page(found: Comparison, behind: str = "") -> str:
+    """Returns the comparison as one self-contained HTML page: its differences, as a table and as a chart.
+
+    Args:
+        found: the comparison.
+        behind: HTML of the rows behind differences, as `treadle.analyst.export_lines` makes it.
+    """
     title = f"{found.source_a} against {found.source_b}"
     sections = "".join(section(one, number) for number, one in enumerate((found, *found.more)))
-    return document(title, f"<h1>{isolated(title)}</h1>\n{conditions(found)}{sections}")
+    return document(title, f"<h1>{isolated(title)}</h1>\n{conditions(found)}{sections}{behind}")
 
 
 def document(title: str, body: str) -> str:

@@ -37,6 +37,7 @@ COMMANDS = {
     "models": ("models", "List the providers of models, and which can be used here."),
     "sources": ("sources", "List the data analyst's sources, or describe one."),
     "compare": ("compare", "Compare two sources, without a model."),
+    "drill": ("drill", "Show the rows behind one key of a comparison, on both sides."),
     "check": ("check", "Run the checks of a file, and say what has changed since the last run."),
     "memory": ("memory", "Show and edit the notes that agents keep."),
     "doctor": ("doctor", "Check that everything treadle needs is well."),

@@ -1,6 +1,6 @@
 """`treadle compare`: two sources side by side, by the engine, without a model."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from treadle.cli.terminal import note, print_json
 from treadle.cli.working import working
 
 if TYPE_CHECKING:
-    from treadle.analyst import Comparison, Export
+    from treadle.analyst import Catalog, CompareRequest, Comparison, Export, Interrupt
     from treadle.analyst.checks.declared import Class
     from treadle.analyst.export import ExportFormat
 
@@ -73,12 +73,16 @@ _STDOUT = "\0"
 @click.option(
     "--html", "html_file", type=click.Path(), metavar="FILE", help="Write a page with a chart, which opens offline."
 )
+@click.option(
+    "--lines", type=click.IntRange(0, 100), default=0, metavar="N",
+    help="With --html: the rows behind each of the N largest differences, to open by a click.",
+)  # fmt: skip
 @click.option("--explain", is_flag=True, help="Show what each sentence rests on: figures, conditions, and its SQL.")
 def compare(
     a: str, b: str, by: str | None, measure: tuple[str, ...], where: tuple[str, ...], where_a: tuple[str, ...],
     where_b: tuple[str, ...], names: tuple[str, ...], tolerance: str | None, relative: str | None,
     materiality: str | None, fail_on: "Class | None", top: int, sources: str | None, json_file: str | None,
-    csv_file: str | None, parquet_file: str | None, html_file: str | None, explain: bool,
+    csv_file: str | None, parquet_file: str | None, html_file: str | None, lines: int, explain: bool,
 ) -> int:  # fmt: skip
     """Compare the sources A and B, of which A is the base of percentages.
 
@@ -108,7 +112,15 @@ def compare(
         raise click.UsageError(f"{place}: {first['msg']}") from error
     printing = json_file == _STDOUT
     exports = _exports(json=None if printing else json_file, csv=csv_file, html=html_file, parquet=parquet_file)
-    found = working(lambda interrupt, tell: compared(catalog, request, interrupt=interrupt, exports=exports, tell=tell))
+    if lines and html_file is None:
+        raise click.UsageError("--lines are shown on the page; name it with --html")
+
+    def work(interrupt: "Interrupt", tell: Callable[[str], None]) -> "Comparison":
+        if not lines:
+            return compared(catalog, request, interrupt=interrupt, exports=exports, tell=tell)
+        return _with_lines(catalog, request, lines, exports, interrupt, tell)
+
+    found = working(work)
     for export in exports:
         note(f"written: {export.path}")
     if printing:
@@ -117,6 +129,37 @@ def compare(
         for one in (found, *found.more):
             print_comparison(one, explain)
     return ExitCode.FINISHED if fail_on is None else _code((found, *found.more), fail_on)
+
+
+def _with_lines(
+    catalog: "Catalog", request: "CompareRequest", most: int, exports: "Sequence[Export]", interrupt: "Interrupt",
+    tell: Callable[[str], None],
+) -> "Comparison":  # fmt: skip
+    """Compares, looks up the rows behind the largest differences, and writes all files, the page with those rows."""
+    from treadle.analyst import compare as compared
+    from treadle.analyst import page
+    from treadle.analyst.drill import DrillRequest, drill
+    from treadle.analyst.export import Drafts
+    from treadle.analyst.export_lines import lines_behind
+
+    pages = [export for export in exports if export.format == "html"]
+    sources = [catalog.source(name) for name in (request.source_a, request.source_b)]
+    with Drafts(pages, [file for source in sources for file in catalog.files(source)]) as drafts:
+        others = [export for export in exports if export.format != "html"]
+        found = compared(catalog, request, interrupt=interrupt, exports=others, tell=tell)
+        drilled = []
+        for one in (found, *found.more):
+            for row in one.top_differences[:most]:
+                tell("looking up the rows behind differences")
+                wanted = DrillRequest(
+                    key=row.key, measure=one.measure,
+                    **{name: getattr(request, name) for name in
+                       ("source_a", "source_b", "filters", "filters_a", "filters_b", "names")},
+                )  # fmt: skip
+                drilled.append(drill(catalog, wanted, interrupt=interrupt))
+        for _, draft in drafts.each():
+            draft.write_text(page(found, lines_behind(drilled)), encoding="utf-8")
+    return found
 
 
 def _code(found: "Sequence[Comparison]", fail_on: "Class") -> ExitCode:
