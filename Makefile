@@ -41,8 +41,8 @@ endef
 
 # Prints the plain command, then runs it. The model is named, so that a key in the environment never makes a bill.
 define ask
-	@printf '\n$$ treadle ask "%s" --model offline --trace\n\n' $(1)
-	@$(BIN)/treadle ask $(1) --model offline --trace
+	@printf '\n$$ treadle ask "%s" --model offline --trace%s\n\n' $(1) "$(2)"
+	@$(BIN)/treadle ask $(1) --model offline --trace$(2)
 endef
 
 help: ## this list
@@ -50,7 +50,7 @@ help: ## this list
 
 demo: ## set everything up and run the main job, with no key
 	$(call ready,)
-	$(call ask,"Compare the amount totals between fi_reporting and consolidation_mart for company 1001 in period 202401")
+	$(call ask,"Compare the amount totals between fi_reporting and consolidation_mart for company 1001 in period 202401", --skill analyst)
 	$(call ask,"What's the total value of our gadget inventory?")
 
 test: ## set everything up and run the tests

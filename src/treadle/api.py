@@ -1,6 +1,7 @@
 """The public names. `import treadle` offers them all; this module is loaded when the first of them is used."""
 
 from treadle.agent import Agent, handoff
+from treadle.context.edited import with_text
 from treadle.context.policies import ClearToolResults, ContextPolicy, KeepFirstAndRecent, ShortenResult, Summarise
 from treadle.conversation import Conversation
 from treadle.drivers.approvals import ApprovalRule, allow, ask_before, deny
@@ -71,9 +72,9 @@ __all__ = [
     "Nudge", "PartialArguments", "Pause", "Pending", "PostgresJournal", "PrepareStep", "Price", "PriceTable", "Replay",
     "ReplayDiffers", "Retries", "Retry", "Run", "RunContext", "RunResult", "RunState", "RunStopped", "RunTools",
     "Share", "ShortenResult", "Skill", "SkillRegistry", "Spending", "SpentSoFar", "SqliteJournal", "Statistics", "Step",
-    "StepCompleted", "StepContext", "StepSettings", "Stop", "SubRunEvent", "Summarise", "Text", "Tool", "ToolContext", "ToolError",
-    "ToolProgress", "ToolResult", "Usage", "Waterfall", "allow", "ask_before", "condition", "consecutive_errors",
-    "cost_over", "decide", "deny", "diff", "elapsed_over", "external_tool", "fold", "handoff", "has_tool_call",
-    "load_tools", "no_progress", "print_trace", "replay", "says_error", "statistics", "step_count", "text_contains", "tokens_over",
-    "tool", "tool_call_count", "trace_lines", "waterfall",
+    "StepCompleted", "StepContext", "StepSettings", "Stop", "SubRunEvent", "Summarise", "Text", "Tool", "ToolContext",
+    "ToolError", "ToolProgress", "ToolResult", "Usage", "Waterfall", "allow", "ask_before", "condition",
+    "consecutive_errors", "cost_over", "decide", "deny", "diff", "elapsed_over", "external_tool", "fold", "handoff",
+    "has_tool_call", "load_tools", "no_progress", "print_trace", "replay", "says_error", "statistics", "step_count",
+    "text_contains", "tokens_over", "tool", "tool_call_count", "trace_lines", "waterfall", "with_text",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treadle import Agent, Limits, StepSettings, tool
+from treadle import Agent, Limits, SqliteJournal, StepSettings, tool
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import (
     AssistantMessage,
@@ -341,6 +341,7 @@ def test_what_google_does_itself_has_no_bound() -> None:
         ({"tools": [{"googleSearch": {}}]}, "googleSearch"),
         ({"tools": [{"code_execution": {}}]}, "code_execution"),
         ({"tools": [{"functionDeclarations": []}]}, ""),
+        ({"tools": [{"name": "mine", "input_schema": {}, "strict": True}]}, ""),
         ({"cachedContent": "cachedContents/x"}, "what `cachedContent` adds to the request"),
     ):
         assert asked_terms(ModelSettings(extra=extra), hour=False).endless == endless
@@ -537,6 +538,8 @@ def test_names_with_lines_are_read_as_those_with_capitals() -> None:
         (TOLD | {"trafficType": "ON_DEMAND"}, Usage(7, 2)),
         (TOLD | {"trafficType": "ON_DEMAND_FLEX"}, Usage(7, 2, service="flex")),
         (TOLD | {"serviceTier": "priority"}, Usage(7, 2, service="priority")),
+        (TOLD | {"serviceTier": "standard"}, Usage(7, 2)),
+        (TOLD | {"serviceTier": "unspecified"}, Usage(7, 2)),
         (TOLD | {"trafficType": "PROVISIONED_THROUGHPUT"}, Usage(7, 2, service="provisioned_throughput")),
         (
             TOLD
@@ -1010,6 +1013,18 @@ async def test_a_token_that_was_refused_or_is_none_is_said(serve: Any, monkeypat
     assert all("x-goog-api-key" not in request.headers for request in server.requests)
 
 
+async def test_a_token_that_another_has_taken_the_place_of_is_not_told_either(serve: Any) -> None:
+    """A request that is under way has it still."""
+    given = iter(["ya29.first-token", "ya29.second-token"])
+    body = fault(403, "PERMISSION_DENIED", "not with ya29.FIRST-token, nor ya29.second-token")
+    server = serve(answering(body, status="403 Forbidden"))
+    model = GoogleModel(OLD, base_url=server.url, token=lambda: next(given))
+    for _ in range(2):
+        result = await Agent(model, retries=0).run("go")
+    assert "token, nor" not in str(result.error)
+    assert "first-token" not in str(result.error).lower()
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -1136,3 +1151,29 @@ def test_every_finish_of_the_official_sdk_has_a_meaning() -> None:
             read(response({"text": "x"}, finish=word))
     for word in refused:
         assert read(response({"text": "x"}, finish=word))[-1].finish == "unknown"
+
+
+async def test_a_run_that_was_paused_goes_on_with_what_gemini_signed(serve: Any, tmp_path: Any) -> None:
+    """Out of a file, in another agent; a journal that redacts leaves signatures as they are."""
+    part = {"functionCall": {"name": "pay", "args": {"to": "A"}}, "thoughtSignature": "c2VjcmV0c2VjcmV0"}
+    thought = {"text": "I must pay.", "thought": True, "thoughtSignature": "dGhvdWdodA=="}
+    paid: list[str] = []
+
+    @tool(needs_approval=True)
+    def pay(to: str) -> str:
+        """Pays."""
+        paid.append(to)
+        return "paid"
+
+    server = serve(answering([response(thought, part)], [response({"text": "Done."})], streamed=True))
+    path = tmp_path / "runs.db"
+
+    def agent() -> Agent[Any, Any]:
+        journal = SqliteJournal(path, redact=lambda text: re.sub("c2VjcmV0|dGhvdWdodA", "***", text))
+        return Agent(gemini(server, NEW), tools=[pay], journal=journal)
+
+    paused = await agent().run("pay A")
+    assert (paused.stop.reason, paid) == ("waiting", [])
+    result = await agent().resume(paused.run_id, approve=paused.pending)
+    assert (result.text, paid) == ("Done.", ["A"])
+    assert json.loads(server.requests[1].body)["contents"][1]["parts"] == [thought, part]

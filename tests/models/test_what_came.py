@@ -2,6 +2,9 @@
 
 import json
 import logging
+import os
+import subprocess
+import sys
 from decimal import Decimal
 
 import pytest
@@ -430,3 +433,31 @@ async def test_a_run_that_is_answered_says_nothing_in_the_log(serve, caplog):
         result = await Agent(chat(serve(saying(whole_chat(None))), streaming=False)).run("go")
     assert result.cost is None or isinstance(result.cost, Decimal)
     assert caplog.records == []
+
+
+FAILING = """
+{logging}
+from treadle import Agent
+result = Agent("local:m@http://127.0.0.1:9/v1", retries=0).run_sync("hi")
+print(repr(result.text))
+"""
+
+
+@pytest.mark.parametrize(
+    ("logging", "said"),
+    [
+        ("", 1),
+        ("import logging; logging.basicConfig(level='ERROR')", 0),
+        ("import logging; logging.basicConfig()", 1),
+        ("import logging; logging.getLogger('treadle.runs').propagate = False", 1),
+        ("import logging; logging.getLogger('treadle.runs').disabled = True", 0),
+    ],
+)
+def test_a_program_that_prints_the_text_alone_still_says_why(logging, said):
+    """It printed an empty line."""
+    environment = {**os.environ, "TREADLE_FORBID_MODELS": "0"}
+    program = [sys.executable, "-c", FAILING.format(logging=logging)]
+    done = subprocess.run(program, capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout == "''\n"
+    assert done.stderr.count("failed: connection_failed: cannot connect to http://127.0.0.1:9/v1") == said
+    assert len(done.stderr.splitlines()) == said

@@ -1,4 +1,4 @@
-"""A fork with other results is replayed as it was: what it was given, and what it says once more, nobody decides anew."""
+"""A fork with other results is replayed as it was: what it was given and says once more nobody decides anew."""
 
 import asyncio
 

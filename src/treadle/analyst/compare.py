@@ -46,6 +46,11 @@ class CompareRequest(BaseModel):
     source_a: str = Field(description="the base: percentages are of its figures")
     source_b: str
     measures: list[str] | None = Field(default=None, description="measures; all that both sources have if left out")
+    measure: str | None = Field(
+        default=None,
+        description="the only measure, in place of 'measures'; without 'dimensions' it is then compared by the "
+        "dimensions that are filtered",
+    )
     dimensions: list[str] | None = Field(
         default=None,
         description="what to compare by; [] for the grand totals only; if left out, all dimensions that both sources "
@@ -71,9 +76,23 @@ class CompareRequest(BaseModel):
         """The thresholds that were asked for."""
         return Tolerance(self.tolerance, self.relative_tolerance, self.materiality)
 
+    @property
+    def wanted_measures(self) -> list[str] | None:
+        """The measures that were asked for, in either spelling."""
+        return self.measures if self.measure is None else [self.measure]
+
+    @property
+    def wanted_dimensions(self) -> list[str] | None:
+        """What to compare by, as it was asked for: with a single `measure`, what is filtered."""
+        if self.dimensions is None and self.measure is not None and self.filters:
+            return list(dict.fromkeys(item.dimension for item in self.filters))
+        return self.dimensions
+
     @model_validator(mode="after")
     def _limits_are_valid(self) -> Self:
         _ = self.limits
+        if self.measure is not None and self.measures is not None:
+            raise ValueError("'measure' is the only measure; give it or 'measures', not both")
         return self
 
 
@@ -103,7 +122,7 @@ def compare(
     """
     a, b = catalog.source(request.source_a, "source_a"), catalog.source(request.source_b, "source_b")
     b = called(a, b, request.names)
-    pairs = measure_pairs(a, b, request.measures)
+    pairs = measure_pairs(a, b, request.wanted_measures)
     become = [(converted(pair[0]), converted(pair[1])) for pair in pairs]
     for pair in become:
         refuse_unlike(pair[0], (a.name, b.name), (pair[0].unit, pair[1].unit))
@@ -164,11 +183,11 @@ def called(a: Source, b: Source, names: Mapping[str, str]) -> Source:
         others = [item for item in members[1] if item is not second and item.names & first.names]
         if others:
             raise AnalystError(f"{theirs} cannot be called {own}: {b.name!r} has {others[0].name} of that name already")
-        called = replace(second, synonyms=(*second.synonyms, *(first.names - second.names)))
+        renamed = replace(second, synonyms=(*second.synonyms, *(first.names - second.names)))
         b = replace(
             b,
-            dimensions=tuple(called if item is second else item for item in b.dimensions),
-            measures=tuple(called if item is second else item for item in b.measures),
+            dimensions=tuple(renamed if item is second else item for item in b.dimensions),
+            measures=tuple(renamed if item is second else item for item in b.measures),
         )
     return b
 
@@ -210,8 +229,8 @@ def _either(a: Source, b: Source, name: str) -> Measure:
 
 
 def _keys(a: Source, b: Source, request: CompareRequest) -> list[Key]:
-    if request.dimensions is not None:
-        named = [shared_key(name, [a, b], "dimensions") for name in request.dimensions]
+    if (wanted := request.wanted_dimensions) is not None:
+        named = [shared_key(name, [a, b], "dimensions") for name in wanted]
     else:
         fixed = {shared_key(item.dimension, [a, b], "filters").name for item in request.filters if item.fixes}
         # What each side fixes for itself, such as this month against the last, is nothing to compare by either.

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 from msgspec.structs import replace
 
 from treadle.analyst.claim import Claim
 from treadle.analyst.classify import Status, Thresholds
+from treadle.analyst.plain import plain
 from treadle.analyst.proof import Proof
 
 
@@ -216,31 +217,32 @@ class Comparison(Struct, frozen=True, kw_only=True):
         """Returns all differences without their signs, of the currency of a key where there are several."""
         if not self.currency:
             return self.summary.total_absolute_diff
-        code = key.get(self.currency)
+        code = None if key.get(self.currency) is None else str(key[self.currency])
         return next((one.absolute_diff for one in self.summary.by_currency if one.currency == code), None)
 
-    def to_dict(self, *, rows: bool = False, explain: bool = False) -> dict[str, Any]:
+    def to_dict(self, *, rows: bool = False, explain: bool = False, numbers: bool = False) -> dict[str, Any]:
         """Returns JSON values, decimals as text so that no digit is lost.
 
         Args:
             rows: with every key.
             explain: with the figures, conditions and SQL of each statement.
+            numbers: amounts as floats, with their exact text beside them, such as `total_diff_exact`.
         """
         data: dict[str, Any] = {}
-        for name, value in to_builtins(_without_claims(self)).items():
+        for name, value in plain(_without_claims(self), numbers=numbers).items():
             if name == "claims":
                 data["interpretation"] = self.interpretation
                 data["warnings"] = [claim.to_dict(explain=explain) for claim in self.warnings]
             elif name not in _APART:
                 data[name] = value
         if rows:
-            data |= {"rows": to_builtins(self.rows), "rows_cut": self.rows_cut}
+            data |= {"rows": plain(self.rows, numbers=numbers), "rows_cut": self.rows_cut}
         if explain:
             data |= {"claims": [claim.to_dict(explain=True) for claim in self.claims], "sql": list(self.sql)}
         if not self.summary.by_currency:
             _forget_currencies(data)
         if self.more:
-            data["more"] = [other.to_dict(rows=rows, explain=explain) for other in self.more]
+            data["more"] = [other.to_dict(rows=rows, explain=explain, numbers=numbers) for other in self.more]
         shown, found = len(self.top_differences), self.summary.differences
         if shown < found:
             data["note"] = f"top_differences shows the {shown} largest of {found} differences; the summary is over all"

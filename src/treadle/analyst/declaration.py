@@ -21,6 +21,7 @@ from treadle.analyst.source import (
     AGGREGATIONS,
     KEY_TYPES,
     KINDS,
+    UNKNOWN,
     Conversion,
     Dimension,
     Mapping,
@@ -225,9 +226,11 @@ def tolerance_of(field: Field) -> Tolerance:
 def _text_format(field: Field) -> TextFormat:
     readers: dict[str, Reader] = {
         "delimiter": one_of((",", ";", "\t", "|", "tab")),
-        "decimal": one_of((".", ",")),
+        "decimal": one_of((".", ",", UNKNOWN)),
         "thousands": one_of((".", ",", "'", " ", "\u00a0", "")),
         "encoding": _encoding,
+        "skip": lambda at: int(one_of(tuple(str(number) for number in range(1001)))(at)),
+        "totals": Field.texts,
     }
     values = field.known(readers)
     if values.get("delimiter") == "tab":

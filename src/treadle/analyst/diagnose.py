@@ -6,7 +6,7 @@ rows taken in twice), `duplicates`, `currencies`.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from treadle.analyst.alignment import Aligned
 from treadle.analyst.claim import Claim
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 # Tried one after the other on keys that meet nothing; the first that makes any meet is the one proposed.
 _TRIALS = ("trim", "alpha(18)", "fiscal_period", "upper", "nfc", "trim, upper", "blank_as_null")
+_DAYS = ("date(DD.MM.YYYY)", "date(YYYYMMDD)", "date(MM/DD/YYYY)", "date(DD/MM/YYYY)")
 _MOST_SHOWN = 5
 
 Filters = tuple[str, ...]
@@ -136,24 +137,46 @@ def _spellings(session: Session, aligned: Aligned, summary: Summary, filters: Fi
             form = parse_format(trial)
             meeting = _meeting(aligned, at, form)
             if count := session.run(meeting)[0][0]:
-                facts = {
-                    "count": count, "dimension": key.name, "format": str(key.format | form), "trial": trial,
-                    "a": aligned.names[0], "b": aligned.names[1],
-                }  # fmt: skip
+                facts = _spelled_alike(count, key, form, list(aligned.names))
                 yield Claim(kind="spelling", facts=facts, filters=filters, proof=aligned.proof(meeting))
                 break
+        else:
+            yield from _days(session, aligned, at, filters)
 
 
-def _meeting(aligned: Aligned, at: int, form: Format) -> "exp.Select":
-    """How many keys that only one side has, and as many of the other, are alike with a dimension in another form."""
+def _days(session: Session, aligned: Aligned, at: int, filters: Filters) -> Iterator[Claim]:
+    """Keys that would meet if one side's days were read in the spelling by which most do."""
+    found = []
+    for form in map(parse_format, _DAYS):
+        for side in aligned.sides:
+            meeting = _meeting(aligned, at, form, side.index)
+            found.append((session.run(meeting)[0][0], form, side.source.name, meeting))
+    (count, form, name, meeting), (second, *_), *_ = sorted(found, key=lambda each: -each[0])
+    if count > second:
+        facts = _spelled_alike(count, aligned.keys[at], form, [name])
+        yield Claim(kind="spelling", facts=facts, filters=filters, proof=aligned.proof(meeting))
+
+
+def _spelled_alike(count: int, key: Key, form: Format, declaring: list[str]) -> dict[str, Any]:
+    return {
+        "count": count, "dimension": key.name, "format": str(key.format | form), "trial": str(form),
+        "declaring": declaring,
+    }  # fmt: skip
+
+
+def _meeting(aligned: Aligned, at: int, form: Format, side: int | None = None) -> "exp.Select":
+    """How many keys that only one side has, and as many of the other, are alike with a dimension in another form.
+
+    Of the given side only, if it is one side that writes it otherwise.
+    """
     from sqlglot import exp
 
     missing = [
-        exp.select(*_spelled(aligned, at, form))
+        exp.select(*_spelled(aligned, at, form if side in (None, own) else Format()))
         .distinct()
         .from_(aligned.differing)
         .where(exp.EQ(this=aligned.column("s"), expression=literal(status)))
-        for status in ("missing_in_a", "missing_in_b")
+        for own, status in ((1, "missing_in_a"), (0, "missing_in_b"))
     ]
     both = exp.Intersect(this=missing[0], expression=missing[1], distinct=True).subquery("meeting")
     return exp.select(exp.Count(this=exp.Star())).from_(both)

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from treadle.analyst.errors import AnalystError
 
-ExportFormat = Literal["json", "csv", "html", "parquet"]
+ExportFormat = Literal["json", "csv", "html", "parquet", "xlsx"]
 EXPORT_FORMATS: tuple[str, ...] = get_args(ExportFormat)
 
 
@@ -26,7 +26,7 @@ class Export(Struct, frozen=True):
     """A file to write.
 
     Attributes:
-        format: `json` (the whole result with every key), `csv` and `parquet` (every key), or `html` (a page).
+        format: `json` (the whole result with every key), `csv`, `parquet` and `xlsx` (every key), or `html` (a page).
         path: the file.
     """
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from treadle.analyst.amounts import Amount, Scale, amount_of, multiplied, scale_for
+from treadle.analyst.amounts import Amount, Scale, amount_of, multiplied, readable, scale_for
 from treadle.analyst.computed import computed
 from treadle.analyst.days import iso_day
 from treadle.analyst.errors import AnalystError
@@ -243,33 +243,43 @@ class Side:
         from sqlglot import exp
 
         measure = self.measures[at]
-        if amount.text is None or amount.bad is None:
-            return
-        parameters = Parameters()
-        doubtful = self.filtered(exp.select(amount.text.copy()).distinct(), parameters).where(amount.bad.copy())
-        texts = [str(row[0]) for row in session.run(doubtful, parameters)]
-        if not texts:
+        where = f"source {self.source.name!r}: column {column!r}"
+        texts = self._doubtful(session, amount)
+        if amount.text is None or not texts:
             return
         if amount.floating:
             raise AnalystError(
-                f"source {self.source.name!r}: column {column!r} has floating-point values that cannot be added up: "
-                f"{', '.join(sorted(texts)[:5])}",
+                f"{where} has floating-point values that cannot be added up: {', '.join(sorted(texts)[:5])}",
                 argument="measures",
                 given=measure.name,
             )
         if self.scales.get((at, column)):
-            raise AnalystError(
-                f"source {self.source.name!r}: column {column!r} holds amounts of more than 38 digits",
-                argument="measures",
-                given=measure.name,
-            )
-        point = call("instr", amount.text.copy(), literal("."))
-        length = exp.Sub(this=call("length", amount.text.copy()), expression=point)
-        plain = call("regexp_full_match", amount.text.copy(), literal(r"[-+]?\d*\.\d*"))
+            raise AnalystError(f"{where} holds amounts of more than 38 digits", argument="measures", given=measure.name)
+        spelled = not readable(texts)
+        text = amount.text
+        if spelled:
+            self.scales[at, column] = Scale(amount.scale, spelled=True)
+            del self._amounts[at]
+            read = self.amount(at)
+            read = read.operands.get(column, read)
+            text, texts = read.text or text, self._doubtful(session, read)
+        point = call("instr", text.copy(), literal("."))
+        length = exp.Sub(this=call("length", text.copy()), expression=point)
+        plain = call("regexp_full_match", text.copy(), literal(r"[-+]?\d*\.\d*"))
         parameters = Parameters()
         longest = self.filtered(exp.select(exp.Max(this=length)), parameters).where(plain)
         decimals = session.run(longest, parameters)[0][0] or 0
-        self.scales[at, column] = scale_for(self.source, measure, column, texts, decimals)
+        self.scales[at, column] = scale_for(self.source, measure, column, texts, decimals, spelled=spelled)
+
+    def _doubtful(self, session: Session, amount: Amount) -> list[str]:
+        """The texts that are no number, or do not fit as they are read."""
+        from sqlglot import exp
+
+        if amount.text is None or amount.bad is None:
+            return []
+        parameters = Parameters()
+        doubtful = self.filtered(exp.select(amount.text.copy()).distinct(), parameters).where(amount.bad.copy())
+        return [str(row[0]) for row in session.run(doubtful, parameters)]
 
     def _condition(self, key: Key, condition: Filter, parameters: Parameters) -> "exp.Expr":
         from sqlglot import exp

@@ -60,8 +60,8 @@ def _amounts(facts: Facts) -> str:
 
 def _totals(facts: Facts, filters: Filters) -> str:
     a, b, currency = facts["a"], facts["b"], facts.get("currency")
-    where = f"{facts['measure']} in {currency}" if currency else facts["measure"]
-    if "currency" in facts and currency is None:
+    where = f"{facts['measure']} in {currency}" if currency else str(facts["measure"])
+    if "currency" in facts and not (currency or "").strip():
         where = f"{facts['measure']} without a currency"
     shown = [money(facts[f"value_{side}"], facts[f"unit_{side}"]) for side in "ab"]
     if facts["status"] in ("missing_in_a", "missing_in_b"):
@@ -207,7 +207,7 @@ def _spelling(facts: Facts, filters: Filters) -> str:
     return (
         f"{_under(filters)}{_keys_of(facts['count'])} that {'is' if facts['count'] == 1 else 'are'} missing on one "
         f"side each would meet if {facts['dimension']} were compared in another spelling: declare 'format: "
-        f"{facts['format']}' on dimension {facts['dimension']} of {facts['a']} or {facts['b']}"
+        f"{facts['format']}' on dimension {facts['dimension']} of {' or '.join(facts['declaring'])}"
     )
 
 

@@ -53,6 +53,7 @@ def analyst_skill(
     catalog: Catalog | None = None,
     *,
     bounds: Bounds | None = None,
+    numbers: bool = False,
     lines: Literal["never", "ask", "allow"] = "never",
 ) -> Skill:
     """Returns the skill "analyst".
@@ -60,6 +61,8 @@ def analyst_skill(
     Args:
         catalog: the sources that it may ask; the sample sources if left out.
         bounds: memory, threads and time that one question may use.
+        numbers: amounts in results as JSON numbers, with the exact text beside them (`total_diff_exact`); text only
+            if left out.
         lines: whether the model may be shown single rows, by the tool `drill`: `never` (there is no such tool), `ask`
             (a person must approve each call), or `allow`.
     """
@@ -68,7 +71,12 @@ def analyst_skill(
     return Skill(
         name="analyst",
         instructions=f"{INSTRUCTIONS}\nThe sources are: {', '.join(known.sources)}.",
-        tools=[_list_tool(known), _query_tool(known, bounds), _compare_tool(known, bounds), *drilling],
+        tools=[
+            _list_tool(known),
+            _query_tool(known, bounds, numbers),
+            _compare_tool(known, bounds, numbers),
+            *drilling,
+        ],
         description="Queries and compares named data sources; the figures come from the engine.",
     )
 
@@ -110,7 +118,7 @@ def _list_tool(catalog: Catalog) -> Tool:
     return tool(list_sources, effect="read")
 
 
-def _query_tool(catalog: Catalog, bounds: Bounds | None) -> Tool:
+def _query_tool(catalog: Catalog, bounds: Bounds | None, numbers: bool) -> Tool:
     async def query_source(
         source: Annotated[str, Field(description="name of the source")],
         measures: Annotated[
@@ -129,7 +137,7 @@ def _query_tool(catalog: Catalog, bounds: Bounds | None) -> Tool:
     ) -> ToolResult:
         """Computes figures of one source: totals, or figures by dimension, filtered and sorted; never single rows.
 
-        Amounts come as text so that no digit is lost. `totals` are over all groups, also those beyond the limit.
+        Amounts come with every digit, as text. `totals` are over all groups, also those beyond the limit.
         """
         request = _request(
             QueryRequest,
@@ -141,17 +149,27 @@ def _query_tool(catalog: Catalog, bounds: Bounds | None) -> Tool:
             limit=_KEPT_ROWS,
         )
         found = await _in_thread(partial(query, catalog, request, bounds=bounds))
-        return ToolResult(for_model=found.to_dict(rows=limit, explain=explain), for_app=found.to_dict(explain=True))
+        return ToolResult(
+            for_model=found.to_dict(rows=limit, explain=explain, numbers=numbers),
+            for_app=found.to_dict(explain=True, numbers=numbers),
+        )
 
     return tool(query_source, effect="read", timeout=_timeout(bounds))
 
 
-def _compare_tool(catalog: Catalog, bounds: Bounds | None) -> Tool:
+def _compare_tool(catalog: Catalog, bounds: Bounds | None, numbers: bool) -> Tool:
     async def compare_sources(
         source_a: Annotated[str, Field(description="name of the first source, the base of percentages")],
         source_b: Annotated[str, Field(description="name of the second source")],
         measures: Annotated[
             list[str] | None, Field(description="measures to compare; all that both have if left out")
+        ] = None,
+        measure: Annotated[
+            str | None,
+            Field(
+                description="the only measure, in place of 'measures'; without 'dimensions' it is compared by the "
+                "dimensions that 'filters' names, one row a combination"
+            ),
         ] = None,
         dimensions: Annotated[
             list[str] | None,
@@ -173,14 +191,14 @@ def _compare_tool(catalog: Catalog, bounds: Bounds | None) -> Tool:
 
         Returns a summary (total_source_a, total_source_b, total_diff, match_rate, counts), the largest differences with
         the reason for their class, the values of each dimension that carry the differences, an interpretation and
-        warnings. Several currencies have a total each in summary.by_currency. Amounts come as text so that no digit is
-        lost.
+        warnings. Several currencies have a total each in summary.by_currency. Amounts come with every digit, as text.
         """
         request = _request(
             CompareRequest,
             source_a=source_a,
             source_b=source_b,
             measures=measures,
+            measure=measure,
             dimensions=dimensions,
             filters=filters or [],
             tolerance=tolerance,
@@ -188,7 +206,10 @@ def _compare_tool(catalog: Catalog, bounds: Bounds | None) -> Tool:
             keep=_KEPT_ROWS,
         )
         found = await _in_thread(partial(compare, catalog, request, bounds=bounds))
-        return ToolResult(for_model=found.to_dict(explain=explain), for_app=found.to_dict(rows=True, explain=True))
+        return ToolResult(
+            for_model=found.to_dict(explain=explain, numbers=numbers),
+            for_app=found.to_dict(rows=True, explain=True, numbers=numbers),
+        )
 
     return tool(compare_sources, effect="read", timeout=_timeout(bounds))
 

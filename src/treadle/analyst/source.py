@@ -16,7 +16,7 @@ from treadle.analyst.expression_text import parse_expression
 from treadle.analyst.filters import Filter
 from treadle.analyst.formats import Format
 
-Kind = Literal["csv", "parquet", "json", "duckdb", "sqlite", "postgres", "sqlalchemy", "frame"]
+Kind = Literal["csv", "parquet", "json", "xlsx", "duckdb", "sqlite", "postgres", "sqlalchemy", "frame"]
 KINDS: tuple[str, ...] = get_args(Kind)
 DATABASES = ("postgres", "sqlalchemy")
 _WITH_TABLE = ("duckdb", "sqlite", *DATABASES)
@@ -187,20 +187,30 @@ class Measure(Member, frozen=True, omit_defaults=True, kw_only=True):
         return self.aggregation in ("sum", "count")
 
 
+UNKNOWN = "?"
+"""The decimal sign of numbers where nobody has said yet which it is: numbers that have either are refused."""
+
+
 class TextFormat(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """How the text of a CSV file is to be read.
 
     Attributes:
         delimiter: the character between fields.
-        decimal: the decimal sign of numbers.
-        thousands: the sign between thousands, empty for none.
+        decimal: the decimal sign of numbers; "?" if that is still to be said.
+        thousands: the sign between thousands, empty for none; an apostrophe or a blank stands for all of its kind.
         encoding: a Python codec name.
+        skip: how many lines stand before the one with the names of the columns.
+        totals: what marks a line of totals, which is no row: the whole text of one of its fields, without regard to
+            case, blanks around it and a colon behind it, `%` standing for any text; an empty one marks the lines
+            whose dimensions are all empty.
     """
 
     delimiter: str = ","
     decimal: str = "."
     thousands: str = ""
     encoding: str = "utf-8"
+    skip: int = 0
+    totals: tuple[str, ...] = ()
 
 
 class Source(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -212,6 +222,7 @@ class Source(Struct, frozen=True, omit_defaults=True, kw_only=True):
         path: the file, relative to the catalogue's folder; for CSV, Parquet and JSON a pattern such as "fi/*.csv" too.
             Empty for databases and frames.
         table: the table or view, for DuckDB and SQLite files and databases; `schema.table` where it is in a schema.
+            For an Excel file the sheet, if it has several.
         dsn_env: the environment variable that says where a database is: a connection string for PostgreSQL (left out,
             libpq's own variables such as PGHOST hold), a URL for SQLAlchemy.
         description: what it is, for people and models.
@@ -219,7 +230,7 @@ class Source(Struct, frozen=True, omit_defaults=True, kw_only=True):
         measures: the figures.
         default_filters: hold unless a request filters the same dimension itself.
         tolerance: from where differences count, for all measures.
-        text: how the text of a CSV file is to be read.
+        text: how the text of a CSV file is to be read; its signs hold for text in other kinds too.
     """
 
     name: str
@@ -256,10 +267,12 @@ class Source(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def _check_place(self) -> None:
         """Raises ValueError unless it is said where the data are, in the way of its kind."""
         told = f"source {self.name!r}: kind {self.kind}"
-        if (self.kind in _WITH_TABLE) != bool(self.table):
+        if self.kind != "xlsx" and (self.kind in _WITH_TABLE) != bool(self.table):
             raise ValueError(f"{told} {'takes no table; its rows are all' if self.table else 'needs a table'}")
         if (self.kind in DATABASES or self.kind == "frame") == bool(self.path):
             raise ValueError(f"{told} {'is in no file, and takes no path' if self.path else 'needs a path'}")
+        if (self.text.skip or self.text.totals) and self.kind not in ("csv", "xlsx"):
+            raise ValueError(f"{told} has no lines that could be left out, and takes neither text.skip nor text.totals")
         if self.dsn_env and self.kind not in DATABASES:
             raise ValueError(f"{told} is in no database, and takes no dsn_env")
         if self.kind == "sqlalchemy" and not self.dsn_env:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -36,6 +37,7 @@ COMMANDS = {
     "tools": ("tools", "List the tools and their schemas."),
     "models": ("models", "List the providers of models, and which can be used here."),
     "sources": ("sources", "List the data analyst's sources, or describe one."),
+    "query": ("query", "Ask one source for figures, without a model."),
     "compare": ("compare", "Compare two sources, without a model."),
     "drill": ("drill", "Show the rows behind one key of a comparison, on both sides."),
     "check": ("check", "Run the checks of a file, and say what has changed since the last run."),
@@ -67,6 +69,10 @@ class Application(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command; if nobody reads its output any more, ends it without a word, as other tools do."""
+        if Path(".env").exists():
+            from treadle.cli.environment import read_keys
+
+            read_keys()
         try:
             with told_once():
                 code = super().invoke(ctx)

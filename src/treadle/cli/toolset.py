@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import click
 
-from treadle.cli.catalogs import missing_package, open_catalog
-from treadle.cli.loading import load
-from treadle.tools import Skill, Tool, did_you_mean, nearest
+from treadle.cli.catalogs import missing_package, named_sources, open_catalog
+from treadle.cli.loading import load, search_here
+from treadle.tools import Skill, Tool, did_you_mean, load_tools, nearest
 
 ANALYST = "analyst"
 """The name of the data analyst's skill on the command line."""
@@ -30,13 +30,15 @@ class Toolset:
         return [*owned, *((tool, "") for tool in self.tools)]
 
 
-def gather(skills: Iterable[str], tools: Iterable[str], sources: str | None) -> Toolset:
+def gather(skills: Iterable[str], tools: Iterable[str], sources: str | None, *, sample: bool = True) -> Toolset:
     """The tools that the options name; with neither skills nor tools named, every built-in skill.
 
     Args:
         skills: the values of --skill.
         tools: the values of --tools.
-        sources: the value of --sources; given, it brings the analyst along.
+        sources: the value of --sources; given, it brings the analyst along, as TREADLE_SOURCES does.
+        sample: whether the analyst is a built-in skill also where it would have no sources but the sample. A question
+            need not wait for it, nor a model be shown its tools.
 
     Raises:
         click.BadParameter: a skill is not known, a tool cannot be loaded, or one cannot be used here.
@@ -46,7 +48,8 @@ def gather(skills: Iterable[str], tools: Iterable[str], sources: str | None) -> 
     own = [tool for target in tools for tool in _loaded(target)]
     names = list(dict.fromkeys(skills))
     if not names and not own:
-        names = [*SKILLS, *([ANALYST] if missing_package() is None else [])]
+        wanted = sample or bool(named_sources(sources))
+        names = [*SKILLS, *([ANALYST] if wanted and missing_package() is None else [])]
     if sources and ANALYST not in names:
         names.append(ANALYST)
     chosen: list[Skill] = []
@@ -83,6 +86,10 @@ def _memory() -> Skill:
 def _loaded(target: str) -> list[Tool]:
     from treadle.agent import Agent
 
+    described, colon, functions = target.partition(".json:")
+    if colon:
+        search_here()
+        return load_tools(f"{described}.json", functions)
     module, name, value = load(target, "--tools")
     if not name:
         found = list(dict.fromkeys(each for each in vars(module).values() if isinstance(each, Tool)))
@@ -92,10 +99,7 @@ def _loaded(target: str) -> list[Tool]:
             )
         return found
     if isinstance(value, Agent):
-        raise click.BadParameter(
-            f"{target} is an agent, not a tool; run it with --agent {target}, or name {name}.as_tool() and give that",
-            param_hint="'--tools'",
-        )
+        return [value.as_tool()]
     if isinstance(value, Tool):
         return [value]
     if isinstance(value, list | tuple) and value and all(isinstance(each, Tool) for each in value):

@@ -1,8 +1,10 @@
 """Assembly: a configuration, made of what an agent was given. All that cannot be right is refused here, at once."""
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from treadle.context.policies import ContextPolicy
@@ -29,6 +31,11 @@ from treadle.models.port import Model
 from treadle.models.profile import OutputMode, profile_of
 from treadle.tools import Skill, SkillRegistry, Tool, tool
 from treadle.tools.read_result import read_result
+
+log = logging.getLogger("treadle")
+
+FEWEST_WORDS = 3
+"""Words of a description below which it says next to nothing."""
 
 Policies = tuple[ContextPolicy, ...] | None
 
@@ -131,6 +138,8 @@ def assembled(
     tools = list(toolbox.tools)
     given = replace(given, tools={one.name: one for one in tools}, skills=toolbox)
     _check_kinds(given)
+    for one in tools:
+        _point_out(one.name, one.description, one.where)
     check_approvals(given.approvals, given.tools)
     require_dependencies_injected(tools)
     require_one_kind_of_dependencies(given.tools, given.deps_type)
@@ -150,6 +159,17 @@ def assembled(
     )
     check_limits(config, config.limits)
     return config
+
+
+@lru_cache(1000)
+def _point_out(name: str, description: str, where: str) -> None:
+    """Says, once in a process, that a tool is described in too few words; nothing is refused for it."""
+    if len(description.split()) < FEWEST_WORDS:
+        log.warning(
+            "tool %s%s is described as %r: a model chooses tools, and what to give them, by their descriptions. Say "
+            "what it does, when it is to be used, and what comes back.",
+            name, f" ({where})" if where else "", description,
+        )  # fmt: skip
 
 
 def _check_kinds(given: Configuration) -> None:

@@ -17,6 +17,22 @@ log = logging.getLogger("treadle")
 _runs = logging.getLogger("treadle.runs")
 
 
+class _Unheard(logging.Handler):
+    """Has Python's last resort, which writes to standard error, say what no handler of the application's hears."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        logger: logging.Logger | None = _runs
+        while logger is not None:
+            if any([type(one) not in (_Unheard, logging.NullHandler) for one in logger.handlers]):
+                return
+            logger = logger.parent if logger.propagate else None
+        if logging.lastResort is not None:
+            logging.lastResort.handle(record)
+
+
+_runs.addHandler(_Unheard())
+
+
 class ToolProgress(Struct, frozen=True):
     """A tool under way reported how far it is. Shown to whoever watches; not part of the journal."""
 

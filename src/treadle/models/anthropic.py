@@ -6,7 +6,6 @@ visible character is refused wherever it stands; thinking goes back unchanged, a
 Neighbours: `treadle.models.codec` (the port, and the history kept encoded), `treadle.models.failures`.
 """
 
-import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, assert_never
@@ -43,6 +42,7 @@ from treadle.models.guarded import Guarded
 from treadle.models.history import Trail
 from treadle.models.hosts import ANTHROPIC, ANTHROPIC_ELSEWHERE, Host, profile_at
 from treadle.models.identifiers import identifier
+from treadle.models.media import DATA_URL, TEXTUAL
 from treadle.models.output_schema import anthropic_schema
 from treadle.models.port import ModelEvent, ModelRequest
 from treadle.models.profile import ModelProfile
@@ -80,8 +80,6 @@ class ResultBlock(Struct, gc=False, omit_defaults=True, tag_field="type", tag="t
     is_error: bool = False
 
 
-TEXTUAL: Final = re.compile(r"text/|application/(.*\+)?(json|xml|yaml|x-yaml|toml|javascript|sql|csv|x-ndjson|x-sh)\b")
-DATA_URL: Final = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 FAILED: Final = "This call failed."
 # Bytes of messages, about 1,024 tokens: to have them read anew costs a third of a cent at $3 a million tokens.
 SHORT: Final = 4_096

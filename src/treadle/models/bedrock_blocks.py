@@ -33,10 +33,10 @@ from treadle.models.bedrock_makers import Maker
 from treadle.models.checked import is_object
 from treadle.models.errors import BadRequest
 from treadle.models.identifiers import identifier
+from treadle.models.media import DATA_URL
 
 LONGEST_NAME: Final = 64
 CALL_ID: Final = re.compile(r"[a-zA-Z0-9_.:-]{1,64}")
-DATA_URL: Final = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 TEXTUAL: Final = re.compile(r"text/|application/(.*\+)?(json|xml|yaml|x-yaml|toml|javascript|sql|x-ndjson|x-sh)\b")
 NOTHING: Final = "(no content)"
 """Stands for a turn or a result that says nothing, which may not be left out."""

@@ -183,7 +183,9 @@ def error_for_page(provider: str, status: int, headers: Mapping[str, str], page:
             f"{provider} answered HTTP {status} with an HTML page ({title}), not JSON; is the base URL right?",
             status=status,
         )
-    return error_for(provider, f"an HTML page ({title}); is the base URL right?", status=status, headers=headers)
+    # A server that is down says so at the right address too.
+    doubt = "" if status >= 500 or status == 429 else "; is the base URL right?"
+    return error_for(provider, f"an HTML page ({title}){doubt}", status=status, headers=headers)
 
 
 def error_for_redirect(server: str, status: int, headers: Mapping[str, str]) -> BadRequest:

@@ -46,12 +46,11 @@ from treadle.models.google_stream import MADE, SIGNS, THOUGHT, GoogleDecoder
 from treadle.models.google_thinking import generation, held_thinking, thinking_config
 from treadle.models.guarded import Guarded
 from treadle.models.identifiers import identifier
+from treadle.models.media import DATA_URL, TEXTUAL
 from treadle.models.port import ModelEvent, ModelRequest
 from treadle.models.profile import ModelProfile
 
-TEXTUAL: Final = re.compile(r"text/|application/(.*\+)?(json|xml|yaml|x-yaml|toml|javascript|sql|csv|x-ndjson|x-sh)\b")
 NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
-DATA_URL: Final = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 FILMS: Final = re.compile(r"(?:^|\.)(?:youtube\.com|youtu\.be)$")
 """Whose addresses are those of films, which Gemini looks at there."""
 UNSIGNED: Final = "skip_thought_signature_validator"

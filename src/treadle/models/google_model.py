@@ -21,6 +21,9 @@ from treadle.models.providers import PROVIDERS, google_address
 Token = Callable[[], str | Awaitable[str]]
 """What gives an access token for Google Cloud, such as `google.auth` makes; asked before each request."""
 
+KEPT: Final = 8
+"""How many access tokens are remembered, to be taken out of what servers say."""
+
 PLACE: Final = re.compile(r"[a-z0-9][a-z0-9:.-]*", re.IGNORECASE)
 
 
@@ -58,6 +61,7 @@ class GoogleModel(HttpModel):
         name = model
         for prefix in ("models/", "publishers/google/models/"):
             name = name.removeprefix(prefix) if isinstance(name, str) else name
+        self._tokens: tuple[str, ...] = ()
         base_url = options.get("base_url")
         if project is not None:
             if token is None or base_url is not None:
@@ -93,8 +97,11 @@ class GoogleModel(HttpModel):
         token = token.strip() if isinstance(token, str) else ""
         if not (token and token.isascii() and token.isprintable()):
             raise AuthenticationFailed("token= gave nothing that can be sent as an access token")
-        # Only to be taken out of messages.
-        self._key, self._hidden = token, Hidden(token, self._headers)
+        if token not in self._tokens:
+            # Only to be taken out of messages; a request under way may have an earlier one.
+            self._tokens = (*self._tokens[1 - KEPT :], token)
+            known = {f"token {place}": one for place, one in enumerate(self._tokens)}
+            self._key, self._hidden = token, Hidden(token, {**self._headers, **known})
         return {"authorization": f"Bearer {token}"}
 
     def _advice(self) -> str:

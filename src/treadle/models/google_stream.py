@@ -70,8 +70,10 @@ SERVICES: Final[Mapping[str, str]] = {
     "ON_DEMAND_PRIORITY": "priority",
     "ON_DEMAND_FLEX": "flex",
     "ON_DEMAND_OFFPEAK": "offpeak",
+    "TRAFFIC_TYPE_UNSPECIFIED": "",
+    "unspecified": "",
 }
-"""What Vertex calls services that the Gemini API has another word for."""
+"""What Vertex calls services that the Gemini API has another word for; empty for the usual one."""
 
 THOUGHT: Final = "google-thought"
 """The `Thinking.id` of what Gemini thought, by which the other dialects know that it is not theirs."""
@@ -142,6 +144,7 @@ class GoogleDecoder:
         self._provider = provider
         self._error = error
         self._parts: list[_Words | _Call | Opaque] = []
+        self._ids: set[str] = set()
         self._finish = ""
         self._message = ""
         self._blocked = ""
@@ -295,8 +298,9 @@ class GoogleDecoder:
 
     def _begin(self, fields: Json, signature: str | None, events: list[ModelEvent]) -> _Call:
         call_id: str = fields.get("id") or ""
-        if not call_id or any(isinstance(one, _Call) and one.id == call_id for one in self._parts):
+        if not call_id or call_id in self._ids:
             call_id = f"{MADE}{uuid4().hex[:24]}"
+        self._ids.add(call_id)
         call = _Call(call_id, fields["name"], signature)
         self._parts.append(call)
         events.append(ToolCallStarted(call.id, call.name))

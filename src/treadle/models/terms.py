@@ -34,8 +34,8 @@ OWN_TOOLS: Final = (
 )
 """How the types begin of the tools that providers run themselves, and read the results of at the caller's cost."""
 
-DECLARED: Final = ("functionDeclarations", "function_declarations", "name", "description", "input_schema", "function")
-"""The fields of a tool without a type that is called here, and not at the provider."""
+DECLARED: Final = ("functionDeclarations", "function_declarations")
+"""Where Google has the tools that are called here, and not at the provider."""
 
 LEFT: Final[Mapping[str, str]] = {
     "models": "which of its `models` answers",
@@ -123,7 +123,7 @@ def _own_tools(extra: Json) -> Iterator[Json]:
     for tool in tools if isinstance(tools, list) else ():
         if isinstance(tool, dict) and str(tool.get("type")).startswith(OWN_TOOLS):
             yield tool
-        elif isinstance(tool, dict) and "type" not in tool:
+        elif isinstance(tool, dict) and not {"type", "name", "function"} & tool.keys():
             # Google's have a field of their name instead: {"googleSearch": {}}.
             yield from ({"type": name} for name in tool if name not in DECLARED)
     for field in ("web_search_options", "search_parameters", "plugins", "mcp_servers", "fallbacks"):

@@ -68,8 +68,8 @@ def to_be_admitted(state: RunState, event: Event) -> CallRecord | None:
     if isinstance(event, ToolStarted) and record.status == "interrupted" and event.at == record.started_at:
         # A fork says once more what had started.
         return None
-    # What came of a call in doubt is told by a person, by its tool, or as the run ends; and one that did not start has a
-    # result that is no refusal only where a fork was given it.
+    # What came of a call in doubt is told by a person, by its tool, or as the run ends; and one that did not start has
+    # a result that is no refusal only where a fork was given it.
     return None if isinstance(event, ToolFinished) and (record.in_doubt or not event.is_error) else record
 
 

@@ -1,8 +1,8 @@
 """Pairs descriptions of tools, from a JSON file or in code, with functions.
 
 The descriptions may be written as a list or under "tools", each as {name, description, input_schema} (also called
-`parameters` or `inputSchema`), or in the form of OpenAI's requests, {"type": "function", "function": {...}}. In place of
-a schema, "inputs" may say in words what each argument is: {"inputs": {"item": "The name of the item."}}.
+`parameters` or `inputSchema`), or in the form of OpenAI's requests, {"type": "function", "function": {...}}. In place
+of a schema, "inputs" may say in words what each argument is: {"inputs": {"item": "The name of the item."}}.
 """
 
 import importlib
@@ -35,8 +35,8 @@ Functions = ModuleType | str | Path | Mapping[str, Callable[..., Any]] | Callabl
 def load_tools(descriptions: Descriptions, functions: Functions) -> list[Tool]:
     """The tools that are described, carried out by the functions of the same names.
 
-    Functions that nothing describes are left alone. Beside name, description and schemas an item may have the options of
-    `tool` (effect, timeout, ...).
+    Functions that nothing describes are left alone. Beside name, description and schemas an item may have the options
+    of `tool` (effect, timeout, ...).
 
     Args:
         descriptions: the path of a JSON file of descriptions, or the descriptions themselves.
@@ -126,7 +126,7 @@ def _first(item: dict[str, Any], keys: tuple[str, ...], place: str) -> Any:
 
 
 def _in_words(inputs: dict[str, Any], function: Callable[..., Any], place: str) -> dict[str, Any]:
-    """The schema of arguments that are described in words; their types are those of the function, where it says them."""
+    """The schema of arguments that are described in words; their types are the function's, where it says them."""
     try:
         own = tool(function).spec.input_schema.get("properties", {})
     except BadTool:

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from treadle.cli.catalogs import open_catalog, sources_option
-from treadle.cli.conditions import filters_of
+from treadle.cli.conditions import filters_of, where_option
 from treadle.cli.differences import print_comparison
 from treadle.cli.exits import ExitCode
 from treadle.cli.terminal import note, print_json
@@ -32,12 +32,7 @@ _STDOUT = "\0"
     help='Dimensions to compare by; "" for the totals only. Default: all that both have and no --where fixes.',
 )
 @click.option("--measure", multiple=True, metavar="NAME", help="A measure; repeatable. Default: all that both have.")
-@click.option(
-    "--where",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Only these rows; also !=, <, <=, >, >=, and NAME=V,W for several values. Repeatable: all must hold.",
-)
+@where_option
 @click.option(
     "--where-a", multiple=True, metavar="NAME=VALUE", help="The same, for rows of A only; what --where says holds too."
 )
@@ -70,6 +65,7 @@ _STDOUT = "\0"
     metavar="FILE",
     help="Write every key to a Parquet file, exact decimals.",
 )
+@click.option("--xlsx", "xlsx_file", type=click.Path(), metavar="FILE", help="Write every key to an Excel file.")
 @click.option(
     "--html", "html_file", type=click.Path(), metavar="FILE", help="Write a page with a chart, which opens offline."
 )
@@ -82,7 +78,8 @@ def compare(
     a: str, b: str, by: str | None, measure: tuple[str, ...], where: tuple[str, ...], where_a: tuple[str, ...],
     where_b: tuple[str, ...], names: tuple[str, ...], tolerance: str | None, relative: str | None,
     materiality: str | None, fail_on: "Class | None", top: int, sources: str | None, json_file: str | None,
-    csv_file: str | None, parquet_file: str | None, html_file: str | None, lines: int, explain: bool,
+    csv_file: str | None, parquet_file: str | None, html_file: str | None, xlsx_file: str | None,
+    lines: int, explain: bool,
 ) -> int:  # fmt: skip
     """Compare the sources A and B, of which A is the base of percentages.
 
@@ -111,7 +108,9 @@ def compare(
         place = ".".join(str(part) for part in first["loc"]) or "the thresholds"
         raise click.UsageError(f"{place}: {first['msg']}") from error
     printing = json_file == _STDOUT
-    exports = _exports(json=None if printing else json_file, csv=csv_file, html=html_file, parquet=parquet_file)
+    exports = _exports(
+        json=None if printing else json_file, csv=csv_file, html=html_file, parquet=parquet_file, xlsx=xlsx_file
+    )
     if lines and html_file is None:
         raise click.UsageError("--lines are shown on the page; name it with --html")
 
@@ -196,11 +195,11 @@ def _share(text: str | None) -> str | Decimal | None:
         return text
 
 
-def _exports(*, json: str | None, csv: str | None, html: str | None, parquet: str | None) -> "list[Export]":
+def _exports(**files: str | None) -> "list[Export]":
+    """The exports, by the name of their format."""
     from treadle.analyst import Export
 
-    files: list[tuple[ExportFormat, str | None]] = [("json", json), ("csv", csv), ("html", html), ("parquet", parquet)]
-    for name, file in files:
+    for name, file in files.items():
         if file is not None and not file.strip():
             raise click.BadParameter("the name of the file is empty", param_hint=f"'--{name}'")
-    return [Export(name, Path(file)) for name, file in files if file is not None]
+    return [Export(cast("ExportFormat", name), Path(file)) for name, file in files.items() if file is not None]

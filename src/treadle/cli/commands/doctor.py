@@ -14,6 +14,7 @@ import click
 
 from treadle.cli.catalogs import missing_package
 from treadle.cli.choose import DEFAULT_MODELS, choose, local_models, ollama_address
+from treadle.cli.environment import TAKEN
 from treadle.cli.exits import ExitCode
 from treadle.cli.storage import in_postgres, journal_at, journal_named, journal_option, may_be_there, told
 from treadle.cli.terminal import print_json, print_table
@@ -116,7 +117,14 @@ def _analyst() -> Iterator[Row]:
 def _models() -> Iterator[Row]:
     keys = [PROVIDERS[name].key_variable for name in DEFAULT_MODELS]
     present = [key for key in keys if os.environ.get(key, "").strip()]
-    yield "keys", "ok" if present else "no", f"set: {', '.join(present)}" if present else f"none of {', '.join(keys)}"
+    from_file = f" ({', '.join(TAKEN)} from {Path('.env').absolute()})" if TAKEN else ""
+    yield (
+        "keys",
+        "ok" if present else "no",
+        f"set: {', '.join(present)}{from_file}"
+        if present
+        else (f"none of {', '.join(keys)}, in the environment or in a file .env"),
+    )
     if present and find_spec("httpx2") is None:
         yield "network", "bad", "a key is set, but models are called with httpx2: pip install 'treadle[http]'"
     served = local_models()

@@ -1,19 +1,33 @@
-"""`treadle models`: who serves models, which keys are set (never what they are), and what would be used now."""
+"""`treadle models`: who serves models, which keys are set (never what they are), and what would be used now.
+
+With a name: what that model can do, as far as it is known.
+"""
 
 import os
 from typing import Any
 
 import click
+from msgspec import to_builtins
 
-from treadle.cli.choose import DEFAULT_MODELS, choose, local_models, ollama_address
+from treadle.cli.choose import DEFAULT_MODELS, choose, local_models, model_named, ollama_address
 from treadle.cli.terminal import note, print_json, print_table
+from treadle.kernel.messages import Usage
+from treadle.models.names import OFFLINE, is_known, model_from_name
+from treadle.models.profile import profile_of
 from treadle.models.providers import PROVIDERS, Provider
+from treadle.models.sound import cost_of
 
 
 @click.command(short_help="List the providers of models, and which can be used here.")
+@click.argument("name", required=False)
 @click.option("--json", "as_object", is_flag=True, help="Print a JSON object.")
-def models(as_object: bool) -> int:
-    """List the providers of models, the environment variables they read, and which of them are set."""
+def models(name: str | None, as_object: bool) -> int:
+    """List the providers of models, the environment variables they read, and which of them are set.
+
+    With NAME, such as openai:gpt-5, what that model can do, as far as it is known; it is not called.
+    """
+    if name is not None:
+        return _what(name, as_object)
     served = local_models()
     providers = [_described(provider, served) for provider in PROVIDERS.values()]
     providers.append(
@@ -32,6 +46,24 @@ def models(as_object: bool) -> int:
     if served:
         note(f"Ollama at {ollama_address()} has: {', '.join(served)}")
     note(f"used if none is named: {choice.name} ({choice.why})")
+    return 0
+
+
+def _what(name: str, as_object: bool) -> int:
+    # No key is needed to say what a model can do.
+    model = model_named(name) if name == OFFLINE or not is_known(name) else model_from_name(name, api_key="not needed")
+    profile = to_builtins(profile_of(model))
+    profile["price_known"] = cost_of(model, Usage(1, 1)) is not None
+    if as_object:
+        print_json({"model": model.name, **profile})
+        return 0
+    words = {None: "not known", True: "yes", False: "no"}
+    rows = [
+        (field.replace("_", " "), words.get(value) if value is None or isinstance(value, bool) else f"{value:,}" if
+         isinstance(value, int) else value)
+        for field, value in profile.items()
+    ]  # fmt: skip
+    print_table([model.name, "as far as it is known"], rows)
     return 0
 
 

@@ -209,6 +209,8 @@ def _param(name: str, schema: Json, root: Json, required: bool, tool_nouns: tupl
     words = parts(name)
     kept = tuple(stem(word) for word in words if word not in MARKERS and not word.isdigit())
     plain = tuple(stem(word) for word in words if word not in MARKERS and word not in _VAGUE)
+    if words == ("to",) and "from" not in root.get("properties", {}):
+        plain = (stem("recipient"),)
     examples = [match for found in _EXAMPLES.findall(description) for match in re.split(r",|\bor\b|\band\b", found)]
     examples = [re.sub(r"^[\s'\"`“]+|[\s'\"`”]+$", "", text) for text in [*examples, *_QUOTES.findall(description)]]
     examples += [str(value) for value in schema.get("examples", ())]
