@@ -395,6 +395,26 @@ def test_a_known_difference_that_is_gone_or_over_is_told(tmp_path: Path) -> None
     )
 
 
+@pytest.mark.parametrize(
+    ("kind", "value", "written"),
+    [
+        ("decimal", "1.50", "1.5"),
+        ("integer", "7", "7"),
+        ("date", "2024-01-31", "2024-01-31"),
+        ("boolean", "true", "true"),
+    ],
+)
+def test_a_known_key_is_written_as_people_write_it(tmp_path: Path, kind: Any, value: str, written: str) -> None:
+    rows = [(value, "5")]
+    a, b = source(tmp_path, "a", rows), source(tmp_path, "b", [(value, "9")])
+    a, b = (
+        Source(name=one.name, kind="csv", path=one.path, dimensions=(Dimension(name="company", type=kind),),
+               measures=one.measures)
+        for one in (a, b)
+    )  # fmt: skip
+    assert ran(tmp_path, [a, b], check(known=(Known({"company": (written,)}, "agreed"),))).outcome == "passed"
+
+
 def test_unknown_classes_of_keys_are_worded(tmp_path: Path) -> None:
     a = [("1", "100"), ("2", "100"), ("3", "100"), ("4", "100"), ("5", "100")]
     b = [("1", "100"), ("2", "99.5"), ("3", "99.4"), ("4", "0"), (None, "1")]

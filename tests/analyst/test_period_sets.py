@@ -72,3 +72,10 @@ def test_a_query_says_which_periods_it_is_of(tmp_path: Path) -> None:
     filters = [{"dimension": "period", "op": "ytd", "value": "2024005"}]
     found = query(Catalog([source], tmp_path), QueryRequest(source="a", filters=filters), bounds=QUICK)
     assert (found.totals["amount"], found.filters) == (Decimal("5.00"), ("period between ['202401', '202405']",))
+
+
+def test_a_set_on_the_command_line() -> None:
+    from treadle.cli.conditions import filters_of
+
+    found = filters_of("--where", ["period ytd 202405", "period QTD 2024005", "period rolling 202402, 3"])
+    assert [one.values for one in found] == [["202401", "202405"], ["202404", "202405"], ["202312", "202402"]]

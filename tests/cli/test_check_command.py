@@ -281,3 +281,25 @@ def test_rows_are_on_the_page_by_a_click(treadle: Any, place: Path) -> None:
     (place / "b.csv").unlink()
     assert treadle(*both, "--html", "o.html", "--lines", "5").code == 2
     assert not (place / "o.html").exists()
+
+
+def test_rows_and_schemas_from_the_command_line(treadle: Any, place: Path) -> None:
+    (place / "sources.yaml").write_text(
+        SOURCES.replace("dimensions: {account: {}}", "dimensions: {account: {}, t: {}}")
+    )
+    (place / "a.csv").write_text("account,t,amount\n1,x,1\n2,\x1b[31my,1\n3,z,1\n4,q,1\n4,q,1\n")
+    (place / "b.csv").write_text("account,t,amount,more\n1,x,1,m\n2,n,1,m\n4,q,1,m\n")
+    both = ("a", "b", "--sources", "sources.yaml")
+    done = treadle("rows", *both, "--key", "account")
+    assert done.code == 0
+    assert (
+        done.out.splitlines()[0] == "4 keys by account: 1 equal, 1 different, 0 not in a, 1 not in b, 1 in several rows"
+    )
+    assert treadle("rows", *both, "--key", "account", "--fail").code == 6
+    assert treadle("rows", *both, "--key", "account", "--where", "account=1", "--fail").code == 0
+    assert json.loads(treadle("rows", *both, "--key", "account", "--json").out)["columns"][0]["rows"] == 1
+    for wrong in (["--key", ""], ["--key", "konto"], ["--key", "account", "--columns", "account"]):
+        assert treadle("rows", *both, *wrong).code == 2
+    schema = treadle("sources", "diff", *both)
+    assert (schema.code, "only b" in schema.out) == (6, True)
+    assert treadle("sources", "diff", "a", "a", "--sources", "sources.yaml").code == 0

@@ -15,7 +15,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
-from treadle.analyst.amounts import trimmed
+from treadle.analyst.amounts import EXACT, trimmed
 from treadle.analyst.catalog import Catalog
 from treadle.analyst.compare import called, measure_pairs
 from treadle.analyst.errors import AnalystError
@@ -61,7 +61,7 @@ class Line(Struct, frozen=True, kw_only=True):
 
     Attributes:
         values: its columns as text; None for no value.
-        amount: its part of the figure; None for none.
+        amount: its part of the figure, that of each where it stands for several; None for none.
         times: how many rows of a database are alike in all columns, which stand here as one.
         pair: the number of the pair that it is half of; None if it belongs to no one row of the other side.
     """
@@ -195,7 +195,11 @@ def _lines(session: Session, side: Side, limit: int) -> Lines:
 
     table, columns = f"lines_{side.letter}", [key.name for key in side.keys]
     build(session, lambda: _statement(side, table))
-    counted = [call("coalesce", exp.Sum(this=exp.column("n")), literal(0)), exp.Sum(this=exp.column("amount"))]
+    # What a database has made of rows that are alike is their sum, or the least or greatest of them: any one.
+    summed = side.measures[0].aggregation in ("sum", "avg")
+    amount: exp.Expr = exp.column("amount")
+    every = amount if summed else exp.Mul(this=amount, expression=exp.column("n"))
+    counted = [call("coalesce", exp.Sum(this=exp.column("n")), literal(0)), exp.Sum(this=every)]
     count, total = session.run(exp.select(*counted).from_(table))[0]
     size = exp.Ordered(this=exp.Abs(this=exp.column("amount")), desc=True, nulls_first=False)
     keys = [exp.column(f"k{at}") for at in range(len(columns))]
@@ -205,7 +209,7 @@ def _lines(session: Session, side: Side, limit: int) -> Lines:
     rows = [
         Line(
             values={name: _told(value) for name, value in zip(columns, row, strict=False)},
-            amount=trimmed(row[-1], places),
+            amount=trimmed(_each(row[-1], row[-2] if summed else 1), places),
             times=row[-2],
         )
         for row in session.run(statement.limit(limit))
@@ -260,5 +264,10 @@ def _paired(key: dict[str, Any], a: Lines, b: Lines) -> Drilled:
     return Drilled(key=key, a=a, b=b, pairs=len(numbers))
 
 
+def _each(amount: Any, rows: int) -> Decimal | None:
+    """The amount of one row out of that of several that are alike."""
+    return None if amount is None else EXACT.divide(EXACT.create_decimal(amount), Decimal(rows))
+
+
 def _told(value: Any) -> str | None:
-    return None if value is None else f"{value:f}" if isinstance(value, Decimal) else str(value)
+    return None if value is None else f"{trimmed(value, 0):f}" if isinstance(value, Decimal) else str(value)

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
+from treadle.analyst.amounts import trimmed
 from treadle.analyst.compare import CompareRequest
 from treadle.analyst.errors import unknown
 from treadle.analyst.source import Tolerance
@@ -116,4 +117,4 @@ def told(value: Any) -> str | None:
         return value
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:f}" if isinstance(value, Decimal) else str(value)
+    return f"{trimmed(value, 0):f}" if isinstance(value, Decimal) else str(value)

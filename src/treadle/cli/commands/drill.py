@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treadle.cli.catalogs import open_catalog, sources_option
-from treadle.cli.conditions import filters_of
+from treadle.cli.conditions import filters_of, where_option
 from treadle.cli.terminal import clean, print_json, print_table
 from treadle.cli.working import working
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     help="The value of a dimension, as the comparison shows it; NAME alone for rows without one. Repeatable.",
 )  # fmt: skip
 @click.option("--measure", metavar="NAME", help="The figure. Default: the first that both have.")
-@click.option("--where", multiple=True, metavar="NAME=VALUE", help="Only these rows, as of the comparison. Repeatable.")
+@where_option
 @click.option("--where-a", multiple=True, metavar="NAME=VALUE", help="The same, for rows of A only.")
 @click.option("--where-b", multiple=True, metavar="NAME=VALUE", help="The same, for rows of B only.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="Rows of each side at most.")
