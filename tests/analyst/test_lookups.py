@@ -438,3 +438,13 @@ def test_a_currency_that_is_converted_is_not_compared_by(tmp_path: Path) -> None
     for a, b in (("books", "books_eur"), ("books_eur", "books")):
         found = compare(catalog.having(group), CompareRequest(source_a=a, source_b=b), bounds=QUICK)
         assert (found.dimensions, found.unit, found.summary.matches) == (("company",), "EUR", 1)
+
+
+def test_a_source_that_is_tried_says_what_its_tables_lack(tmp_path: Path) -> None:
+    from treadle.analyst import check
+
+    catalog = mapped(tmp_path, ROWS, [("100", "A", "1")])
+    found = check(catalog, catalog.sources["books"], bounds=QUICK)
+    assert found.problems == ("account: the mapping 'map' of account: there is nothing for 200, which 'books' has",)
+    catalog = rated(tmp_path, DOLLARS, TABLE[:1])
+    assert "there is nothing for USD 202402" in check(catalog, catalog.sources["books"], bounds=QUICK).problems[0]

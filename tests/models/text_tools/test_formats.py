@@ -217,7 +217,6 @@ ANSWERS = [
     ("react", "Observation: it rains."),
     ("tags", "Write `<tool_call>` before the JSON, as in a < b > c."),
     ("tags", '```python\nx = \'<tool_call>{"name": "search"}</tool_call>\'\n```'),
-    ("tags", '{"name": "search", "arguments": {"query": "x"}}'),
     ("tags", "<b>bold</b> <table><tr></tr></table>"),
 ]
 
