@@ -446,5 +446,7 @@ def test_a_source_that_is_tried_says_what_its_tables_lack(tmp_path: Path) -> Non
     catalog = mapped(tmp_path, ROWS, [("100", "A", "1")])
     found = check(catalog, catalog.sources["books"], bounds=QUICK)
     assert found.problems == ("account: the mapping 'map' of account: there is nothing for 200, which 'books' has",)
+    catalog = mapped(tmp_path, ROWS, [("100", "A", "0.5"), ("100", "B", "0.5"), ("200", "A", "1")])
+    assert check(catalog, catalog.sources["books"], bounds=QUICK).rows == 2
     catalog = rated(tmp_path, DOLLARS, TABLE[:1])
     assert "there is nothing for USD 202402" in check(catalog, catalog.sources["books"], bounds=QUICK).problems[0]

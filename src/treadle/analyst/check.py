@@ -94,6 +94,7 @@ def _figures(
         except AnalystError as error:
             problems.append(f"{measure or dimensions[0]}: {error}")
         else:
-            rows = found.source_rows
+            # Of a dimension that is mapped, rows may count more than once.
+            rows = found.source_rows if rows is None else rows
             warnings += found.warnings
     return rows, warnings

@@ -66,7 +66,7 @@ class QueryResult(Struct, frozen=True, kw_only=True):
         rows: one mapping a group: dimensions' values, then figures (decimals, or None where no row has an amount).
         total_rows: how many groups there are, also beyond a limit.
         totals: the figures over all groups together.
-        source_rows: how many rows of the source these were made of.
+        source_rows: how many rows of the source these were made of; one that a mapping splits counts for each part.
         claims: what to know before the figures are used, each with the query that proves it.
         made: the statements behind the figures.
     """
