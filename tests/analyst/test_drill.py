@@ -121,6 +121,24 @@ def test_a_mapped_row_shows_its_part(tmp_path: Path) -> None:
     assert found.pairs == 1
 
 
+def test_amounts_of_several_currencies_are_neither_added_up_nor_paired_with_each_other(tmp_path: Path) -> None:
+    columns = ("account", "currency", "amount")
+    write_csv(tmp_path / "a.csv", columns, [("1", "EUR", "5.00"), ("1", "usd", "5.00"), ("1", "USD", "7.00")])
+    write_csv(tmp_path / "b.csv", columns, [("1", "USD", "5.00"), ("1", None, "7.00")])
+    a, b = (
+        Source(name=name, kind="csv", path=f"{name}.csv",
+               dimensions=(Dimension(name="account"), Dimension(name="currency")),
+               measures=(Measure(name="amount", currency="currency"),))
+        for name in "ab"
+    )  # fmt: skip
+    found = drilled(tmp_path, a, b, key={"account": "1"})
+    assert (found.a.total, found.a.currencies, found.b.currencies) == (None, ("EUR", "USD"), ("USD", None))
+    assert found.a.figure == "in several currencies (EUR, USD)"
+    assert [(line.currency, line.amount) for line in found.a.rows if line.pair] == [("USD", Decimal("5.00"))]
+    one = drilled(tmp_path, a, b, key={"account": "1", "currency": "EUR"})
+    assert (one.a.figure, one.pairs) == ("5.00 EUR", 0)
+
+
 def test_what_cannot_be_asked_is_told(tmp_path: Path) -> None:
     a, b = source(tmp_path, "a", [("1", "x", Decimal(5))]), source(tmp_path, "b", [])
     for request, says in [

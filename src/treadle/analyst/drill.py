@@ -35,6 +35,7 @@ MOST_LINES = 1000
 """How many rows of a side can be asked for."""
 
 _MOST_FETCHED = 100_000
+_Half = tuple[Decimal, str | None]
 
 
 class DrillRequest(BaseModel):
@@ -64,12 +65,14 @@ class Line(Struct, frozen=True, kw_only=True):
         amount: its part of the figure, that of each where it stands for several; None for none.
         times: how many rows of a database are alike in all columns, which stand here as one.
         pair: the number of the pair that it is half of; None if it belongs to no one row of the other side.
+        currency: what the amount is in, where a column says that; None for no value, and without such a column.
     """
 
     values: dict[str, str | None]
     amount: Decimal | None
     times: int = 1
     pair: int | None = None
+    currency: str | None = None
 
 
 class Lines(Struct, frozen=True, kw_only=True):
@@ -81,7 +84,9 @@ class Lines(Struct, frozen=True, kw_only=True):
         filters: the conditions that held, the key's among them.
         rows: the rows, the largest amount first, cut to the number asked for.
         total_rows: how many there are.
-        total: their amounts added up, those that are not shown among them; None if none has an amount.
+        total: their amounts added up, those that are not shown among them; None if none has an amount, or if they are
+            in several currencies.
+        currencies: those of the rows, in order, None for rows without one; empty without a column of them.
     """
 
     source: str
@@ -90,6 +95,15 @@ class Lines(Struct, frozen=True, kw_only=True):
     rows: tuple[Line, ...]
     total_rows: int
     total: Decimal | None
+    currencies: tuple[str | None, ...] = ()
+
+    @property
+    def figure(self) -> str:
+        """The total in words."""
+        if len(self.currencies) > 1:
+            return f"in several currencies ({', '.join(code or 'none' for code in self.currencies)})"
+        unit = self.currencies[0] if self.currencies else None
+        return "no amount" if self.total is None else f"{self.total:,f} {unit or ''}".rstrip()
 
 
 class Drilled(Struct, frozen=True, kw_only=True):
@@ -206,11 +220,19 @@ def _lines(session: Session, side: Side, limit: int) -> Lines:
     statement = exp.select(*keys, "n", "amount").from_(table)
     statement = statement.order_by(size, *(exp.Ordered(this=key.copy(), nulls_first=False) for key in keys))
     places = places_of(side.measures[0], side, 0)
+    coded = side.measures[0].currency and side.source.dimension(side.measures[0].currency).source_column
+    at = columns.index(coded) if coded in columns else None
+    codes: list[str | None] = []
+    if at is not None:
+        code = exp.column(f"k{at}")
+        distinct = exp.select(code).distinct().from_(table).order_by(exp.Ordered(this=code.copy(), nulls_first=False))
+        codes = list(dict.fromkeys(_code(row[0]) for row in session.run(distinct.limit(MOST_LINES))))
     rows = [
         Line(
             values={name: _told(value) for name, value in zip(columns, row, strict=False)},
             amount=trimmed(_each(row[-1], row[-2] if summed else 1), places),
             times=row[-2],
+            currency=None if at is None else _code(row[at]),
         )
         for row in session.run(statement.limit(limit))
     ]
@@ -220,8 +242,14 @@ def _lines(session: Session, side: Side, limit: int) -> Lines:
         filters=tuple(str(condition) for _, condition in side.conditions),
         rows=tuple(rows),
         total_rows=count,
-        total=trimmed(total, places),
+        total=trimmed(total, places) if len(codes) < 2 else None,
+        currencies=tuple(codes),
     )
+
+
+def _code(value: Any) -> str | None:
+    """A currency, in the one spelling that they have; a blank one is none."""
+    return (_told(value) or "").strip().upper() or None
 
 
 def _statement(side: Side, name: str) -> Statement:
@@ -247,21 +275,28 @@ def _paired(key: dict[str, Any], a: Lines, b: Lines) -> Drilled:
     if cut:
         note = f"no rows are paired, because not all of {' and '.join(dict.fromkeys(cut))} are shown"
         return Drilled(key=key, a=a, b=b, pairs=0, note=note)
-    counts: list[Counter[Decimal | None]] = [Counter() for _ in (a, b)]
-    for count, side in zip(counts, (a, b), strict=True):
-        for line in side.rows:
-            count[line.amount] += line.times
-    alone = [line.amount for line in a.rows if counts[0][line.amount] == counts[1][line.amount] == 1]
-    numbers: dict[Decimal | None, int] = {
-        amount: number for number, amount in enumerate((one for one in alone if one is not None), 1)
-    }
+    # An amount in one currency is not that in another; where only one side tells its own, the amount has to do.
+    coded = bool(a.currencies and b.currencies)
+    known: list[list[_Half | None]] = [[_half(line, coded) for line in side.rows] for side in (a, b)]
+    counts = [Counter[_Half | None]() for _ in (a, b)]
+    for count, halves, side in zip(counts, known, (a, b), strict=True):
+        for half, line in zip(halves, side.rows, strict=True):
+            count[half] += line.times
+    alone = [half for half in known[0] if half is not None and counts[0][half] == counts[1][half] == 1]
+    numbers = {half: number for number, half in enumerate(alone, 1)}
     a, b = (
         replace(side, rows=tuple(
-            replace(line, pair=numbers.get(line.amount)) for line in side.rows
+            replace(line, pair=None if half is None else numbers.get(half))
+            for line, half in zip(side.rows, halves, strict=True)
         ))
-        for side in (a, b)
+        for side, halves in zip((a, b), known, strict=True)
     )  # fmt: skip
     return Drilled(key=key, a=a, b=b, pairs=len(numbers))
+
+
+def _half(line: Line, coded: bool) -> _Half | None:
+    """What a row must have in common with the one that it belongs to; None if it has no amount."""
+    return None if line.amount is None else (line.amount, line.currency if coded else None)
 
 
 def _each(amount: Any, rows: int) -> Decimal | None:

@@ -32,8 +32,7 @@ def _side(letter: str, side: Lines) -> str:
         if count == side.total_rows
         else f"the {count:,} largest of {side.total_rows:,} rows"
     )
-    total = "no amount" if side.total is None else f"{side.total:,f}"
-    title = f"{letter}: {side.source}, {many}, {total}"
+    title = f"{letter}: {side.source}, {many}, {side.figure}"
     if not side.rows:
         return f"<h3>{shown(title)}</h3>\n"
     columns = list(side.rows[0].values)

@@ -70,8 +70,7 @@ def _print(letter: str, side: "Lines") -> None:
         if count == side.total_rows
         else f"the {count:,} largest of {side.total_rows:,} rows"
     )
-    total = "no amount" if side.total is None else f"{side.total:,f}"
-    click.echo(clean(f"{letter}: {side.source}, {shown}, {side.measure} {total}"))
+    click.echo(clean(f"{letter}: {side.source}, {shown}, {side.measure} {side.figure}"))
     if not side.rows:
         click.echo()
         return
