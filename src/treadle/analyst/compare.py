@@ -300,7 +300,7 @@ def _result(
         claims=interpret(about, summary, largest(session, aligned, pair, summary, units)),
         warnings=[
             *unit_claims(sides, pair.measures, units, held),
-            *comparison_findings(session, aligned, summary, held),
+            *comparison_findings(session, aligned, summary, held, units.currency),
         ],
         rows=rows[: request.keep],
         rows_cut=summary.total_rows > request.keep,

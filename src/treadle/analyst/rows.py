@@ -316,7 +316,6 @@ class Side:
         return order_of(key, condition, [spelled_out(key, value) for value in condition.values if value is not None])
 
     def _bound(self, key: Key, value: Scalar, parameters: Parameters) -> "exp.Expr":
-
         if key.type == "string":
             return key.format.apply(cast(parameters.add(spelled_out(key, value)), "VARCHAR"))
         return cast(parameters.add(typed_value(key, value)), _ENGINE_TYPES[key.type])
@@ -351,10 +350,7 @@ def settle(sides: Sequence[Side], keys: Sequence[Key]) -> list[Key]:
     """Gives keys and conditions of all sides their shared type, now that the data are open; returns the keys."""
     typed = typed_keys(sides, keys)
     for side in sides:
-        conditions = []
-        for key, condition in side.conditions:
-            conditions.append((typed_keys(sides, [key])[0], condition))
-        side.settle(typed, conditions)
+        side.settle(typed, [(typed_keys(sides, [key])[0], condition) for key, condition in side.conditions])
     return typed
 
 
