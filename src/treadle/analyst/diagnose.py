@@ -110,7 +110,7 @@ def _empty_sides(session: Session, aligned: Aligned, summary: Summary, filters: 
         if missing < summary.total_rows:
             continue
         for key, condition in side.conditions:
-            if condition.op not in ("=", "in", "between", "like"):
+            if condition.op not in ("=", "in", "between", "like") or key.members[side.index].mapping:
                 continue
             alone = Side(side.letter, side.index, side.source, [], [], [(key, condition)])
             alone.table = unfiltered(session, side, key)

@@ -4,12 +4,12 @@ A query has one side, a comparison two that share their keys. Everything in the 
 catalogue or a bound value.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from treadle.analyst.amounts import Amount, Scale, amount_of, readable, scale_for
+from treadle.analyst.amounts import Amount, Scale, amount_of, multiplied, readable, scale_for
 from treadle.analyst.computed import computed
 from treadle.analyst.days import iso_day
 from treadle.analyst.errors import AnalystError
@@ -21,7 +21,7 @@ from treadle.analyst.parameters import Parameters
 from treadle.analyst.proof import Proof, proof_of
 from treadle.analyst.ranges import Order, order_of, refused
 from treadle.analyst.session import Session
-from treadle.analyst.source import KeyType, Measure, Source
+from treadle.analyst.source import Dimension, KeyType, Measure, Source
 from treadle.analyst.table import Demand, Table
 from treadle.analyst.tables import open_table
 from treadle.analyst.terms import call, cast, compared, is_null, literal, matches, named, quoted, when, within
@@ -71,13 +71,45 @@ class Side:
         self._amounts: dict[int, Amount] = {}
         self.table: Table
         self.pushed: Sequence[Filter] = ()
+        self.conversions = {at: item for at, item in enumerate(self.measures) if item.conversion}
+        self.measures = [converted(item) for item in self.measures]
+        self._replaced: dict[str, str] = {}
+        self._factors: dict[int, list[tuple[str, int]]] = {}
 
     def open(self, session: Session) -> None:
         """Makes the source readable."""
         dimensions = [key.members[self.index] for key in (*self.keys, *(key for key, _ in self.conditions))]
-        dimensions += [self.source.dimension(measure.currency) for measure in self.measures if measure.currency]
+        dimensions += self.besides
         demand = Demand(tuple({item.name: item for item in dimensions}.values()), tuple(self.measures))
         self.table = open_table(session, self.source, demand)
+
+    @property
+    def besides(self) -> list[Dimension]:
+        """The dimensions that are looked at besides keys and conditions: those of currencies, and of rates."""
+        names = [item.currency for item in (*self.measures, *self.conversions.values()) if item.currency]
+        names += [name for item in self.conversions.values() if item.conversion for name in item.conversion.on]
+        return [self.source.dimension(name) for name in names]
+
+    @property
+    def mapped(self) -> list[Dimension]:
+        """The dimensions that are grouped or filtered by and have their values replaced."""
+        members = [key.members[self.index] for key in (*self.keys, *(key for key, _ in self.conditions))]
+        members += self.besides
+        return list({item.name: item for item in members if item.mapping}.values())
+
+    def look_up(
+        self, relation: "exp.Expr", replaced: dict[str, str], factors: dict[int, list[tuple[str, int]]]
+    ) -> None:
+        """Takes rows to which what was looked up has been joined.
+
+        Args:
+            relation: what stands after FROM.
+            replaced: the column that a dimension's values stand in, by the dimension's name.
+            factors: the columns by which the amounts of each measure are multiplied, with their decimals.
+        """
+        self.table = replace(self.table, relation=relation, unique=())
+        self._replaced, self._factors = replaced, factors
+        self._amounts.clear()
 
     def settle(self, keys: Sequence[Key], conditions: Sequence[tuple[Key, Filter]]) -> None:
         """Takes the keys once their types are known."""
@@ -122,6 +154,8 @@ class Side:
             else:
                 scale = self.scales.get((at, measure.source_column))
                 self._amounts[at] = amount_of(self.source, measure, self.table, scale)
+            for column, places in self._factors.get(at, ()):
+                self._amounts[at] = multiplied(self._amounts[at], quoted(column), places)
         return self._amounts[at]
 
     def value_of(self, key: Key) -> "exp.Expr":
@@ -129,6 +163,9 @@ class Side:
         from sqlglot import exp
 
         dimension = key.members[self.index]
+        if dimension.mapping is not None and dimension.name in self._replaced:
+            found = quoted(self._replaced[dimension.name])
+            return key.format.apply(found) if key.type == "string" else _typed(found, "VARCHAR", key.type)
         column: exp.Expr = quoted(dimension.source_column)
         kind = self.table.columns[dimension.source_column]
         if dimension.format.day:
@@ -157,13 +194,13 @@ class Side:
                 columns.append(named(amount.size.copy(), f"{self.name(at)}_size"))
         return self.filtered(exp.select(*columns), parameters)
 
-    def filtered(self, select: "exp.Select", parameters: Parameters) -> "exp.Select":
-        """Returns `select` from this side's table where its filters hold."""
+    def filtered(self, select: "exp.Select", parameters: Parameters, besides: Collection[str] = ()) -> "exp.Select":
+        """Returns `select` from this side's table where its filters hold, except those on the dimensions `besides`."""
         select = select.from_(self.table.relation.copy())
         conditions = [
             self._condition(key, condition, parameters)
             for key, condition in self.conditions
-            if condition not in self.pushed
+            if condition not in self.pushed and key.members[self.index].name not in besides
         ]
         return select.where(*conditions) if conditions else select
 
@@ -175,22 +212,25 @@ class Side:
         """
         from sqlglot import exp
 
-        for key, condition in self.conditions:
-            order = self._order(key, condition) if condition not in self.pushed else None
+        # What is said of new values waits until these have been looked up.
+        here = [(key, one) for key, one in self.conditions if not self._awaited(key) and one not in self.pushed]
+        for key, condition in here:
+            order = self._order(key, condition)
             if order is None or not order.pattern:
                 continue
             parameters = Parameters()
             value = self.value_of(key)
-            others = [
-                self._condition(*other, parameters)
-                for other in self.conditions
-                if other != (key, condition) and other[1] not in self.pushed
-            ]
+            others = [self._condition(*other, parameters) for other in here if other != (key, condition)]
             rows = exp.select(value).distinct().from_(self.table.relation.copy())
             found = session.run(rows.where(order.doubtful(value), *others).limit(3), parameters)
             if found:
                 shown = ", ".join(repr(str(row[0])[:40]) for row in sorted(found))
                 raise refused(key, condition, f"{self.source.name} has {shown} there, and not {order.like}")
+
+    def _awaited(self, key: Key) -> bool:
+        """Whether the values of a key are still to be replaced."""
+        member = key.members[self.index]
+        return member.mapping is not None and member.name not in self._replaced
 
     def rescale(self, session: Session, at: int) -> None:
         """Finds the scale that holds all text of measure number `at`. Raises AnalystError if there is none."""
@@ -281,6 +321,13 @@ class Side:
         return cast(parameters.add(typed_value(key, value)), _ENGINE_TYPES[key.type])
 
 
+def converted(measure: Measure) -> Measure:
+    """Returns a measure as it is once its amounts are converted; itself if they are not."""
+    if measure.conversion is None:
+        return measure
+    return replace(measure, conversion=None, currency="", unit=measure.conversion.to)
+
+
 def typed_keys(sides: Sequence[Side], keys: Sequence[Key]) -> list[Key]:
     """Returns the keys with the type and format that all sides share: text, unless they agree on another type."""
     found = []
@@ -289,7 +336,8 @@ def typed_keys(sides: Sequence[Side], keys: Sequence[Key]) -> list[Key]:
         for member in key.members:
             formats |= member.format.shared
         types = {
-            member.type or ("date" if member.format.day else natural_type(side.table.columns[member.source_column]))
+            ("string" if member.mapping else member.type)
+            or ("date" if member.format.day else natural_type(side.table.columns[member.source_column]))
             for side, member in zip(sides, key.members, strict=True)
             if key.own in (None, side.index)
         }

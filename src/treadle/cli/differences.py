@@ -37,6 +37,9 @@ def print_comparison(found: "Comparison", explain: bool = False) -> None:
     _say(f"{found.measure}: {found.source_a} (A{a}) against {found.source_b} (B{b})")
     if found.filters:
         _say(f"where {' and '.join(found.filters)}")
+    for letter, alone in (("A", found.filters_a), ("B", found.filters_b)):
+        if alone:
+            _say(f"in {letter} only where {' and '.join(alone)}")
     click.echo()
     _print_differences(found)
     click.echo()
