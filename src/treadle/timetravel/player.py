@@ -64,6 +64,7 @@ class Player:
         self._shift = self._count = 0
         self._forked_at = 0.0
         self._below: dict[str, Replay] = {}
+        self._redacted = getattr(journal, "redact", None) is not None
 
     @property
     def _state(self) -> RunState:
@@ -208,13 +209,19 @@ class Player:
         return hooks is None or any(hook.startswith(("output ", "stop_when ")) for hook in hooks)
 
     def _compare(self, recorded: Event, now: Event | None, but: tuple[str, ...] = ()) -> None:
+        if self._redacted and (_tells_stuck(recorded) or _tells_stuck(now)):
+            # What was said otherwise each time may be written alike.
+            return
         if type(now) is not type(recorded) or now is None:
             if not self._may_be_others(recorded):
                 raise _Differs(now)
             return
         # Estimates of what a request takes go with what the agent says in it.
-        redacted = self._anew is not None and self._anew.redacted
+        redacted = self._redacted
         left_out = ("at", *but, *(("reserve",) if self._changed or self._budgeted or redacted else ()))
+        if redacted and isinstance(recorded, ToolFinished):
+            # An error names a column, or how much it left out, of what was really written.
+            left_out = (*left_out, "content")
         if self._budgeted or redacted:
             # What a budget, or a limit, left the reply.
             left_out = (*left_out, "max_tokens")
@@ -293,6 +300,19 @@ class Player:
             now = self._anew.came_back(record, child) if child.phase == "finished" else None
             if now is not None:
                 self._compare(event, now, ("provisional",))
+
+
+def _tells_stuck(event: Event | None) -> bool:
+    """Whether it is a rung of the ladder against getting nowhere, which goes by what results say."""
+    match event:
+        case NudgeGiven():
+            return event.stuck
+        case StepPrepared():
+            return bool(event.stuck or event.withheld or (event.landing and event.landing.reason == "no_progress"))
+        case RunFinished():
+            return event.stop.reason == "no_progress"
+        case _:
+            return False
 
 
 def _raised(error: Exception) -> _Differs:
