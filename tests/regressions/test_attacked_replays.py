@@ -2,7 +2,7 @@
 
 import pytest
 
-from treadle import Agent, MemoryJournal, external_tool, replay, tool
+from treadle import Agent, MemoryJournal, StepSettings, external_tool, replay, tool
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -71,3 +71,21 @@ async def test_a_run_whose_results_redaction_made_alike_is_replayed():
     assert (await agent.replay(result.run_id)).same
     found = await replay(journal, result.run_id)
     assert found.same, str(found)
+
+
+async def test_what_a_function_says_is_held_against_what_was_written_of_it():
+    """Instructions, a step's own, and why a condition held: the journal has them without what was hidden."""
+    journal = MemoryJournal(redact=hide)
+    agent = Agent(
+        ScriptedModel([[("look", {"page": "c"})], [("look", {"page": "d"})], "Nothing."]),
+        instructions="You know SECRET-a.",
+        tools=[look],
+        journal=journal,
+        prepare_step=lambda context: StepSettings(instructions="You know SECRET-b too."),
+        stop_when=lambda state: f"SECRET-e after {len(state.steps)}" if len(state.steps) == 2 else False,
+    )
+    result = await agent.run("Look.")
+    assert result.stop.reason == "condition"
+    found = await agent.replay(result.run_id)
+    assert found.same, str(found)
+    assert found.changed == ()
