@@ -97,6 +97,18 @@ def find_flights(origin: str, destination: str) -> list[str]:
     return ["XQ 12"]
 
 
+@tool(effect="read")
+def list_orders(customer: str, since: str | None = None) -> list[str]:
+    """The orders of a customer.
+
+    Args:
+        customer: the name of the customer.
+        since: only orders from this day on (YYYY-MM-DD).
+    """
+    note(customer=customer, since=since)
+    return ["O-77"]
+
+
 HR = [headcount, vacation_days, list_employees]
 
 
@@ -116,6 +128,10 @@ def asked(tools: list[Any], question: str) -> str:
         (HR, "How many people work in marketing?"),
         (HR, "List the employees of sales hired on 2023-01-01"),
         (HR, "List the employees of sales hired before 2023-01-01"),
+        (HR, "How many people left sales?"),
+        (HR, "How many people work outside logistics?"),
+        ([list_orders], "How many kettles are available today?"),
+        ([find_flights], "Find flights from Oslo to Lisbon in the morning"),
         ([average_reading], "Is the reading of sensor T-12 between 30 and 40?"),
         ([revenue], "What was the revenue since 2021?"),
         ([revenue], "What was the revenue from 2021 to 2023?"),

@@ -4,7 +4,7 @@ from typing import Literal
 
 import pytest
 
-from treadle import Agent, tool
+from treadle import Agent, Conversation, tool
 
 CALLS: list[tuple[str, dict[str, object]]] = []
 
@@ -121,3 +121,23 @@ def test_what_says_that_it_reads_needs_no_command() -> None:
     CALLS.clear()
     Agent("offline", tools=[request_status]).run_sync("What is the status of order O-77?")
     assert CALLS == [("request_status", {"order_id": "O-77"})]
+
+
+def test_the_command_is_no_part_of_a_name() -> None:
+    @tool(effect="write")
+    def set_salary(employee: str, amount: float) -> str:
+        """Set the salary of an employee."""
+        CALLS.append(("set_salary", {"employee": employee, "amount": amount}))
+        return "set"
+
+    CALLS.clear()
+    Agent("offline", tools=[set_salary]).run_sync("Set Olaf Thun's salary to 50000")
+    assert CALLS == [("set_salary", {"employee": "Olaf Thun", "amount": 50000})]
+
+
+def test_a_question_after_a_change_makes_no_other() -> None:
+    CALLS.clear()
+    agent, conversation = Agent("offline", tools=TOOLS), Conversation()
+    for said in ("Transfer 250 from account 4711 to account 4712", "And to account 4714", "And to 4713?"):
+        agent.run_sync(said, conversation=conversation)
+    assert [call["to"] for _, call in CALLS] == ["4712", "4714"]

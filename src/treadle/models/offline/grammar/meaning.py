@@ -18,12 +18,13 @@ NEGATIONS = word_set(
 STRUCTURAL = word_set(
     """or either oder if wenn but rather other others another else more less fewer most least than over under above
     below beyond exceeding beneath since until till before after while per exactly sort sorted ranked ranking top bottom
-    descending ascending higher lower"""
+    descending ascending higher lower outside"""
 )
 """Words that say how the others belong together. Only an argument accounts for them, never a tool's own words."""
 
 TIMES = word_set(
-    """during ago next last past previous former recent first second third latest earliest newest oldest tomorrow
+    """morning afternoon evening noon midnight
+    during ago next last past previous former recent first second third latest earliest newest oldest tomorrow
     yesterday tonight today weekly monthly yearly annual annually daily hourly quarterly quarter ytd year years month
     months week weeks weekend weekday weekdays ahead again still yet already nach bis seit"""
 )
@@ -88,7 +89,7 @@ IDLE = (
     (FUNCTION_WORDS - TURNING)
     | IDLE_VERBS
     | word_set(
-        """please kindly quick quickly sure hey dear thanks thank great fine good morning evening me myself question
+        """please kindly quick quickly sure hey dear thanks thank great fine good me myself question
         questions information info details detail data figure figures value values figures' amount number overall
         altogether currently current now present what's who's where's when's how's it's that's i'd i'm i've i'll we're
         we've we'd we'll you're you'd they're let's many much all both whole entire entirely complete also then the
@@ -105,7 +106,8 @@ _PHRASES = re.compile(
 _HARMLESS = re.compile(
     r"\b(?:as well(?! as)|in total|right now|at the moment|how (?:come|many times)|no matter|of course|not only|"
     r"over the (?=last\b|past\b|next\b)|(?<=percent )over (?=\d)|"
-    r"find out|work out|figure out|look up|no problem|no doubt|but (?=before|after|since|until|only)|"
+    r"good (?:morning|afternoon|evening)|find out|work out|figure out|"
+    r"look up|no problem|no doubt|but (?=before|after|since|until|only)|"
     r"(?:what|how) about)\b|^\W*but\b|"
     r"^\W*(?:please )?return\b|(?<=% )over (?=\d)|^\W*(?:if|when) (?:i|we)\b",
     re.IGNORECASE,
@@ -118,7 +120,7 @@ _GARBLED = re.compile(
 def is_negation(word: str) -> bool:
     """Whether the word says what is not meant."""
     low = word.lower().replace("’", "'")
-    return low in NEGATIONS or low.endswith("n't")
+    return low in NEGATIONS or low.endswith("n't") or low.startswith("non-")
 
 
 def is_turning(word: str) -> bool:

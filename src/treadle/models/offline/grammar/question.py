@@ -186,7 +186,7 @@ def _proper_names(text: str, words: tuple[Token, ...]) -> list[tuple[int, int]]:
         if (
             first == 0
             and last > 0
-            and (is_verb(words[0].text) or is_function_word(words[0].text))
+            and (is_verb(words[0].text) or is_function_word(words[0].text) or _changes(words[0].low))
             and words[0].low != "the"
         ):
             first = 1
@@ -196,6 +196,11 @@ def _proper_names(text: str, words: tuple[Token, ...]) -> list[tuple[int, int]]:
             spans.append((words[first].start, words[last].end))
         place = last + 1
     return spans
+
+
+def _changes(word: str) -> bool:
+    """Whether the word commands a change: in "Set Ada Lovelace's salary" it is no part of the name."""
+    return any(word in group for group in CHANGES)
 
 
 def _capital(token: Token) -> bool:

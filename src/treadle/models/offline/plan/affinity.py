@@ -29,6 +29,7 @@ _DATE_STEMS = frozenset(
     stem(word) for word in sorted(word_set("period month date day start end since until deadline due when"))
 )
 _MONEY = frozenset(stem(word) for word in sorted(word_set("amount price money sum value cost budget total salary")))
+_NOT_PEOPLE = word_set("in at within on many much")
 _SEARCHED = word_set("query search keyword keywords term terms")
 _ARTICLES = word_set("the a an our my your")
 _SINGLE = frozenset(stem(word) for word in ("letter", "char", "character", "digit"))
@@ -150,7 +151,7 @@ def _text(param: Param, value: Value, clause: Clause) -> float:
         return 0.0
     place, person, title = (_any(words, param.nouns) for words in (PLACE_WORDS, PERSON_WORDS, TITLE_WORDS))
     before = clause.words_before(value.start, 1)
-    if person and not place and value.kind == "phrase" and before in (("in",), ("at",), ("within",), ("on",)):
+    if person and not place and value.kind == "phrase" and before and before[0] in _NOT_PEOPLE:
         return 0.0
     score = {"quoted": 1.5, "name": 0.8, "code": 0.9, "phrase": 0.9}[value.kind]
     if value.kind == "name" and (place or person or title):

@@ -367,6 +367,8 @@ class _Filler:
                 strange = names and value.kind == "phrase" and self.vocabulary.is_listed(param.nouns)
                 if strange and closest(value.text, names) is None:
                     continue
+                if value.kind == "phrase" and value.text.lower() in self.box.choices:
+                    continue
                 if self.tool.change is not None and is_strange(param, value, self.clause):
                     continue
                 if value.text in self.out.unknown or (elsewhere and value.kind in ("name", "phrase", "quoted")):

@@ -81,8 +81,15 @@ def _understood(earlier: str, exchanges: Sequence[Exchange], question: str, plan
     led = bare != question.strip()
     if len(clauses) == 1 and (led or len(clause.tokens) <= _SHORT) and words:
         text = _rewritten(read_clause(earlier, planner.today), clause, made, planner)
-        rest = [Meant(text, True, _lost(question, text, made, planner)), *rest] if text and text != earlier else rest
+        if text and text != earlier and not _asks_of_a_change(question, text, planner):
+            rest = [Meant(text, True, _lost(question, text, made, planner)), *rest]
     return _best([*own, *rest] if spoken else [*rest, *own], planner) or Meant(question)
+
+
+def _asks_of_a_change(question: str, text: str, planner: Planner) -> bool:
+    """Whether a question would become a command: "and to 4713?" after a transfer is no order to make another."""
+    choice = planner.chooser.choose(read_clause(text, planner.today)) if question.rstrip().endswith("?") else None
+    return choice is not None and choice.tool.change is not None
 
 
 def _best(candidates: Sequence[Meant], planner: Planner) -> Meant | None:

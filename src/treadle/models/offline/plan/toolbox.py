@@ -280,6 +280,10 @@ class Toolbox:
     def __init__(self, specs: Sequence[ToolSpec]) -> None:
         self.tools = tuple(read_tool(spec) for spec in specs)
         self._rarity: dict[str, float] = {}
+        # What a tool offers as a choice is the name of nothing else.
+        self.choices = frozenset(
+            each.lower() for tool in self.tools for p in tool.params for each in p.enum if isinstance(each, str)
+        )
 
     def rarity(self, word: str) -> float:
         """How much the stem `word` tells the tools apart: more, the fewer tools it speaks for."""
