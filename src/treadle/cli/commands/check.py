@@ -28,7 +28,7 @@ _CODES: "dict[Outcome, ExitCode]" = {
 _COLOURS: "dict[Outcome, str]" = {"passed": "green", "warned": "yellow", "failed": "red", "not_run": "magenta"}
 
 
-@click.command(short_help="Run the checks of a file, and say what has changed since the last run.")
+@click.command(short_help="Run a file of checks, and say what has changed since.")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.argument("names", nargs=-1)
 @click.option(
