@@ -8,8 +8,9 @@ import os
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, get_args
 
 import duckdb
 import pytest
@@ -30,6 +31,7 @@ from treadle.analyst import (
     compare,
     page,
 )
+from treadle.analyst.sentences import SENTENCES, Kind
 
 from .claim_oracle import TRIALS, Key, Row, Table, World, total
 
@@ -38,10 +40,8 @@ FIRST = int(os.environ.get("TREADLE_CLAIMS_SEED", "0"))
 _PART = 25
 QUICK = Bounds(threads=1)
 COLUMNS = ("company", "period", "currency", "amount")
-AMOUNTS = st.none() | st.sampled_from(["0.00", "0.01", "5.00", "-5.00", "50.00", "500.00", "5000.00", "7.50"]).map(
-    Decimal
-)  # fmt: skip
-COMPANIES = st.sampled_from(["1", "2", "3", "10", None])
+AMOUNTS = [None, *map(Decimal, ("0.00", "0.01", "5.00", "-5.00", "50.00", "500.00", "5000.00", "7.50"))]
+COMPANIES = ["1", "2", "3", "10", None]
 FILTERS: list[tuple[dict[str, Any], str, Callable[[Any], bool]]] = [
     ({"dimension": "period", "value": "202401"}, "period", lambda v: v == "202401"),
     ({"dimension": "company", "op": "in", "value": ["1", "2"]}, "company", lambda v: v in ("1", "2")),
@@ -54,19 +54,19 @@ FILTERS: list[tuple[dict[str, Any], str, Callable[[Any], bool]]] = [
 ]  # fmt: skip
 
 
-def _row(draw: Any, codes: list[Any]) -> Row:
+def _row(chance: Random, codes: list[Any]) -> Row:
     return {
-        "company": draw(COMPANIES),
-        "period": draw(st.sampled_from(["202401", "202402", "202403"])),
-        "currency": draw(st.sampled_from(codes)),
-        "amount": draw(AMOUNTS),
+        "company": chance.choice(COMPANIES),
+        "period": chance.choice(["202401", "202402", "202403"]),
+        "currency": chance.choice(codes),
+        "amount": chance.choice(AMOUNTS),
     }
 
 
-def _changed(draw: Any, row: Row) -> list[Row]:
+def _changed(chance: Random, row: Row) -> list[Row]:
     """What the other side makes of a row."""
     amount = row["amount"]
-    match draw(st.sampled_from(["same"] * 6 + ["gone", "twice", "turned", "tenfold", "off", "late", "other"])):
+    match chance.choice(["same"] * 6 + ["gone", "twice", "turned", "tenfold", "off", "late", "other"]):
         case "gone":
             return []
         case "twice":
@@ -76,7 +76,7 @@ def _changed(draw: Any, row: Row) -> list[Row]:
         case "tenfold":
             return [{**row, "amount": None if amount is None else amount * 10}]
         case "off":
-            return [{**row, "amount": (amount or 0) + draw(st.sampled_from([Decimal("0.01"), Decimal("0.5"), 9, -9]))}]
+            return [{**row, "amount": (amount or 0) + chance.choice([Decimal("0.01"), Decimal("0.5"), 9, -9])}]
         case "late":
             return [{**row, "period": "202403"}]
         case "other":
@@ -85,13 +85,13 @@ def _changed(draw: Any, row: Row) -> list[Row]:
             return [row]
 
 
-def _all(draw: Any, rows: list[Row]) -> list[Row]:
+def _all(chance: Random, rows: list[Row]) -> list[Row]:
     """What is so of a whole side: its sign, its unit, its spelling, its grain."""
 
     def times(factor: int) -> list[Row]:
         return [{**row, "amount": None if row["amount"] is None else row["amount"] * factor} for row in rows]
 
-    match draw(st.sampled_from(["as it is"] * 6 + ["turned", "thousands", "spelled", "coarse", "twice", "few"])):
+    match chance.choice(["as it is"] * 3 + ["turned", "thousands", "spelled", "coarse", "twice", "few"]):
         case "turned":
             return times(-1)
         case "thousands":
@@ -99,7 +99,7 @@ def _all(draw: Any, rows: list[Row]) -> list[Row]:
         case "spelled":
             return [{**row, "company": row["company"] and row["company"].zfill(10)} for row in rows]
         case "coarse":
-            return [{**row, "company": draw(st.sampled_from(["9", None]))} for row in rows]
+            return [{**row, "company": chance.choice(["9", None])} for row in rows]
         case "twice":
             return rows + rows
         case "few":
@@ -108,34 +108,47 @@ def _all(draw: Any, rows: list[Row]) -> list[Row]:
             return rows
 
 
-@st.composite
-def questions(draw: Any) -> tuple[World, dict[str, Any]]:
-    codes = [draw(st.sampled_from([["EUR"], ["EUR"], ["USD"], ["EUR", "USD"], ["EUR", None], [None]])) for _ in "ab"]
-    first = [_row(draw, codes[0]) for _ in range(draw(st.integers(0, 12)))]
-    second = [new for row in first for new in _changed(draw, row)]
-    second += [_row(draw, codes[1]) for _ in range(draw(st.integers(0, 2)))]
-    if draw(st.booleans()):
-        second = [{**row, "currency": draw(st.sampled_from(codes[1]))} for row in second]
-    second = _all(draw, second)
+def questions(chance: Random) -> tuple[World, dict[str, Any]]:
+    codes = [chance.choice([["EUR"], ["EUR"], ["EUR"], ["USD"], ["EUR", "USD"], ["EUR", None], [None]]) for _ in "ab"]
+    first = [_row(chance, codes[0]) for _ in range(chance.choice([0, 1, 2, 4, 6, 8, 10, 12]))]
+    second = list(first)
+    # A change of the whole is seen where the rows are else alike.
+    if chance.random() < 0.5:
+        second = [new for row in first for new in _changed(chance, row)]
+        second += [_row(chance, codes[1]) for _ in range(chance.randint(0, 2))]
+    if chance.random() < 0.5:
+        second = [{**row, "currency": chance.choice(codes[1])} for row in second]
+    second = _all(chance, second)
     tables = [
         Table(
             rows,
-            unit=draw(st.sampled_from(["", "", "", "EUR", "TEUR"])),
-            currency=draw(st.booleans()),
-            sign=draw(st.sampled_from([1, 1, 1, -1])),
+            unit=chance.choice(["", "", "", "", "EUR", "TEUR"]),
+            currency=chance.random() < 0.5,
+            sign=chance.choice([1, 1, 1, 1, -1]),
         )
         for rows in (first, second)
     ]
-    if draw(st.integers(0, 5)) == 0:
-        tables[0].default = ("period", "202401")
-    filters = draw(st.lists(st.sampled_from(FILTERS), max_size=2, unique_by=lambda each: each[1]))
-    dimensions = draw(st.sampled_from([["company"], ["company", "period"], ["period"], [], ["company", "currency"]]))
-    tolerance = draw(st.sampled_from([None, "0", "0.5", "10"]))
+    for table in tables:
+        if chance.random() < 0.1:
+            table.default = ("period", "202401")
+    few = chance.choice([0, 0, 0, 1, 1, 2])
+    filters = _filters(chance, few)
+    dimensions = chance.choice([["company"], ["company", "period"], ["period"], [], ["company", "currency"]])
+    tolerance = chance.choice([None, "0", "0.5", "10"])
     asked = {"dimensions": dimensions, "filters": [each[0] for each in filters]}
     if tolerance is not None:
         asked["tolerance"] = tolerance
     tests = [(name, test, str(Filter(**given))) for given, name, test in filters]
     return World(tables[0], tables[1], dimensions, tests, Decimal(tolerance or "0.01")), asked
+
+
+def _filters(chance: Random, count: int) -> list[Any]:
+    """So many filters, no two on one dimension."""
+    found: dict[str, Any] = {}
+    for each in chance.sample(FILTERS, len(FILTERS)):
+        if len(found) < count:
+            found.setdefault(each[1], each)
+    return list(found.values())
 
 
 def source(folder: Path, name: str, table: Table) -> Source:
@@ -168,12 +181,12 @@ def test_every_claim_is_true(part: int) -> None:
         database=None,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
-    )(given(questions())(_judge))
+    )(given(st.integers(0, 2**64))(_judge))
     seed(part)(judged)()
 
 
-def _judge(question: tuple[World, dict[str, Any]]) -> None:
-    world, asked = question
+def _judge(number: int) -> None:
+    world, asked = questions(Random(number))
     with TemporaryDirectory() as place:
         folder = Path(place)
         catalog = Catalog([source(folder, name, table) for table, name in world.named], folder)
@@ -195,6 +208,15 @@ def _judge(question: tuple[World, dict[str, Any]]) -> None:
         for row in found.rows:
             assert ("equal" in row.reason) <= world.known(row.key.get("currency"))
         assert "Traceback" not in page(found)
+
+
+# Of a query alone, of floating-point data, or of more currencies than are drawn; each has a test of its own elsewhere.
+ELSEWHERE = {"mixed_currencies", "more_currencies", "approximate", "not_a_number", "not_examined"}
+
+
+def test_every_kind_of_claim_has_words_and_a_judge() -> None:
+    assert set(get_args(Kind)) == set(SENTENCES) == set(TRUE) | ELSEWHERE
+    assert "interpretation" not in Comparison.__struct_fields__
 
 
 def _own(world: World) -> list[str]:
@@ -269,7 +291,8 @@ def _keys(world: World, claim: Claim) -> bool:
     facts, states = claim.facts, [world.status(key) for key in world.keys]
     counts = [facts[name] for name in ("matches", "minor", "major", "missing_in_a", "missing_in_b")]
     named = ["match", "minor_diff", "major_diff", "missing_in_a", "missing_in_b"]
-    matches, whole, told = facts["matches"], len(states), claim.message
+    matches, whole = facts["matches"], len(states)
+    told = claim.message.replace(" as numbers", "")
     bands = {
         "more than half of the keys match": matches * 2 > whole,
         "less than half of the keys match": 0 < matches * 2 < whole,
@@ -283,6 +306,8 @@ def _keys(world: World, claim: Claim) -> bool:
         "there is one key, and it does not match": (matches, whole) == (0, 1),
     }
     said = [true for words, true in bands.items() if words in told]
+    if facts["known"] != (world.split or world.known()) or ("as numbers" in claim.message and facts["known"]):
+        return False
     return counts == [states.count(name) for name in named] and facts["total"] == whole and all(said) and bool(said)
 
 
@@ -358,6 +383,8 @@ def _spelling(world: World, claim: Claim) -> bool:
 
 
 def _granularity(world: World, claim: Claim) -> bool:
+    if world.split and claim.facts["dimension"] == "currency":
+        return False
     facts, coarse = claim.facts, world.side(claim.facts["coarse"])
     name = facts["dimension"]
     at = world.dimensions.index(name)

@@ -91,6 +91,32 @@ def test_rows_without_a_currency_are_never_called_equal(make: Any, confront: Con
     assert found.rows[0].reason == "the same number; whether both are of one unit is not known"
 
 
+def test_many_currencies_are_cut_and_counted(make: Any, confront: Confront) -> None:
+    rows = [("1", f"C{at:02}", "1.00") for at in range(12)]
+    a, b = (make(name, rows, columns=COLUMNS, currency="cur") for name in "ab")
+    found = confront(a, b, dimensions=["k"])
+    assert "2 more currencies stand in the totals by currency." in found.interpretation
+    assert len(found.summary.by_currency) == 12
+
+
+def test_a_blank_currency_is_none(make: Any, confront: Confront) -> None:
+    rows = [("1", "", "3.00"), ("1", "EUR", "3.00")]
+    a, b = (make(name, rows, columns=COLUMNS, currency="cur") for name in "ab")
+    found = confront(a, b, dimensions=["k"])
+    assert "amount without a currency: a has 3.00 and b has 3.00: the same number, but" in found.interpretation
+    assert "amount in EUR: a has 3.00 EUR and b has 3.00 EUR: the totals are equal." in found.interpretation
+
+
+@pytest.mark.parametrize("aggregation", ["avg", "min", "max", "count"])
+def test_figures_that_do_not_add_up_are_told_by_currency_too(make: Any, confront: Confront, aggregation: str) -> None:
+    rows = [("1", "EUR", "1.00"), ("2", "EUR", "3.00"), ("1", "USD", "8.00")]
+    a, b = (make(name, rows, columns=COLUMNS, currency="cur", aggregation=aggregation) for name in "ab")
+    summary = confront(a, b, dimensions=["k"]).summary
+    expected = {"avg": ["2.00", "8.00"], "min": ["1.00", "8.00"], "max": ["3.00", "8.00"]}.get(aggregation, [])
+    assert [one.source_a_value for one in summary.by_currency] == [D(value) for value in expected]
+    assert summary.total_source_a == (3 if aggregation == "count" else None)
+
+
 @pytest.mark.parametrize(
     ("unit_a", "unit_b", "shown"),
     [("TEUR", "", ("100.00 TEUR", "b has 100.00:")), ("", "EUR", ("a has 100.00 and", "b has 100.00 EUR"))],

@@ -89,10 +89,10 @@ def test_a_file_without_a_figure_is_counted(make: Any, tmp_path: Path) -> None:
     assert query(Catalog.load(tmp_path / "s.yaml"), QueryRequest(source="held")).totals == {"rows": 1}
 
 
-@pytest.mark.parametrize("name", ["x.xlsx", "nothing.csv", "README"])
+@pytest.mark.parametrize("name", ["x.docx", "nothing.csv", "README"])
 def test_what_cannot_be_proposed_is_told(tmp_path: Path, name: str) -> None:
     (tmp_path / "README").write_text("x")
-    (tmp_path / "x.xlsx").write_text("x")
+    (tmp_path / "x.docx").write_text("x")
     with pytest.raises(AnalystError, match=r"ending is not that|does not exist"):
         propose(tmp_path / name)
 

@@ -28,7 +28,10 @@ def test_the_planner_answers_without_a_key_and_says_so(treadle: Any) -> None:
 
 def test_the_main_job(treadle: Any) -> None:
     done = treadle(
-        "ask", "Compare the amount totals between fi_reporting and consolidation_mart for company 1001 in period 202401"
+        "ask",
+        "Compare the amount totals between fi_reporting and consolidation_mart for company 1001 in period 202401",
+        "--skill",
+        "analyst",
     )
     assert done.code == 0
     assert "1,500,000" in done.out
@@ -180,7 +183,7 @@ def test_a_function_that_makes_a_model_and_a_file_with_tools(treadle: Any) -> No
 
 
 def test_instructions_come_first(treadle: Any) -> None:
-    treadle("ask", "?", "--model", "script:answers", "--instructions", "Be brief.")
+    treadle("ask", "?", "--model", "script:answers", "--instructions", "Be brief.", "--skill", "basics")
     [first, *_] = json.loads(treadle("show", "last", "--json").out)
     assert first["messages"][0]["content"].startswith("Be brief.\n")
 

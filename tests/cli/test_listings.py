@@ -242,3 +242,28 @@ def test_doctor(treadle: Any) -> None:
     bad = treadle("doctor")
     assert bad.code == 2
     assert "bad" in bad.out
+
+
+@pytest.mark.parametrize(
+    ("format", "call"), [("json", '{"name": "look"'), ("react", "Action: look"), ("tags", "<tool_call>")]
+)
+def test_tools_shows_what_a_model_without_tool_calling_is_told(treadle: Any, format: str, call: str) -> None:
+    told = treadle("tools", *TOOLS, "--prompt", format, "look")
+    assert told.code == 0
+    assert call in told.out
+    assert "look: Looks at something.\n- what (string, required)" in told.out
+    assert "pay" not in told.out
+
+
+def test_a_prompt_of_an_unknown_format_says_which_there_are(treadle: Any) -> None:
+    told = treadle("tools", *TOOLS, "--prompt", "xml")
+    assert told.code == 2
+    assert "there is no format 'xml' (there are: json, react, tags)" in told.err
+
+
+def test_a_model_is_given_its_tools_in_text_by_its_name(treadle: Any) -> None:
+    told = treadle("ask", *TOOLS, "--model", "text:react:script.py:answers", "?")
+    assert (told.code, "42" in told.out) == (0, True), told.err
+    wrong = treadle("ask", *TOOLS, "--model", "text:", "?")
+    assert wrong.code == 2
+    assert "text:FORMAT:PROVIDER:MODEL" in wrong.err

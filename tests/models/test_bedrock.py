@@ -294,6 +294,19 @@ def test_the_providers_own_tools_stand_beside_the_runs():
     assert body_of(settings=own, model=NOVA)["toolConfig"] == own.extra["toolConfig"]
 
 
+def test_a_choice_of_ones_own_stands_beside_the_runs_tools():
+    own = ModelSettings(extra={"toolConfig": {"toolChoice": {"any": {}}}})
+    body = body_of(tools=[LOOK], settings=own)
+    assert body["toolConfig"]["toolChoice"] == {"any": {}}
+    assert len(body["toolConfig"]["tools"]) == 1
+    assert body_of(tools=[LOOK], settings=own, tool_choice="look")["toolConfig"]["toolChoice"] == {
+        "tool": {"name": "look"}
+    }
+    assert "toolConfig" not in body_of(settings=own)
+    with pytest.raises(Misuse, match="'tools' as a list"):
+        body_of(settings=ModelSettings(extra={"toolConfig": {"tools": "x"}}))
+
+
 # Caching
 
 
@@ -690,6 +703,42 @@ def test_pieces_of_what_nobody_knows_are_kept():
     reply = read(events)[-1]
     assert reply.message.content == (Opaque("bedrock", {"image": {"format": "png", "source": {"bytes": "eA=="}}}),)
     assert reply.usage is None
+
+
+@pytest.mark.parametrize("content", [{"text": "yes"}, SIGNED, CALL])
+def test_pieces_that_nobody_knows_spoil_no_block(content):
+    events = streamed(content)
+    strange: list[dict[str, Any]] = [
+        {"newPiece": {"x": 1}},
+        {},
+        {"reasoningContent": {"newThought": 1}},
+        {"text": None},
+    ]
+    begun = {"contentBlockIndex": 0, "start": {next(iter(content)): {}}}
+    if "toolUse" in content:
+        strange.pop(2)
+    else:
+        events.insert(1, {"type": "contentBlockStart", "contentBlockStart": begun})
+    events[4:4] = [
+        {"type": "contentBlockDelta", "contentBlockDelta": {"contentBlockIndex": 0, "delta": delta}}
+        for delta in strange
+    ]
+    assert read(events)[-1].message == read(streamed(content))[-1].message
+
+
+def test_an_image_in_pieces_is_joined():
+    events = streamed({"text": "see"})
+    start = {"contentBlockIndex": 5, "start": {"image": {"format": "png"}}}
+    pieces = [{"image": {"source": {"bytes": b64encode(piece).decode()}}} for piece in (b"abcd", b"ef")]
+    events[1:1] = [
+        {"type": "contentBlockStart", "contentBlockStart": start},
+        *(
+            {"type": "contentBlockDelta", "contentBlockDelta": {"contentBlockIndex": 5, "delta": piece}}
+            for piece in pieces
+        ),
+    ]
+    image = {"image": {"format": "png", "source": {"bytes": b64encode(b"abcdef").decode()}}}
+    assert read(events)[-1].message.content[0] == Opaque("bedrock", image)
 
 
 def test_redacted_reasoning_in_pieces_is_joined():

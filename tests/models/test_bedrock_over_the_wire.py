@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from treadle import Agent, Limits, Misuse, tool
+from treadle import Agent, Limits, Misuse, SqliteJournal, tool
 from treadle.kernel.messages import ModelSettings, Usage, UserMessage
 from treadle.models import (
     AnthropicModel,
@@ -188,6 +188,26 @@ async def test_a_server_that_answers_a_stream_with_one_body_is_read(serve):
     assert (await reply_of(served(serve(answering(whole({"text": "Done."})))))).message.text == "Done."
 
 
+async def test_a_run_that_waited_for_a_person_sends_back_what_the_model_had_thought(serve, tmp_path):
+    signed = {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "s=="}}}
+    redacted = {"reasoningContent": {"redactedContent": "RXU4RQ=="}}
+    server = serve(answering(whole(signed, redacted, PAY, stop="tool_use"), whole({"text": "Done."})))
+
+    @tool(effect="write", needs_approval=True)
+    def pay(to: str) -> str:
+        """Pays."""
+        return "paid"
+
+    async with SqliteJournal(tmp_path / "runs.db") as journal:
+        waiting = await Agent(served(server), tools=[pay], journal=journal).run("pay A")
+        (pending,) = waiting.pending
+    async with SqliteJournal(tmp_path / "runs.db") as journal:
+        agent = Agent(served(server), tools=[pay], journal=journal)
+        result = await agent.resume(waiting.run_id, approve=[pending.key])
+    assert result.text == "Done."
+    assert json.loads(server.requests[1].body)["messages"][1]["content"] == [signed, redacted, PAY]
+
+
 # What is incomplete
 
 
@@ -348,6 +368,10 @@ def test_a_region_that_is_none_is_refused(region):
         ({"model": "anthropic.claude-3-7-sonnet-20250219-v1:0", "cache": "1h"}, "only of Claude's from 4.5 on"),
         ({"session": type("S", (), {"get_credentials": None})()}, "either api_key= or session="),
         ({"model": ""}, "its name as a text"),
+        (
+            {"settings": ModelSettings(extra={"inferenceConfig": {"maxTokens": 5}})},
+            r"give ModelSettings\(max_tokens=…\)",
+        ),
         ({"region": 5}, "region as a text"),
         ({"region": ""}, "region as a text"),
         ({"profile": 5}, "profile as a text"),

@@ -7,7 +7,7 @@ and called approximate. Builds SQLGlot expressions in DuckDB's terms.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from treadle.analyst.errors import AnalystError
-from treadle.analyst.source import Measure, Source, TextFormat
+from treadle.analyst.number_spelling import respelled
+from treadle.analyst.source import UNKNOWN, Measure, Source, TextFormat
 from treadle.analyst.table import Table
 from treadle.analyst.terms import call, cast, is_null, literal, matches, quoted, try_cast, when
 
@@ -35,10 +36,17 @@ _NO_NUMBER = "\ue000"
 
 
 class Scale(Struct, frozen=True):
-    """At how many decimals a column of text is read; `proven` if all of its values are known to fit."""
+    """How a column of text is read.
+
+    Attributes:
+        places: at how many decimals.
+        proven: whether all of its values are known to fit.
+        spelled: whether some of its values are spelled as people and programs for people do; see `respelled`.
+    """
 
     places: int
     proven: bool = False
+    spelled: bool = False
 
 
 class Amount(Struct, frozen=True):
@@ -129,6 +137,20 @@ def amount_of(source: Source, measure: Measure, table: Table, scale: Scale | Non
         argument="measures",
         given=measure.name,
     )
+
+
+def multiplied(amount: Amount, factor: "exp.Expr", places: int) -> Amount:
+    """Returns an amount times a factor of so many decimals, exactly: the engine raises an error where it cannot be."""
+    from sqlglot import exp
+
+    value = exp.Mul(
+        this=cast(amount.value.copy(), f"DECIMAL(38, {amount.scale})"),
+        expression=cast(factor, f"DECIMAL(38, {places})"),
+    )
+    size = amount.size
+    if size is not None:
+        size = exp.Mul(this=exp.paren(size.copy()), expression=cast(factor.copy(), "DOUBLE"))
+    return replace(amount, value=exp.paren(value), scale=amount.scale + places, size=size)
 
 
 def common_scale(measure: Measure, amount: Amount) -> int:
@@ -237,7 +259,14 @@ def noise(measure: Measure, amount: Amount, name: str, scale: int) -> "exp.Expr"
     )
 
 
-def scale_for(source: Source, measure: Measure, column: str, texts: list[str], longest: int) -> Scale:
+def readable(texts: Sequence[str]) -> bool:
+    """Returns whether all of the texts, cleaned, are numbers."""
+    return all(_number(text) is not None for text in texts)
+
+
+def scale_for(
+    source: Source, measure: Measure, column: str, texts: Sequence[str], longest: int, *, spelled: bool = False
+) -> Scale:
     """Returns a scale at which all of a column's text is read whole.
 
     Args:
@@ -246,6 +275,7 @@ def scale_for(source: Source, measure: Measure, column: str, texts: list[str], l
         column: the column of text.
         texts: the values, cleaned, that the usual scale did not do for.
         longest: the most decimals that any value without an exponent has.
+        spelled: whether they have been read as people spell numbers.
 
     Raises:
         AnalystError: some text is no number, or the numbers need more than 38 digits.
@@ -262,9 +292,13 @@ def scale_for(source: Source, measure: Measure, column: str, texts: list[str], l
     where = f"source {source.name!r}: column {column!r}"
     if wrong:
         shown = sorted(wrong)[:5]
+        listed = ", ".join(map(repr, shown))
+        told = f"has text that is no number, {len(wrong)} in all, such as {listed}; correct the data, or declare"
+        if source.text.decimal == UNKNOWN:
+            told = f"has {listed}, and nobody has said yet which sign is the decimal one: declare"
         raise AnalystError(
-            f"{where} has text that is no number, {len(wrong)} in all, such as {', '.join(map(repr, shown))}; correct "
-            f"the data, or declare under 'text' which signs it uses for decimals and thousands",
+            f"{where} {told} under 'text' which signs it uses for decimals and thousands, and as the measure's 'unit' "
+            f"a currency that stands beside the amounts",
             argument="measures",
             given=measure.name,
             values=shown,
@@ -275,7 +309,7 @@ def scale_for(source: Source, measure: Measure, column: str, texts: list[str], l
             argument="measures",
             given=measure.name,
         )
-    return Scale(places, proven=True)
+    return Scale(places, proven=True, spelled=spelled)
 
 
 def _number(text: str) -> Decimal | None:
@@ -333,7 +367,10 @@ def _from_text(column: "exp.Expr", measure: Measure, form: TextFormat, scale: Sc
     from sqlglot import exp
 
     chosen = scale or Scale(max(_TEXT_SCALE, measure.decimals or 0))
-    text = _plain_number(call("nullif", call("trim", column, literal(" \t\r\n\u00a0")), literal("")), form)
+    trimmed = call("trim", column, literal(" \t\r\n\u00a0"))
+    if chosen.spelled:
+        trimmed = respelled(trimmed, form, measure.unit)
+    text = _plain_number(call("nullif", trimmed, literal("")), form)
     value = try_cast(text, f"DECIMAL(38, {chosen.places})")
     doubts = [is_null(value), call("contains", text, literal("_"))]
     if not chosen.proven:
@@ -357,7 +394,9 @@ def _plain_number(text: "exp.Expr", form: TextFormat) -> "exp.Expr":
         grouped = matches(text, rf"[-+]?\d{{1,3}}({sign}\d{{3}})*({point}\d*)?-?")
         wrong.append(exp.and_(call("contains", text, literal(form.thousands)), exp.Not(this=grouped)))
         plain = call("replace", plain, literal(form.thousands), literal(""))
-    if form.decimal != ".":
+    if form.decimal == UNKNOWN:
+        wrong.append(call("regexp_matches", plain, literal("[.,]")))
+    elif form.decimal != ".":
         wrong.append(call("contains", plain, literal(".")))
         plain = call("replace", plain, literal(form.decimal), literal("."))
     behind = exp.and_(call("suffix", plain, literal("-")), matches(plain, r"[0-9.]+-"))

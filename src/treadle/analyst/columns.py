@@ -5,13 +5,16 @@ A guess is a proposal for a person to look at; nothing is computed with it unsee
 
 import re
 from collections.abc import Sequence
+from datetime import date
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from treadle.analyst.days import BLANKS
+from treadle.analyst.days import BLANKS, day_of
 from treadle.analyst.formats import period_of
-from treadle.analyst.source import KeyType
+from treadle.analyst.number_spelling import CURRENCIES, looked_at
+from treadle.analyst.source import UNKNOWN, KeyType
 
 _MEASURES = re.compile(
     r"amount|value|total|sum|balance|price|cost|revenue|sales|qty|quantity|weight|hours|betrag|menge|wert|saldo|umsatz"
@@ -24,13 +27,10 @@ _CODES = re.compile(
     r"|zip|plz|postcode|phone)($|_|\b|\d)",
     re.IGNORECASE,
 )
-_CURRENCIES = frozenset(
-    re.findall(
-        r"\w+",
-        "AED ARS AUD BGN BRL CAD CHF CLP CNY COP CZK DKK EGP EUR GBP HKD HUF IDR ILS INR JPY KRW KWD MAD MXN MYR NGN "
-        "NOK NZD PEN PHP PKR PLN QAR RON RSD RUB SAR SEK SGD THB TRY TWD UAH USD VND ZAR",
-    )
+_QUANTITIES = re.compile(
+    r"qty|quantity|menge|stück|stueck|piece|count|anzahl|weight|gewicht|hours|stunden", re.IGNORECASE
 )
+_PERIODIC = re.compile(r"period|month|monat|fiscper|perio", re.IGNORECASE)
 _PERIOD = re.compile(r"(19|20)\d\d(0[1-9]|1[0-6])")
 _FEW = 50
 
@@ -45,6 +45,9 @@ class Guess(Struct, frozen=True):
         format: the format to declare for a dimension.
         decimals: how many decimals a measure has.
         currency: whether it holds currencies.
+        unit: the currency that stands beside each of its amounts.
+        money: whether its figures may be amounts of a currency, and not pieces or hours.
+        question: what only a person can say of it.
     """
 
     role: Literal["dimension", "measure"]
@@ -53,6 +56,9 @@ class Guess(Struct, frozen=True):
     format: str = ""
     decimals: int | None = None
     currency: bool = False
+    unit: str = ""
+    money: bool = True
+    question: str = ""
 
 
 def guess(name: str, engine_type: str, values: Sequence[str | None], decimal: str = ".", thousands: str = "") -> Guess:
@@ -74,7 +80,7 @@ def guess(name: str, engine_type: str, values: Sequence[str | None], decimal: st
         scale = re.search(r",\s*(\d+)\)", engine_type)
         return Guess("measure", f"holds {kind}", decimals=min(12, int(scale[1])) if scale else None)
     if engine_type == "VARCHAR" or re.fullmatch(r"U?[A-Z]*INT(EGER)?", engine_type):
-        special = _special(name, texts)
+        special = special_values(name, texts)
         if special:
             return special
         number = _number(name, texts, decimal, thousands, len(values))
@@ -83,20 +89,44 @@ def guess(name: str, engine_type: str, values: Sequence[str | None], decimal: st
     if engine_type == "VARCHAR" and any(value != value.strip(BLANKS) for value in filled):
         return Guess("dimension", "text, some of it with blanks around it", format="trim")
     what = "text" if engine_type == "VARCHAR" else engine_type.lower()
-    return Guess("dimension", f"{what}, {_several(len(set(texts)))}")
+    told = f"{what}, {_several(len(set(texts)))}"
+    others = _others(name, texts, decimal, thousands) if engine_type == "VARCHAR" else []
+    if not others:
+        return Guess("dimension", told)
+    shown = ", ".join(map(repr, others[:3]))
+    asked = (
+        f"{name} has amounts, but also {shown}: it is taken for text until these are numbers or left out of the data"
+    )
+    return Guess("dimension", told, question=asked)
 
 
-def _special(name: str, texts: list[str]) -> Guess | None:
-    """Values that only look like numbers: periods, filled-up numbers, dates, years, currencies."""
+def _others(name: str, texts: Sequence[str], decimal: str, thousands: str) -> list[str]:
+    """What is no number in a column that mostly holds amounts; nothing if it does not."""
+    others = sorted({text for text in texts if _number(name, [text], decimal, thousands, 1) is None})
+    fractions = any(looked_at(text)[0].partition(decimal)[2].isdigit() for text in texts if text not in others)
+    mostly = sum(text in others for text in texts) * 2 <= len(texts)
+    return others if mostly and (fractions or _MEASURES.search(name)) and not _CODES.search(name) else []
+
+
+def special_values(name: str, texts: Sequence[str]) -> Guess | None:
+    """Returns what a column of values is that only look like numbers: periods, days, filled-up numbers, years,
+    currencies; None if it is none of these.
+
+    Args:
+        name: its name in the data.
+        texts: its values, without blanks around them.
+    """
     distinct = set(texts)
-    periods = [period for text in distinct if (period := _canonical(text))]
+    periods = [period for text in distinct if (period := _canonical(name, text))]
     if len(periods) == len(distinct) and not _MEASURES.search(name):
         return Guess("dimension", f"looks like fiscal periods, such as {texts[0]}", format="fiscal_period")
     if all(re.fullmatch(r"\d{4}-\d\d-\d\d", text) for text in distinct):
         return Guess("dimension", f"dates, such as {texts[0]}", type="date")
+    if days := _days(name, distinct):
+        return days
     if all(re.fullmatch(r"(19|20)\d\d", text) for text in distinct) and not _MEASURES.search(name):
         return Guess("dimension", f"looks like years, such as {texts[0]}")
-    if distinct <= _CURRENCIES:
+    if distinct <= CURRENCIES:
         return Guess("dimension", f"currencies: {', '.join(sorted(distinct)[:5])}", currency=True)
     filled_up = sorted(text for text in distinct if re.fullmatch(r"0\d+", text))
     length = max(map(len, distinct))
@@ -113,12 +143,26 @@ def _number(name: str, texts: list[str], decimal: str, thousands: str, rows: int
     point, group = re.escape(decimal), re.escape(thousands)
     digits = rf"(\d+|\d{{1,3}}({group}\d{{3}})+)" if thousands else r"\d+"
     form = re.compile(rf"[-+]?{digits}?({point}(?P<decimals>\d*))?([eE][-+]?\d+)?-?")
-    found = [form.fullmatch(text) for text in texts]
-    if not all(match and any(sign.isdigit() for sign in match[0]) for match in found):
+    if decimal == UNKNOWN:
+        form = re.compile(r"[-+]?\d[\d.,]*(?P<decimals>)-?")
+    plain = [looked_at(text) for text in texts]
+    units = {unit for _, unit in plain} - {""}
+    found = [form.fullmatch(text) for text, _ in plain]
+    if len(units) > 1 or not all(match and any(sign.isdigit() for sign in match[0]) for match in found):
         return None
     decimals = max(len(match["decimals"] or "") for match in found if match)
-    signed = any("-" in text for text in texts)
+    signed = any("-" in text for text, _ in plain)
     distinct = len(set(texts))
+    if decimal == UNKNOWN and (seen := next((text for text, _ in plain if set(text) & set(".,")), None)):
+        return Guess("measure", f"numbers, but which sign is the decimal one in {seen} is not known")
+    if units:
+        unit = units.pop()
+        return Guess("measure", f"amounts in {unit}", decimals=min(decimals, 12), unit=unit)
+    found_guess = _plain_guess(name, decimals, signed, distinct, rows)
+    return replace(found_guess, money=not _QUANTITIES.search(name))
+
+
+def _plain_guess(name: str, decimals: int, signed: bool, distinct: int, rows: int) -> Guess:
     if _MEASURES.search(name):
         return Guess("measure", "numbers, and its name is that of a figure", decimals=min(decimals, 12))
     if decimals:
@@ -132,9 +176,40 @@ def _number(name: str, texts: list[str], decimal: str, thousands: str, rows: int
     return Guess("measure", f"whole numbers, {_several(distinct)}", decimals=0)
 
 
-def _canonical(text: str) -> str | None:
-    """YYYYPP, if the text is a fiscal period and no calendar day."""
-    if re.fullmatch(r"\d{4}-\d\d-\d\d.*", text):
+_SPELLINGS = (
+    "YYYYMMDD", "DD.MM.YYYY", "YYYY.MM.DD", "YYYY/MM/DD", "DD/MM/YYYY", "MM/DD/YYYY", "DD-MM-YYYY", "MM-DD-YYYY",
+    "DD.MM.YY", "DD/MM/YY", "MM/DD/YY",
+)  # fmt: skip
+
+
+def _days(name: str, distinct: set[str]) -> Guess | None:
+    """Calendar days in a spelling that is not ISO's."""
+    dates = [text for text in distinct if set(text) - set("0./-")]
+    found = [
+        spelling
+        for spelling in _SPELLINGS
+        if dates and all((day := day_of(text, spelling)) and _likely(day) for text in dates)
+    ]
+    example = min(dates, default="")
+    if len(found) > 1:
+        ways = " or ".join(f"format: date({spelling})" for spelling in found)
+        return Guess(
+            "dimension", "looks like days in a spelling that can be read in several ways",
+            question=f"{name} has days such as {example}: declare {ways}",
+        )  # fmt: skip
+    if not found or (found == ["YYYYMMDD"] and _MEASURES.search(name)):
+        return None
+    return Guess("dimension", f"days, such as {example}", format=f"date({found[0]})")
+
+
+def _likely(day: date) -> bool:
+    """Whether it is a day of these times; the last day of all is how programs write that something never ends."""
+    return 1900 <= day.year < 2100 or (day.year, day.month, day.day) == (9999, 12, 31)
+
+
+def _canonical(name: str, text: str) -> str | None:
+    """YYYYPP, if the text is a fiscal period and no calendar day, nor a number such as an exchange rate."""
+    if re.fullmatch(r"\d{4}-\d\d-\d\d.*", text) or (re.fullmatch(r"\d\.\d{4}", text) and not _PERIODIC.search(name)):
         return None
     period = period_of(text)
     return period if period and _PERIOD.fullmatch(period) else None

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 from msgspec.structs import replace
 
 from treadle.analyst.claim import Claim
 from treadle.analyst.classify import Status, Thresholds
+from treadle.analyst.plain import plain
 from treadle.analyst.proof import Proof
 
 
@@ -55,7 +56,7 @@ class Summary(Struct, frozen=True, kw_only=True):
         total_diff: total_source_a - total_source_b; None where there are several currencies.
         total_absolute_diff: the differences of all keys added up without their signs; None where there are several
             currencies.
-        match_rate: matches in percent of total_rows, rounded down, so that 100 means all; None without rows.
+        match_rate: matches in percent of total_rows, rounded as `match_rate` says; None without rows.
         total_percentage_diff: |total_diff| in percent of |total_source_a|; None if that is zero.
         total_status: the class of the totals themselves; None without rows, and where there are several currencies.
         total_reason: why.
@@ -82,6 +83,23 @@ class Summary(Struct, frozen=True, kw_only=True):
     def differences(self) -> int:
         """Keys that do not match, missing ones included."""
         return self.total_rows - self.matches
+
+
+def match_rate(matches: int, total: int) -> float | None:
+    """Returns `matches` in percent of `total`, to one decimal: 96.7. None if there is nothing to match.
+
+    100 means all and 0 none: what is not, is given up to four decimals, and cut off there, rather than look so.
+    """
+    if not total:
+        return None
+    if matches in (0, total):
+        return 100.0 if matches else 0.0
+    for places in range(1, 5):
+        power = int(10**places)
+        rounded = (200 * matches * power + total) // (2 * total)
+        if 0 < rounded < 100 * power:
+            return rounded / power
+    return 99.9999 if 2 * matches > total else 0.0001
 
 
 class Difference(Struct, frozen=True, kw_only=True):
@@ -149,8 +167,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
         currency: the dimension that tells currencies apart, where there are several; empty where there is one.
         dimensions: what the keys are made of: those asked for, and the currency where there are several.
         filters: the conditions on both sides.
-        filters_a: default conditions of A that held besides.
-        filters_b: default conditions of B that held besides.
+        filters_a: conditions that held besides on A alone: those of the request, and default ones of the source.
+        filters_b: the same of B.
         tolerance: the thresholds that held.
         summary: the whole in figures.
         top_differences: keys that do not match, the largest difference first; cut to the number asked for.
@@ -199,31 +217,32 @@ class Comparison(Struct, frozen=True, kw_only=True):
         """Returns all differences without their signs, of the currency of a key where there are several."""
         if not self.currency:
             return self.summary.total_absolute_diff
-        code = key.get(self.currency)
+        code = None if key.get(self.currency) is None else str(key[self.currency])
         return next((one.absolute_diff for one in self.summary.by_currency if one.currency == code), None)
 
-    def to_dict(self, *, rows: bool = False, explain: bool = False) -> dict[str, Any]:
+    def to_dict(self, *, rows: bool = False, explain: bool = False, numbers: bool = False) -> dict[str, Any]:
         """Returns JSON values, decimals as text so that no digit is lost.
 
         Args:
             rows: with every key.
             explain: with the figures, conditions and SQL of each statement.
+            numbers: amounts as floats, with their exact text beside them, such as `total_diff_exact`.
         """
         data: dict[str, Any] = {}
-        for name, value in to_builtins(_without_claims(self)).items():
+        for name, value in plain(_without_claims(self), numbers=numbers).items():
             if name == "claims":
                 data["interpretation"] = self.interpretation
                 data["warnings"] = [claim.to_dict(explain=explain) for claim in self.warnings]
             elif name not in _APART:
                 data[name] = value
         if rows:
-            data |= {"rows": to_builtins(self.rows), "rows_cut": self.rows_cut}
+            data |= {"rows": plain(self.rows, numbers=numbers), "rows_cut": self.rows_cut}
         if explain:
             data |= {"claims": [claim.to_dict(explain=True) for claim in self.claims], "sql": list(self.sql)}
         if not self.summary.by_currency:
             _forget_currencies(data)
         if self.more:
-            data["more"] = [other.to_dict(rows=rows, explain=explain) for other in self.more]
+            data["more"] = [other.to_dict(rows=rows, explain=explain, numbers=numbers) for other in self.more]
         shown, found = len(self.top_differences), self.summary.differences
         if shown < found:
             data["note"] = f"top_differences shows the {shown} largest of {found} differences; the summary is over all"

@@ -6,7 +6,7 @@ rows taken in twice), `duplicates`, `currencies`.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from treadle.analyst.alignment import Aligned
 from treadle.analyst.claim import Claim
@@ -29,12 +29,15 @@ if TYPE_CHECKING:
 
 # Tried one after the other on keys that meet nothing; the first that makes any meet is the one proposed.
 _TRIALS = ("trim", "alpha(18)", "fiscal_period", "upper", "nfc", "trim, upper", "blank_as_null")
+_DAYS = ("date(DD.MM.YYYY)", "date(YYYYMMDD)", "date(MM/DD/YYYY)", "date(DD/MM/YYYY)")
 _MOST_SHOWN = 5
 
 Filters = tuple[str, ...]
 
 
-def comparison_findings(session: Session, aligned: Aligned, summary: Summary, filters: Filters) -> list[Claim]:
+def comparison_findings(
+    session: Session, aligned: Aligned, summary: Summary, filters: Filters, currency: int | None
+) -> list[Claim]:
     """Returns what is probably wrong in a comparison, the most telling first.
 
     Args:
@@ -42,12 +45,13 @@ def comparison_findings(session: Session, aligned: Aligned, summary: Summary, fi
         aligned: what is needed to read it.
         summary: the comparison's figures.
         filters: the conditions under which they hold.
+        currency: the number of the key that tells currencies apart, which nobody can do without; None if there is none.
     """
     found = list(_empty_sides(session, aligned, summary, filters))
     if summary.differences and not found:
         checks = {
             "spellings": _spellings(session, aligned, summary, filters),
-            "granularity": _granularity(session, aligned, summary, filters),
+            "granularity": _granularity(session, aligned, summary, filters, currency),
             "values that one side lacks": _absent_values(session, aligned, summary, filters),
             "factors and flipped signs": patterns(session, aligned, summary, filters),
             "duplicates": duplicates(session, aligned, filters),
@@ -106,7 +110,7 @@ def _empty_sides(session: Session, aligned: Aligned, summary: Summary, filters: 
         if missing < summary.total_rows:
             continue
         for key, condition in side.conditions:
-            if condition.op not in ("=", "in", "between", "like"):
+            if condition.op not in ("=", "in", "between", "like") or key.members[side.index].mapping:
                 continue
             alone = Side(side.letter, side.index, side.source, [], [], [(key, condition)])
             alone.table = unfiltered(session, side, key)
@@ -136,24 +140,46 @@ def _spellings(session: Session, aligned: Aligned, summary: Summary, filters: Fi
             form = parse_format(trial)
             meeting = _meeting(aligned, at, form)
             if count := session.run(meeting)[0][0]:
-                facts = {
-                    "count": count, "dimension": key.name, "format": str(key.format | form), "trial": trial,
-                    "a": aligned.names[0], "b": aligned.names[1],
-                }  # fmt: skip
+                facts = _spelled_alike(count, key, form, list(aligned.names))
                 yield Claim(kind="spelling", facts=facts, filters=filters, proof=aligned.proof(meeting))
                 break
+        else:
+            yield from _days(session, aligned, at, filters)
 
 
-def _meeting(aligned: Aligned, at: int, form: Format) -> "exp.Select":
-    """How many keys that only one side has, and as many of the other, are alike with a dimension in another form."""
+def _days(session: Session, aligned: Aligned, at: int, filters: Filters) -> Iterator[Claim]:
+    """Keys that would meet if one side's days were read in the spelling by which most do."""
+    found = []
+    for form in map(parse_format, _DAYS):
+        for side in aligned.sides:
+            meeting = _meeting(aligned, at, form, side.index)
+            found.append((session.run(meeting)[0][0], form, side.source.name, meeting))
+    (count, form, name, meeting), (second, *_), *_ = sorted(found, key=lambda each: -each[0])
+    if count > second:
+        facts = _spelled_alike(count, aligned.keys[at], form, [name])
+        yield Claim(kind="spelling", facts=facts, filters=filters, proof=aligned.proof(meeting))
+
+
+def _spelled_alike(count: int, key: Key, form: Format, declaring: list[str]) -> dict[str, Any]:
+    return {
+        "count": count, "dimension": key.name, "format": str(key.format | form), "trial": str(form),
+        "declaring": declaring,
+    }  # fmt: skip
+
+
+def _meeting(aligned: Aligned, at: int, form: Format, side: int | None = None) -> "exp.Select":
+    """How many keys that only one side has, and as many of the other, are alike with a dimension in another form.
+
+    Of the given side only, if it is one side that writes it otherwise.
+    """
     from sqlglot import exp
 
     missing = [
-        exp.select(*_spelled(aligned, at, form))
+        exp.select(*_spelled(aligned, at, form if side in (None, own) else Format()))
         .distinct()
         .from_(aligned.differing)
         .where(exp.EQ(this=aligned.column("s"), expression=literal(status)))
-        for status in ("missing_in_a", "missing_in_b")
+        for own, status in ((1, "missing_in_a"), (0, "missing_in_b"))
     ]
     both = exp.Intersect(this=missing[0], expression=missing[1], distinct=True).subquery("meeting")
     return exp.select(exp.Count(this=exp.Star())).from_(both)
@@ -168,13 +194,15 @@ def _spelled(aligned: Aligned, at: int, form: Format) -> list["exp.Expr"]:
     ]
 
 
-def _granularity(session: Session, aligned: Aligned, summary: Summary, filters: Filters) -> Iterator[Claim]:
+def _granularity(
+    session: Session, aligned: Aligned, summary: Summary, filters: Filters, currency: int | None
+) -> Iterator[Claim]:
     """A dimension that one side does not break down by, of two sides that have no key in common."""
     if summary.missing_in_a + summary.missing_in_b < summary.total_rows:
         return
     for at, key in enumerate(aligned.keys):
         in_a, in_b = session.run(_values_of(at))[0]
-        if (in_a > 1) == (in_b > 1):
+        if at == currency or (in_a > 1) == (in_b > 1):
             continue
         coarse, fine = aligned.sides if in_a == 1 else aligned.sides[::-1]
         value = _one_value(session, coarse, key)

@@ -17,7 +17,8 @@ from treadle.analyst.comparison import Comparison
 from treadle.analyst.export import Export
 from treadle.analyst.export_page import page
 from treadle.analyst.keys import Key
-from treadle.analyst.session import Session
+from treadle.analyst.session import Row, Session
+from treadle.analyst.spreadsheet import MOST_ROWS, write_xlsx
 from treadle.analyst.terms import call, cast, is_null, literal, named, when
 
 if TYPE_CHECKING:
@@ -46,6 +47,9 @@ def write(
         draft.write_text(page(found), encoding="utf-8")
         return
     rows = _Rows(session, keys, pairs)
+    if export.format == "xlsx":
+        write_xlsx(draft, _sheets(session, found, rows))
+        return
     file = session.folder / f"export{len(list(session.folder.glob('export*')))}.{export.format}"
     match export.format:
         case "parquet":
@@ -60,6 +64,22 @@ def write(
         else:
             _moved(session, source, out)
     file.unlink()
+
+
+def _sheets(session: Session, found: Comparison, rows: "_Rows") -> dict[str, tuple[Sequence[str], Sequence[Row]]]:
+    """The whole in figures, what is said of it, and every key that a sheet can hold and one more."""
+    told: list[tuple[str, object]] = []
+    for one in (found, *found.more):
+        told += [("measure", one.measure), ("A", one.source_a), ("B", one.source_b), ("unit", one.unit)]
+        told += [("filter", condition) for condition in one.filters]
+        told += [("filter of A", item) for item in one.filters_a] + [("filter of B", item) for item in one.filters_b]
+        told += [(f"tolerance: {name}", getattr(one.tolerance, name)) for name in one.tolerance.__struct_fields__]
+        told += [(name, getattr(one.summary, name)) for name in one.summary.__struct_fields__]
+        told += [("interpretation", one.interpretation), *(("warning", item.message) for item in one.warnings)]
+        told.append(("", None))
+    columns = ["measure", *rows.names, *_AMOUNTS, *_TRAILING]
+    keys = session.run(rows.plain().limit(MOST_ROWS))
+    return {"summary": (("", ""), told), "differences": (columns, keys)}
 
 
 class _Rows:

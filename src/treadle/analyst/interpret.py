@@ -139,6 +139,7 @@ def _keys(about: About, summary: Summary) -> Claim:
         missing_in_a=summary.missing_in_a,
         missing_in_b=summary.missing_in_b,
         rate=summary.match_rate,
+        known=about.units.currency is not None or about.units.measured.known,
     )
 
 
@@ -154,7 +155,7 @@ def _offsets(about: About, summary: Summary) -> list[Claim]:
     found = []
     for one in summary.by_currency[:_MOST_CURRENCIES]:
         measured = _measured(about.units, one.currency)
-        if one.differences:
+        if one.differences and one.status not in ("missing_in_a", "missing_in_b"):
             found += _offset(about, measured, one.diff, one.absolute_diff, one.status == "match", one)
     return found
 

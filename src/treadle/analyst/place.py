@@ -58,6 +58,6 @@ class Place:
                 raise AnalystError(f"source {source.name!r}: {file} {what}", argument="source", given=source.name)
         if not files:
             raise AnalystError(f"source {source.name!r}: no file matches {source.path}", argument="source")
-        if len(files) > 1 and source.kind in ("duckdb", "sqlite"):
+        if len(files) > 1 and source.kind in ("duckdb", "sqlite", "xlsx"):
             raise AnalystError(f"source {source.name!r}: {source.path} matches {len(files)} files, and takes one")
         return files

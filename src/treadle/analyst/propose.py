@@ -4,11 +4,10 @@ Looks at the first rows of a file or frame, guesses what each column is (`column
 `sources.yaml` that says why. Reads the files it is given and writes nothing.
 """
 
-import codecs
 import json
 import re
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +18,8 @@ from msgspec.structs import replace
 
 from treadle.analyst.columns import Guess, guess
 from treadle.analyst.errors import AnalystError
+from treadle.analyst.excel import sheet_names, sheet_rows
+from treadle.analyst.footing import adds_up, has_unmarked, usual_marks
 from treadle.analyst.formats import parse_format
 from treadle.analyst.place import Place
 from treadle.analyst.session import Bounds, Session
@@ -26,6 +27,7 @@ from treadle.analyst.source import Dimension, Kind, Measure, Source, TextFormat
 from treadle.analyst.table import Demand
 from treadle.analyst.tables import open_table
 from treadle.analyst.terms import cast, quoted
+from treadle.analyst.text_format import number_signs, text_format, title_rows
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -33,24 +35,32 @@ if TYPE_CHECKING:
 _KINDS: dict[str, Kind] = {
     ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet", ".json": "json",
     ".jsonl": "json", ".ndjson": "json", ".duckdb": "duckdb", ".ddb": "duckdb", ".sqlite": "sqlite",
-    ".sqlite3": "sqlite", ".db": "sqlite",
+    ".sqlite3": "sqlite", ".db": "sqlite", ".xlsx": "xlsx", ".xlsm": "xlsx",
 }  # fmt: skip
 _ROWS = 10_000
 
 
 class Proposal(Struct, frozen=True):
-    """A source made from data; `guesses` says of each column what it was taken for and why."""
+    """A source made from data.
+
+    Attributes:
+        source: the source.
+        guesses: what each column was taken for and why.
+        questions: what the data leave open, for a person to say; until then nothing is taken for either.
+    """
 
     source: Source
     guesses: dict[str, Guess]
+    questions: tuple[str, ...] = ()
 
 
-def propose(file: Path, bounds: Bounds | None = None) -> list[Proposal]:
-    """Returns a source for the file, or for each table of a database file.
+def propose(file: Path, bounds: Bounds | None = None, *, decimal: str | None = None) -> list[Proposal]:
+    """Returns a source for the file, or for each table of a database file and each sheet of an Excel file.
 
     Args:
-        file: CSV, Parquet or JSON (also gzipped), or a DuckDB or SQLite database.
+        file: CSV, Parquet or JSON (also gzipped), an Excel file, or a DuckDB or SQLite database.
         bounds: what looking at it may use.
+        decimal: the decimal sign of a CSV file's numbers; by default what the numbers prove, or a question.
 
     Raises:
         AnalystError: the file is of no kind that is known by its ending, or cannot be read.
@@ -61,15 +71,17 @@ def propose(file: Path, bounds: Bounds | None = None) -> list[Proposal]:
         raise AnalystError(f"{file}: its ending is not that of a kind of source; there are: {', '.join(_KINDS)}")
     if not file.is_file():
         raise AnalystError(f"{file} {'is a folder, not a file' if file.is_dir() else 'does not exist'}")
-    text = _text_format(file) if kind == "csv" else TextFormat()
+    text = text_format(file) if kind == "csv" else TextFormat()
     name = _name(file.name.split(".")[0])
-    tables = _tables(file, kind) if kind in ("duckdb", "sqlite") else [""]
+    tables = _tables(file, kind) if kind in ("duckdb", "sqlite", "xlsx") else [""]
     found = []
     for table in tables:
+        if kind == "xlsx":
+            text = TextFormat(skip=title_rows(sheet_rows(file, table, str(file))))
         source = Source(
             name=_name(table) if len(tables) > 1 else name, kind=kind, path=file.name, table=table, text=text
         )
-        found.append(_proposed(Place(file.resolve().parent), source, bounds))
+        found.append(_proposed(Place(file.resolve().parent), source, bounds, decimal))
     return found
 
 
@@ -110,21 +122,35 @@ def declaration(proposals: Iterable[tuple[Path, Proposal]], folder: Path) -> str
     return "\n".join([*lines, "sources:", *parts]) + "\n"
 
 
-def _proposed(place: Place, source: Source, bounds: Bounds | None) -> Proposal:
+def _proposed(place: Place, source: Source, bounds: Bounds | None, decimal: str | None = None) -> Proposal:
     with Session(place, [source], bounds or Bounds(seconds=60)) as session:
-        columns = open_table(session, source, Demand((), ())).columns
-        wanted = tuple(Dimension(name=f"c{at}", column=column) for at, column in enumerate(columns))
-        table = open_table(session, source, Demand(wanted, ()))
-        samples = _samples(session, table.relation, list(columns))
-    text = _signs(source.text, samples.values()) if source.kind == "csv" else source.text
+        found = _guessed(session, source, decimal)
+        return _without_totals(session, found, decimal) if source.kind in ("csv", "xlsx") else found
+
+
+def _guessed(session: Session, source: Source, decimal: str | None) -> Proposal:
+    columns = open_table(session, source, Demand((), ())).columns
+    wanted = tuple(Dimension(name=f"c{at}", column=column) for at, column in enumerate(columns))
+    table = open_table(session, source, Demand(wanted, ()))
+    samples = _samples(session, table.relation, list(columns))
+    text, questions = source.text, tuple[str, ...]()
+    if source.kind == "csv":
+        text, questions = number_signs(source.text, samples, decimal)
     guesses = {
         column: guess(column, "DOUBLE" if column in table.floating else table.columns[column], values, text.decimal,
                       text.thousands)
         for column, values in samples.items()
     }  # fmt: skip
+    questions += tuple(each.question for each in guesses.values() if each.question)
+    dimensions, measures = _members(guesses)
+    return Proposal(replace(source, dimensions=dimensions, measures=measures, text=text), guesses, questions)
+
+
+def _members(guesses: Mapping[str, Guess]) -> tuple[tuple[Dimension, ...], tuple[Measure, ...]]:
+    """The dimensions and measures that the columns look like."""
     currencies = [column for column, each in guesses.items() if each.currency]
     taken: set[str] = set()
-    names = {column: _name(column, taken) for column in columns}
+    names = {column: _name(column, taken) for column in guesses}
     dimensions = tuple(
         Dimension(name=names[column], column=_other(column, names), type=each.type, format=parse_format(each.format))
         for column, each in guesses.items()
@@ -134,16 +160,36 @@ def _proposed(place: Place, source: Source, bounds: Bounds | None) -> Proposal:
         Measure(
             name=names[column],
             column=_other(column, names),
-            # Half of the last decimal is a tolerance: a guess of fewer than two would let 20.55 match 21.
-            decimals=each.decimals if (each.decimals or 0) >= 2 else None,
-            currency=names[currencies[0]] if len(currencies) == 1 and each.decimals != 0 else "",
+            # Fewer than two would make the tolerance wider than it is without a guess.
+            decimals=each.decimals if each.decimals is not None and each.decimals > 1 else None,
+            currency=names[currencies[0]] if len(currencies) == 1 and each.money and not each.unit else "",
+            unit=each.unit,
         )
         for column, each in guesses.items()
         if each.role == "measure"
     )
-    if not measures:
-        measures = (Measure(name=_name("rows", taken), column="*", aggregation="count"),)
-    return Proposal(replace(source, dimensions=dimensions, measures=measures, text=text), guesses)
+    return dimensions, measures or (Measure(name=_name("rows", taken), column="*", aggregation="count"),)
+
+
+def _without_totals(session: Session, found: Proposal, decimal: str | None) -> Proposal:
+    """The proposal without the lines of totals that add up the others; a question where some only look like it."""
+    source = found.source
+    table = open_table(session, source, Demand((), ()))
+    if marked := usual_marks(session, source, table):
+        tried = _guessed(session, replace(source, text=replace(source.text, totals=marked)), decimal)
+        if adds_up(session, tried.source):
+            found = tried
+        else:
+            listed = ", ".join(map(_scalar, marked))
+            asked = f"there are lines with {listed}: if they are totals, add 'totals: [{listed}]' under 'text'"
+            found = replace(found, questions=(*found.questions, asked))
+    source = found.source
+    if source.dimensions and has_unmarked(session, source):
+        text = replace(source.text, totals=(*source.text.totals, ""))
+        tried = _guessed(session, replace(source, text=text), decimal)
+        if adds_up(session, tried.source):
+            found = replace(tried, questions=found.questions)
+    return found
 
 
 def _samples(session: Session, relation: "exp.Expr", columns: list[str]) -> dict[str, list[str | None]]:
@@ -157,7 +203,9 @@ def _samples(session: Session, relation: "exp.Expr", columns: list[str]) -> dict
 
 
 def _tables(file: Path, kind: Kind) -> list[str]:
-    if kind == "sqlite":
+    if kind == "xlsx":
+        found = [sheet for sheet in sheet_names(file, str(file)) if sheet_rows(file, sheet, str(file))]
+    elif kind == "sqlite":
         try:
             with closing(sqlite3.connect(f"file:{quote(str(file.resolve()))}?mode=ro", uri=True)) as database:
                 names = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
@@ -177,44 +225,8 @@ def _tables(file: Path, kind: Kind) -> list[str]:
         except duckdb.Error as error:
             raise AnalystError(f"{file} cannot be read as a DuckDB database: {str(error).splitlines()[0]}") from error
     if not found:
-        raise AnalystError(f"{file} has no table")
+        raise AnalystError(f"{file} has no {'sheet with rows' if kind == 'xlsx' else 'table'}")
     return found
-
-
-def _text_format(file: Path) -> TextFormat:
-    """The encoding and delimiter of a CSV file, by its beginning."""
-    import gzip
-
-    with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as opened:
-        head = opened.read(1 << 20)
-    encoding = "utf-8"
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        encoding = "utf-16"
-    else:
-        try:
-            codecs.getincrementaldecoder("utf-8")().decode(head)
-        except UnicodeDecodeError:
-            encoding = "cp1252"
-    lines = head.decode(encoding, errors="replace").splitlines()
-    counts = {sign: lines[0].count(sign) if lines else 0 for sign in (",", ";", "\t", "|")}
-    return TextFormat(delimiter=max(counts, key=lambda sign: counts[sign]), encoding=encoding)
-
-
-def _signs(text: TextFormat, samples: Iterable[Sequence[str | None]]) -> TextFormat:
-    """The signs for decimals and thousands: those that more columns can be read with."""
-    votes = {".": 0, ",": 0}
-    grouped = {".": 0, ",": 0}
-    for values in samples:
-        filled = [value.strip() for value in values if value and value.strip()]
-        for sign, other in ((".", ","), (",", ".")):
-            point, group = re.escape(sign), re.escape(other)
-            form = re.compile(rf"[-+]?(\d+|\d{{1,3}}({group}\d{{3}})+)({point}\d+)?-?")
-            if filled and all(form.fullmatch(value) for value in filled):
-                votes[sign] += any(re.search(rf"{point}\d+-?$", value) for value in filled)
-                grouped[sign] += any(other in value for value in filled)
-    decimal = "," if votes[","] > votes["."] else "."
-    thousands = ("." if decimal == "," else ",") if grouped[decimal] and votes[decimal] else ""
-    return replace(text, decimal=decimal, thousands=thousands)
 
 
 def _name(column: str, taken: set[str] | None = None) -> str:
@@ -239,7 +251,12 @@ def _source_lines(proposal: Proposal, path: str) -> list[str]:
         lines.append(f"    table: {_scalar(source.table)}")
     usual = TextFormat()
     fields = [(name, getattr(source.text, name)) for name in usual.__struct_fields__]
-    told = [f"{name}: {_scalar(value)}" for name, value in fields if value != getattr(usual, name)]
+    told = [f"{name}: {_value(value)}" for name, value in fields if value != getattr(usual, name)]
+    if source.text.skip:
+        lines.append(_comment(f"the names of the columns stand below {source.text.skip} other lines", "    "))
+    if source.text.totals:
+        lines.append(_comment("lines marked as totals are left out: they add up the others", "    "))
+    lines += [_comment(f"TO BE SAID: {question}", "    ") for question in proposal.questions]
     if told:
         lines.append(f"    text: {{{', '.join(told)}}}")
     lines.append("    dimensions:" if source.dimensions else "    dimensions: {}")
@@ -251,6 +268,7 @@ def _source_lines(proposal: Proposal, path: str) -> list[str]:
         decimals = "" if measure.decimals is None else str(measure.decimals)
         aggregation = "" if measure.aggregation == "sum" else measure.aggregation
         parts = [("column", measure.column), ("aggregation", aggregation), ("currency", measure.currency)]
+        parts.append(("unit", measure.unit))
         reason = (
             proposal.guesses[measure.source_column].reason if measure.source_column != "*" else "no figure was found"
         )
@@ -260,9 +278,18 @@ def _source_lines(proposal: Proposal, path: str) -> list[str]:
 
 def _member_lines(name: str, parts: Sequence[tuple[str, str]], reason: str) -> list[str]:
     told = ", ".join(f"{field}: {_scalar(value)}" for field, value in parts if value)
-    comment = " ".join(reason.split())
-    printable = "".join(sign if sign.isprintable() else "?" for sign in comment)
-    return [f"      # {printable}", f"      {_scalar(name)}: {{{told}}}"]
+    return [_comment(reason, "      "), f"      {_scalar(name)}: {{{told}}}"]
+
+
+def _comment(text: str, indent: str) -> str:
+    printable = "".join(sign if sign.isprintable() else "?" for sign in " ".join(text.split()))
+    return f"{indent}# {printable}"
+
+
+def _value(value: str | int | tuple[str, ...]) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_scalar, value))}]"
+    return str(value) if isinstance(value, int) else _scalar(value)
 
 
 def _scalar(text: str) -> str:

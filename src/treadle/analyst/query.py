@@ -4,11 +4,13 @@
 (how it is added up), `session` (where).
 """
 
+import json
 from collections.abc import Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -16,15 +18,19 @@ from treadle.analyst.amounts import aggregates, common_scale, figure, trimmed
 from treadle.analyst.catalog import Catalog
 from treadle.analyst.claim import Claim
 from treadle.analyst.diagnose import data_findings
-from treadle.analyst.errors import unknown
+from treadle.analyst.errors import AnalystError, unknown
+from treadle.analyst.export import Drafts, Export
 from treadle.analyst.filters import Filters
 from treadle.analyst.keys import Key, chosen_measures, conditions_of, shared_key
+from treadle.analyst.lookups import look_up
 from treadle.analyst.parameters import Parameters
+from treadle.analyst.plain import plain
 from treadle.analyst.proof import Proof
 from treadle.analyst.remote import load
 from treadle.analyst.rows import Side, Statement, build, places_of, settle
 from treadle.analyst.session import Bounds, Interrupt, Session
 from treadle.analyst.source import Measure, Source
+from treadle.analyst.spreadsheet import write_csv, write_xlsx
 from treadle.analyst.terms import call, literal, named
 
 if TYPE_CHECKING:
@@ -60,7 +66,7 @@ class QueryResult(Struct, frozen=True, kw_only=True):
         rows: one mapping a group: dimensions' values, then figures (decimals, or None where no row has an amount).
         total_rows: how many groups there are, also beyond a limit.
         totals: the figures over all groups together.
-        source_rows: how many rows of the source these were made of.
+        source_rows: how many rows of the source these were made of; one that a mapping splits counts for each part.
         claims: what to know before the figures are used, each with the query that proves it.
         made: the statements behind the figures.
     """
@@ -86,15 +92,16 @@ class QueryResult(Struct, frozen=True, kw_only=True):
         """What to know before the figures are used: the sentences of its claims."""
         return tuple(claim.message for claim in self.claims)
 
-    def to_dict(self, rows: int | None = None, *, explain: bool = False) -> dict[str, Any]:
+    def to_dict(self, rows: int | None = None, *, explain: bool = False, numbers: bool = False) -> dict[str, Any]:
         """Returns JSON values, decimals as text so that no digit is lost.
 
         Args:
             rows: how many rows at most, and a note if there are more; all that there are if left out.
             explain: with the SQL, and the figures and conditions of each warning.
+            numbers: amounts as floats, with their exact text beside them, such as `amount_exact`.
         """
         shown = self.rows if rows is None else self.rows[:rows]
-        data: dict[str, Any] = to_builtins(replace(self, rows=shown, claims=(), made=()))
+        data: dict[str, Any] = plain(replace(self, rows=shown, claims=(), made=()), numbers=numbers)
         del data["claims"], data["made"]
         data["warnings"] = list(self.warnings)
         if explain:
@@ -105,7 +112,12 @@ class QueryResult(Struct, frozen=True, kw_only=True):
 
 
 def query(
-    catalog: Catalog, request: QueryRequest, *, bounds: Bounds | None = None, interrupt: Interrupt | None = None
+    catalog: Catalog,
+    request: QueryRequest,
+    *,
+    bounds: Bounds | None = None,
+    interrupt: Interrupt | None = None,
+    exports: Sequence[str | Path | Export] = (),
 ) -> QueryResult:
     """Asks one source.
 
@@ -114,19 +126,56 @@ def query(
         request: what to ask.
         bounds: memory, threads and time that it may use.
         interrupt: stops it from another thread.
+        exports: files to write; their names end in .json, .csv or .xlsx. An existing file is replaced when all are
+            complete, and left alone if anything fails.
 
     Raises:
-        AnalystError: a name or value is not valid, or the data cannot be read or computed exactly.
+        AnalystError: a name or value is not valid, a file cannot be written, or the data cannot be read or computed
+            exactly.
     """
     source = catalog.source(request.source)
+    with Drafts([_export(export) for export in exports], catalog.files(source)) as drafts:
+        found = _asked(catalog, source, request, bounds, interrupt)
+        for export, draft in drafts.each():
+            _write(found, export, draft)
+    return found
+
+
+def _export(wanted: str | Path | Export) -> Export:
+    export = Export.of(wanted)
+    if export.format not in ("json", "csv", "xlsx"):
+        raise AnalystError(
+            f"{export.path}: a query is written to a .json, .csv or .xlsx file",
+            argument="exports",
+            given=str(export.path),
+        )
+    return export
+
+
+def _write(found: "QueryResult", export: Export, draft: Path) -> None:
+    """Writes the rows; the totals only to JSON, because in a table they would be taken for a row."""
+    names = [*found.dimensions, *found.measures]
+    rows = [[row[name] for name in names] for row in found.rows]
+    match export.format:
+        case "json":
+            draft.write_text(json.dumps(found.to_dict(), ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        case "csv":
+            write_csv(draft, names, rows)
+        case _:
+            write_xlsx(draft, {"figures": (names, rows)})
+
+
+def _asked(
+    catalog: Catalog, source: Source, request: QueryRequest, bounds: Bounds | None, interrupt: Interrupt | None
+) -> QueryResult:
     measures = chosen_measures(source, request.measures)
     keys = [shared_key(name, [source], "dimensions") for name in _distinct(request.dimensions)]
     order = _order(request.order, keys, measures, source)
-    with Session(catalog, [source], bounds, interrupt) as session:
+    with Session(catalog, [source, *catalog.tables(source)], bounds, interrupt) as session:
         side = Side("a", 0, source, keys, measures, conditions_of(source, 0, [source], request.filters))
         side.open(session)
         settle([side], keys)
-        asked = load(session, [side])
+        asked = (*load(session, [side]), *look_up(session, catalog, [side]))
         total, made = _aggregate(session, side)
         places = [places_of(measure, side, at) for at, measure in enumerate(measures)]
         rows = _rows(session, side, order, request.limit or MOST_ROWS)

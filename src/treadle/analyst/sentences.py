@@ -60,8 +60,8 @@ def _amounts(facts: Facts) -> str:
 
 def _totals(facts: Facts, filters: Filters) -> str:
     a, b, currency = facts["a"], facts["b"], facts.get("currency")
-    where = f"{facts['measure']} in {currency}" if currency else facts["measure"]
-    if "currency" in facts and currency is None:
+    where = f"{facts['measure']} in {currency}" if currency else str(facts["measure"])
+    if "currency" in facts and not (currency or "").strip():
         where = f"{facts['measure']} without a currency"
     shown = [money(facts[f"value_{side}"], facts[f"unit_{side}"]) for side in "ab"]
     if facts["status"] in ("missing_in_a", "missing_in_b"):
@@ -88,7 +88,8 @@ def _keys(facts: Facts, filters: Filters) -> str:
     if only_a + only_b == total:
         return f"By {by} the two have no key in common: {only_a:,} only in {a}, {only_b:,} only in {b}."
     if matches == total:
-        return f"By {by} all {total:,} keys match." if total > 1 else f"By {by} the one key matches."
+        how = "" if facts["known"] else " as numbers"
+        return f"By {by} all {total:,} keys match{how}." if total > 1 else f"By {by} the one key matches{how}."
     if total == 1:
         return f"By {by} there is one key, and it does not match."
     parts = [
@@ -102,7 +103,8 @@ def _keys(facts: Facts, filters: Filters) -> str:
         if count
     ]
     rate = f"{facts['rate']:g} %" if facts["rate"] or not matches else "below 0.01 %"
-    return f"By {by}, {_band(matches, total)} of the keys match ({matches:,} of {total:,}, {rate}); {', '.join(parts)}."
+    how = "match" if facts["known"] else "match as numbers"
+    return f"By {by}, {_band(matches, total)} of the keys {how} ({matches:,} of {total:,}, {rate}); {', '.join(parts)}."
 
 
 def _band(matches: int, total: int) -> str:
@@ -169,8 +171,8 @@ def _unknown_currency(facts: Facts, filters: Filters) -> str:
 
 def _unknown_unit(facts: Facts, filters: Filters) -> str:
     return (
-        f"{facts['measure']} is in {facts['unit']} in {facts['other']}, and nothing says what it is in in "
-        f"{facts['side']}: the figures are compared as numbers; declare 'unit' or 'currency' on measure "
+        f"{facts['measure']} of {facts['other']} is in {facts['unit']}, and nothing says what that of {facts['side']} "
+        f"is in: the figures are compared as numbers; declare 'unit' or 'currency' on measure "
         f"{facts['own']} of {facts['side']}"
     )
 
@@ -207,7 +209,7 @@ def _spelling(facts: Facts, filters: Filters) -> str:
     return (
         f"{_under(filters)}{_keys_of(facts['count'])} that {'is' if facts['count'] == 1 else 'are'} missing on one "
         f"side each would meet if {facts['dimension']} were compared in another spelling: declare 'format: "
-        f"{facts['format']}' on dimension {facts['dimension']} of {facts['a']} or {facts['b']}"
+        f"{facts['format']}' on dimension {facts['dimension']} of {' or '.join(facts['declaring'])}"
     )
 
 

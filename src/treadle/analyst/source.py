@@ -16,7 +16,7 @@ from treadle.analyst.expression_text import parse_expression
 from treadle.analyst.filters import Filter
 from treadle.analyst.formats import Format
 
-Kind = Literal["csv", "parquet", "json", "duckdb", "sqlite", "postgres", "sqlalchemy", "frame"]
+Kind = Literal["csv", "parquet", "json", "xlsx", "duckdb", "sqlite", "postgres", "sqlalchemy", "frame"]
 KINDS: tuple[str, ...] = get_args(Kind)
 DATABASES = ("postgres", "sqlalchemy")
 _WITH_TABLE = ("duckdb", "sqlite", *DATABASES)
@@ -86,16 +86,55 @@ class Member(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return self.column or self.name
 
 
+class Mapping(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A table that says by which values those of a dimension are replaced, such as old accounts by new ones.
+
+    Attributes:
+        source: the source that is that table: a row for each old value and each new one.
+        old: its dimension with the values as they are.
+        new: its dimension with the values that take their place.
+        share: its measure with the part of a row's amounts that goes to the new value; the parts of an old value must
+            add up to exactly one. Empty where each old value has one new one.
+        otherwise: what becomes of values that the table lacks: `refuse` to compute, or `keep` them as they are.
+    """
+
+    source: str
+    old: str
+    new: str
+    share: str = ""
+    otherwise: Literal["refuse", "keep"] = "refuse"
+
+
+class Conversion(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A table of rates by which amounts become those of another currency, exactly: nothing is rounded.
+
+    Attributes:
+        to: the currency that they become; amounts in it stay as they are.
+        source: the source that is that table: a row for each currency and each value of `on`.
+        currency: its dimension with the currency that a rate is of.
+        rate: its measure: what one unit of that currency is in the currency `to`.
+        on: dimensions of both, such as the period or the day, whose values say which rate holds for a row.
+    """
+
+    to: str
+    source: str
+    currency: str
+    rate: str
+    on: tuple[str, ...] = ()
+
+
 class Dimension(Member, frozen=True, omit_defaults=True, kw_only=True):
     """A column by which rows are told apart.
 
     Attributes:
         type: what its values are; None means as the data say (text, in a CSV or JSON file).
         format: what makes two spellings the same value.
+        mapping: by what its values are replaced, wherever it is grouped or filtered by.
     """
 
     type: KeyType | None = None
     format: Format = Format()
+    mapping: Mapping | None = None
 
 
 class Measure(Member, frozen=True, omit_defaults=True, kw_only=True):
@@ -111,6 +150,7 @@ class Measure(Member, frozen=True, omit_defaults=True, kw_only=True):
         sign: -1 for data whose sign is the wrong way round.
         decimals: how many decimals its figures have, at least; more are never cut off. None means as the data have.
         tolerance: from where its differences count.
+        conversion: into which currency its amounts are turned, and by which rates.
     """
 
     expression: str = ""
@@ -120,8 +160,11 @@ class Measure(Member, frozen=True, omit_defaults=True, kw_only=True):
     sign: Literal[1, -1] = 1
     decimals: int | None = None
     tolerance: Tolerance | None = None
+    conversion: Conversion | None = None
 
     def __post_init__(self) -> None:
+        if self.conversion is not None and (not self.currency or self.aggregation == "count"):
+            raise ValueError(f"measure {self.name!r} can be converted only if it has a currency and is no count")
         if self.expression and self.column:
             raise ValueError(f"measure {self.name!r} has both a column and an expression; it takes one of them")
         _ = self.formula
@@ -144,20 +187,30 @@ class Measure(Member, frozen=True, omit_defaults=True, kw_only=True):
         return self.aggregation in ("sum", "count")
 
 
+UNKNOWN = "?"
+"""The decimal sign of numbers where nobody has said yet which it is: numbers that have either are refused."""
+
+
 class TextFormat(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """How the text of a CSV file is to be read.
 
     Attributes:
         delimiter: the character between fields.
-        decimal: the decimal sign of numbers.
-        thousands: the sign between thousands, empty for none.
+        decimal: the decimal sign of numbers; "?" if that is still to be said.
+        thousands: the sign between thousands, empty for none; an apostrophe or a blank stands for all of its kind.
         encoding: a Python codec name.
+        skip: how many lines stand before the one with the names of the columns.
+        totals: what marks a line of totals, which is no row: the whole text of one of its fields, without regard to
+            case, blanks around it and a colon behind it, `%` standing for any text; an empty one marks the lines
+            whose dimensions are all empty.
     """
 
     delimiter: str = ","
     decimal: str = "."
     thousands: str = ""
     encoding: str = "utf-8"
+    skip: int = 0
+    totals: tuple[str, ...] = ()
 
 
 class Source(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -169,6 +222,7 @@ class Source(Struct, frozen=True, omit_defaults=True, kw_only=True):
         path: the file, relative to the catalogue's folder; for CSV, Parquet and JSON a pattern such as "fi/*.csv" too.
             Empty for databases and frames.
         table: the table or view, for DuckDB and SQLite files and databases; `schema.table` where it is in a schema.
+            For an Excel file the sheet, if it has several.
         dsn_env: the environment variable that says where a database is: a connection string for PostgreSQL (left out,
             libpq's own variables such as PGHOST hold), a URL for SQLAlchemy.
         description: what it is, for people and models.
@@ -176,7 +230,7 @@ class Source(Struct, frozen=True, omit_defaults=True, kw_only=True):
         measures: the figures.
         default_filters: hold unless a request filters the same dimension itself.
         tolerance: from where differences count, for all measures.
-        text: how the text of a CSV file is to be read.
+        text: how the text of a CSV file is to be read; its signs hold for text in other kinds too.
     """
 
     name: str
@@ -205,16 +259,20 @@ class Source(Struct, frozen=True, omit_defaults=True, kw_only=True):
         for measure in self.measures:
             if measure.currency:
                 self.dimension(measure.currency, "currency")
+            for name in measure.conversion.on if measure.conversion else ():
+                self.dimension(name, "on")
         for condition in self.default_filters:
             self.dimension(condition.dimension, "default_filters")
 
     def _check_place(self) -> None:
         """Raises ValueError unless it is said where the data are, in the way of its kind."""
         told = f"source {self.name!r}: kind {self.kind}"
-        if (self.kind in _WITH_TABLE) != bool(self.table):
+        if self.kind != "xlsx" and (self.kind in _WITH_TABLE) != bool(self.table):
             raise ValueError(f"{told} {'takes no table; its rows are all' if self.table else 'needs a table'}")
         if (self.kind in DATABASES or self.kind == "frame") == bool(self.path):
             raise ValueError(f"{told} {'is in no file, and takes no path' if self.path else 'needs a path'}")
+        if (self.text.skip or self.text.totals) and self.kind not in ("csv", "xlsx"):
+            raise ValueError(f"{told} has no lines that could be left out, and takes neither text.skip nor text.totals")
         if self.dsn_env and self.kind not in DATABASES:
             raise ValueError(f"{told} is in no database, and takes no dsn_env")
         if self.kind == "sqlalchemy" and not self.dsn_env:

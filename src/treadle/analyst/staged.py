@@ -139,7 +139,7 @@ def _records(file: Path, source: Source) -> Iterator[dict[str, Any]]:
             first = lines.read(1024).lstrip()[:1]
             lines.seek(0)
             read = json.JSONDecoder(
-                parse_float=_shortest, parse_int=_shortest, parse_constant=str, object_pairs_hook=_object
+                parse_float=shortest, parse_int=shortest, parse_constant=str, object_pairs_hook=_object
             ).decode
             records = read(lines.read()) if first == "[" else (read(line) for line in lines if line.strip())
             for record in records:
@@ -159,7 +159,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _shortest(number: str) -> str:
+def shortest(number: str) -> str:
     """A number's spelling without what does not change it: 1001 for 1001.0, 0 for -0."""
     if "." in number and "e" not in number.lower():
         number = number.rstrip("0").rstrip(".")
@@ -182,5 +182,5 @@ def _sqlite_text(
                 raise AnalystError(f"source {source.name!r}: column {column!r} holds binary data")
             if isinstance(value, float):
                 floating.add(column)
-            texts.append(value if value is None or isinstance(value, str) else _shortest(repr(value)))
+            texts.append(value if value is None or isinstance(value, str) else shortest(repr(value)))
         yield texts or [None]

@@ -19,6 +19,7 @@ from treadle.analyst.source import Source
 from treadle.analyst.staged import opener, read_json, read_sqlite
 from treadle.analyst.table import Demand, Table
 from treadle.analyst.terms import call, cast, literal, quoted
+from treadle.analyst.totals import without_totals
 from treadle.analyst.uniqueness import unique_columns
 from treadle.tools.errors import nearest
 
@@ -79,6 +80,7 @@ def read_csv(session: Session, source: Source, demand: Demand) -> Table:
     options: dict[str, exp.Expr] = {
         "auto_detect": exp.false(),
         "header": exp.true(),
+        "skip": literal(text.skip),
         "delim": literal(text.delimiter),
         "quote": literal('"'),
         "escape": literal('"'),
@@ -92,7 +94,8 @@ def read_csv(session: Session, source: Source, demand: Demand) -> Table:
             ]
         ),
     }
-    return Table(_scan("read_csv", [session.plain(file) for file in files], options), dict.fromkeys(columns, "VARCHAR"))
+    scan = _scan("read_csv", [session.plain(file) for file in files], options)
+    return without_totals(Table(scan, dict.fromkeys(columns, "VARCHAR")), source)
 
 
 def read_parquet(session: Session, source: Source, demand: Demand) -> Table:
@@ -152,7 +155,15 @@ def read_remote(session: Session, source: Source, demand: Demand) -> Table:
     return open_remote(session, source, demand)
 
 
+def read_excel(session: Session, source: Source, demand: Demand) -> Table:
+    """A sheet of an Excel file, copied as text."""
+    from treadle.analyst.excel import read_xlsx
+
+    return read_xlsx(session, source, demand)
+
+
 READERS: dict[str, Reader] = {
+    "xlsx": read_excel,
     "csv": read_csv,
     "parquet": read_parquet,
     "duckdb": read_duckdb,
@@ -229,6 +240,8 @@ def _header(file: Path, source: Source) -> list[str]:
     opened = opener(file)
     try:
         with opened(encoding) as lines:
+            for _ in range(source.text.skip):
+                lines.readline()
             header = next(csv.reader(lines, delimiter=source.text.delimiter), None)
     except (OSError, UnicodeError, csv.Error) as error:
         raise AnalystError(f"source {source.name!r}: {file.name} cannot be read as {encoding} text: {error}") from error

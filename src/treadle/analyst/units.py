@@ -74,11 +74,11 @@ class Units(Struct, frozen=True):
         """That of the figures of one key, given its values."""
         if self.currency is None:
             return self.measured
-        code = key[self.currency]
+        code = str(key[self.currency] or "").strip() or None
         if self.a.origin == "declared" or self.b.origin == "declared":
             # Such as thousands, of whatever currency: the two words together would be a guess.
             return Measured(known=code is not None and self.a.text == self.b.text)
-        return Measured(known=False) if code is None else Measured(str(code), str(code))
+        return Measured(known=False) if code is None else Measured(code, code)
 
 
 def unit_of(measure: Measure, used: "tuple[str | None, ...]") -> Unit:

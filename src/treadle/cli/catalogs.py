@@ -31,11 +31,16 @@ def open_catalog(named: str | None) -> "Catalog":
         raise click.UsageError(f"the data analyst needs {missing}: pip install 'treadle[analyst]'")
     from treadle.analyst import Catalog, sample_catalog
 
-    path = named or os.environ.get("TREADLE_SOURCES", "").strip()
+    path = named_sources(named)
     if not path and Path(USUAL).is_file():
         # Taken only when named: whoever asks in a folder of somebody else's should not read what that file points to.
         note(f"sources: the sample ({USUAL} in this folder is read with --sources {USUAL})")
     return Catalog.load(path) if path else sample_catalog()
+
+
+def named_sources(named: str | None) -> str:
+    """The file of sources that --sources (its value is `named`) or TREADLE_SOURCES names; empty if neither does."""
+    return named or os.environ.get("TREADLE_SOURCES", "").strip()
 
 
 def missing_package() -> str | None:

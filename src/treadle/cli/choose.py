@@ -12,7 +12,8 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 from urllib.parse import urlsplit
 
-from treadle.models.names import OFFLINE, is_known, model_from_name
+from treadle.models.named import in_text, model_from_name
+from treadle.models.names import OFFLINE, is_known
 from treadle.models.permission import VARIABLE
 from treadle.models.port import Model
 from treadle.models.providers import PROVIDERS, Provider
@@ -77,11 +78,16 @@ def with_key() -> Iterator[Provider]:
 def model_named(name: str) -> Model:
     """The model of that name: the library's names, or "module:object" and "path.py:object" for one of your own.
 
+    After "text:" or "text:FORMAT:", any of them, with its tools in text.
+
     Raises:
         UnknownModel: nothing has that name.
         MissingKey: its provider needs a key, and there is none.
         click.UsageError: the module cannot be imported, the object is no model, or a package is missing.
     """
+    inner = in_text(name)
+    if inner is not None:
+        return inner.around(model_named(inner.name))
     label = name.partition(":")[0]
     # A folder of one's own may be called like a provider: local/agent.py:model.
     if name == OFFLINE or ":" not in name or not _importable(label) or (is_known(name) and not label.endswith(".py")):
@@ -117,7 +123,8 @@ def library_model(name: str) -> Model:
     """
     from importlib.util import find_spec
 
-    if is_known(name) and find_spec("httpx2") is None:
+    inner = in_text(name)
+    if is_known(name if inner is None else inner.name) and find_spec("httpx2") is None:
         import click
 
         raise click.UsageError(f"the model {name} is called over the network, which needs: pip install 'treadle[http]'")

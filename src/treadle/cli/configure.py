@@ -75,8 +75,14 @@ _OPTIONS = (
         "--agent", "-a", metavar="MODULE[:NAME]",
         help="Your own agent with all that it has: module:name or path.py:name, or the one of a module.",
     ),
-    click.option("--model", "-m", metavar="NAME", help="provider:model, offline, or module:object (TREADLE_MODEL)."),
-    click.option("--skill", "-s", multiple=True, metavar="NAME", help="A built-in skill; repeatable. Default: all."),
+    click.option(
+        "--model", "-m", metavar="NAME",
+        help="provider:model, text:provider:model, offline, or module:object (TREADLE_MODEL).",
+    ),
+    click.option(
+        "--skill", "-s", multiple=True, metavar="NAME",
+        help="A built-in skill; repeatable. Default: basics, inventory.",
+    ),
     click.option(
         "--tools", "-t", multiple=True, metavar="MODULE[:NAME]",
         help="Your tools: module:name or path.py:name, all of a module, or descriptions.json:module; repeatable.",

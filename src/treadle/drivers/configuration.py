@@ -159,7 +159,7 @@ Errors = Callable[[Any], bool | Awaitable[bool]]
 
 def model_named(name: str) -> Model:
     """The model of that name. Raises `Misuse` or what its provider's module says if there is none."""
-    from treadle.models.names import model_from_name
+    from treadle.models.named import model_from_name
 
     return model_from_name(name)
 

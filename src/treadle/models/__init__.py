@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from treadle.models.google_model import GoogleModel
     from treadle.models.http_model import AnthropicModel, OpenAIChatModel, OpenAIResponsesModel
     from treadle.models.langchain import LangChainModel
-    from treadle.models.names import model_from_name
+    from treadle.models.named import model_from_name
     from treadle.models.offline import OfflineModel
     from treadle.models.text_tools import TextTools
     from treadle.models.timeouts import Timeouts
@@ -78,7 +78,7 @@ _LATER = {
     "OfflineModel": "offline",
     "TextTools": "text_tools",
     "Timeouts": "timeouts",
-    "model_from_name": "names",
+    "model_from_name": "named",
 }
 
 

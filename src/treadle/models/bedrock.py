@@ -118,11 +118,10 @@ class BedrockCodec:
             own_tools: Json = extra.pop("toolConfig", {})
             tools, choice = self._tools(request, trail, maker)
             described = [_tool(spec) for spec in tools]
-            described += own_tools.get("tools") or []
+            described += own_tools.get("tools", [])
             if described:
-                body["toolConfig"] = {"tools": self._ended(described, "tools", maker)}
+                body["toolConfig"] = {**own_tools, "tools": self._ended(described, "tools", maker)}
             fields = self._choose(body, choice, settings, maker) if tools else {}
-            body |= {name: value for name, value in own_tools.items() if name != "tools"}
             fields |= self._thinking(body, settings, model, maker, choice not in ("auto", "none"))
             if request.output_schema is not None:
                 # Claude's own field for an effort is the one that this becomes: what it says must be said here.
@@ -265,6 +264,8 @@ def check_extra_fields(extra: Json | None) -> None:
         inside = (extra or {}).get(place, {})
         if not isinstance(inside, dict):
             raise Misuse(f"settings.extra takes {place!r} as an object; it was given {reprlib.repr(inside)}")
+        if not isinstance(inside.get("tools", []), list):
+            raise Misuse(f"settings.extra[{place!r}] takes 'tools' as a list; it was given {reprlib.repr(inside)}")
         if name := next((name for name in ("maxTokens", "max_tokens", "max_gen_len") if name in inside), None):
             raise Misuse(
                 f"settings.extra[{place!r}] has a field {name!r}: give ModelSettings(max_tokens=…), which counts"

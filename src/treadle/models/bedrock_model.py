@@ -13,7 +13,7 @@ from msgspec import structs
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import ModelSettings
 from treadle.models.aws_access import VARIABLES, AwsSigner, bedrock_address, has_botocore, new_session, region_of
-from treadle.models.bedrock import BedrockCodec
+from treadle.models.bedrock import BedrockCodec, check_extra_fields
 from treadle.models.bedrock_makers import maker_of
 from treadle.models.extra import merged
 from treadle.models.given import check_cache, check_options
@@ -74,6 +74,7 @@ class BedrockModel(HttpModel):
             raise Misuse(
                 f"Bedrock keeps no prefix of {model} for an hour, only of Claude's from 4.5 on; leave cache out"
             )
+        check_extra_fields((options.get("settings") or ModelSettings()).extra)
         self._called = profile or model
         codec = BedrockCodec(model, cache=cache)
         codec.path(self._called, False)

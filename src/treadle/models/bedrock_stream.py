@@ -98,7 +98,7 @@ class _Block:
             case "toolUse" | "toolResult":
                 return [Opaque(provider, {self.kind: self._whole()})]
             case _:
-                return [Opaque(provider, {self.kind: self._joined()})]
+                return [Opaque(provider, {self.kind: self._put_together()})]
 
     def _whole(self) -> Any:
         """The fields of a call that the provider ran, or of its result, with what was streamed put in."""
@@ -107,9 +107,15 @@ class _Block:
             return {**self.fields, "input": msgspec.json.decode(text) if is_object(text) else {"INVALID_JSON": text}}
         return {**self.fields, "content": [*self.fields.get("content", ()), *self.rest]} if self.rest else self.fields
 
-    def _joined(self) -> Any:
-        """The fields of a block that nobody here knows, with those of its pieces put in."""
-        return {**self.fields, **{k: v for piece in self.rest for k, v in piece.items()}} if self.rest else self.fields
+    def _put_together(self) -> Any:
+        """The fields of a block of any other kind, with those of its pieces put in; an image comes in several."""
+        if not self.rest:
+            return self.fields
+        fields = {**self.fields, **{name: value for piece in self.rest for name, value in piece.items()}}
+        pieces: list[Any] = [fields_in(piece, "source").get("bytes") for piece in self.rest]
+        if len(pieces) > 1 and all(pieces):
+            fields["source"] = {"bytes": _joined(pieces)}
+        return fields
 
 
 class BedrockDecoder:
@@ -208,6 +214,9 @@ class BedrockDecoder:
 
     def _start(self, index: int, start: Json) -> list[ModelEvent]:
         for kind, fields in _members(start):
+            if kind in ("text", "reasoningContent"):
+                # Their pieces say what they are, and begin them.
+                continue
             block = self._open[index] = _Block(kind, fields)
             self._blocks.append(block)
             if block.is_call:
@@ -244,8 +253,14 @@ class BedrockDecoder:
                 case "toolResult":
                     self._at(index, kind).rest += said
                 case _:
-                    self._at(index, kind).rest.append(said)
+                    self._keep(index, kind, said)
         return events
+
+    def _keep(self, index: int, kind: str, said: Any) -> None:
+        """Takes in a piece that nobody here knows: a part of a block of its own, and of any other passed over."""
+        block = self._open.get(index)
+        if block is None or block.kind == kind:
+            self._at(index, kind).rest.append(said)
 
     def _thought(self, index: int, delta: Json) -> list[ModelEvent]:
         events: list[ModelEvent] = []
@@ -259,7 +274,7 @@ class BedrockDecoder:
                 case "redactedContent":
                     self._at(index, kind).pieces.append(said)
                 case _:
-                    self._at(index, "reasoningContent").rest.append({kind: said})
+                    self._keep(index, "reasoningContent", {kind: said})
         return events
 
     def _block(self, kind: str, said: Any) -> list[ModelEvent]:

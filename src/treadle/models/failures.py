@@ -67,7 +67,15 @@ KINDS: Final[tuple[tuple[re.Pattern[str], int], ...]] = (
 )
 # What keys look like, and what providers show of them when they are wrong ("sk-ab***yz").
 KEY: Final = re.compile(
-    r"\b(?:sk|pk|rk|gsk|xai|csk|nvapi|hf|key)[-_][\w.-]{12,}|\bAIza[\w-]{20,}|[\w-]*\*{3,}[\w-]*|(?<=Bearer )\S+"
+    r"\b(?:sk|pk|rk|gsk|xai|csk|nvapi|hf|key)[-_][\w.-]{12,}|\bAIza[\w-]{20,}"
+    r"|(?:(?<![\w-])[\w-]++)?+\*{3,}+[\w-]*+|(?<=Bearer )\S+"
+)
+TITLES: Final = tuple(
+    (re.compile(rf"<{tag}\b", re.IGNORECASE), re.compile(rf"</{tag}\b", re.IGNORECASE)) for tag in ("title", "h1")
+)
+NO_TEXT: Final = re.compile(
+    r"<(?:script\b(?:[^<]|<(?!/script))*+(?:</script\b[^<>]*+>?)?|style\b(?:[^<]|<(?!/style))*+(?:</style\b[^<>]*+>?)?|[^<>]*+>)",
+    re.IGNORECASE,
 )
 # A shorter key is a placeholder ("none", "test") or nearly one, and its letters stand in other words too.
 SHORT_KEY: Final = 8
@@ -168,9 +176,13 @@ def request_id(headers: Mapping[str, str]) -> str:
 
 def page_title(page: str) -> str:
     """What an HTML page says in its title or first heading; else the beginning of its text."""
-    found = re.search(r"<(title|h1)[^>]*>(.*?)</\1>", page, re.IGNORECASE | re.DOTALL)
-    text = found.group(2) if found else re.sub(r"<(script|style).*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL)
-    return " ".join(text.split())[:200]
+    for opened, closed in TITLES:
+        start = opened.search(page)
+        inner = -1 if start is None else page.find(">", start.end())
+        end = None if inner < 0 else closed.search(page, inner)
+        if end is not None and (title := " ".join(page[inner + 1 : end.start()].split())):
+            return title[:200]
+    return " ".join(NO_TEXT.sub(" ", page).split())[:200]
 
 
 def error_for_page(provider: str, status: int, headers: Mapping[str, str], page: str) -> ModelError:
@@ -183,7 +195,9 @@ def error_for_page(provider: str, status: int, headers: Mapping[str, str], page:
             f"{provider} answered HTTP {status} with an HTML page ({title}), not JSON; is the base URL right?",
             status=status,
         )
-    return error_for(provider, f"an HTML page ({title}); is the base URL right?", status=status, headers=headers)
+    # A server that is down says so at the right address too.
+    doubt = "" if status >= 500 or status == 429 else "; is the base URL right?"
+    return error_for(provider, f"an HTML page ({title}){doubt}", status=status, headers=headers)
 
 
 def error_for_redirect(server: str, status: int, headers: Mapping[str, str]) -> BadRequest:

@@ -220,15 +220,17 @@ class HttpModel:
         if isinstance(received, Whole):
             *events, last = decoder.whole(received.body)
             return [*events, self._named(last, reply)]
-        events = []
+        # What came together came at one time, which takes longer to tell than a piece to read.
+        events, noted = [], False
         for place, data in enumerate(received, 1):
             try:
                 found = decoder.feed(data)
             except ModelError:
                 await heard_out(reply, decoder, received[place:])
                 raise
-            if found or (watch.begun and data.get("type") != "ping"):
+            if not noted and (found or (watch.begun and data.get("type") != "ping")):
                 watch.token()
+                noted = True
             events += found
             if data == DONE:
                 await drained(reply)

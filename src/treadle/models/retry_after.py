@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 from typing import Final
 
 # "7.66s", "2m59.5s", "1h0m0s", "20ms": how OpenAI, Groq and others write a span of time.
-SPAN: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|d|h|m|s)")
+SPAN: Final = re.compile(r"(?<![\d.])(\d++(?:\.\d++)?)(ms|d|h|m|s)")
 SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 WORDS: Final = re.compile(
     r"(?:try again|retry) (?:in|after) (?:((?:\d+(?:\.\d+)?(?:ms|[dhms]))+)|(\d+(?:\.\d+)?) ?sec)", re.IGNORECASE

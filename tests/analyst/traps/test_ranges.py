@@ -155,3 +155,35 @@ def test_a_spelling_that_says_no_day_is_refused(spelling: str) -> None:
 
     with pytest.raises(ValueError, match="date"):
         parse_format(f"date({spelling})")
+
+
+@pytest.mark.parametrize("other", ["b", "a"])
+@pytest.mark.parametrize(
+    ("days", "form"),
+    [
+        (["31.01.2024", "01.02.2024"], "date(DD.MM.YYYY)"), (["20240131", "20240201"], "date(YYYYMMDD)"),
+        (["01/31/2024", "02/01/2024"], "date(MM/DD/YYYY)"), (["31/01/2024", "01/02/2024"], "date(DD/MM/YYYY)"),
+    ],
+)  # fmt: skip
+def test_days_that_meet_nothing_are_told_how_to_be_declared(world: Any, other: str, days: list[str], form: str) -> None:
+    lay(world, "csv", days, other)
+    lay(world, "csv", ["2024-01-31", "2024-02-01"], "a" if other == "b" else "b")
+    (told,) = [found.message for found in world.confront().warnings if found.kind == "spelling"]
+    assert f"declare 'format: {form}' on dimension key of {other}" in told
+    assert told.startswith("2 keys that are missing")
+    world.change(other, dimensions=tuple(_dated(item, form) for item in world.sources[other].dimensions))
+    assert world.confront().summary.matches == 2
+
+
+def test_a_day_that_may_be_two_is_not_told_to_be_either(world: Any) -> None:
+    lay(world, "csv", ["02/02/2024"])
+    lay(world, "csv", ["2024-02-02"], "b")
+    assert not [found for found in world.confront().warnings if found.kind == "spelling"]
+
+
+def _dated(dimension: Any, form: str) -> Any:
+    from msgspec.structs import replace
+
+    from treadle.analyst import parse_format
+
+    return replace(dimension, format=parse_format(form))

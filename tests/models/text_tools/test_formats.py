@@ -217,7 +217,6 @@ ANSWERS = [
     ("react", "Observation: it rains."),
     ("tags", "Write `<tool_call>` before the JSON, as in a < b > c."),
     ("tags", '```python\nx = \'<tool_call>{"name": "search"}</tool_call>\'\n```'),
-    ("tags", '{"name": "search", "arguments": {"query": "x"}}'),
     ("tags", "<b>bold</b> <table><tr></tr></table>"),
 ]
 
@@ -279,7 +278,7 @@ def test_a_reply_that_the_model_did_not_end_keeps_its_finish(protocols, finish):
         ("stop", JSON["bare"][0], "tool_calls"),
         ("tool_calls", "Hello", "stop"),
         ("unknown", "Hello", "unknown"),
-        ("unknown", JSON["bare"][0], "tool_calls"),
+        ("unknown", JSON["bare"][0], "unknown"),
     ],
 )
 def test_the_finish_says_whether_there_are_calls(protocols, finish, text, expected):

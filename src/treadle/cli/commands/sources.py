@@ -1,11 +1,17 @@
 """`treadle sources`: what the data analyst can be asked about; proposes and checks declarations of it."""
 
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from treadle.cli.catalogs import missing_package, open_catalog, sources_option
+from treadle.cli.exits import ExitCode
 from treadle.cli.terminal import clean, note, print_json, print_table
+
+if TYPE_CHECKING:
+    from treadle.analyst import Proposal
 
 
 class _Group(click.Group):
@@ -65,19 +71,29 @@ def list_sources(name: str | None, sources: str | None, as_json: bool) -> int:
 @sources.command("init", short_help="Propose a sources.yaml from data.")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--output", "-o", type=click.Path(path_type=Path), help="Write it to this file, which must not exist.")
-def init(files: tuple[Path, ...], output: Path | None) -> int:
-    """Look at FILES (CSV, Parquet, JSON, DuckDB, SQLite) and print a sources.yaml for them.
+@click.option(
+    "--decimal",
+    type=click.Choice([",", "."]),
+    help="The decimal sign of CSV files whose numbers do not prove it, such as 1.234. Asked for on a terminal.",
+)
+def init(files: tuple[Path, ...], output: Path | None, decimal: str | None) -> int:
+    """Look at FILES (CSV, Parquet, JSON, Excel, DuckDB, SQLite) and print a sources.yaml for them.
 
-    It says of each column what it was taken for, and why: look through it before you rely on it.
+    It says of each column what it was taken for, and why: look through it before you rely on it. What the data leave
+    open stands there as a question, and is refused until you have answered it.
     """
     if missing := missing_package():
         raise click.UsageError(f"the data analyst needs {missing}: pip install 'treadle[analyst]'")
     if output is not None and output.exists():
         raise click.UsageError(f"{output} exists already; name another file, or remove it first")
-    from treadle.analyst import declaration, propose
+    from treadle.analyst import declaration
 
     folder = Path.cwd() if output is None else output.parent
-    text = declaration([(file, proposal) for file in files for proposal in propose(file)], folder)
+    proposals = [(file, proposal) for file in files for proposal in _proposed(file, decimal)]
+    text = declaration(proposals, folder)
+    for file, proposal in proposals:
+        for question in proposal.questions:
+            note(f"to be said of {file.name}: {question}")
     if output is None:
         click.echo(text, nl=False)
         return 0
@@ -88,6 +104,20 @@ def init(files: tuple[Path, ...], output: Path | None) -> int:
         raise click.UsageError(f"{output} cannot be written: {error.strerror}") from error
     note(f"wrote {output}; look through it, then: treadle sources check --sources {output}")
     return 0
+
+
+def _proposed(file: Path, decimal: str | None) -> "list[Proposal]":
+    """The proposals for a file; a person at a terminal is asked for the decimal sign if the numbers leave it open."""
+    from treadle.analyst import propose
+
+    found = propose(file, decimal=decimal)
+    if decimal is None and sys.stdin.isatty() and any(each.source.text.decimal == "?" for each in found):
+        asked = found[0].questions[0]
+        said = click.prompt(
+            f"{file.name}: {asked}\nWhich sign is the decimal one", type=click.Choice([",", "."]), err=True
+        )
+        return propose(file, decimal=said)
+    return found
 
 
 @sources.command("check", short_help="Try every source and say what is wrong.")
@@ -114,3 +144,22 @@ def check(names: tuple[str, ...], sources: str | None, as_json: bool) -> int:
             for text in one.warnings:
                 click.echo(clean(f"  note: {text}"))
     return 1 if any(one.problems for one in found) else 0
+
+
+@sources.command("diff", short_help="Show the columns of two sources side by side.")
+@click.argument("a")
+@click.argument("b")
+@sources_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def diff(a: str, b: str, sources: str | None, as_json: bool) -> int:
+    """Show the dimensions, measures and columns of the sources A and B side by side. Exit code 6 if they differ."""
+    catalog = open_catalog(sources)
+    from treadle.analyst.schemas import compare_schemas
+
+    found = compare_schemas(catalog, a, b)
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        rows = [(one.kind, one.name, one.a, one.b, one.fate.replace("_", " ")) for one in found.members]
+        print_table(["", "name", f"A: {found.source_a}", f"B: {found.source_b} ", "both"], rows)
+    return ExitCode.FINISHED if all(one.fate == "same" for one in found.members) else ExitCode.DIFFERS

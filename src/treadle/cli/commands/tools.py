@@ -5,7 +5,7 @@ import click
 from treadle.cli.catalogs import sources_option
 from treadle.cli.terminal import print_json, print_table, shorten
 from treadle.cli.toolset import gather
-from treadle.tools import did_you_mean, nearest
+from treadle.tools import Tool, did_you_mean, nearest
 
 
 @click.command(short_help="List the tools and their schemas.")
@@ -14,6 +14,11 @@ from treadle.tools import did_you_mean, nearest
 @click.option("--tools", "-t", multiple=True, metavar="MODULE[:NAME]", help="Your tools, as for treadle ask.")
 @sources_option
 @click.option("--schema", is_flag=True, help="Print what the model is told of them: JSON, with the input schemas.")
+@click.option(
+    "--prompt",
+    metavar="FORMAT",
+    help="Print what a model without tool calling is told of them: json, react or tags (see text:provider:model).",
+)
 @click.option("--json", "as_list", is_flag=True, help="Print a JSON list.")
 def tools(
     names: tuple[str, ...],
@@ -21,6 +26,7 @@ def tools(
     tools: tuple[str, ...],
     sources: str | None,
     schema: bool,
+    prompt: str | None,
     as_list: bool,
 ) -> int:
     """List the tools NAME, or all that an agent would be given with the same options."""
@@ -32,7 +38,9 @@ def tools(
                 f"there is no tool {name!r}{did_you_mean(nearest(name, known))} (there are: {', '.join(known)})"
             )
     found = [(tool, owner) for tool, owner in found if not names or tool.name in names]
-    if schema:
+    if prompt is not None:
+        click.echo(_prompt(prompt, [tool for tool, _ in found]))
+    elif schema:
         print_json([tool.spec for tool, _ in found])
     elif as_list:
         print_json([
@@ -53,6 +61,18 @@ def tools(
         ]
         print_table(["tool", "effect", "approval", "skill", "description"], rows)
     return 0
+
+
+def _prompt(format: str, tools: list[Tool]) -> str:
+    """The instructions of a format, as `TextTools` gives them to a model after those of the agent."""
+    from treadle.models.text_tools.model import FORMATS, instructions
+
+    known = next((name for name in FORMATS if name == format), None)
+    if known is None:
+        raise click.BadParameter(
+            f"there is no format {format!r} (there are: {', '.join(FORMATS)})", param_hint="--prompt"
+        )
+    return instructions(known, tools)
 
 
 def _first(text: str) -> str:

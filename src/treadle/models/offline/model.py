@@ -14,7 +14,8 @@ from treadle.kernel.messages import AssistantMessage, FinishReason, Text, ToolCa
 from treadle.models.offline.answer.written import decline, lost, structured, too_long, write_up
 from treadle.models.offline.plan.choice import is_final
 from treadle.models.offline.plan.followup import effective_question
-from treadle.models.offline.plan.planner import Call, Plan, Planner
+from treadle.models.offline.plan.outcome import Call, Plan
+from treadle.models.offline.plan.planner import Planner
 from treadle.models.offline.plan.toolbox import Toolbox
 from treadle.models.offline.plan.transcript import LONGEST, Turn, count_calls, read_turns
 from treadle.models.port import (

@@ -6,6 +6,7 @@ any other shape is part of the answer. Pure; neighbours: `loose.py`, the formats
 """
 
 import re
+from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
@@ -66,7 +67,7 @@ def _in_array(json: str, offer: Offer) -> list[Piece] | None:
 
 
 def _unless_answer(json: str, offer: Offer) -> list[Piece] | None:
-    """As `_in_object`, but what has the shape of the answer that was asked for is no call, or at least no certain one."""
+    """As `_in_object`, but what has the shape of the answer that was asked for is no call, or no certain one."""
     found = _in_object(json, offer)
     if found is None or not offer.answer_keys or not (loose.members(json) or {"": ""}).keys() <= offer.answer_keys:
         return found
@@ -124,7 +125,7 @@ def _one(json: str, members: dict[str, str], offer: Offer) -> list[Piece] | None
     return [Call(name, arguments_in(value, None))] if given[0] in _PLAIN or loose.members(value) is not None else None
 
 
-def _of_tool(json: str, members: dict[str, str], named: str, offer: Offer, given: list[str]) -> list[Piece] | None:
+def _of_tool(json: str, members: dict[str, str], named: str, offer: Offer, given: Sequence[str]) -> list[Piece] | None:
     """The call of a tool that the key `named` names; None if the object merely has a name."""
     name = offer.known(_said(members[named])) or ""
     tool, properties = offer.tools[name], offer.schema(name).get("properties", {})

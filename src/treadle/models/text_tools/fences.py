@@ -42,5 +42,5 @@ class Tail:
 
 
 def comes_first(held: int, start: re.Match[str]) -> bool:
-    """Whether what may still become something begins before what has been found, or is the same fence of code."""
-    return held < start.start() or (held == start.start() and start.lastgroup == "code")
+    """Whether what may still become something begins before what has been found, or is the same code or quote."""
+    return held < start.start() or (held == start.start() and start.lastgroup in ("code", "quoted"))

@@ -32,9 +32,9 @@ _MAY_START_AFTER_CALL: Final = re.compile(
     rf"{_MAY_START.pattern}|^[ \t]*+[rto][^\n:]{{0,160}}+\Z", re.MULTILINE | re.IGNORECASE
 )
 _REST: Final = re.compile(r"[^\S\n]*+")
-_GAP: Final = re.compile(r"[\s,;]*")
-_CLOSE: Final = re.compile(r"\s*(?:`{3,}|~{3,})[ \t]*")
-_MAY_CLOSE: Final = re.compile(r"\s*(?:`*|~*)[ \t]*\Z")
+_GAP: Final = re.compile(r"[\s,;]*+")
+_CLOSE: Final = re.compile(r"\s*+(?:`{3,}+|~{3,}+)[ \t]*+")
+_MAY_CLOSE: Final = re.compile(r"\s*+(?:`++|~++)?[ \t]*+\Z")
 _MOST_UNCLOSED: Final = 8
 _MENTIONED: Final = "words follow the object on its line, so that it may be a call or be spoken of; a call stands alone"
 

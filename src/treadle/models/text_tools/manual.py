@@ -6,6 +6,7 @@ from typing import Any, Final
 from treadle.kernel.messages import Json, ToolSpec
 from treadle.models.text_tools.pieces import Format, Offer
 
+_DEEPEST: Final = 4
 _STANDS: Final[Json] = {"integer": 1, "number": 1.5, "boolean": True, "array": [], "object": {}, "null": None}
 
 
@@ -20,9 +21,9 @@ def manual(form: Format, offer: Offer) -> str:
     return "\n\n".join(parts)
 
 
-def example(form: Format, offer: Offer) -> str:
-    """A right call of the tool that must be called, or else of the first."""
-    name = offer.choice if offer.choice in offer.tools else next(iter(offer.tools), "tool")
+def example(form: Format, offer: Offer, tool: str = "") -> str:
+    """A right call of `tool`, or else of the one that must be called, or else of the first."""
+    name = next((name for name in (tool, offer.choice, *offer.tools) if name in offer.tools), "tool")
     schema = offer.schema(name)
     properties = schema.get("properties", {})
     names = schema.get("required") or list(properties)[:1]
@@ -87,6 +88,21 @@ def _type(node: Any, schema: Json, depth: int = 0) -> str:
         ]
         return f"object {{{'; '.join(inner)}}}"
     return " or ".join(map(str, kind)) if isinstance(kind, list) else str(kind)
+
+
+def keys_of(schema: Json) -> frozenset[str]:
+    """The keys that an object may have which fits `schema`, or which stands in a list that does."""
+    found: set[str] = set()
+    left: list[tuple[Any, int]] = [(schema, 0)]
+    while left:
+        node, depth = left.pop()
+        node = _target(node, schema)
+        properties = node.get("properties")
+        found |= properties.keys() if isinstance(properties, dict) else set()
+        for keyword in ("anyOf", "oneOf", "allOf", "items") if depth < _DEEPEST else ():
+            inner = node.get(keyword)
+            left += [(one, depth + 1) for one in (inner if isinstance(inner, list) else [inner])]
+    return frozenset(found)
 
 
 def _target(node: Any, schema: Json) -> Json:

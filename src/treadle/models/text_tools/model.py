@@ -8,7 +8,7 @@ request, `reader.py` and the formats read the reply.
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from decimal import Decimal
-from typing import Any, Final, Literal, assert_never, cast
+from typing import Any, Final, Literal, Protocol, assert_never, cast, get_args
 
 from msgspec.structs import replace
 
@@ -46,17 +46,27 @@ from treadle.models.profile import ModelProfile, OutputMode, profile_of
 from treadle.models.terms import Terms, terms_of
 from treadle.models.text_tools.history import History
 from treadle.models.text_tools.json import JsonFormat
-from treadle.models.text_tools.manual import example, manual
+from treadle.models.text_tools.manual import example, keys_of, manual
+from treadle.models.text_tools.own import TextFormat
 from treadle.models.text_tools.pieces import INVALID_CALL, Format, Offer
 from treadle.models.text_tools.react import ReactFormat
 from treadle.models.text_tools.reader import Names, Reader
 from treadle.models.text_tools.tags import TagsFormat
 
 FormatName = Literal["json", "react", "tags"]
+FORMATS: Final[tuple[FormatName, ...]] = get_args(FormatName)
 
 OFF: Final = "Do not call a tool now: answer in words."
 _MOST_STOPS: Final = 4
 """The most stop sequences that OpenAI's API takes, and the servers that follow it."""
+
+
+class Described(Protocol):
+    """What has a description for models, such as a `Tool`."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What a model is told of it."""
 
 
 class TextTools:
@@ -71,13 +81,14 @@ class TextTools:
         model: the model, or its name, as `Agent` takes it.
         format: how calls are written. "json": an object with name and arguments; "react": Thought, Action, Action
             Input, Observation, Final Answer; "tags": an object between `<tool_call>` tags, which suits the models that
-            were trained on it (Hermes, Qwen).
+            were trained on it (Hermes, Qwen); or a `TextFormat` of your own.
+        name: what it is called in results and journals; the inner model's name by default.
 
     Raises:
         Misuse: there is no such format, or `model` is none.
     """
 
-    def __init__(self, model: Model | str, format: FormatName = "json") -> None:
+    def __init__(self, model: Model | str, format: FormatName | TextFormat = "json", *, name: str = "") -> None:
         if isinstance(model, str):
             from treadle.models.names import model_from_name
 
@@ -86,13 +97,14 @@ class TextTools:
             raise Misuse(f"TextTools takes a model, or the name of one such as 'ollama:llama3'; it was given {model!r}")
         self.model = model
         self.format = format
+        self._name = name
         self._form = _form(format)
         self._history = History(self._form)
 
     @property
     def name(self) -> str:
-        """The inner model's name."""
-        return self.model.name
+        """What it was said to be called, else the inner model's name."""
+        return self._name or self.model.name
 
     @property
     def profile(self) -> ModelProfile:
@@ -139,6 +151,15 @@ class TextTools:
             return inner
         offer = _offer(ModelRequest((), tuple(tools), "required", output_schema=output_schema))
         return inner + estimate_text(manual(self._form, offer)) + estimate_text(OFF)
+
+    def instructions(self, tools: Sequence[ToolSpec | Described], tool_choice: str = "auto") -> str:
+        """What the model is told of `tools` and of how to call them, after the instructions of the agent.
+
+        Args:
+            tools: tools, or what is said of them; without any, nothing is.
+            tool_choice: as in a request.
+        """
+        return instructions(self.format, tools, tool_choice)
 
     def __repr__(self) -> str:
         return f"TextTools({self.model!r}, format={self.format!r})"
@@ -190,7 +211,7 @@ class TextTools:
         else:
             for made in reader.feed(text[len(reader.text) :]):
                 yield made
-        for made in reader.close(complete=whole.finish in ("stop", "tool_calls", "unknown")):
+        for made in reader.close(complete=whole.finish in ("stop", "tool_calls")):
             yield made
         yield _reply(whole, reader.parts)
 
@@ -211,7 +232,7 @@ class TextTools:
             messages=messages,
             tools=(),
             tool_choice="auto",
-            settings=_settings(request.settings, self._form),
+            settings=_settings(request.settings, () if profile_of(self.model).stop is False else self._form.stop),
             # A model held to a schema could not call a tool; the answer is checked against it in any case.
             output_schema=request.output_schema if offer.choice == "none" else None,
             passing=max(request.passing, int(offer.choice == "none")),
@@ -219,7 +240,17 @@ class TextTools:
         )
 
 
-def _form(format: str) -> Format:
+def instructions(
+    format: FormatName | TextFormat, tools: Sequence[ToolSpec | Described], tool_choice: str = "auto"
+) -> str:
+    """What a model is told of `tools` in that format; see `TextTools.instructions`."""
+    specs = tuple(tool if isinstance(tool, ToolSpec) else tool.spec for tool in tools)
+    return manual(_form(format), _offer(ModelRequest((), specs, tool_choice))) if specs else ""
+
+
+def _form(format: str | TextFormat) -> Format:
+    if isinstance(format, TextFormat):
+        return format
     match format:
         case "json":
             return JsonFormat()
@@ -228,7 +259,10 @@ def _form(format: str) -> Format:
         case "tags":
             return TagsFormat()
         case _:
-            raise Misuse(f"TextTools has the formats 'json', 'react' and 'tags'; it was given {format!r}")
+            raise Misuse(
+                "TextTools has the formats 'json', 'react' and 'tags', and takes a TextFormat of your own; "
+                f"it was given {format!r}"
+            )
 
 
 def _closing(events: AsyncIterator[ModelEvent]) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
@@ -243,21 +277,20 @@ def _has_calls(messages: Sequence[Message]) -> bool:
 
 
 def _offer(request: ModelRequest) -> Offer:
-    properties = (request.output_schema or {}).get("properties")
     # What a step takes away stays in the manual, which is what a provider has cached; the messages tell the model.
     described = request.tools if request.usual is None else request.usual.tools
     return Offer(
         {tool.name: tool for tool in described},
         request.tool_choice if request.tools else "none",
         request.settings.parallel_tool_calls is not False,
-        frozenset(properties) if isinstance(properties, dict) else frozenset(),
+        keys_of(request.output_schema or {}),
     )
 
 
-def _settings(settings: ModelSettings, form: Format) -> ModelSettings:
+def _settings(settings: ModelSettings, stops: tuple[str, ...]) -> ModelSettings:
     given = settings.stop or ()
     room = max(0, _MOST_STOPS - len(given))
-    added = tuple(stop for stop in form.stop if stop not in given)[:room]
+    added = tuple(stop for stop in stops if stop not in given)[:room]
     return replace(settings, stop=(*given, *added) or None, parallel_tool_calls=None)
 
 
@@ -279,9 +312,10 @@ def _reply(whole: ModelReply, parts: list[AssistantPart]) -> ModelReply:
 
 def _finish(finish: FinishReason, calls: tuple[ToolCall, ...]) -> FinishReason:
     match finish:
-        case "stop" | "tool_calls" | "unknown":
-            return "tool_calls" if calls else "unknown" if finish == "unknown" else "stop"
-        case "length" | "content_filter" | "refusal" | "pause":
+        case "stop" | "tool_calls":
+            return "tool_calls" if calls else "stop"
+        case "length" | "content_filter" | "refusal" | "pause" | "unknown":
+            # Text that was cut off may be a call all the same, but not the one that was meant.
             return finish
         case _:
             assert_never(finish)

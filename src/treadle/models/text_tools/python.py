@@ -23,11 +23,13 @@ _STRINGS: Final = re.compile(rf"(?P<prefix>(?<!\w)[A-Za-z]{{1,2}})?(?P<string>{_
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES: Final = frozenset("\n\\'\"abfnrtvxNuU01234567")
 # The parser warns of these, and would do so on the standard error of whoever uses us.
-_WARNED: Final = re.compile(r"\d(?:and|else|for|if|in|is|not|or)\b|\\[4-7][0-7][0-7]")
+_WARNED: Final = re.compile(r"\d(?:and|else|for|if|in|is|not|or)\b")
+_WARNED_IN_TEXT: Final = re.compile(r"\\[4-7][0-7][0-7]")
 _WORDS: Final = frozenset({"true", "false", "null"})
 _LINES: Final = re.compile(rb"\r\n|\r|\n")
 _MOST_CHARACTERS: Final = 200_000
 _DEEPEST: Final = 40
+_PAIRS: Final = {"(": ")", "[": "]", "{": "}"}
 
 
 class Unreadable(ValueError):
@@ -36,16 +38,20 @@ class Unreadable(ValueError):
 
 def end_of_call(text: str, start: int) -> int:
     """Where the parenthesis or bracket that opens at `start` is closed; -1 if it is not. Strings do not count."""
-    depth = 0
+    opened: list[str] = []
     for match in _BRACKETS.finditer(text, start):
         if match.lastgroup == "string":
             if not _closed(match.group()):
                 return -1
         elif match.lastgroup != "comment":
-            depth += 1 if match.group() in "([{" else -1
-            if depth > _DEEPEST:
+            bracket = match.group()
+            if bracket in _PAIRS:
+                opened.append(_PAIRS[bracket])
+            elif opened.pop() != bracket:
                 return -1
-            if depth == 0:
+            if len(opened) > _DEEPEST:
+                return -1
+            if not opened:
                 return match.end()
     return -1
 
@@ -61,6 +67,8 @@ def arguments_of(inside: str, tool: ToolSpec | None) -> str:
     for keyword in call.keywords:
         if keyword.arg is None:
             raise Unreadable("** is no argument")
+        if keyword.arg in keywords:
+            raise Unreadable(f"the argument {keyword.arg} was given twice")
         keywords[keyword.arg] = _json(keyword.value, lines)
     places = [_json(node, lines) for node in call.args]
     if not keywords and len(places) == 1 and places[0].startswith("{") and _is_whole(places[0], tool):
@@ -108,7 +116,8 @@ def _parsed(inside: str) -> tuple[ast.Call, list[bytes]]:
     source = f"_({_with_plain_escapes(inside)}\n)"
     if len(source) > _MOST_CHARACTERS:
         raise Unreadable("it is too long to be read as a call")
-    if _WARNED.search(source) or end_of_call(source, 1) != len(source):
+    bare = _STRINGS.sub("''", source)
+    if "\\" in bare or _WARNED.search(bare) or _WARNED_IN_TEXT.search(source) or end_of_call(source, 1) != len(source):
         raise Unreadable("the brackets and quotes in it do not match")
     try:
         found = ast.parse(source, mode="eval").body

@@ -13,25 +13,28 @@ from treadle.models.text_tools.pieces import Call, Cut, Fault, Offer, Piece, Pro
 from treadle.models.text_tools.python import Unreadable, arguments_of, bound, end_of_call
 
 _LABEL: Final = re.compile(
-    r"^[ \t]*(?P<item>(?:[-*+]|\d{1,3}[.)])[ \t]+(?=[*_#]{0,6}[ \t]*action))?(?:[*_#]{1,6}[ \t]*)?(?P<label>thought|action[ _]input|action|observation|final[ _]answer)[ \t]*\d{0,6}"
-    r"[ \t]*[*_]{0,4}[ \t]*:[*_]{0,4}[ \t]*",
+    r"^[ \t]*+(?P<item>(?:[-*+]|\d{1,3}[.)])[ \t]++(?=[*_#]{0,6}+[ \t]*+action))?(?:[*_#]{1,6}+[ \t]*+)?"
+    r"(?P<label>thought|action[ _]input|action|observation|final[ _]answer)[ \t]*+"
+    r"(?:\d{1,6}+[ \t]*+)?(?:[*_]{1,4}+[ \t]*+)?:[*_]{0,4}+[ \t]*+",
     re.MULTILINE | re.IGNORECASE,
 )
 _MAY_BE_LABEL: Final = re.compile(
-    r"^[ \t]*(?:(?:[-*+]|\d{1,3}[.)]?)(?:[ \t]+|\Z))?(?:[*_#]{1,6}[ \t]*)?(?P<word>[a-z _]{0,14})[ \t]*\d{0,6}[ \t]*[*_]{0,4}[ \t]*(?::[*_ \t]*)?\Z",
+    r"^[ \t]*+(?:(?:[-*+]|\d{1,3}[.)]?)(?:[ \t]++|\Z))?(?:[*_#]{1,6}+[ \t]*+)?(?P<word>[a-z _]{0,14}+)[ \t]*+"
+    r"(?:\d{1,6}+[ \t]*+)?(?:[*_]{1,4}+[ \t]*+)?(?::[*_ \t]*+)?\Z",
     re.I | re.M,
 )
 _LABELS: Final = ("thought", "action input", "observation", "final answer")
 _NAMED: Final = re.compile(r"[`\"'*]*(?P<name>[\w.-]{1,100})[`\"'*]*[ \t]*(?P<open>[\[(])")
 _ALONE: Final = re.compile(r"[`\"'*]*(?P<name>[\w.-]{1,100})(?:\(\))?[`\"'*.]*[ \t]*\Z")
 _NOTHING: Final = frozenset({"none", "n/a", "na", "no action", "no action needed", "nothing"})
-_OBJECT: Final = re.compile(r"(?:`{3,}\w*\s*)?(?=\{)")
-_MAY_BE_OBJECT: Final = re.compile(r"\s*(?:`{1,}\w*\s*)?\Z")
-_AFTER: Final = re.compile(r"[ \t]*(?:\s*`{3,}[ \t]*(?=\n|\Z))?")
-_MAY_BE_AFTER: Final = re.compile(r"\s*`*[ \t]*\Z")
-_TOOL: Final = re.compile(r"\s*[`\"'*]*(?:(?P<name>[\w.-]{1,100})|(?=\{))")
+_SPACE: Final = re.compile(r"\s*+")
+_OBJECT: Final = re.compile(r"(?:`{3,}+\w*+\s*+)?(?=\{)")
+_MAY_BE_OBJECT: Final = re.compile(r"\s*+(?:`{1,}+\w*+\s*+)?\Z")
+_AFTER: Final = re.compile(r"[ \t]*+(?:\s*+`{3,}+[ \t]*+(?=\n|\Z))?")
+_MAY_BE_AFTER: Final = re.compile(r"\s*+`*+[ \t]*+\Z")
 _SQUARE: Final = re.compile(r"[\[\]]")
-_FENCED: Final = re.compile(r"\A`{3,}\w*\s*|\s*`{3,}\s*\Z")
+_FENCE: Final = re.compile(r"`{3,}+\w*+")
+_MOST_UNCLOSED: Final = 8
 
 
 class ReactFormat:
@@ -73,11 +76,12 @@ class ReactFormat:
 
 
 class _ReactScanner:
-    __slots__ = ("_answered", "_called", "_mode", "_offer", "_spoke", "_thought")
+    __slots__ = ("_answered", "_called", "_mode", "_offer", "_spoke", "_thought", "_unclosed")
 
     def __init__(self, offer: Offer) -> None:
         self._offer = offer
         self._mode = "prose"
+        self._unclosed = 0
         self._answered = self._called = self._spoke = self._thought = False
 
     def read(self, text: str, at: int, final: bool) -> tuple[list[Piece], int]:
@@ -139,17 +143,21 @@ class _ReactScanner:
 
     def _item(self, text: str, label: re.Match[str], final: bool, pieces: list[Piece]) -> int:
         """An action in a list: a call if it is of a tool, and else an item of a list of things to do."""
-        named = _TOOL.match(text, label.end())
-        if not final and (named is None or named.end() == len(text)):
+        at = _after_space(text, label.end())
+        end = text.find("\n", at)
+        if not final and (end < 0 or at == len(text)):
             return label.start()
-        if named is not None and (named["name"] is None or self._offer.known(named["name"].rstrip(".")) is not None):
+        line = text[at : len(text) if end < 0 else end]
+        named = _ALONE.match(line) or _NAMED.match(line)
+        known = named is not None and self._offer.known(named["name"].rstrip(".")) is not None
+        if known or _OBJECT.match(text, at):
             return self._action(text, label, final, pieces)
         self._say(label.group(), pieces)
         return label.end()
 
     def _certain(self, text: str, at: int) -> int:
         """How far `text` has no label, whatever follows."""
-        last = text.rfind("\n") + 1
+        last = text.rfind("\n", max(0, at - 1)) + 1
         if last < at:
             return len(text)
         match = _MAY_BE_LABEL.match(text, last)
@@ -191,9 +199,9 @@ class _ReactScanner:
 
     def _action(self, text: str, label: re.Match[str], final: bool, pieces: list[Piece]) -> int:
         start, at = label.start(), label.end()
-        rest = text[at:].lstrip()
-        if rest and _LABEL.match(text, text.rfind("\n", 0, len(text) - len(rest)) + 1) is None:
-            at = len(text) - len(rest)  # the name may stand on the line after the label
+        word = _after_space(text, at)
+        if word < len(text) and _LABEL.match(text, text.rfind("\n", 0, word) + 1) is None:
+            at = word  # the name may stand on the line after the label
         if not final and _MAY_BE_OBJECT.match(text, at):
             return start
         if opened := _OBJECT.match(text, at):
@@ -210,8 +218,10 @@ class _ReactScanner:
             return start
         written = text[start:section].strip()
         if named is not None:
-            self._take([self._bracketed(text[at:section], named, written)], pieces)
-        elif line.strip().strip("*_.").casefold() in _NOTHING:
+            piece, end = self._bracketed(text[at:section], named, written)
+            self._take([piece], pieces)
+            return at + end
+        if line.strip().strip("*_.").casefold() in _NOTHING:
             self._mode = "prose"
         else:
             self._take([Fault(written, "after Action: stands the name of one tool, and nothing else")], pieces)
@@ -237,10 +247,10 @@ class _ReactScanner:
     def _input(self, text: str, name: str, at: int, start: int, final: bool, pieces: list[Piece]) -> int:
         """An action's name that stands alone, and the input after it."""
         known = self._offer.known(name)
-        rest = text[at:].lstrip()
+        word = _after_space(text, at)
         label = None
-        if rest:
-            line = text.rfind("\n", 0, len(text) - len(rest)) + 1
+        if word < len(text):
+            line = text.rfind("\n", 0, word) + 1
             label = _LABEL.match(text, line)
             if label is None and not final and self._certain(text, line) < len(text):
                 return start
@@ -258,7 +268,11 @@ class _ReactScanner:
         if not final and _MAY_BE_OBJECT.match(text, begin):
             return start
         opened = _OBJECT.match(text, begin)
-        end = -1 if opened is None else loose.end_of(text, opened.end())
+        end = -1 if opened is None or self._unclosed > _MOST_UNCLOSED else loose.end_of(text, opened.end())
+        if opened is not None and end < 0:
+            if not final:
+                return start
+            self._unclosed += 1
         if opened is not None and end > 0:
             if not final and _MAY_BE_AFTER.match(text, end):
                 return start
@@ -268,7 +282,7 @@ class _ReactScanner:
             stop = self._section(text, begin, final)
             if stop < 0:
                 return start
-            body = _FENCED.sub("", text[begin:stop].strip())
+            body = _without_fence(text[begin:stop].strip())
         if known is None and is_final(name):
             self._take([Prose(body, answer=True)], pieces)
         elif not body:
@@ -280,27 +294,33 @@ class _ReactScanner:
     def _without_input(self, name: str, written: str) -> Piece:
         """An action alone: a call if its tool takes nothing, and else one that may be cut off."""
         if self._offer.schema(name).get("properties"):
-            return Fault(written.strip(), f"the Action {name} has no Action Input; where it needs none, write {{}}")
+            what = f"the Action {name} has no Action Input; where it needs none, write {{}}"
+            return Fault(written.strip(), what, name)
         return Call(name, "{}")
 
-    def _bracketed(self, section: str, named: re.Match[str], written: str) -> Piece:
-        """`tool[argument]` or `tool(arguments)`; the bracket opens at the end of `named`, a match in `section`."""
+    def _bracketed(self, section: str, named: re.Match[str], written: str) -> tuple[Piece, int]:
+        """`tool[argument]` or `tool(arguments)`, and where it ends in `section`; it opens at the end of `named`."""
         name, start = self._offer.known(named["name"]) or named["name"], named.end() - 1
         if name not in self._offer.tools and is_final(name):
-            return Prose(_to_last(section[start + 1 :], "]" if named["open"] == "[" else ")"), answer=True)
+            answer = _to_last(section[start + 1 :], "]" if named["open"] == "[" else ")")
+            return Prose(answer, answer=True), len(section)
         quoted = named["open"] == "(" or section[start + 1 :].lstrip()[:1] in ("'", '"')
         end = end_of_call(section, start) if quoted else -1
         if end < 0 and named["open"] == "[":
-            end = _end_of_brackets(section, start)
+            end = end_of_brackets(section, start)
         if end < 0:
-            return Call(name, written)
+            return Call(name, written), len(section)
         if section[end:].partition("\n")[0].strip(" \t\r`*.;"):
-            return Fault(written, "after Action: stands one call, and nothing else on its line", self._known(name))
+            return Fault(
+                written, "after Action: stands one call, and nothing else on its line", self._known(name)
+            ), len(section)
         inner = section[start + 1 : end - 1].strip()
         try:
-            return Call(name, self._in_brackets(inner, name, named["open"]))
+            made: Piece = Call(name, self._in_brackets(inner, name, named["open"]))
         except Unreadable as error:
-            return Fault(written, str(error), self._known(name))
+            made = Fault(written, str(error), self._known(name))
+        line = section.find("\n", end)
+        return made, len(section) if line < 0 else line
 
     def _known(self, name: str) -> str:
         return name if name in self._offer.tools else ""
@@ -323,6 +343,17 @@ class _ReactScanner:
         return bound(places, {}, tool)
 
 
+def _after_space(text: str, at: int) -> int:
+    space = _SPACE.match(text, at)
+    return at if space is None else space.end()
+
+
+def _without_fence(body: str) -> str:
+    opened = _FENCE.match(body)
+    inner = body if opened is None else body[opened.end() :].lstrip()
+    return inner.rstrip("`").rstrip() if inner.endswith("```") else inner
+
+
 def _to_last(body: str, close: str) -> str:
     """What of an answer stands before the last bracket of its line, or of all of it."""
     line = body.partition("\n")[0].rstrip(" \t`*.")
@@ -330,7 +361,7 @@ def _to_last(body: str, close: str) -> str:
     return inner[: inner.rindex(close)].strip() if close in inner else inner.strip()
 
 
-def _end_of_brackets(text: str, start: int) -> int:
+def end_of_brackets(text: str, start: int) -> int:
     """Where the bracket that opens at `start` is closed, with what is in it taken for plain text; -1 if it is not."""
     depth = 0
     for match in _SQUARE.finditer(text, start):

@@ -6,7 +6,7 @@ Neighbours: the formats find the pieces, `model.py` feeds the text.
 
 import json
 import re
-from typing import Final, assert_never
+from typing import Final, Literal, assert_never
 from zlib import crc32
 
 from msgspec import Struct
@@ -20,6 +20,9 @@ from treadle.models.port import (
     ToolCallDelta,
     ToolCallStarted,
 )
+from treadle.models.text_tools import loose
+from treadle.models.text_tools.manual import example
+from treadle.models.text_tools.neighbours import Neighbours
 from treadle.models.text_tools.pieces import (
     INVALID_CALL,
     THOUGHT,
@@ -36,6 +39,8 @@ from treadle.models.text_tools.pieces import (
 _THINK: Final = re.compile(r"\s*<(think|thinking)>", re.IGNORECASE)
 _MAY_THINK: Final = re.compile(r"\s*(?:<[a-z]{0,8})?\Z", re.IGNORECASE)
 _TAIL: Final = re.compile(r"<(?:/[a-z]{0,8})?\Z", re.IGNORECASE)
+_Kind = Literal["nothing", "text", "thought", "thinking", "call"]
+_KEPT: Final = 4096
 _EAGERNESS: Final = 32
 """What is held back is read again when it has grown by this share of itself, so that reading stays linear."""
 
@@ -60,30 +65,43 @@ class Reader:
         offer: what may be called.
         names: where the ids of calls come from.
         example: a right call, for faults.
-
-    Attributes:
-        parts: what the message consists of, complete after `close`.
-        text: what was fed.
     """
 
     def __init__(self, form: Format, offer: Offer, names: Names, example: str) -> None:
         self._form, self._offer, self._names, self._example = form, offer, names, example
         self._scanner = form.scanner(offer)
-        self.text = ""
-        self.parts: list[AssistantPart] = []
+        self._neighbours = Neighbours(offer)
+        self._fed: list[str] = []
+        self._window, self._coming, self._length = "", list[str](), 0
         self._at = self._look_at = self._calls = 0
         self._thinking: re.Pattern[str] | None = None
         self._begun = self._cut = False
-        self._space = ""
+        self._parts: list[AssistantPart] = []
+        self._growing: list[str] = []
+        self._kind: _Kind = "nothing"
+        self._space: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """What was fed."""
+        return "".join(self._fed)
+
+    @property
+    def parts(self) -> list[AssistantPart]:
+        """What the message consists of, complete after `close`."""
+        self._end_part(self._kind)
+        return self._parts
 
     def feed(self, text: str) -> list[ModelEvent]:
         """The events that are certain now that `text` has come."""
-        self.text += text
-        if self._cut or len(self.text) < self._look_at:
+        self._fed.append(text)
+        self._coming.append(text)
+        self._length += len(text)
+        if self._cut or self._length < self._look_at:
             return []
         events = self._read(final=False)
-        held = len(self.text) - self._at
-        self._look_at = len(self.text) + held // _EAGERNESS
+        held = self._length - self._at
+        self._look_at = self._length + held // _EAGERNESS
         return events
 
     def close(self, *, complete: bool) -> list[ModelEvent]:
@@ -104,27 +122,37 @@ class Reader:
 
     def _read(self, *, final: bool) -> list[ModelEvent]:
         events: list[ModelEvent] = []
+        self._take_in()
         if not self._begun and not self._begin(final):
             return events
         if self._thinking is not None:
             events += self._thought_through(self._thinking, final)
             if self._thinking is not None:
                 return events
-        pieces, self._at = self._scanner.read(self.text, self._at, final)
-        for piece in pieces:
+        pieces, self._at = self._scanner.read(self._window, self._at, final)
+        for piece in self._neighbours.read(pieces, final):
             events += self._piece(piece)
             if self._cut:
                 break
-        if final and self._space:
-            if self.parts and isinstance(self.parts[-1], Text):
-                events += self._say(TextDelta(self._space))
-            self._space = ""
+        if final and self._space and self._kind == "text":
+            events += self._say("".join(self._space), "text")
+        if final:
+            self._space = []
         return events
+
+    def _take_in(self) -> None:
+        """Puts what has come to what is looked at, and drops what has been read but for the two characters before."""
+        if self._at > _KEPT and self._at * 2 > len(self._window):
+            self._window, dropped = self._window[self._at - 2 :], self._at - 2
+            self._at -= dropped
+            self._length -= dropped
+        self._window += "".join(self._coming)
+        self._coming = []
 
     def _begin(self, final: bool) -> bool:
         """Looks whether the reply begins with thinking between tags; False if that cannot be told yet."""
-        opened = _THINK.match(self.text)
-        if opened is None and not final and _MAY_THINK.match(self.text):
+        opened = _THINK.match(self._window)
+        if opened is None and not final and _MAY_THINK.match(self._window):
             return False
         self._begun = True
         if opened is not None:
@@ -133,70 +161,62 @@ class Reader:
         return True
 
     def _thought_through(self, end: re.Pattern[str], final: bool) -> list[ModelEvent]:
-        close = end.search(self.text, self._at)
-        if close is not None and not final and close.end() == len(self.text):
+        close = end.search(self._window, self._at)
+        if close is not None and not final and close.end() == len(self._window):
             close_at = stop = close.start()
         elif close is not None:
             close_at, stop, self._thinking = close.start(), close.end(), None
         else:
-            tail = None if final else _TAIL.search(self.text, self._at)
-            close_at = stop = len(self.text) if tail is None else tail.start()
+            tail = None if final else _TAIL.search(self._window, self._at)
+            close_at = stop = len(self._window) if tail is None else tail.start()
             if final:
                 self._thinking = None
-        thought = self.text[self._at : close_at]
+        thought = self._window[self._at : close_at]
         self._at = stop
-        return self._think(thought, None) if thought else []
+        return self._say(thought, "thinking") if thought else []
 
     def _piece(self, piece: Piece) -> list[ModelEvent]:
         match piece:
             case Prose(text):
-                return self._prose(text)
+                return self._prose(text, "text")
             case Thought(text):
-                return self._labelled(text)
+                return self._prose(text, "thought")
             case Cut():
                 self._cut = True
                 return []
             case Call() | Fault():
-                self._space = ""
+                self._space = []
                 events = self._call(self._allowed(piece))
                 self._cut = not self._offer.parallel
                 return events
             case _:
                 assert_never(piece)
 
-    def _prose(self, text: str) -> list[ModelEvent]:
-        """Text without the space around calls: that belongs to the format."""
-        last = self.parts[-1] if self.parts else None
-        begins = not (isinstance(last, Text) or last is None)
-        text = self._space + text
-        if begins:
-            text = text.lstrip()
+    def _prose(self, text: str, kind: Literal["text", "thought"]) -> list[ModelEvent]:
+        """Text, or a thought, without the space around calls: that belongs to the format."""
+        if not text.strip():
+            self._space.append(text)
+            return []
+        begins = self._kind != kind and (kind == "thought" or self._kind != "nothing")
+        text = "".join([*self._space, text])
         kept = text.rstrip()
-        self._space = text[len(kept) :]
-        return self._say(TextDelta(kept)) if kept else []
+        self._space = [text[len(kept) :]] if len(kept) < len(text) else []
+        return self._say(kept.lstrip() if begins else kept, kind)
 
-    def _say(self, delta: TextDelta) -> list[ModelEvent]:
-        if self.parts and isinstance(last := self.parts[-1], Text):
-            self.parts[-1] = Text(last.text + delta.text)
-        else:
-            self.parts.append(Text(delta.text))
-        return [delta]
+    def _say(self, text: str, kind: Literal["text", "thought", "thinking"]) -> list[ModelEvent]:
+        if self._kind != kind:
+            self._end_part(kind)
+        self._growing.append(text)
+        return [TextDelta(text) if kind == "text" else ThinkingDelta(text)]
 
-    def _labelled(self, text: str) -> list[ModelEvent]:
-        last = self.parts[-1] if self.parts else None
-        text = self._space + text
-        if not (isinstance(last, Thinking) and last.id == THOUGHT):
-            text = text.lstrip()
-        kept = text.rstrip()
-        self._space = text[len(kept) :]
-        return self._think(kept, THOUGHT) if kept else []
-
-    def _think(self, text: str, id: str | None) -> list[ModelEvent]:
-        if self.parts and isinstance(last := self.parts[-1], Thinking) and last.id == id:
-            self.parts[-1] = Thinking(last.text + text, id=id)
-        else:
-            self.parts.append(Thinking(text, id=id))
-        return [ThinkingDelta(text)]
+    def _end_part(self, kind: _Kind) -> None:
+        """Makes a part of the message of what was said, for a part of `kind` begins."""
+        said = "".join(self._growing)
+        if said:
+            self._parts.append(
+                Text(said) if self._kind == "text" else Thinking(said, id=THOUGHT if self._kind == "thought" else None)
+            )
+        self._growing, self._kind = [], kind
 
     def _allowed(self, piece: Call | Fault) -> ToolCall:
         """The call that `piece` is, or one that stands for an attempt, if it may not be made now."""
@@ -213,12 +233,16 @@ class Reader:
 
     def _fault(self, fault: Fault) -> ToolCall:
         what = f"Your reply was not understood as a tool call: {fault.what}."
-        if self._offer.choice != "none":
-            what += f" Right is, for example:\n\n{self._example}"
+        if loose.members(fault.right) is not None:
+            what += f" Right is:\n\n{self._form.call(fault.tool, fault.right)}"
+        elif self._offer.choice != "none":
+            right = example(self._form, self._offer, fault.tool) if fault.tool else self._example
+            what += f" Right is, for example:\n\n{right}"
         text = json.dumps({"fault": what, "text": fault.text}, ensure_ascii=False)
         return ToolCall(self._names.id(self._calls), INVALID_CALL, text)
 
     def _call(self, call: ToolCall) -> list[ModelEvent]:
         self._calls += 1
-        self.parts.append(call)
+        self._end_part("call")
+        self._parts.append(call)
         return [ToolCallStarted(call.id, call.name), ToolCallDelta(call.id, call.arguments), ToolCallCompleted(call.id)]

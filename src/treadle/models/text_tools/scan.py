@@ -43,6 +43,7 @@ class Scan(ABC):
     def read(self, text: str, at: int, final: bool) -> tuple[list[Piece], int]:
         """See `Scanner`."""
         pieces: list[Piece] = []
+        self._tail = Tail()
         while at < len(text):
             before = at
             at = self._step(text, at, final, pieces)

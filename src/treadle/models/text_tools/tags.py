@@ -6,6 +6,7 @@ Neighbours: `attempt.py`, `loose.py`.
 """
 
 import re
+from functools import cache
 from typing import Final
 
 import msgspec
@@ -15,27 +16,41 @@ from treadle.models.text_tools.attempt import arguments_from, broken, pieces_of
 from treadle.models.text_tools.pieces import Call, Cut, Fault, Offer, Piece, Prose, Scanner
 from treadle.models.text_tools.scan import Scan
 
-_STARTS: Final = re.compile(
-    r"(?P<open>(?<!`)<(?P<element>tool|invoke|function)(?:\s+name\s*=\s*|=)(?P<name>\"[^\">]*\"|'[^'>]*'|[^\"'>\s/]+)\s*(?P<empty>/?)>)"
-    r"|(?P<wrap>(?<!`)<(?P<wrapper>tool_call|function_call)>)|(?P<outer></?(?:tool_calls|function_calls)>)"
-    r"|(?P<close></(?:tool_call|function_call|tool|invoke|function)>)"
+_CALL: Final = r"\|?(?:tool[_-]?call|function[_-]?call)\|?"
+_CALLS: Final = r"\|?(?:tool[_-]?calls|function[_-]?calls)\|?"
+_STARTS: Final = (
+    r"(?P<open>(?<!`)<(?P<element>tool|invoke|function)(?:\s{1,9}+name\s{0,9}+=\s{0,9}+|=)"
+    r"(?P<name>\"[^\"<>\n]{0,200}+\"|'[^'<>\n]{0,200}+'|[^\"'<>\s/]{1,200}+)\s{0,9}+(?P<empty>/?)>)"
+    rf"|(?P<wrap>(?<!`)<{_CALL}>)|(?P<outer></?{_CALLS}>)"
+    rf"|(?P<close></(?:{_CALL}|tool|invoke|function)>)"
     r"|(?P<result><(?:tool_response|tool_result|tool_results|function_results|observation)[ >])"
-    r"|(?P<fence>^[ \t]*`{3,}[ \t]*(?:xml|html|json|text|tool\w*)?\s*(?=</?(?:tool|function|invoke)))"
-    r"|(?P<code>^[ \t]*(?:`{3,}|~{3,})[^\n`]*(?:\n|\Z))"
+    rf"|(?P<fence>{fences.LEAD}`{{3,}}+[ \t]*+(?:xml|html|json|text|tool\w*+)?+\s*+(?=</?\|?(?:tool|function|invoke)))"
+    rf"|(?P<code>{fences.LEAD}(?:`{{3,}}+|~{{3,}}+)[^\n`]*+(?:\n|\Z))|(?P<quoted>^[ \t]*+>[^\n]*+(?:\n|\Z))"
 )
-_STARTS_AT: Final = re.compile(_STARTS.pattern, re.MULTILINE | re.IGNORECASE)
+_STARTS_AT: Final = re.compile(_STARTS, re.MULTILINE | re.IGNORECASE)
 _MAY_START: Final = re.compile(
-    r"`?<[^<>]{0,200}\Z|`\Z|^[ \t]+\Z|^[ \t]*(?:~{1,2}|`{1,2}|`{3,}[^\n`]*(?:\n\s*)?(?:</?\w{0,10})?|~{3,}[^\n`]*)\Z",
+    rf"`?<[^<>]{{0,200}}+\Z|`\Z|{fences.LEAD}(?:[-*+\d.)]{{0,4}}|~{{1,2}}|`{{1,2}}|>[^\n]*+"
+    r"|`{3,}+[^\n`]*+(?:\n\s*+)?(?:</?\|?\w{0,10}+)?|~{3,}+[^\n`]*+)\Z",
     re.MULTILINE,
 )
 _OPEN_LANGUAGES: Final = frozenset({"", "xml", "html", "json", "text", "tool_call", "tool_calls", "tool_code"})
-_FENCE_END: Final = re.compile(r"[ \t]*(?:`{3,}|~{3,})[ \t]*(?:\n|\Z)")
+_FENCE_END: Final = re.compile(r"[ \t]*+(?:`{3,}+|~{3,}+)[ \t]*+(?:\n|\Z)")
 _PARAMETER: Final = re.compile(
-    r"<(?:parameter|param|arg)(?:\s+name\s*=\s*|=)[\"']?(?P<name>[^\"'>\s]+)[\"']?[^>]*>"
-    r"(?P<value>.*?)(?=</(?:parameter|param|arg)>|<(?:parameter|param|arg)[\s=]|\Z)",
+    r"<(?:parameter|param|arg)(?:\s{1,9}+name\s{0,9}+=\s{0,9}+|=)[\"']?(?P<name>[^\"'<>\s]{1,200}+)[\"']?[^<>]{0,200}+>"
+    r"(?P<value>.*?)(?:</(?:parameter|param|arg)>|(?=<(?:parameter|param|arg)[\s=])|\Z)",
     re.DOTALL | re.IGNORECASE,
 )
-_SPACE: Final = re.compile(r"\s*(?:`{3,}\w*\s*)?")
+_SPACE: Final = re.compile(r"\s*+(?:`{3,}+\w*+\s*+)?")
+_WORD: Final = re.compile(r"[\w.-]{1,100}+")
+_GAP: Final = re.compile(r"[\s,;]*+")
+_ENDS_CALL: Final = "tool[_-]?calls?|function[_-]?calls?|tool_response"
+_ENDS_ELEMENT: Final = f"tool|invoke|function|{_ENDS_CALL}"
+_MOST_UNCLOSED: Final = 8
+
+
+@cache
+def _next_of(tags: str) -> re.Pattern[str]:
+    return re.compile(rf"</?\|?(?:{tags})\b", re.IGNORECASE)
 
 
 class TagsFormat:
@@ -76,7 +91,7 @@ class TagsFormat:
 
 
 class _TagsScanner(Scan):
-    __slots__ = ("_fenced",)
+    __slots__ = ("_fenced", "_unclosed")
 
     starts = _STARTS_AT
     may_start = _MAY_START
@@ -84,6 +99,7 @@ class _TagsScanner(Scan):
     def __init__(self, offer: Offer) -> None:
         super().__init__(offer)
         self._fenced = False
+        self._unclosed = 0
 
     def started(self, start: re.Match[str], text: str, final: bool, pieces: list[Piece]) -> int:
         """See `Scan`."""
@@ -99,6 +115,8 @@ class _TagsScanner(Scan):
                     pieces.append(Prose(start.group()))
             case "fence":
                 self._fenced = True
+            case "quoted":
+                pieces.append(Prose(start.group()))
             case _:
                 self._fence(start.group(), pieces)
         return start.end()
@@ -114,10 +132,16 @@ class _TagsScanner(Scan):
 
     def _until(self, text: str, at: int, tags: str, final: bool) -> int:
         """Where the next of `tags` is; without one, the end of the reply, or -1 if that has not come."""
-        match = re.compile(rf"</?(?:{tags})\b", re.IGNORECASE).search(text, at)
+        match = _next_of(tags).search(text, at)
         if match is not None and (final or match.end() < len(text)):
             return match.start()
         return len(text) if final else -1
+
+    def _end_of(self, text: str, at: int, final: bool) -> int:
+        """As `loose.end_of`; looked for a few times only where it is not found, as each time looks through the rest."""
+        end = -1 if self._unclosed > _MOST_UNCLOSED else loose.end_of(text, at)
+        self._unclosed += final and end < 0
+        return end
 
     def _wrapped(self, text: str, start: re.Match[str], final: bool, pieces: list[Piece]) -> int:
         """A `<tool_call>` and what is in it: JSON, another element, or something else."""
@@ -129,19 +153,21 @@ class _TagsScanner(Scan):
         if inner is not None and inner.lastgroup in ("open", "wrap"):
             return at
         if text[at : at + 1] not in ("{", "["):
-            end = self._until(text, at, "tool_call|function_call|tool_response", final)
+            end = self._until(text, at, _ENDS_CALL, final)
             if end < 0:
                 return start.start()
             written = text[start.start() : end].strip()
-            self.take([Fault(written, "between the tags stands no JSON object that names a tool")], pieces)
+            first = _WORD.match(text, at)
+            tool = "" if first is None else self.offer.known(first.group()) or ""
+            self.take([Fault(written, "between the tags stands no JSON object that names a tool", tool)], pieces)
             return end
         found: list[Piece] = []
         while at < len(text) and text[at] in "{[":
-            end = loose.end_of(text, at)
+            end = self._end_of(text, at, final)
             if end < 0:
                 if not final:
                     return start.start()
-                end = self._until(text, at, "tool_call|function_call|tool_response", final)
+                end = self._until(text, at, _ENDS_CALL, final)
                 meant = broken(text[at:end].strip(), self.offer)
                 found.append(meant or Fault(text[at:end].strip(), "the JSON between the tags has no end"))
                 at = end
@@ -149,7 +175,7 @@ class _TagsScanner(Scan):
             json = text[at:end]
             calls = pieces_of(json, self.offer)
             found += calls or [Fault(json, "the JSON between the tags does not name a tool and its arguments")]
-            gap = re.compile(r"[\s,;]*").match(text, end)
+            gap = _GAP.match(text, end)
             at = end if gap is None else gap.end()
             if not final and at == len(text):
                 return start.start()
@@ -168,13 +194,13 @@ class _TagsScanner(Scan):
         if not final and at == len(text):
             return start.start()
         if text[at : at + 1] == "{":
-            end = loose.end_of(text, at)
+            end = self._end_of(text, at, final)
             if end < 0 and not final:
                 return start.start()
             if end > 0:
                 self.take([Call(name, arguments_from(text[at:end], self.offer.tools.get(name)))], pieces)
                 return end
-        end = self._until(text, at, "tool|invoke|function|tool_call|function_calls|tool_calls|tool_response", final)
+        end = self._until(text, at, _ENDS_ELEMENT, final)
         if end < 0:
             return start.start()
         written = text[start.start() : end]
@@ -187,10 +213,15 @@ class _TagsScanner(Scan):
         if not name:
             return Fault(written.strip(), "the element does not name a tool")
         parameters = list(_PARAMETER.finditer(body))
+        tool = self.offer.tools.get(name)
         if not parameters:
-            return Call(name, arguments_from(body.strip().rstrip("`").rstrip(), self.offer.tools.get(name)))
+            return Call(name, arguments_from(body.strip().rstrip("`").rstrip(), tool))
         properties = self.offer.schema(name).get("properties", {})
         values = {match["name"]: self._value(match["value"], properties.get(match["name"])) for match in parameters}
+        if len(values) < len(parameters):
+            return Fault(written.strip(), "a parameter is given twice", "" if tool is None else name)
+        if _PARAMETER.sub("", body).strip("` \t\r\n"):
+            return Fault(written.strip(), "text stands beside the parameters", "" if tool is None else name)
         return Call(name, f"{{{', '.join(f'{_text(key)}: {value}' for key, value in values.items())}}}")
 
     def _value(self, written: str, schema: object) -> str:

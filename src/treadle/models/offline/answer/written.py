@@ -15,7 +15,7 @@ from treadle.models.offline.grammar.comparison import Relation, find_comparison
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import alike, likeness, names_match, parts, stem
 from treadle.models.offline.plan.account import Left
-from treadle.models.offline.plan.planner import Outcome, Plan, Trouble
+from treadle.models.offline.plan.outcome import Outcome, Plan, Trouble
 from treadle.models.offline.plan.results import (
     Field,
     asked,

@@ -72,6 +72,17 @@ _WORDS = re.compile(
     r"(?:less|more) than|mod(?:ulo)?|squared|cubed)\b|\bsqrt\b|[-+*/%^×÷()=]",
     re.IGNORECASE,
 )
+_MEANT = {
+    "+": ("sum", "add", "plus", "more", "+"),
+    "-": ("difference", "subtract", "minus", "less", "-"),
+    "*": ("product", "multipl", "times", "*", "×"),
+    "/": ("quotient", "divide", "over", "half", "/", "÷"),
+    "**": ("square root", "to the power", "raised", "squared", "cubed", "sqrt", "^", "*"),
+    "%": ("mod", "%"),
+    "/ 100": ("percent", "per cent", "%"),
+    "": ("(", ")", "="),
+}
+"""For each sign, how the words begin that it was made of."""
 
 
 def number_words(text: str) -> list[tuple[int, int, str]]:
@@ -103,17 +114,18 @@ def expression_span(expression: str, text: str, numbers: Sequence[tuple[int, int
             run = numbers[place : place + size]
             if Counter(number.replace(",", "").lstrip("-") for *_, number in run) <= own:
                 start, end = run[0][0], run[-1][1]
-                return [(start, end), *_beside(text, start, end)]
+                return [(start, end), *_beside(text, start, end, expression)]
     return []
 
 
-def _beside(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """The words of arithmetic right before and right after a stretch."""
+def _beside(text: str, start: int, end: int, expression: str) -> list[tuple[int, int]]:
+    """The words of arithmetic right before and right after a stretch that are in its expression."""
     found = []
+    meant = tuple(word for sign, words in _MEANT.items() if sign in expression for word in words)
     for match in _WORDS.finditer(text):
         before = match.end() <= start and not re.search(r"\w", text[match.end() : start])
         after = match.start() >= end and not re.search(r"\w", text[end : match.start()])
-        if before or after:
+        if (before or after) and match[0].lower().removeprefix("the ").startswith(meant):
             found.append(match.span())
     return found
 

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from treadle.models.offline.grammar.question import Clause
+from treadle.models.offline.grammar.question import Clause, Value
 
 _CHANGING = re.compile(
     r"\b(?:grow(?:s|n|ing|th)?|grew|chang(?:e|es|ed|ing)|increas(?:e|es|ed|ing)|decreas(?:e|es|ed|ing)|ris(?:e|es|en|ing)|"
@@ -11,7 +11,7 @@ _CHANGING = re.compile(
     r"difference|compar(?:e|es|ed|ing))\b",
     re.IGNORECASE,
 )
-_BEFORE = re.compile(r"\b(?:from|between|in|of|for)\s*$", re.IGNORECASE)
+_BEFORE = re.compile(r"\b(?:from|between|in|of|for|compare)\s*$", re.IGNORECASE)
 _GAP = re.compile(r"^\s*(?:to|and|with|versus|vs\.?|against|until|through|compared (?:to|with))\s*$", re.IGNORECASE)
 
 
@@ -22,6 +22,13 @@ class Change:
     word: str
     earlier: str
     later: str
+
+
+def _written(time: Value) -> str:
+    """A time by itself: of "from January to March 2024" the first has no year of its own."""
+    period = time.period
+    plain = period is not None and period.last is None and period.day is None and not time.text.isdigit()
+    return period.as_text(False) if period is not None and plain else time.text
 
 
 def find_change(clause: Clause) -> Change | None:
@@ -37,7 +44,8 @@ def find_change(clause: Clause) -> Change | None:
         return None
     texts = []
     for time in times:
-        text = f"{clause.text[: before.start()]}in {time.text}{clause.text[times[1].end :]}"
+        lead = clause.text[: before.start()] if before[0].strip().lower() != "compare" else clause.text[: before.end()]
+        text = f"{lead} in {_written(time)}{clause.text[times[1].end :]}"
         place = _CHANGING.search(text)
         texts.append(text if place is None else text[: place.start()] + text[place.end() :].lstrip())
     return Change(word[0], *texts)

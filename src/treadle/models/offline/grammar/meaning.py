@@ -15,14 +15,29 @@ NEGATIONS = word_set(
 )
 """Words that say what is not meant. A tool's own words never account for them."""
 
-TURNING = NEGATIONS | word_set(
+STRUCTURAL = word_set(
     """or either oder if wenn but rather other others another else more less fewer most least than over under above
-    below beyond exceeding beneath since until till before after while during ago next last past previous former
-    recent first second third latest earliest newest oldest same via through per every only exactly about around
-    approximately roughly nearly almost twice half double triple dozen dozens hundred hundreds thousand thousands
-    million millions billion couple several few pair tomorrow yesterday tonight today weekly monthly yearly annual
-    annually daily hourly quarterly quarter ytd year years month months week weeks weekend weekday weekdays ahead
-    apart together respectively again still yet already as-of nach bis seit zwischen"""
+    below beyond exceeding beneath since until till before after while per exactly sort sorted ranked ranking top bottom
+    descending ascending higher lower"""
+)
+"""Words that say how the others belong together. Only an argument accounts for them, never a tool's own words."""
+
+TIMES = word_set(
+    """during ago next last past previous former recent first second third latest earliest newest oldest tomorrow
+    yesterday tonight today weekly monthly yearly annual annually daily hourly quarterly quarter ytd year years month
+    months week weeks weekend weekday weekdays ahead again still yet already nach bis seit"""
+)
+"""Words that say when, or which of several."""
+
+TURNING = (
+    NEGATIONS
+    | STRUCTURAL
+    | TIMES
+    | word_set(
+        """same via through every about around approximately roughly nearly almost twice half double triple dozen
+        dozens hundred hundreds thousand thousands million millions billion couple several few pair apart together
+        respectively zwischen"""
+    )
 )
 """Words that change what is asked: kinds of amounts, times, comparisons, alternatives, conditions."""
 
@@ -30,9 +45,8 @@ COMPUTING = word_set(
     """average mean median sum total maximum minimum max min largest smallest biggest highest lowest greatest cheapest
     difference growth increase decrease change ratio share percentage percent proportion fraction trend forecast
     variance deviation cumulative running absolute relative net gross rounded round compound weighted unique distinct
-    number count rank ranking top bottom best worst range sort sorted grow grew grown growing rise rose risen fall fell
-    fallen drop dropped develop developed evolve factorial square cube cubic squared root power modulo remainder
-""",
+    best worst range grow grew grown growing rise rose risen fall fell fallen drop dropped develop developed evolve
+    factorial square cube cubic squared root power modulo remainder"""
 )
 """Words that ask for a computation; only a tool that speaks of it itself can do it."""
 
@@ -74,7 +88,8 @@ _PHRASES = re.compile(
 )
 _HARMLESS = re.compile(
     r"\b(?:as well(?! as)|in total|right now|at the moment|how (?:come|many times)|no matter|of course|not only|"
-    r"find out|work out|figure out|look up|no problem|no doubt|(?:what|how) about)\b|^\W*but\b|"
+    r"find out|work out|figure out|look up|no problem|no doubt|but (?=before|after|since|until|only)|"
+    r"(?:what|how) about)\b|^\W*but\b|"
     r"^\W*(?:if|when) (?:i|we)\b",
     re.IGNORECASE,
 )

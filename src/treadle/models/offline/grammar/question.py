@@ -6,10 +6,12 @@ Knows nothing of tools. `arguments` and `plan` read the clauses; `words`, `perio
 import re
 from dataclasses import dataclass
 from datetime import date
+from itertools import islice
 from typing import Literal
 
 from treadle.models.offline.grammar.arithmetic import find_arithmetic, number_words
-from treadle.models.offline.grammar.english import CHANGES
+from treadle.models.offline.grammar.english import CHANGES, word_set
+from treadle.models.offline.grammar.meaning import COMPUTING, is_turning
 from treadle.models.offline.grammar.periods import Period, find_periods
 from treadle.models.offline.grammar.words import Token, groups_of, is_function_word, is_verb, tokens
 
@@ -46,11 +48,11 @@ class Clause:
 
     def words_before(self, start: int, count: int = 3) -> tuple[str, ...]:
         """The `count` words that end before `start`, nearest first, in lower case."""
-        return tuple(token.low for token in reversed(self.tokens) if token.end <= start)[:count]
+        return tuple(islice((token.low for token in reversed(self.tokens) if token.end <= start), count))
 
     def words_after(self, end: int, count: int = 2) -> tuple[str, ...]:
         """The `count` words that start after `end`, nearest first, in lower case."""
-        return tuple(token.low for token in self.tokens if token.start >= end)[:count]
+        return tuple(islice((token.low for token in self.tokens if token.start >= end), count))
 
     @property
     def is_yes_or_no(self) -> bool:
@@ -81,6 +83,7 @@ _ASK = (
     "calculate|compute|check|compare|find|search|look|create|delete|cancel|close|send|get|fetch|translate|multiply|"
     "divide|evaluate|define|open|assign|reserve|renew|has|have"
 )
+_DETERMINERS = word_set("whole entire full complete exact precise current present own overall all any each")
 _SENTENCE = re.compile(r"(?<=[?!;])\s+|(?<=[^\W\d]{2}\.)\s+(?=[A-Z])|(?<=\d\.)\s+(?=[A-Z])|\s*\n+\s*|\s*;\s*")
 _JOIN = re.compile(
     rf"\s*,?\s*\b(?:and|but|plus)\s+(?:also|then|finally|additionally)\b,?\s*|\s*,\s*(?:then|also|and)\s+(?=(?:{_ASK})\b)"
@@ -209,7 +212,9 @@ def phrases(clause: Clause, taken: frozenset[str]) -> tuple[Value, ...]:
     runs: list[list[Token]] = [[]]
     for token in clause.tokens:
         inside = any(value.start <= token.start < value.end for value in clause.values)
-        plain = not inside and not is_function_word(token.text) and not is_verb(token.text) and token.stem not in taken
+        turns = is_turning(token.text) or token.low in COMPUTING or token.low in _DETERMINERS
+        plain = not inside and not turns and not is_function_word(token.text) and not is_verb(token.text)
+        plain = plain and token.stem not in taken
         gap = runs[-1] and clause.text[runs[-1][-1].end : token.start].strip(" ") != ""
         if plain and gap:
             runs.append([])

@@ -5,15 +5,18 @@ it is on the stated list of words that change nothing (`grammar.meaning`). What 
 into another one (a negation, a time, a number, a comparison) forbids an answer; what else is left over is said first.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from treadle.models.offline.grammar import meaning
+from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import Token, groups_of, is_verb, stem
 from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import KnownTool
 
+_COMPARING = word_set("most same equal largest biggest higher lower larger smaller greater than more less")
 _SUMS = frozenset({"sum", "total", "overall", "together", "altogether"})
 
 
@@ -51,13 +54,14 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
     spoken = 0
     harmless = meaning.harmless_phrases(clause.text)
     turning += meaning.garbled_numbers(clause.text)
+    turning += [m.span() for m in re.finditer("%", clause.text) if not overlaps(*m.span(), used)]
     phrases = [*meaning.turning_phrases(clause.text)]
     turning += [span for span in phrases if not _covered(span, clause, used)]
     for value in clause.values:
         if overlaps(value.start, value.end, used):
             spoken += 1
         elif not (value.kind in ("name", "code") and speech.tells(value.text)):
-            strict = speech.filters or value.kind not in ("name", "code")
+            strict = speech.filters or speech.change or value.kind not in ("name", "code")
             (turning if strict else spare).append((value.start, value.end))
         else:
             spoken += 1
@@ -98,9 +102,11 @@ class _Speech:
         self.tools = tools
         self.change = any(tool.change is not None for tool in tools)
         self.filters = any(param.shape in ("filters", "mapping") for tool in tools for param in tool.params)
-        self.own = frozenset(
-            [*(word for tool in tools for word in tool.weights), *(w for t in tools for p in t.params for w in p.stems)]
-        )
+        # A value that could have been chosen, and was not, is nothing that the tool speaks of.
+        chosen = {stem(str(each)) for t in tools for p in t.params for each in p.enum}
+        self.names = frozenset(word for tool in tools for word in tool.name_stems)
+        self.own = frozenset(w for t in tools for w in t.weights if w not in chosen or w in t.told)
+        self.own |= frozenset(w for t in tools for p in t.params for w in p.stems)
         self.compares = bool({"compar", "differ", "differenc"} & self.own)
         self.states = bool({"status", "state", "stat"} & self.own)
         self.told = frozenset(word for tool in tools for word in tool.told)
@@ -111,8 +117,10 @@ class _Speech:
         low, word = token.low, token.stem
         if meaning.is_negation(low):
             return False
-        if self.compares and low in ("most", "same", "equal", "largest", "biggest"):
+        if self.compares and low in _COMPARING:
             return True
+        if low in meaning.STRUCTURAL:
+            return word in self.names
         if self.filters and word in _SUMS:
             return True
         if low in ("today", "now"):

@@ -31,7 +31,7 @@ _DATE_STEMS = frozenset(
 _MONEY = frozenset(stem(word) for word in sorted(word_set("amount price money sum value cost budget total salary")))
 _SINGLE = frozenset(stem(word) for word in ("letter", "char", "character", "digit"))
 _FROM = word_set("from origin start old since")
-_TO = word_set("to dest destination end into until new language")
+_TO = word_set("to dest destination end into until new language target quote recipient")
 
 
 def _any(words: frozenset[str], stems: tuple[str, ...]) -> bool:
@@ -104,6 +104,9 @@ def _is_place(value: Value, clause: Clause) -> bool:
 
 
 def _text(param: Param, value: Value, clause: Clause) -> float:
+    led = clause.words_before(value.start, 1)
+    if (direction(param) == "to" and led == ("from",)) or (direction(param) == "from" and led in (("to",), ("into",))):
+        return 0.0
     if set(param.nouns) & _SINGLE and len(value.text) != 1:
         return 0.0
     place, person, title = (_any(words, param.nouns) for words in (PLACE_WORDS, PERSON_WORDS, TITLE_WORDS))
@@ -146,6 +149,8 @@ def cue_of(param: Param, value: Value, clause: Clause) -> float:
     for place, word in enumerate(clause.words_before(value.start, 4)):
         if word in _LINKS:
             continue
+        if word == clause.command:
+            return 0.0
         if is_function_word(word):
             return 0.0
         best = max((alike(stem(word), noun) for noun in param.nouns), default=0.0)

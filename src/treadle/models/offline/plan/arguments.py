@@ -5,19 +5,26 @@ says what stayed empty. Called by `plan`.
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
-from treadle.kernel.messages import Json
 from treadle.models.offline.grammar.arithmetic import expression_span
-from treadle.models.offline.grammar.english import PERSON_WORDS, PLACE_WORDS, TITLE_WORDS, word_set
+from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.meaning import is_negation
 from treadle.models.offline.grammar.question import Clause, Value, phrases
-from treadle.models.offline.grammar.words import groups_of, is_function_word, is_verb, likeness, parts, singular, stem
+from treadle.models.offline.grammar.words import (
+    closest,
+    is_function_word,
+    likeness,
+    parts,
+    stem,
+)
 from treadle.models.offline.plan import affinity as fits
 from treadle.models.offline.plan.bounds import find_bounds
-from treadle.models.offline.plan.conditions import Constraint, as_filters, as_mapping, conditions
+from treadle.models.offline.plan.candidates import Candidates
+from treadle.models.offline.plan.conditions import Constraint, conditions
+from treadle.models.offline.plan.filling import Filling
+from treadle.models.offline.plan.filters import as_filters, as_mapping
 from treadle.models.offline.plan.numbers import bound_of, unit_end
 from treadle.models.offline.plan.operands import operands, operation_of
 from treadle.models.offline.plan.structures import (
@@ -26,7 +33,6 @@ from treadle.models.offline.plan.structures import (
     overlaps,
     plain_number,
     ranking,
-    value_text,
 )
 from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox
 from treadle.models.offline.plan.vocabulary import Vocabulary, replacement
@@ -34,33 +40,7 @@ from treadle.models.offline.plan.vocabulary import Vocabulary, replacement
 _JOINERS = word_set("between and with vs versus against to from into in or than & of")
 _HAVING = word_set("has have is with include includes including only show")
 _GROUPING = frozenset(stem(word) for word in sorted(word_set("dimension group grouping by breakdown")))
-_AND = re.compile(r"^\s*(?:,(?=\s)|and|or|&|,\s*(?:and|or))\s*(?:the |our |in |for |of |an? )?\s*$")
 _FREE = re.compile(r"\b(?:about|regarding|saying|says|concerning|titled|called|named|for|on|:)\s+(.+)$", re.IGNORECASE)
-
-
-@dataclass
-class Filling:
-    """What a clause gives a tool.
-
-    Attributes:
-        arguments: what could be filled.
-        missing: the required parameters that could not.
-        used: the stretches of the clause that went into arguments.
-        renamed: what was written, and the valid name it was taken for.
-        unknown: what was written where none of the known names is like it, and those names.
-        spread: values joined by "and" of which the tool takes one at a time.
-        telling: how many known names, conditions and groupings were filled, which speak for the tool by themselves.
-        doubtful: how many values were filled though the names known to be valid are others.
-    """
-
-    arguments: Json = field(default_factory=dict)
-    missing: list[Param] = field(default_factory=list)
-    used: list[tuple[int, int]] = field(default_factory=list)
-    renamed: dict[str, str] = field(default_factory=dict)
-    unknown: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    spread: tuple[Value, ...] = ()
-    telling: int = 0
-    doubtful: int = 0
 
 
 def fill(tool: KnownTool, clause: Clause, vocabulary: Vocabulary, box: Toolbox) -> Filling:
@@ -82,6 +62,7 @@ class _Filler:
         self.vocabulary = vocabulary
         self.box = box
         self.out = Filling()
+        self.can = Candidates(tool, clause, vocabulary, box, self.out)
         self._paired: list[list[Param]] = []
 
     def run(self) -> Filling:
@@ -125,7 +106,7 @@ class _Filler:
         return [group for group in groups.values() if len(group) > 1 and all(param.required for param in group[:2])]
 
     def _fill_siblings(self, group: list[Param]) -> None:
-        names = self._names(group[0])
+        names = self.can.names(group[0])
         found = [Value(mention.name, "code", mention.start, mention.end) for mention in mentions(self.clause, names)]
         if fits.is_currency(group[0]):
             found += fits.currencies_in(self.clause, names)
@@ -133,7 +114,7 @@ class _Filler:
         ranked = sorted(
             (
                 (score, value)
-                for value in [*self.clause.values, *phrases(self.clause, self._vocabulary_words(group[0]))]
+                for value in [*self.clause.values, *phrases(self.clause, self.can.asking(group[0]))]
                 if (score := self._joined(group[0], value)) > 0 and not overlaps(value.start, value.end, spans)
             ),
             key=lambda pair: (-pair[0], pair[1].start),
@@ -206,6 +187,8 @@ class _Filler:
                 found = mentions(self.clause, [str(value) for value in param.enum], self.out.used, least=0.9)
                 if found:
                     self._set(param, found[0].name, found[0].start, found[0].end)
+                    values = [Value(mention.name, "code", mention.start, mention.end) for mention in found]
+                    self._spread(values[0], self.can.coordinated(values[0], values))
 
     def _fill_truth(self, param: Param) -> None:
         """True where the clause names what the parameter is about, false where it denies it."""
@@ -219,6 +202,7 @@ class _Filler:
         if denied is not None and param.schema.get("default", None) is False:
             return
         self.out.arguments[param.name] = denied is None
+        self.out.telling += 1
         self.out.used += [(token.start, token.end) for token in [*said, *([denied] if denied else [])]]
 
     def _fill_bounds(self) -> None:
@@ -233,12 +217,17 @@ class _Filler:
             key = next(
                 (k for k in ("dimension", "field", "column") if k in param.item_schema.get("properties", {})), "field"
             )
-            fields = self.vocabulary.names([stem(key)], self._owners()) or tuple(
+            fields = self.vocabulary.names([stem(key)], self.can.owners()) or tuple(
                 str(value) for value in param.item_schema.get("properties", {}).get(key, {}).get("enum", ())
             )
             found = [
                 replace(condition, field=self.vocabulary.meant([stem(key)], condition.field))
-                for condition in conditions(self.clause, self._spellings([stem(key)], fields), self.out.used)
+                for condition in conditions(
+                    self.clause,
+                    self.can.spellings([stem(key)], fields),
+                    self.out.used,
+                    self.vocabulary.stems | self.tool.weights.keys(),
+                )
             ]
             self._write_filters(param, found)
             self.out.used += [
@@ -253,7 +242,7 @@ class _Filler:
         """Writes what the parameter can express; the words of the rest stay unaccounted for."""
 
         def style(field: str) -> tuple[bool | None, bool]:
-            return self.vocabulary.style(field, self._owners())
+            return self.vocabulary.style(field, self.can.owners())
 
         if param.shape == "filters":
             written = as_filters(found, param.item_schema, style)
@@ -271,7 +260,7 @@ class _Filler:
     def _fill_known(self) -> None:
         """Single names that the clause mentions and that are known to be valid."""
         for param in self._open("text"):
-            found = [] if param.enum else mentions(self.clause, self._names(param), self.out.used)
+            found = [] if param.enum else mentions(self.clause, self.can.names(param), self.out.used)
             if not found:
                 continue
             first = found[0]
@@ -280,21 +269,18 @@ class _Filler:
             self._set(param, first.name, first.start, first.end)
             self.out.telling += 1
             values = [Value(mention.name, "code", mention.start, mention.end) for mention in found]
-            self._spread(values[0], self._coordinated(values[0], values))
+            self._spread(values[0], self.can.coordinated(values[0], values))
 
     def _spread(self, value: Value, others: list[Value]) -> None:
         if others and not self.out.spread:
             self.out.spread = (value, *others)
             self.out.used += [(other.start, other.end) for other in others]
 
-    def _owners(self) -> list[str]:
-        return [value for value in self.out.arguments.values() if isinstance(value, str)]
-
     def _fill_lists(self) -> None:
         for param in self._open("names"):
-            names = tuple(str(value) for value in param.enum) or self.vocabulary.names(param.nouns, self._owners())
+            names = tuple(str(value) for value in param.enum) or self.vocabulary.names(param.nouns, self.can.owners())
             if _GROUPING & set(param.stems):
-                said = grouping_spans(self.clause, self._spellings(param.nouns, names))
+                said = grouping_spans(self.clause, self.can.spellings(param.nouns, names))
                 said = [each for each in said if not overlaps(each[1], each[2], self.out.used)]
                 chosen = list(dict.fromkeys(self.vocabulary.meant(param.nouns, name) for name, _, _ in said))
                 self.out.telling += len(chosen)
@@ -302,10 +288,14 @@ class _Filler:
                 if not chosen and param.required:
                     chosen = self._filtered_fields() or list(names)
             elif {"order", "sort"} & set(param.stems):
-                measures = self.vocabulary.names([stem("measure")], self._owners())
-                chosen = ranking(self.clause, measures) if "desc" in param.description else []
+                measures = self.vocabulary.names([stem("measure")], self.can.owners())
+                grouped = any(_GROUPING & set(p.stems) and self.out.arguments.get(p.name) for p in self.tool.params)
+                chosen = []
+                if grouped and "desc" in param.description and (ranked := ranking(self.clause, measures)) is not None:
+                    chosen = [ranked[0]]
+                    self.out.used += ranked[1]
             elif names:
-                found = mentions(self.clause, self._spellings(param.nouns, names), self.out.used, ties=True)
+                found = mentions(self.clause, self.can.spellings(param.nouns, names), self.out.used, ties=True)
                 chosen = list(dict.fromkeys(self.vocabulary.meant(param.nouns, mention.name) for mention in found))
                 self.out.used += [(mention.start, mention.end) for mention in found]
                 self.out.telling += len(chosen)
@@ -315,10 +305,6 @@ class _Filler:
                 chosen = self._joined_values(param)
             if chosen:
                 self.out.arguments[param.name] = chosen
-
-    def _spellings(self, nouns: Sequence[str], names: tuple[str, ...]) -> tuple[str, ...]:
-        """The names with their synonyms; none if no names are known."""
-        return (*names, *self.vocabulary.synonyms(nouns, names)) if names else ()
 
     def _filtered_fields(self) -> list[str]:
         found: list[str] = []
@@ -332,7 +318,7 @@ class _Filler:
         """The first run of values joined by commas and "and", for a list whose valid items nobody has named."""
         numeric = "string" not in str(param.item_schema.get("type", "string"))
         kinds = ("number",) if numeric else ("quoted", "code", "name", "email", "phrase")
-        values = [value for value in self._values(param) if value.kind in kinds]
+        values = [value for value in self.can.values(param) if value.kind in kinds]
         values = [
             v
             for v in values
@@ -341,27 +327,30 @@ class _Filler:
         ]
         if not values:
             return []
-        run = [values[0], *self._coordinated(values[0], values)]
+        run = [values[0], *self.can.coordinated(values[0], values)]
         self.out.used += [(value.start, value.end) for value in run]
         if numeric:
             return [plain_number(value.text) for value in run]
-        return [self._render(param, value) for value in run]
+        return [self.can.render(param, value) for value in run]
 
     def _fill_single(self) -> None:
         """Hands out the values one by one, the best fitting pair of parameter and value first."""
         scored = []
         given: list[tuple[Param, Value]] = []
         for param in self._open("text", "number"):
-            names = self._names(param)
+            names = self.can.names(param)
             if param.enum or (names and any(param in group for group in self._paired)):
                 continue
-            elsewhere = self._told_elsewhere(param)
-            for value in self._values(param):
+            elsewhere = self.can.told_elsewhere(param)
+            for value in self.can.values(param):
+                strange = names and value.kind == "phrase" and self.vocabulary.is_listed(param.nouns)
+                if strange and closest(value.text, names) is None:
+                    continue
                 if value.text in self.out.unknown or (elsewhere and value.kind in ("name", "phrase", "quoted")):
                     continue
                 score = fits.affinity(param, value, self.clause)
                 score -= 0.1 if names and param.shape == "text" else 0.0
-                score -= 0.3 if value.kind == "phrase" and self._is_own(value) else 0.0
+                score -= 0.3 if value.kind == "phrase" and self.can.is_own(value) else 0.0
                 least = 0.5 if param.required else 1.2
                 if score >= least:
                     scored.append((score, param, value))
@@ -371,68 +360,17 @@ class _Filler:
             if fits.is_free_text(param) and value.kind != "quoted" and param.required:
                 continue
             end = unit_end(param, value, self.clause) if param.shape == "number" else value.end
-            self._set(param, self._render(param, value), value.start, end)
+            self._set(param, self.can.render(param, value), value.start, end)
             self.out.doubtful += bool(names)
             given.append((param, value))
         for param, value in given:
-            self._spread(value, self._coordinated(value, self._values(param)))
-
-    def _is_own(self, value: Value) -> bool:
-        """Whether a phrase is made of the words that the tool describes itself with."""
-        return all(self.tool.weights.get(stem(word), 0.0) >= 1.0 for word in value.text.split())
-
-    def _told_elsewhere(self, param: Param) -> bool:
-        """Whether the parameter is an identifier that another tool finds for what is called otherwise."""
-        return param.stems[-1:] == ("id",) and any(
-            output.stems == param.stems
-            for tool in self.box.tools
-            if tool is not self.tool
-            for output in tool.outputs
-            if param.name not in [other.name for other in tool.params]
-        )
-
-    def _coordinated(self, first: Value, values: Sequence[Value]) -> list[Value]:
-        run = [first]
-        if self.clause.words_before(first.start, 1) == ("between",) and first.kind == "number":
-            return []
-        for value in sorted(values, key=lambda value: value.start):
-            gap = self.clause.text[run[-1].end : value.start] if value.start >= run[-1].end else ""
-            if "or" in gap.split() and self.tool.change is not None:
-                break
-            alike = (value.kind == "number") == (first.kind == "number")
-            if alike and value.start >= run[-1].end and _AND.match(self.clause.text[run[-1].end : value.start]):
-                run.append(value)
-        return run[1:]
-
-    def _values(self, param: Param) -> list[Value]:
-        """The values still to be had, noun phrases of the clause among them."""
-        everything = list(self.clause.values)
-        if param.shape != "number":
-            everything += phrases(self.clause, self._vocabulary_words(param)) or phrases(self.clause, self._own_words())
-        return [value for value in everything if not overlaps(value.start, value.end, self.out.used)]
-
-    def _vocabulary_words(self, param: Param) -> frozenset[str]:
-        """The clause's words that ask for something, and so are no values: the tools' own words and their like."""
-        named = {word for tool in self.box.tools for word in tool.name_stems}
-        named |= {word for tool in self.box.tools for other in tool.params for word in other.nouns}
-        named |= {word for output in self.tool.outputs for word in output.stems}
-        said = {token.stem for token in self.clause.tokens}
-        if fits.is_currency(param):
-            return frozenset(word for word in said if word not in fits.CURRENCIES)
-        return frozenset(word for word in said if word in named or groups_of(word))
-
-    def _own_words(self) -> frozenset[str]:
-        own = {word for tool in self.box.tools for word in tool.name_stems}
-        own |= {word for param in self.tool.params for word in param.nouns}
-        own |= {word for output in self.tool.outputs for word in output.stems}
-        said = {token.stem for token in self.clause.tokens}
-        return frozenset(own | {word for word in said if groups_of(word) & {g for o in own for g in groups_of(o)}})
+            self._spread(value, self.can.coordinated(value, self.can.values(param)))
 
     def _fill_free_text(self) -> None:
         for param in self._open("text"):
             if not fits.is_free_text(param) or not param.required:
                 continue
-            free, values = _FREE.search(self.clause.text), self._values(param)
+            free, values = _FREE.search(self.clause.text), self.can.values(param)
             quoted = next((value for value in values if value.kind == "quoted"), None)
             if quoted is not None:
                 self._set(param, quoted.text, quoted.start, quoted.end)
@@ -441,27 +379,3 @@ class _Filler:
             elif values:
                 best = max(values, key=lambda value: (value.kind != "number", value.end - value.start))
                 self._set(param, best.text, best.start, best.end)
-
-    def _names(self, param: Param) -> tuple[str, ...]:
-        if param.shape != "text" or (param.stems[-1:] == ("id",) and not param.enum):
-            return ()
-        return tuple(str(value) for value in param.enum) or self.vocabulary.names(param.nouns, self._owners())
-
-    def _render(self, param: Param, value: Value) -> Any:
-        if param.shape == "number":
-            return plain_number(value.text)
-        if value.period is not None:
-            return value_text(value, self.vocabulary.months_in_digits and value.period.day is None)
-        if fits.is_zone(param):
-            return fits.zone_of(value.text) or value.text
-        if fits.is_currency(param):
-            return fits.currency_of(value.text) or value.text
-        example = next((name for name in param.examples if likeness(value.text, name) >= 0.97), None)
-        if example is not None:
-            return example
-        proper = any(stem(word) in param.nouns for word in PLACE_WORDS | PERSON_WORDS | TITLE_WORDS)
-        if value.kind != "phrase" or (proper and not value.text.islower()) or fits.is_free_text(param):
-            return value.text
-        text = value.text if value.start else value.text.lower()
-        *first, last = text.split(" ")
-        return " ".join([*first, last if proper or is_verb(last) else singular(last)])

@@ -6,12 +6,14 @@
 import re
 from dataclasses import dataclass
 
+from treadle.models.offline.grammar.change import find_change
 from treadle.models.offline.grammar.comparison import find_comparison
 from treadle.models.offline.grammar.english import CHANGES, FINAL_WORDS, GROUPS, PLAIN_VERBS, word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import alike, is_verb, names_match, stem
 from treadle.models.offline.plan.account import account
-from treadle.models.offline.plan.arguments import Filling, fill
+from treadle.models.offline.plan.arguments import fill
+from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.numbers import counts
 from treadle.models.offline.plan.operands import operation_of
 from treadle.models.offline.plan.structures import overlaps
@@ -20,6 +22,7 @@ from treadle.models.offline.plan.vocabulary import Vocabulary
 
 _ALL = word_set("all every whole entire inventory stock worth value hand left available remaining balance holdings")
 _HOW_MUCH = re.compile(r"^\W*(?:and )?how much (?:is|are|for|would|will)\b(?! (?:the|our|my|your)\b)", re.IGNORECASE)
+_LISTING = re.compile(r"^\W*(?:and )?(?:what|which) \w+ (?:does|do|has|have|are|is|can|exist)\b", re.IGNORECASE)
 _NUMBERS = frozenset({"number", "integer"})
 
 
@@ -97,16 +100,17 @@ class Chooser:
         used = list(filling.used)
         for feeder in feeders:
             used += fill(feeder, clause, self.vocabulary, self.box).used
-        stems = [
-            t.stem
-            for t in clause.tokens
-            if not overlaps(t.start, t.end, filling.used) and t.stem in content_stems(clause)
-        ]
+        said = frozenset(content_stems(clause))
+        stems = [t.stem for t in clause.tokens if t.stem in said and not overlaps(t.start, t.end, filling.used)]
         operation = operation_of(tool) is not None
         stems += _implied(tool, clause)
         score = self.box.score(tool, stems, feeders) + (8.0 if expression or operation else 0.0)
         if tool.change is not None and commanded in tool.change:
             score += 3.0
+        if tool.lists and _LISTING.match(clause.text) and any(self.vocabulary.is_kind(word) for word in stems):
+            score += 3.0
+        if any(param.shape == "text" for param in filling.missing) and find_change(clause) is not None:
+            score -= 8.0
         told = forced or expression or operation
         if not told and not self._relevant(tool, clause, stems, filling, used, feeders):
             return None
@@ -177,7 +181,8 @@ def _implied(tool: KnownTool, clause: Clause) -> list[str]:
     """Words that a clause means without saying them, or says in a name: "how much are 12 pears?" asks for a price."""
     priced = ["pric"] if _HOW_MUCH.match(clause.text) and clause.arithmetic is None else []
     named = [token.stem for token in clause.tokens if token.stem in tool.name_stems and token.text[:1].isupper()]
-    return [*priced, *(word for word in named if word not in content_stems(clause))]
+    said = frozenset(content_stems(clause)) if named else frozenset()
+    return [*priced, *(word for word in named if word not in said)]
 
 
 def _asks_for_all(clause: Clause) -> bool:

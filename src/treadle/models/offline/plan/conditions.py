@@ -1,20 +1,17 @@
 """What a clause says of fields: "company 1001", "without account 800200", "from March to May 2024", "tea or coffee".
 
-Reads conditions and writes them in the shape that a tool's schema of filters has. What the shape cannot express is not
-written at all, so that its words stay unaccounted for. Called by `arguments` and `followup`.
+`filters` writes them as a tool takes them. Called by `arguments` and `followup`.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from treadle.kernel.messages import Json
 from treadle.models.offline.grammar.english import MONTHS
+from treadle.models.offline.grammar.meaning import COMPUTING, is_turning
 from treadle.models.offline.grammar.question import Clause, Value, is_plain_noun
 from treadle.models.offline.grammar.words import Token, is_function_word, is_verb, likeness, parts, singular
 from treadle.models.offline.plan.structures import overlaps
-from treadle.models.offline.plan.toolbox import field_key, types_of
 
 _LINK = r"\s*(?:(?:is|are|was|=+|:|#|number|no\.|nr\.?|id|code|called|named|equals?|equal to|of|in|on)\s*)*"
 _FILL = r"(?:\s+(?:for|in|on|of|from|the|any|all|those|rows|posted|with|at|a|an|either|both))*\s*$"
@@ -31,7 +28,7 @@ _BEFORE = tuple(
         (r"before|prior to|earlier than", "<"),
         (r"after|later than", ">"),
         (r"since|starting(?: from| with| in)?|beginning(?: with| in)?", ">="),
-        (r"until|till|through|up to|no later than", "<="),
+        (r"(?:until|till|through|up to)(?: and including)?|no later than", "<="),
         (r"between|from", "range"),
     )
 )
@@ -39,7 +36,7 @@ _OPS = tuple(
     (re.compile(rf"^{pattern}$", re.IGNORECASE), op)
     for pattern, op in (
         (rf"\s*(?:is\s+|are\s+)?(?:not|isn't|!=|<>|{_NOT})\s*(?:in\s*)?", "!="),
-        (r"\s*(?:is\s+)?(?:>=|at least|since|starting)\s*", ">="),
+        (r"\s*(?:is\s+)?(?:>=|at least|since)\s*", ">="),
         (r"\s*(?:is\s+)?(?:<=|at most|up to|until|through)\s*", "<="),
         (r"\s*(?:is\s+)?(?:>|over|above|after|greater than|more than)\s*", ">"),
         (r"\s*(?:is\s+)?(?:<|under|below|before|less than)\s*", "<"),
@@ -54,21 +51,6 @@ _KIND = re.compile(
     r"\b(?:the\s+)?(?:calendar\s+|fiscal\s+)?(?:years?|months?|periods?|quarters?)\s+(?:of\s+)?$", re.IGNORECASE
 )
 _ONWARDS = re.compile(r"^\s*(?:on(?!\s+\w)|onwards?|upwards?)\b", re.IGNORECASE)
-_OPPOSITE = {"=": "!=", "in": "not in"}
-_WRITTEN = {
-    "=": ("=", "==", "eq", "equals", "equal", "is"),
-    "!=": ("!=", "<>", "ne", "neq", "not_equals", "not"),
-    ">=": (">=", "gte", "ge", "from", "min"),
-    "<=": ("<=", "lte", "le", "to", "max"),
-    ">": (">", "gt"),
-    "<": ("<", "lt"),
-    "in": ("in", "one_of", "any", "any_of"),
-    "not in": ("not in", "not_in", "nin", "none_of"),
-    "between": ("between", "range"),
-}
-
-Style = Callable[[str], tuple[bool | None, bool]]
-"""How a field writes months: whether in digits only (None: as they are written), and whether by days."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +64,28 @@ class Constraint:
     end: int
 
 
-def conditions(clause: Clause, fields: Sequence[str], used: Sequence[tuple[int, int]]) -> list[Constraint]:
+def conditions(
+    clause: Clause,
+    fields: Sequence[str],
+    used: Sequence[tuple[int, int]],
+    words: Collection[str] = (),
+) -> list[Constraint]:
     """What a clause says of fields: "company 1001", "period between 202401 and 202403", "in January 2024".
 
     Args:
         clause: the clause.
         fields: the valid field names; if none are known, any noun right before a number, code or quoted text is one.
         used: stretches that are spoken for.
+        words: stems that are the tool's own, or names of something else, and so no values.
     """
-    return _Reader(clause, fields, used).run()
+    return _Reader(clause, fields, used, words).run()
 
 
 class _Reader:
-    def __init__(self, clause: Clause, fields: Sequence[str], used: Sequence[tuple[int, int]]) -> None:
+    def __init__(
+        self, clause: Clause, fields: Sequence[str], used: Sequence[tuple[int, int]], words: Collection[str]
+    ) -> None:
+        self.words = words
         self.clause = clause
         self.fields = fields
         self.claimed = list(used)
@@ -142,12 +133,18 @@ class _Reader:
         op = next((op for pattern, op in _OPS if pattern.match(between)), None)
         if op is None or (not self.fields and not re.fullmatch(r"\s*(?:[=:#]|is)?\s*", between)):
             return None
-        elsewhere = first.kind == "phrase" or (first.period is not None and not _TIMES & set(parts(name)))
-        if elsewhere and re.search(r"\b(?:in|on|of|for)\b", between):
+        if first.kind == "phrase" and re.search(r"\b(?:in|on|of|for)\b", between):
             return None
+        if first.period is not None and not _TIMES & set(parts(name)):
+            code = first.text.isdigit() and re.fullmatch(r"\s*(?:is|are|=|:)?\s*", between)
+            if not code:
+                return None
         if first.kind == "phrase":
             linked = re.search(r"[=:]|\b(?:is|are|not|than|but|except|excluding)\b", between) is not None
-            if not self.fields or not (linked or is_plain_noun(first.text, self._stem(first))):
+            plain = is_plain_noun(first.text, self._stem(first)) and not first.text.endswith(("ing", "ed"))
+            if not self.fields or not (plain or (linked and not first.text.endswith(("ing", "ed")))):
+                return None
+            if self._stem(first) in self.words or is_turning(first.text) or first.text.lower() in COMPUTING:
                 return None
         return self._after(name, first, token.start, op)
 
@@ -183,6 +180,8 @@ class _Reader:
         for pattern, word in _BEFORE:
             match = pattern.search(before)
             if match is not None:
+                if self._is_contrast(match, floor):
+                    return None
                 said, start = word, floor + match.start()
                 break
         else:
@@ -202,6 +201,11 @@ class _Reader:
         if not op or not self._joined(values):
             return None
         return Constraint(name, op, tuple(values), start, values[-1].end)
+
+    def _is_contrast(self, match: re.Match[str], floor: int) -> bool:
+        """Whether a "but" takes a "not" back: "not for company 1001 but for company 2001"."""
+        denied = any(condition.end == floor and condition.op in ("!=", "not in") for condition in self.found)
+        return denied and match[0].lower().startswith("but")
 
     def _carried(self, before: str) -> str | None:
         """A "without" that goes on over an "and": "without company 1001 and account 800200"."""
@@ -278,115 +282,3 @@ def _field_by_look(value: Value, fields: Sequence[str]) -> str | None:
     else:
         return None
     return next((name for word in wanted for name in fields if word in parts(name)), None)
-
-
-def as_filters(found: Sequence[Constraint], items: Json, style: Style) -> list[tuple[Constraint, list[Json]]]:
-    """The conditions in the shape of a list of filters, each with its entries; without those it cannot express.
-
-    Args:
-        found: the conditions.
-        items: the schema of one filter.
-        style: how a field writes months.
-    """
-    properties = items.get("properties", {})
-    key = field_key(items) or "field"
-    op_key = next((name for name in ("op", "operator", "operation") if name in properties), "")
-    offered = tuple(properties.get(op_key, {}).get("enum") or ())
-    listed = "values" if "values" in properties else "value" if "array" in types_of(properties.get("value", {})) else ""
-    written: list[tuple[Constraint, list[Json]]] = []
-    for condition in found:
-        rows: list[Json] = []
-        for op, values in _expressible(_rows(condition, style(condition.field)), op_key, offered, bool(listed)):
-            word = _op_word(op, offered)
-            many = op in ("in", "not in", "between")
-            entry: Json = {key: condition.field} | ({op_key: word} if op_key else {})
-            typed = [_plain(value, properties) for value in values]
-            single = "value" if "value" in properties else "values" if "values" in properties else "equals"
-            entry[listed if many else single] = typed if many or single == "values" else typed[0]
-            rows.append(entry)
-        if rows:
-            written.append((condition, rows))
-    return written
-
-
-def _expressible(
-    rows: list[tuple[str, list[str]]], op_key: str, offered: Sequence[str], listed: bool
-) -> list[tuple[str, list[str]]]:
-    """The rows in operators that are offered, which must all hold; none if they cannot say it."""
-    if not op_key:
-        return rows if all(op == "=" for op, _ in rows) else []
-    found: list[tuple[str, list[str]]] = []
-    for op, values in rows:
-        many = op in ("in", "not in", "between")
-        if _op_word(op, offered) is not None and (listed or not many):
-            found.append((op, values))
-        elif op == "between" and _op_word(">=", offered) and _op_word("<=", offered):
-            found += [(">=", values[:1]), ("<=", values[1:])]
-        elif op == "not in" and _op_word("!=", offered):
-            found += [("!=", [value]) for value in values]
-        else:
-            return []
-    return found
-
-
-def as_mapping(found: Sequence[Constraint], style: Style) -> dict[str, tuple[Constraint, str]]:
-    """The conditions that a mapping of fields to values can hold, which are those that name one value."""
-    rows = [(condition, _rows(condition, style(condition.field))) for condition in found]
-    return {c.field: (c, each[0][1][0]) for c, each in rows if len(each) == 1 and each[0][0] == "="}
-
-
-def _rows(condition: Constraint, style: tuple[bool | None, bool]) -> list[tuple[str, list[str]]]:
-    """A condition as operators and texts; a run of months, and a month of a field of days, become ranges."""
-    told, by_days = style
-    digits = all(value.text.isdigit() for value in condition.values) if told is None else told
-    first, last = condition.values[0], condition.values[-1]
-    if first.period is None or last.period is None:
-        texts = [value.text.replace(",", "") if value.kind == "number" else value.text for value in condition.values]
-        return [(condition.op, texts)]
-    if "year" in parts(condition.field) and first.period.is_year and last.period.is_year:
-        return [(condition.op, [str(v.period.year) for v in condition.values if v.period is not None])]
-    periods = [value.period for value in condition.values if value.period is not None]
-    spans = (
-        [period.days(digits) for period in periods]
-        if by_days
-        else [
-            (period.as_text(digits), period.months(digits)[-1] if period.day is None else period.as_text(digits))
-            for period in periods
-        ]
-    )
-    (low, _), (_, high) = spans[0], spans[-1]
-    single = [start for start, end in spans if start == end]
-    match condition.op:
-        case "<":
-            return [("<", [low])]
-        case ">=":
-            return [(">=", [low])]
-        case "<=":
-            return [("<=", [spans[0][1]])]
-        case ">":
-            return [(">", [spans[0][1]])]
-        case "between":
-            return [("between", [low, high])]
-        case "=" if low != high:
-            return [("between", [low, high])]
-        case _ if len(single) == len(spans):
-            return [(condition.op, single)]
-        case _ if by_days:
-            return [("", [])]
-        case _:
-            months = [month for period in periods for month in period.months(digits)]
-            return [({"!=": "not in"}.get(condition.op, condition.op), months)]
-
-
-def _op_word(op: str, offered: Sequence[str]) -> str | None:
-    if not offered:
-        return op or None
-    return next((word for word in _WRITTEN.get(op, ()) if word in offered), None)
-
-
-def _plain(text: str, properties: Json) -> Any:
-    schema = properties.get("value") or properties.get("values", {}).get("items", {})
-    types = types_of(schema) if isinstance(schema, dict) else frozenset()
-    if types and "string" not in types and types & {"integer", "number"}:
-        return int(text) if text.isdigit() else float(text) if re.fullmatch(r"\d+\.\d+", text) else text
-    return text

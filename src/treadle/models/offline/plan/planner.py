@@ -5,7 +5,6 @@ filled from the clause, else from another tool's result, which is called first; 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
@@ -17,94 +16,17 @@ from treadle.models.offline.grammar.meaning import IDLE_VERBS, is_idle
 from treadle.models.offline.grammar.question import Clause, Value, read_clause, split_clauses
 from treadle.models.offline.grammar.words import is_function_word, is_verb, parts, singular
 from treadle.models.offline.plan.account import Left, account
-from treadle.models.offline.plan.arguments import Filling, fill
+from treadle.models.offline.plan.arguments import fill
 from treadle.models.offline.plan.choice import Chooser, ChosenTool
+from treadle.models.offline.plan.filling import Filling
+from treadle.models.offline.plan.outcome import Call, Goal, Outcome, Plan, Trouble
 from treadle.models.offline.plan.results import headline, value_for
-from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import MARKERS, KnownTool, Param, Toolbox
 from treadle.models.offline.plan.transcript import Exchange, Turn, hint_of
 from treadle.models.offline.plan.vocabulary import Vocabulary, replacement
 
 _DEPTH = 3
 _CORRECTIONS = 6
-
-
-@dataclass(frozen=True)
-class Call:
-    """A tool call to make."""
-
-    tool: str
-    arguments: Json
-
-
-@dataclass(frozen=True)
-class Trouble:
-    """Why something could not be done, in words, and what would have been valid."""
-
-    message: str
-    available: tuple[str, ...] = ()
-
-
-@dataclass
-class Outcome:
-    """How far a clause has come: results that answer it, calls that it still needs, and what went wrong.
-
-    `renamed` holds what was written and the valid name it was taken for, `called` the words for identifiers that were
-    looked up, `used` the stretches of the clause that went into arguments, `tools` what is called for it, and `left`
-    what no tool and no argument accounts for, once that is known.
-    """
-
-    clause: Clause
-    done: list[Exchange] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
-    troubles: list[Trouble] = field(default_factory=list)
-    renamed: dict[str, str] = field(default_factory=dict)
-    called: dict[str, str] = field(default_factory=dict)
-    used: list[tuple[int, int]] = field(default_factory=list)
-    tools: list[KnownTool] = field(default_factory=list)
-    left: Left | None = None
-
-    def take(self, other: "Outcome") -> None:
-        """Adds what another outcome found."""
-        self.done += other.done
-        self.calls += other.calls
-        self.troubles += other.troubles
-        self.renamed |= other.renamed
-        self.called |= other.called
-        if other.left is not None:
-            mine = self.left or Left()
-            spare = tuple(dict.fromkeys(mine.spare + other.left.spare))
-            self.left = Left(mine.turning + other.left.turning, spare, mine.spoken + other.left.spoken)
-
-
-@dataclass(frozen=True)
-class Goal:
-    """A clause, the tool that is to answer it, and the tool that is to give that one what the clause does not.
-
-    With `reads`, the tool only lists the names that the clause may speak of.
-    """
-
-    clause: Clause
-    tool: KnownTool | None = None
-    source: KnownTool | None = None
-    reads: bool = False
-
-
-@dataclass
-class Plan:
-    """The outcomes of a question's clauses, and the clauses that no tool is about."""
-
-    outcomes: list[Outcome]
-    unplanned: list[str]
-
-    @property
-    def calls(self) -> list[Call]:
-        """The calls to make now, each once."""
-        found: list[Call] = []
-        for call in [call for outcome in self.outcomes for call in outcome.calls]:
-            if call not in found:
-                found.append(call)
-        return found
 
 
 class Planner:
@@ -123,11 +45,14 @@ class Planner:
         """Whether some tool is about `text`."""
         return any(self.chooser.choose(read_clause(part, self.today)) for part in split_clauses(text))
 
-    def completes(self, text: str) -> bool:
-        """Whether every part of `text` has a tool, nothing is missing for it, and no word is left that forbids it."""
-        outcomes = self.plan(text)
-        done = [each for each in outcomes.outcomes if not each.troubles and not (each.left and each.left.forbids)]
-        return bool(done) and not outcomes.unplanned and len(done) == len(outcomes.outcomes)
+    def spare_words(self, text: str) -> int | None:
+        """How many words of `text` nothing accounts for; None if a part of it has no tool, or one lacks something, or a
+        word forbids an answer."""
+        plan = self.plan(text)
+        done = [each for each in plan.outcomes if not each.troubles and not (each.left and each.left.forbids)]
+        if not done or plan.unplanned or len(done) < len(plan.outcomes):
+            return None
+        return sum(len(each.left.spare) for each in done if each.left is not None)
 
     def plan(self, question: str, forced: bool = False) -> Plan:
         """Plans every clause of `question`.
@@ -331,7 +256,7 @@ class Planner:
         """A list worth reading first: of names that the call needs and nobody has told yet."""
         for param in () if filling.unknown else tool.params:
             structured = param.shape in ("names", "filters", "mapping") and not param.enum
-            loose = any(not overlaps(value.start, value.end, filling.used) for value in clause.values)
+            loose = bool(clause.values) or param.shape in ("filters", "mapping")
             needed = structured and (param.required or param.name in filling.arguments or loose)
             lacking = param in filling.missing and param.shape == "text" and source is None
             if not needed and (not lacking or self.chooser.providers(tool, param, clause)):

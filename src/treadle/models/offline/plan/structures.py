@@ -9,12 +9,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from treadle.models.offline.grammar.question import Clause, Value, is_plain_noun
-from treadle.models.offline.grammar.words import Token, is_function_word, likeness, singular, stem
+from treadle.models.offline.grammar.words import Token, is_function_word, likeness, parts, singular, stem
 
 _GROUPING = re.compile(
     r"\b(?:by|per|for (?:each|every)|across|which|each|every|at the|top(?: \d+)?|"
     r"\d+ (?:largest|biggest|highest|lowest|smallest))\s+(?:the\s+|different\s+|single\s+)?"
     r"(\w+(?:\s*(?:,\s*and\s+|,|\band\b|&)\s*(?:by\s+|per\s+)?(?:the\s+)?\w+)*)",
+    re.IGNORECASE,
+)
+
+
+_RANKED = re.compile(
+    r"\b(?:(?P<up>lowest|smallest|least|bottom|(?:sorted|ordered|rising|in)?\s*(?:ascending|ascending order))|"
+    r"top|largest|biggest|highest|greatest|most|(?:sorted|ordered|falling|in)?\s*(?:descending(?: order)?))\b",
     re.IGNORECASE,
 )
 
@@ -58,9 +65,16 @@ def mentions(
             lower = 0.6 if size == 1 and not written.isalpha() else least
             ranked = sorted(((likeness(written, name), name) for name in names), reverse=True)
             best = [name for score, name in ranked if score >= lower and score > ranked[0][0] - 0.02]
+            best = [name for name in best if size == 1 or _holds(name, run)]
             if best and (len(best) == 1 or ties or ranked[0][0] >= 0.97):
                 found += [Mention(name, written, start, end) for name in (best if ties else best[:1])]
     return sorted(found, key=lambda mention: mention.start)
+
+
+def _holds(name: str, run: Sequence[Token]) -> bool:
+    """Whether every word of a run is a part of the name: of "half fi_reporting", "half" is not."""
+    told = [name, *parts(name)]
+    return all(is_function_word(token.text) or max(likeness(token.text, part) for part in told) >= 0.6 for token in run)
 
 
 def _loose(run: Sequence[Token]) -> bool:
@@ -80,7 +94,9 @@ def grouping_spans(clause: Clause, names: Sequence[str]) -> list[tuple[str, int,
     """The same, each with the stretch that says so, its "by" or "per" included."""
     found: list[tuple[str, int, int]] = []
     for match in _GROUPING.finditer(clause.text):
-        start = match.start()
+        start = (
+            match.start() if not re.search(r"top|\d", match[0][: match.start(1) - match.start()]) else match.start(1)
+        )
         for word in re.finditer(r"\w+", match[1]):
             end = match.start(1) + word.end()
             name = ""
@@ -104,11 +120,17 @@ def value_text(value: Value, digits_only: bool) -> str:
     return value.period.as_text(digits_only)
 
 
-def ranking(clause: Clause, measures: Sequence[str]) -> list[str]:
-    """What "top 5 … by amount" sorts by: the measure said, else the first, with " desc" after it unless upwards."""
-    best = re.search(r"\b(?:top|largest|biggest|highest|(lowest|smallest|least))\b", clause.text, re.IGNORECASE)
+def ranking(clause: Clause, measures: Sequence[str]) -> tuple[str, list[tuple[int, int]]] | None:
+    """What "top 5 … by amount" and "sorted descending" sort by, and the stretches that say so; None if nothing does.
+
+    It is the measure said, else the first, with " desc" after it unless upwards.
+    """
+    match = _RANKED.search(clause.text)
     said = [mention.name for mention in mentions(clause, measures)] or list(measures[:1])
-    return [said[0] if best[1] else f"{said[0]} desc"] if best and said else []
+    if match is None or not said:
+        return None
+    name = said[0] if match["up"] else f"{said[0]} desc"
+    return name, [found.span() for found in _RANKED.finditer(clause.text) if bool(found["up"]) == bool(match["up"])]
 
 
 def plain_number(text: str) -> int | float:

@@ -142,7 +142,9 @@ def resolve(schema: Json, root: Json) -> Json:
             return schema
         rest = {key: value for key, value in schema.items() if key not in ("anyOf", "oneOf", "allOf")}
         resolved = [resolve(option, root) for option in options if option.get("type") != "null"]
-        ranked = sorted(resolved, key=lambda option: option.get("type") not in ("array", "object"))
+        # A list says more than a mapping can: of filters, for one, also what is not to hold.
+        order = {"array": 0, "object": 1}
+        ranked = sorted(resolved, key=lambda option: order.get(str(option.get("type")), 2))
         types = {kind for option in resolved for kind in types_of(option)}
         schema = {**(ranked[0] if ranked else {}), **rest}
         schema.setdefault("x-types", sorted(types))
@@ -209,6 +211,8 @@ def _param(name: str, schema: Json, root: Json, required: bool, tool_nouns: tupl
     words = parts(name)
     kept = tuple(stem(word) for word in words if word not in MARKERS and not word.isdigit())
     plain = tuple(stem(word) for word in words if word not in MARKERS and word not in _VAGUE)
+    if words == ("to",) and "from" not in root.get("properties", {}):
+        plain = (stem("recipient"),)
     examples = [match for found in _EXAMPLES.findall(description) for match in re.split(r",|\bor\b|\band\b", found)]
     examples = [re.sub(r"^[\s'\"`“]+|[\s'\"`”]+$", "", text) for text in [*examples, *_QUOTES.findall(description)]]
     examples += [str(value) for value in schema.get("examples", ())]

@@ -32,6 +32,7 @@ class Vocabulary:
     def __init__(self, box: Toolbox, exchanges: Sequence[Exchange]) -> None:
         self._known: dict[Known, None] = {}
         self._synonyms: dict[tuple[str, str], str] = {}
+        self._listed: set[str] = set()
         self._about: dict[tuple[str, str], str] = {}
         texts = [tool.spec.description + str(tool.spec.input_schema) for tool in box.tools]
         for exchange in exchanges:
@@ -43,6 +44,7 @@ class Vocabulary:
                 texts.append(str(exchange.result))
                 words = [word for word in parts(exchange.tool) if not is_verb(word)]
                 self._learn(exchange.result, stem(words[-1]) if words else "", None)
+                self._listed |= {entry.kind for entry in self._known}
         everything = " ".join(texts)
         self.months_in_digits = bool(_DIGIT_MONTH.search(everything) and not _HYPHEN_MONTH.search(everything))
 
@@ -71,6 +73,19 @@ class Vocabulary:
     def meant(self, nouns: Iterable[str], word: str) -> str:
         """The name that `word` is a synonym of; itself if it is none."""
         return self._synonyms.get((([*nouns] or [""])[-1], word), word)
+
+    @property
+    def stems(self) -> frozenset[str]:
+        """The words of all names known, as stems."""
+        return frozenset(stem(word) for entry in self._known for word in parts(entry.name))
+
+    def is_listed(self, nouns: Iterable[str]) -> bool:
+        """Whether a tool has listed all names of the kind that `nouns` speak of."""
+        return ([*nouns] or [""])[-1] in self._listed
+
+    def is_kind(self, word: str) -> bool:
+        """Whether the stem is the noun for things whose names are known."""
+        return any(entry.kind == word for entry in self._known)
 
     def style(self, name: str, owners: Sequence[str]) -> tuple[bool | None, bool]:
         """How the field `name` of `owners` writes months, by what was told of it: whether in digits only (None if

@@ -1,0 +1,88 @@
+"""`treadle query`: the figures of one source, by the engine, without a model."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from treadle.cli.catalogs import open_catalog, sources_option
+from treadle.cli.conditions import filters_of, where_option
+from treadle.cli.terminal import clean, note, print_json, print_table
+from treadle.cli.working import working
+
+if TYPE_CHECKING:
+    from treadle.analyst import QueryResult
+
+
+@click.command(short_help="Ask one source for figures, without a model.")
+@click.argument("source")
+@click.option("--by", metavar="NAME,...", help="Dimensions to group by. Default: none, the totals only.")
+@click.option("--measure", multiple=True, metavar="NAME", help="A measure; repeatable. Default: all of the source's.")
+@where_option
+@click.option("--order", multiple=True, metavar="NAME [desc]", help="What to sort by; repeatable.")
+@click.option("--limit", type=click.IntRange(1, 100_000), metavar="ROWS", help="Most rows to show.")
+@sources_option
+@click.option("--json", "as_json", is_flag=True, help="Print the result as a JSON object, amounts as text.")
+@click.option(
+    "--csv", "csv_file", type=click.Path(path_type=Path), metavar="FILE", help="Write the rows to a CSV file."
+)
+@click.option(
+    "--xlsx", "xlsx_file", type=click.Path(path_type=Path), metavar="FILE", help="Write them to an Excel file."
+)
+def query(
+    source: str, by: str | None, measure: tuple[str, ...], where: tuple[str, ...], order: tuple[str, ...],
+    limit: int | None, sources: str | None, as_json: bool, csv_file: Path | None, xlsx_file: Path | None,
+) -> int:  # fmt: skip
+    """Ask SOURCE for its figures: the totals, or by one or more dimensions. The engine computes, exactly.
+
+    A file that is written replaces an older one of its kind.
+    """
+    catalog = open_catalog(sources)
+    from pydantic import ValidationError
+
+    from treadle.analyst import Export, QueryRequest
+    from treadle.analyst import query as asked
+
+    given: dict[str, Any] = {
+        "source": source, "filters": filters_of("--where", where), "order": list(order), "limit": limit,
+        "dimensions": [name.strip() for name in (by or "").split(",") if name.strip()],
+    }  # fmt: skip
+    if measure:
+        given["measures"] = list(measure)
+    try:
+        request = QueryRequest.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise click.UsageError(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}") from error
+    exports = [Export("csv", csv_file)] if csv_file else []
+    exports += [Export("xlsx", xlsx_file)] if xlsx_file else []
+    found = working(lambda interrupt, tell: asked(catalog, request, interrupt=interrupt, exports=exports))
+    for export in exports:
+        note(f"written: {export.path}")
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        _print(found)
+    return 0
+
+
+def _print(found: "QueryResult") -> None:
+    click.echo(clean(found.source + (f" where {' and '.join(found.filters)}" if found.filters else "")))
+    click.echo()
+    names = [*found.dimensions, *found.measures]
+    rows: list[list[object]] = [[row[name] for name in found.dimensions] for row in found.rows if found.dimensions]
+    for line, row in zip(rows, found.rows, strict=False):
+        line += [_amount(row[name]) for name in found.measures]
+    label = ["total", *("" for _ in found.dimensions[1:])] if found.dimensions else []
+    rows.append([*label, *(_amount(found.totals[name]) for name in found.measures)])
+    print_table(names, rows, right=found.measures)
+    click.echo()
+    if found.dimensions and len(found.rows) < found.total_rows:
+        click.echo(f"The first {len(found.rows):,} of {found.total_rows:,} rows; the total is over all.")
+    click.echo(f"{found.source_rows:,} rows of {clean(found.source)}")
+    for warning in found.warnings:
+        click.echo(clean(f"Warning: {warning}"))
+
+
+def _amount(value: object) -> str:
+    return "" if value is None else f"{value:,f}"

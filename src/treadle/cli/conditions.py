@@ -1,0 +1,90 @@
+"""Conditions on the command line: what `--where` takes, as filters.
+
+`NAME=VALUE`, `!=`, `<`, `<=`, `>`, `>=`; in words `NAME between A and B`, `in A,B`, `not in A,B`, `like A%`,
+`is null`, `is not null`, `ytd 202405`, `qtd 202405`, `rolling 202405,12`. Commas separate several values; quotes around
+a value are taken off, and commas within them are its own.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from treadle.analyst import Filter
+
+_SIGNS = re.compile(r"\s*(?P<dimension>[^=!<>]+?)\s*(?P<op>!=|<=|>=|=|<|>)\s*(?P<value>.*)", re.DOTALL)
+_WORDS = re.compile(
+    r"\s*(?P<dimension>[^=!<>]+?)\s+(?P<op>is\s+not\s+null|is\s+null|between|not\s+in|in|like|ytd|qtd|rolling)(\s+(?P<value>.*))?",
+    re.DOTALL | re.IGNORECASE,
+)
+_ENDS = re.compile(r"(?P<low>\"[^\"]*\"|'[^']*'|.+?)\s+and\s+(?P<high>.+)", re.DOTALL | re.IGNORECASE)
+_VALUES = re.compile(r"\s*(\"[^\"]*\"|'[^']*'|[^,]*)\s*(?:,|$)")
+
+where_option = click.option(
+    "--where",
+    multiple=True,
+    metavar="CONDITION",
+    help="Only these rows: NAME=VALUE, also !=, <, <=, >, >=, NAME=V,W for several values; 'NAME between A and B', "
+    "'NAME like A%', 'NAME in A,B', 'NAME is null', 'NAME is not null'. Repeatable: all must hold.",
+)
+
+
+def filters_of(option: str, given: Sequence[str]) -> "list[Filter]":
+    """Returns the conditions that were given with `option`. Raises click.BadParameter for what is none."""
+    from pydantic import ValidationError
+
+    from treadle.analyst import Filter
+
+    found = []
+    for item in given:
+        try:
+            found.append(Filter.model_validate(_condition(option, item)))
+        except ValidationError as error:
+            raise click.BadParameter(f"{item!r}: {error.errors()[0]['msg']}", param_hint=f"'{option}'") from error
+    return found
+
+
+def _condition(option: str, item: str) -> dict[str, Any]:
+    if found := _WORDS.fullmatch(item):
+        op = " ".join(found["op"].lower().split())
+        value = (found["value"] or "").strip()
+        condition: dict[str, Any] = {"dimension": found["dimension"], "op": op}
+        if op.endswith("null"):
+            if value:
+                raise _wrong(option, item, f"nothing follows {op!r}")
+            return condition
+        if not value:
+            raise _wrong(option, item, f"{op!r} needs a value")
+        if op == "between":
+            ends = _ENDS.fullmatch(value)
+            if ends is None:
+                raise _wrong(option, item, "'between' needs two values with 'and' between them")
+            return condition | {"value": [_plain(ends["low"]), _plain(ends["high"])]}
+        return condition | {"value": _plain(value) if op in ("like", "ytd", "qtd") else _values(value)}
+    match = _SIGNS.fullmatch(item)
+    if match is None:
+        raise _wrong(option, item, "it is not NAME=VALUE, such as period=202401, nor 'NAME between A and B'")
+    dimension, op, value = match.groups()
+    values = _values(value)
+    if op in ("=", "!=") and len(values) > 1:
+        return {"dimension": dimension, "op": "in" if op == "=" else "not in", "value": values}
+    return {"dimension": dimension, "op": op, "value": _plain(value)}
+
+
+def _wrong(option: str, item: str, why: str) -> click.BadParameter:
+    return click.BadParameter(f"{item!r} cannot be read: {why}", param_hint=f"'{option}'")
+
+
+def _values(text: str) -> list[str]:
+    """The values between commas; a comma at the end ends none."""
+    found = [_plain(part) for part in _VALUES.findall(f"{text.strip()}")]
+    return found[:-1] if len(found) > 1 and found[-1] == "" else found
+
+
+def _plain(text: str) -> str:
+    """A value without blanks and quotes around it."""
+    bare = text.strip()
+    quoted = len(bare) > 1 and bare[0] == bare[-1] and bare[0] in "\"'"
+    return bare[1:-1] if quoted else bare

@@ -1,0 +1,116 @@
+"""What of a clause may fill a parameter: values still to be had, names known to be valid, how both are written.
+
+Called by `arguments`, which hands them out.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from treadle.models.offline.grammar.english import PERSON_WORDS, PLACE_WORDS, TITLE_WORDS
+from treadle.models.offline.grammar.question import Clause, Value, phrases
+from treadle.models.offline.grammar.words import groups_of, is_verb, likeness, singular, stem
+from treadle.models.offline.plan import affinity as fits
+from treadle.models.offline.plan.filling import Filling
+from treadle.models.offline.plan.structures import overlaps, plain_number, value_text
+from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox
+from treadle.models.offline.plan.vocabulary import Vocabulary
+
+_AND = re.compile(r"^\s*(?:,(?=\s)|and|or|&|,\s*(?:and|or))\s*(?:the |our |in |for |of |an? )?\s*$")
+
+
+class Candidates:
+    """The values and names that a clause has for a tool, less those that its filling `out` has used."""
+
+    def __init__(self, tool: KnownTool, clause: Clause, vocabulary: Vocabulary, box: Toolbox, out: Filling) -> None:
+        self.tool = tool
+        self.clause = clause
+        self.vocabulary = vocabulary
+        self.box = box
+        self.out = out
+
+    def is_own(self, value: Value) -> bool:
+        """Whether a phrase is made of the words that the tool describes itself with."""
+        return all(self.tool.weights.get(stem(word), 0.0) >= 1.0 for word in value.text.split())
+
+    def told_elsewhere(self, param: Param) -> bool:
+        """Whether the parameter is an identifier that another tool finds for what is called otherwise."""
+        return param.stems[-1:] == ("id",) and any(
+            output.stems == param.stems
+            for tool in self.box.tools
+            if tool is not self.tool
+            for output in tool.outputs
+            if param.name not in [other.name for other in tool.params]
+        )
+
+    def coordinated(self, first: Value, values: Sequence[Value]) -> list[Value]:
+        """The values that "and", "or" or a comma join to the first."""
+        run = [first]
+        if self.clause.words_before(first.start, 1) == ("between",) and first.kind == "number":
+            return []
+        for value in sorted(values, key=lambda value: value.start):
+            gap = self.clause.text[run[-1].end : value.start] if value.start >= run[-1].end else ""
+            if "or" in gap.split() and self.tool.change is not None:
+                break
+            alike = (value.kind == "number") == (first.kind == "number")
+            if alike and value.start >= run[-1].end and _AND.match(self.clause.text[run[-1].end : value.start]):
+                run.append(value)
+        return run[1:]
+
+    def values(self, param: Param) -> list[Value]:
+        """The values still to be had, noun phrases of the clause among them."""
+        everything = list(self.clause.values)
+        if param.shape != "number":
+            everything += phrases(self.clause, self.asking(param)) or phrases(self.clause, self._own_words())
+        return [value for value in everything if not overlaps(value.start, value.end, self.out.used)]
+
+    def asking(self, param: Param) -> frozenset[str]:
+        """The clause's words that ask for something, and so are no values: the tools' own words and their like."""
+        named = {word for tool in self.box.tools for word in tool.name_stems}
+        named |= {word for tool in self.box.tools for other in tool.params for word in other.nouns}
+        named |= {word for output in self.tool.outputs for word in output.stems}
+        said = {token.stem for token in self.clause.tokens}
+        if fits.is_currency(param):
+            return frozenset(word for word in said if word not in fits.CURRENCIES)
+        return frozenset(word for word in said if word in named or groups_of(word))
+
+    def _own_words(self) -> frozenset[str]:
+        own = {word for tool in self.box.tools for word in tool.name_stems}
+        own |= {word for param in self.tool.params for word in param.nouns}
+        own |= {word for output in self.tool.outputs for word in output.stems}
+        said = {token.stem for token in self.clause.tokens}
+        return frozenset(own | {word for word in said if groups_of(word) & {g for o in own for g in groups_of(o)}})
+
+    def names(self, param: Param) -> tuple[str, ...]:
+        """The names that the parameter is known to take; none if nobody told."""
+        if param.shape != "text" or (param.stems[-1:] == ("id",) and not param.enum):
+            return ()
+        return tuple(str(value) for value in param.enum) or self.vocabulary.names(param.nouns, self.owners())
+
+    def render(self, param: Param, value: Value) -> Any:
+        """The value as the parameter takes it."""
+        if param.shape == "number":
+            return plain_number(value.text)
+        if value.period is not None:
+            return value_text(value, self.vocabulary.months_in_digits and value.period.day is None)
+        if fits.is_zone(param):
+            return fits.zone_of(value.text) or value.text
+        if fits.is_currency(param):
+            return fits.currency_of(value.text) or value.text
+        example = next((name for name in param.examples if likeness(value.text, name) >= 0.97), None)
+        if example is not None:
+            return example
+        proper = any(stem(word) in param.nouns for word in PLACE_WORDS | PERSON_WORDS | TITLE_WORDS)
+        if value.kind != "phrase" or (proper and not value.text.islower()) or fits.is_free_text(param):
+            return value.text
+        text = value.text if value.start else value.text.lower()
+        *first, last = text.split(" ")
+        return " ".join([*first, last if proper or is_verb(last) else singular(last)])
+
+    def spellings(self, nouns: Sequence[str], names: tuple[str, ...]) -> tuple[str, ...]:
+        """The names with their synonyms; none if no names are known."""
+        return (*names, *self.vocabulary.synonyms(nouns, names)) if names else ()
+
+    def owners(self) -> list[str]:
+        """The names filled so far, whose own names the others are to be."""
+        return [value for value in self.out.arguments.values() if isinstance(value, str)]

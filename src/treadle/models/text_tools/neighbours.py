@@ -1,0 +1,188 @@
+"""Neighbours: calls in another form than the one that was asked for, where a reply is or ends in one.
+
+One rule: a reply that consists of nothing but exact calls of tools that there are, in whatever form, calls them. One
+that says something and then ends in such a call is a fault, for nobody can tell whether the call is meant or shown; the
+model is told, and shown the right form. A call that anything follows is spoken of, and is part of the answer. What the
+format itself takes for a call or, in so many words, for the answer never comes here.
+
+Pure. Neighbours: `wrappings.py` knows the forms, `reader.py` hands over what a format took for prose.
+"""
+
+import re
+from typing import Final
+
+from treadle.models.text_tools import fences
+from treadle.models.text_tools.pieces import Call, Cut, Fault, Offer, Piece, Prose, Thought
+from treadle.models.text_tools.wrappings import WAIT, Wrappings
+
+_THOUGHT: Final = re.compile(r"[ \t]*+[*_#]{0,6}+thoughts?[ \t]*+\d{0,4}+[*_]{0,4}+:", re.IGNORECASE)
+_ANSWER: Final = re.compile(r"[ \t]*+[*_#]{0,6}+final[ _]answer[*_]{0,4}+[ \t]*+:", re.IGNORECASE)
+_MAY_BE_LABEL: Final = re.compile(
+    r"[ \t]*+[*_#]{0,6}+(?P<word>[a-z]{0,8}+[ _]?[a-z]{0,6}+)[ \t\d*_]{0,8}+\Z", re.IGNORECASE
+)
+_LABELS: Final = ("thoughts", "final answer")
+_MADE_UP: Final = re.compile(
+    r"(?:[*_]{0,4}+observation[ \t]*+\d{0,4}+[*_]{0,4}+:"
+    r"|<(?:tool_response|tool_results?|function_results|observation)[ >]"
+    r"|results? of [\w.-]{1,100}+[^\n:]{0,30}+:)",
+    re.IGNORECASE,
+)
+_MAY_BE_MADE_UP: Final = re.compile(
+    r"(?:[*_]{0,4}+[a-z]{0,11}+[ \t\d*_]{0,8}+|<\w{0,18}+|results? .{0,140}+)\Z", re.IGNORECASE
+)
+_TAGS: Final = re.compile(r"(?:\s|<\|?(?:tool|function)[\w -]{0,20}+\|?>|<[|｜][\w▁]{1,40}+[|｜]>|\[/?TOOL_CALLS?\])*+")
+_QUOTED: Final = re.compile(r"[ \t]*+>")
+_EAGERNESS: Final = 32
+"""As in `reader.py`: what is held back is looked at again when it has grown by this share of itself."""
+
+
+class Neighbours:
+    """Goes through the pieces of one reply, as they come, and holds prose back where a call may begin.
+
+    Args:
+        offer: what may be called.
+    """
+
+    __slots__ = ("_chunks", "_code", "_look_at", "_middle", "_over", "_size", "_spoke", "_thinking", "_wrappings")
+
+    def __init__(self, offer: Offer) -> None:
+        self._wrappings = Wrappings(offer)
+        self._chunks: list[str] = []
+        self._size = self._look_at = 0
+        self._code: re.Pattern[str] | None = None
+        self._middle = self._spoke = self._thinking = False
+        self._over = not offer.tools
+
+    def read(self, pieces: list[Piece], final: bool) -> list[Piece]:
+        """`pieces`, with calls for the prose that is one; `final` with the last pieces of the reply."""
+        out: list[Piece] = []
+        for piece in pieces:
+            if self._over:
+                out.append(piece)
+            elif isinstance(piece, Prose) and not piece.answer:
+                self._chunks.append(piece.text)
+                self._size += len(piece.text)
+                if self._size >= self._look_at:
+                    out += self._looked_through(False)
+            elif isinstance(piece, Thought):
+                out += [*self._looked_through(False), *self._given_up(), piece]
+                self._middle = False
+            else:
+                out += self._looked_through(False)
+                out += [*self._before(piece), piece]
+                self._over = True
+        if final and not self._over:
+            out += self._looked_through(True)
+        return out
+
+    def _looked_through(self, final: bool) -> list[Piece]:
+        text = "".join(self._chunks)
+        out: list[Piece] = []
+        at = 0
+        while at < len(text) and not self._over:
+            end = self._step(text, at, final, out)
+            if end == at:
+                break
+            at = end
+        if self._over and at < len(text):
+            out.append(Prose(text[at:]))
+            at = len(text)
+        self._chunks = [text[at:]] if at < len(text) else []
+        self._size = len(text) - at
+        self._look_at = self._size + self._size // _EAGERNESS
+        return out
+
+    def _step(self, text: str, at: int, final: bool, out: list[Piece]) -> int:
+        """Reads on from `at` as far as is certain, and returns where that is."""
+        if self._code is not None:
+            return self._in_code(self._code, text, at, final, out)
+        if self._middle:
+            return self._said_through(text, at, out)
+        label = _ANSWER.match(text, at) if self._thinking else _THOUGHT.match(text, at) if not self._spoke else None
+        if label is not None:
+            self._over, self._thinking = self._thinking, True
+            return self._said_through(text, at, out)
+        if not final and (self._may_be_label(text, at) or (_QUOTED.match(text, at) and text.find("\n", at) < 0)):
+            return at
+        found = self._wrappings.read(text, at, final)
+        if found is WAIT or (found is None and not final and self._wrappings.may_open(text, at)):
+            return at
+        if found is None:
+            fence = fences.OPEN.match(text, at)
+            if fence is not None and not final and not fence.group().endswith("\n"):
+                return at
+            if fence is not None:
+                self._code = fences.closing(fence["fence"])
+            return self._said_through(text, at, out)
+        calls, end = found
+        if end < len(text) and _MADE_UP.match(text, end):
+            out += [*self._meant(calls, text[at:end]), Cut()]
+            self._over = True
+            return len(text)
+        if end == len(text) or (not final and _MAY_BE_MADE_UP.match(text, end)):
+            if not final:
+                return at
+            out += self._meant(calls, text[at:end])
+            self._over = True
+            return end
+        return self._said(text, at, end, out)
+
+    def _may_be_label(self, text: str, at: int) -> bool:
+        if self._spoke:
+            return False
+        match = _MAY_BE_LABEL.match(text, at)
+        word = "" if match is None else match["word"].lower().replace("_", " ")
+        return match is not None and any(label.startswith(word) for label in _LABELS)
+
+    def _in_code(self, code: re.Pattern[str], text: str, at: int, final: bool, out: list[Piece]) -> int:
+        close = code.search(text, at)
+        if close is not None and (final or close.group().endswith("\n")):
+            self._code = None
+            return self._said(text, at, close.end(), out)
+        return self._said(text, at, len(text) if final else fences.line_start(text, at), out)
+
+    def _said_through(self, text: str, at: int, out: list[Piece]) -> int:
+        """What stands on this line is said, as far as it has come."""
+        line = text.find("\n", at)
+        return self._said(text, at, len(text) if line < 0 else line + 1, out)
+
+    def _said(self, text: str, at: int, end: int, out: list[Piece]) -> int:
+        if end > at:
+            out.append(Prose(text[at:end]))
+            self._middle = text[end - 1] != "\n"
+            self._spoke = self._spoke or (not self._thinking and not text[at:end].isspace())
+        return end
+
+    def _meant(self, calls: list[Piece], written: str) -> list[Piece]:
+        """What `calls`, with which the reply ends, come to."""
+        if not self._spoke:
+            return calls
+        first = next((piece for piece in calls if isinstance(piece, Call | Fault)), None)
+        if first is None:
+            return [Prose(written)]
+        if not isinstance(first, Call):
+            return calls
+        what = (
+            f"it ends in a call of {first.name} in another form than the one that was asked for, after other text, so "
+            "that it may be meant or only be shown. To call the tool, write the call in the right form; to show it, "
+            "write something after it"
+        )
+        return [Fault(written.strip(), what, first.name, first.arguments)]
+
+    def _before(self, piece: Piece) -> list[Piece]:
+        """What was held back, now that the format has found `piece` after it."""
+        text = "".join(self._chunks)
+        self._chunks, self._size = [], 0
+        if isinstance(piece, Call | Fault | Cut) and self._code is None and not self._middle and text:
+            match = _TAGS.match(text)
+            if match is not None and match.end() == len(text):
+                return []  # the wrapping of what follows
+            found = self._wrappings.read(text, 0, True)
+            if isinstance(found, tuple) and found[1] == len(text):
+                return self._meant(found[0], text)
+        return [Prose(text)] if text else []
+
+    def _given_up(self) -> list[Piece]:
+        text = "".join(self._chunks)
+        self._chunks, self._size, self._look_at = [], 0, 0
+        return [Prose(text)] if text else []

@@ -1,0 +1,167 @@
+"""Excel files: read with every digit, or refused; written as numbers where no digit is lost, and without formulas."""
+
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from treadle.analyst import (
+    AnalystError,
+    Catalog,
+    CompareRequest,
+    Dimension,
+    Measure,
+    QueryRequest,
+    Source,
+    TextFormat,
+    compare,
+    propose,
+    query,
+)
+
+calamine = pytest.importorskip("python_calamine")
+xlsxwriter = pytest.importorskip("xlsxwriter")
+
+D = Decimal
+
+
+def sheet(path: Path, name: str) -> list[list[Any]]:
+    return calamine.CalamineWorkbook.from_path(str(path)).get_sheet_by_name(name).to_python()
+
+
+def test_a_query(make: Any, tmp_path: Path) -> None:
+    rows = [("=1+1", "1.50"), ("0100", "12345678901234.56"), (None, "-7.25"), ("ä", "123456789.125")]
+    source = make("s", rows, decimals=3)
+    query(
+        Catalog([source], tmp_path), QueryRequest(source="s", dimensions=["company"]), exports=[tmp_path / "out.xlsx"]
+    )
+    assert sheet(tmp_path / "out.xlsx", "figures") == [
+        ["company", "amount"], ["0100", "12345678901234.560"], ["=1+1", 1.5], ["ä", 123456789.125], ["", -7.25],
+    ]  # fmt: skip
+
+
+def test_a_comparison(make: Any, tmp_path: Path) -> None:
+    a, b = make("a", [("x", "10.00"), ("y", "5.00")]), make("b", [("x", "10.00"), ("z", "1.00")])
+    compare(Catalog([a, b], tmp_path), CompareRequest(source_a="a", source_b="b"), exports=[tmp_path / "out.xlsx"])
+    told = dict(line[:2] for line in sheet(tmp_path / "out.xlsx", "summary"))
+    assert (told["A"], told["matches"], told["total_source_a"]) == ("a", 1, 15)
+    found = sheet(tmp_path / "out.xlsx", "differences")
+    assert found[0][:4] == ["measure", "company", "source_a_value", "source_b_value"]
+    assert [line[1] for line in found[1:]] == ["y", "z", "x"]
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.html", "x.txt"])
+def test_a_query_is_written_to_no_other_kind(make: Any, tmp_path: Path, name: str) -> None:
+    with pytest.raises(AnalystError, match=r"cannot be written|is written to"):
+        query(Catalog([make("s", [("x", "1")])], tmp_path), QueryRequest(source="s"), exports=[tmp_path / name])
+    assert not (tmp_path / name).exists()
+
+
+def test_a_file_is_left_alone_if_anything_fails(make: Any, tmp_path: Path) -> None:
+    (tmp_path / "out.xlsx").write_text("old")
+    source = make("s", [("x", "one")])
+    with pytest.raises(AnalystError, match="no number"):
+        query(Catalog([source], tmp_path), QueryRequest(source="s"), exports=[tmp_path / "out.xlsx"])
+    assert (tmp_path / "out.xlsx").read_text() == "old"
+
+
+def book(path: Path, sheets: dict[str, list[list[Any]]]) -> None:
+    with xlsxwriter.Workbook(str(path), {"strings_to_formulas": False}) as made:
+        days = made.add_format({"num_format": "yyyy-mm-dd"})
+        for name, rows in sheets.items():
+            sheet = made.add_worksheet(name)
+            for at, row in enumerate(rows):
+                for column, cell in enumerate(row):
+                    if isinstance(cell, date):
+                        sheet.write_datetime(at, column, cell, days)
+                    elif isinstance(cell, tuple):
+                        sheet.write_formula(at, column, cell[0], None, cell[1])
+                    elif cell is not None:
+                        sheet.write(at, column, cell)
+
+
+def declared(path: str, **more: Any) -> Source:
+    return Source(
+        name="s", kind="xlsx", path=path, dimensions=(Dimension(name="company"), Dimension(name="day", type="date")),
+        measures=(Measure(name="amount"),), **more,
+    )  # fmt: skip
+
+
+HEAD = ["company", "amount", "day", "note"]
+
+
+def test_cells_of_every_kind(tmp_path: Path) -> None:
+    rows = [
+        ["0100", 10.55, date(2024, 1, 31), None], [1001, "7.25", "2024-02-01", True], [1001.5, None, None, 1],
+        [None, ("=1+1", 2), datetime(2024, 1, 31), "x"], [None, None, None, None], [True, "-3", None, None],
+    ]  # fmt: skip
+    book(tmp_path / "b.xlsx", {"Data": [HEAD, *rows]})
+    found = query(Catalog([declared("b.xlsx")], tmp_path), QueryRequest(source="s", dimensions=["company", "day"]))
+    assert {(row["company"], str(row["day"])): row["amount"] for row in found.rows} == {
+        ("0100", "2024-01-31"): D("10.55"), ("1001", "2024-02-01"): D("7.25"), ("1001.5", "None"): None,
+        (None, "2024-01-31"): D("2.00"), ("true", "None"): D("-3.00"),
+    }  # fmt: skip
+    assert found.source_rows == 5
+    assert "approximate" in found.warnings[0]
+
+
+def test_titles_totals_and_sheets(tmp_path: Path) -> None:
+    rows = [
+        ["Balances"],
+        ["January", None, date(2024, 1, 31)],
+        HEAD,
+        ["a", 1, None],
+        ["b", 2, None],
+        ["Summe", 3, None],
+    ]
+    book(tmp_path / "b.xlsx", {"Data": rows, "Notes": [["nothing"]], "Empty": []})
+    with pytest.raises(AnalystError, match="has several sheets; declare 'table' as one of: 'Data', 'Notes', 'Empty'"):
+        query(Catalog([declared("b.xlsx")], tmp_path), QueryRequest(source="s"))
+    with pytest.raises(AnalystError, match="has no sheet 'Dat'"):
+        query(Catalog([declared("b.xlsx", table="Dat")], tmp_path), QueryRequest(source="s"))
+    source = declared("b.xlsx", table="Data", text=TextFormat(skip=2, totals=("Summe",)))
+    assert query(Catalog([source], tmp_path), QueryRequest(source="s")).totals == {"amount": 3}
+    found = {each.source.name: each.source for each in propose(tmp_path / "b.xlsx")}
+    assert sorted(found) == ["data", "notes"]
+    assert query(Catalog([found["data"]], tmp_path), QueryRequest(source="data")).totals["amount"] == 3
+
+
+@pytest.mark.parametrize("cell", [("=1/0", "#DIV/0!"), ("=A1", "#N/A")])
+def test_a_cell_with_an_error_is_refused_where_it_counts(tmp_path: Path, cell: tuple[str, str]) -> None:
+    book(tmp_path / "b.xlsx", {"Data": [HEAD, ["a", 1, None, cell], ["b", 2, None]]})
+    assert query(Catalog([declared("b.xlsx")], tmp_path), QueryRequest(source="s")).totals == {"amount": 3}
+    book(tmp_path / "b.xlsx", {"Data": [HEAD, ["a", 1], ["b", cell]]})
+    with pytest.raises(AnalystError, match="cells without a value: B3 "):
+        query(Catalog([declared("b.xlsx")], tmp_path), QueryRequest(source="s"))
+
+
+def test_a_formula_that_was_never_computed_is_refused(tmp_path: Path) -> None:
+    import zipfile
+
+    book(tmp_path / "a.xlsx", {"Data": [HEAD, ["a", 1], ["b", ("=1+1", 2)]]})
+    with zipfile.ZipFile(tmp_path / "a.xlsx") as whole, zipfile.ZipFile(tmp_path / "b.xlsx", "w") as cut:
+        for name in whole.namelist():
+            cut.writestr(name, whole.read(name).replace(b"<f>1+1</f><v>2</v>", b"<f>1+1</f>"))
+    with pytest.raises(AnalystError, match=r"B3 \(a formula without a value\)"):
+        query(Catalog([declared("b.xlsx")], tmp_path), QueryRequest(source="s"))
+
+
+@pytest.mark.parametrize("content", [b"", b"x", b"PK\x03\x04 broken"])
+def test_what_is_no_excel_file_is_told(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "b.xlsx").write_bytes(content)
+    with pytest.raises(AnalystError, match="cannot be read as an Excel file"):
+        query(Catalog([declared("b.xlsx")], tmp_path), QueryRequest(source="s"))
+    with pytest.raises(AnalystError, match="cannot be read as an Excel file"):
+        propose(tmp_path / "b.xlsx")
+
+
+def test_against_a_csv_file_with_rows_behind(make: Any, tmp_path: Path) -> None:
+    book(tmp_path / "b.xlsx", {"Data": [HEAD, ["x", 10.5], ["y", 2.25], ["y", 2.25]]})
+    a = make("a", [("x", "10.50"), ("y", "2.25")])
+    found = compare(
+        Catalog([a, declared("b.xlsx")], tmp_path), CompareRequest(source_a="a", source_b="s", dimensions=["company"])
+    )
+    assert {row.key["company"]: row.status for row in found.rows} == {"x": "match", "y": "major_diff"}
+    assert "duplicates" in [finding.kind for finding in found.warnings]

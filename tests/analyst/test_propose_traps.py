@@ -1,0 +1,245 @@
+"""What people's files look like: proposed as they are meant, or asked about, never a wrong figure called good."""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from treadle.analyst import (
+    AnalystError,
+    Bounds,
+    Catalog,
+    Checked,
+    CompareRequest,
+    QueryRequest,
+    Source,
+    check,
+    compare,
+    declaration,
+    propose,
+    query,
+)
+
+D = Decimal
+QUICK = Bounds(threads=1, seconds=60)
+
+
+class Proposed:
+    """What is proposed for a file, written down, loaded again and asked."""
+
+    def __init__(self, folder: Path, text: str, **more: Any) -> None:
+        (folder / "f.csv").write_text(text, encoding="utf-8")
+        (found,) = propose(folder / "f.csv", QUICK, **more)
+        self.questions = found.questions
+        self.text = declaration([(folder / "f.csv", found)], folder)
+        (folder / "sources.yaml").write_text(self.text, encoding="utf-8")
+        self.catalog = Catalog.load(folder / "sources.yaml")
+
+    @property
+    def source(self) -> Source:
+        return self.catalog.sources["f"]
+
+    def totals(self, **request: Any) -> dict[str, Decimal | None]:
+        return query(self.catalog, QueryRequest(source="f", **request), bounds=QUICK).totals
+
+    def by(self, name: str) -> dict[Any, Any]:
+        found = query(self.catalog, QueryRequest(source="f", dimensions=[name]), bounds=QUICK)
+        return {str(row[name]): next(iter(list(row.values())[1:])) for row in found.rows}
+
+    def checked(self) -> Checked:
+        return check(self.catalog, self.source, bounds=QUICK)
+
+
+AMBIGUOUS = "KONTO;BETRAG\n1000;1.234\n2000;12.500\n3000;300\n"
+
+
+def test_a_sign_that_may_be_either_is_asked_about(tmp_path: Path) -> None:
+    found = Proposed(tmp_path, AMBIGUOUS)
+    (question,) = found.questions
+    assert "BETRAG has 1.234: if that is 1234, declare 'decimal: \",\"' and 'thousands: \".\"'" in question
+    assert question in found.text
+    assert "nobody has said yet which sign is the decimal one" in found.checked().problems[0]
+    with pytest.raises(AnalystError, match="nobody has said yet"):
+        found.totals()
+
+
+@pytest.mark.parametrize(("decimal", "total"), [(",", D("14034")), (".", D("313.734"))])
+def test_and_the_answer_is_taken(tmp_path: Path, decimal: str, total: Decimal) -> None:
+    found = Proposed(tmp_path, AMBIGUOUS, decimal=decimal)
+    assert found.questions == ()
+    assert found.totals()["betrag"] == total
+
+
+@pytest.mark.parametrize(
+    ("amounts", "total"),
+    [
+        (["1.234", "1,5"], "1235.5"), (["1,234", "1.5"], "1235.5"), (["1.234", "0.123"], "1.357"),
+        (["1.234", "1.234.567"], "1235801"), (["1234.567"], "1234.567"), (["1.234,50"], "1234.50"),
+        (["1,234.50-", "2"], "-1232.50"), (["1.234", "12,34"], "1246.34"), (["1 234", "5,5"], "1239.5"),
+        (["1'234", "1.5"], "1235.5"),
+    ],
+)  # fmt: skip
+def test_one_number_that_proves_the_sign_is_enough(tmp_path: Path, amounts: list[str], total: str) -> None:
+    found = Proposed(tmp_path, "k|amount\n" + "".join(f"x{at}|{text}\n" for at, text in enumerate(amounts)))
+    assert (found.questions, found.totals()["amount"]) == ((), D(total))
+
+
+def test_another_column_proves_the_sign(tmp_path: Path) -> None:
+    found = Proposed(tmp_path, "k;menge;preis\na;1.234;2,50\nb;2.000;1,25\n")
+    assert found.totals() == {"menge": D(3234), "preis": D("3.75")}
+
+
+def test_columns_that_contradict_each_other_are_told(tmp_path: Path) -> None:
+    found = Proposed(tmp_path, "k;amount;value;price\na;1,50;2,5;2.5\n")
+    assert found.questions == (
+        "price has numbers with another decimal sign than the other columns; it is taken for text",
+    )
+    assert "price" in [item.name for item in found.source.dimensions]
+
+
+def test_whole_amounts_keep_their_currency(tmp_path: Path) -> None:
+    found = Proposed(tmp_path, "k,amount,balance,pieces,hours,waers\na,100,-7,3,8,EUR\nb,205,9,99,7,EUR\n")
+    told = {item.name: item.currency for item in found.source.measures}
+    assert told == {"amount": "waers", "balance": "waers", "pieces": "", "hours": ""}
+
+
+@pytest.mark.parametrize("other", ["20.55", "21.4", "21.0000"])
+def test_a_guess_never_loosens_a_comparison(tmp_path: Path, other: str) -> None:
+    """Whole numbers do not mean that half a unit is nothing."""
+    sources = []
+    for name, amount in (("a", "21"), ("b", other)):
+        (tmp_path / f"{name}.csv").write_text(f"k,amount\nx,{amount}\n")
+        sources.append(propose(tmp_path / f"{name}.csv", QUICK)[0].source)
+    for first, second in (sources, sources[::-1]):
+        found = compare(
+            Catalog([first, second], tmp_path), CompareRequest(source_a=first.name, source_b=second.name), bounds=QUICK
+        )
+        assert found.tolerance.absolute <= D("0.01")
+        assert found.summary.matches == (other == "21.0000")
+
+
+def test_a_guess_for_a_frame_does_not_either() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    frames = {"a": pyarrow.table({"k": ["x"], "v": [21]}), "b": pyarrow.table({"k": ["x"], "v": [D("20.55")]})}
+    found = compare(Catalog.of(frames), CompareRequest(source_a="a", source_b="b"), bounds=QUICK)
+    assert (found.summary.matches, found.tolerance.absolute) == (0, D("0.01"))
+
+
+@pytest.mark.parametrize(
+    "word", ["Summe", "Total", "GESAMT", "Summe:", "Gesamtergebnis", "Grand Total", " total ", "*"]
+)
+def test_a_line_of_totals_that_adds_up_is_left_out(tmp_path: Path, word: str) -> None:
+    found = Proposed(tmp_path, f"konto;menge;betrag\n1000;1;10,50\n2000;2;3,50\n{word};3;14,00\n")
+    assert found.totals() == {"menge": D(3), "betrag": D("14.00")}
+    assert found.by("konto") == {"1000": D(1), "2000": D(2)}
+    assert found.checked().rows == 2
+
+
+def test_subtotals_and_a_total(tmp_path: Path) -> None:
+    lines = [
+        "k;l;betrag",
+        "a;x;1,50",
+        "a;y;2,50",
+        "Zwischensumme;;4,00",
+        "b;x;1,00",
+        "Zwischensumme;;1,00",
+        "Summe;;5,00",
+    ]
+    assert Proposed(tmp_path, "\n".join(lines) + "\n").totals() == {"betrag": D("5.00")}
+
+
+def test_totals_without_a_word(tmp_path: Path) -> None:
+    found = Proposed(tmp_path, "k;l;betrag\na;x;1,50\nb;;2,25\n;;3,75\n")
+    assert (found.totals(), found.checked().rows) == ({"betrag": D("3.75")}, 2)
+
+
+def test_a_row_without_keys_that_adds_nothing_up_stays(tmp_path: Path) -> None:
+    assert Proposed(tmp_path, "k;l;betrag\na;x;1,50\nb;;2,25\n;;3,74\n").totals() == {"betrag": D("7.49")}
+
+
+def test_what_only_has_the_name_of_a_total_stays(tmp_path: Path) -> None:
+    found = Proposed(tmp_path, "company,amount\nShell,10.25\nTotal,20.50\nBP,35.75\n")
+    assert found.totals() == {"amount": D("66.50")}
+    assert found.questions == ("there are lines with total: if they are totals, add 'totals: [total]' under 'text'",)
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "Saldenliste\n", "Saldenliste;Januar\n\n", "Saldenliste;;;\nvom;31.01.2024;;\n", "\n\n",
+        '"a; b"\nBuchungskreis: 1001\n',
+    ],
+)  # fmt: skip
+def test_lines_before_the_header(tmp_path: Path, title: str) -> None:
+    found = Proposed(tmp_path, title + "konto;text;waers;betrag\n1;x;EUR;1,50\n2;y;EUR;2,50\n")
+    assert [item.name for item in found.source.dimensions] == ["konto", "text", "waers"]
+    assert found.totals() == {"betrag": D("4.00")}
+
+
+DAYS = [
+    ("31.01.2024", "28.02.2024", "date(DD.MM.YYYY)"), ("20240131", "20240228", "date(YYYYMMDD)"),
+    ("01/31/2024", "02/28/2024", "date(MM/DD/YYYY)"), ("31/01/2024", "28/02/2024", "date(DD/MM/YYYY)"),
+    ("1/31/2024", "2/28/2024", "date(MM/DD/YYYY)"), ("31.01.24", "28.02.24", "date(DD.MM.YY)"),
+    ("31-01-2024", "28-02-2024", "date(DD-MM-YYYY)"), ("2024/01/31", "2024/02/28", "date(YYYY/MM/DD)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("first", "second", "form"), DAYS)
+def test_days(tmp_path: Path, first: str, second: str, form: str) -> None:
+    found = Proposed(tmp_path, f"day;betrag\n{first};1,50\n{second};2,50\n00000000;4,00\n")
+    assert str(found.source.dimension("day").format) == form
+    assert found.by("day") == {"2024-01-31": D("1.50"), "2024-02-28": D("2.50"), "None": D("4.00")}
+
+
+def test_days_that_may_be_either_are_asked_about(tmp_path: Path) -> None:
+    found = Proposed(tmp_path, "day,amount\n01/02/2024,1.5\n02/03/2024,2.5\n")
+    assert found.questions == (
+        "day has days such as 01/02/2024: declare format: date(DD/MM/YYYY) or format: date(MM/DD/YYYY)",
+    )
+    assert found.by("day") == {"01/02/2024": D("1.50"), "02/03/2024": D("2.50")}
+
+
+def test_periods_and_rates(tmp_path: Path) -> None:
+    found = Proposed(tmp_path, "perio,rate,amount\n1/2024,1.2012,1.5\n12/2024,1.2011,2.5\n")
+    assert str(found.source.dimension("perio").format) == "fiscal_period"
+    assert found.totals() == {"rate": D("2.4023"), "amount": D("4.00")}
+
+
+@pytest.mark.parametrize(
+    ("amounts", "total", "unit"),
+    [
+        (['"(1,234.50)"', "5.25"], "-1229.25", ""), (['"$1,234.50"', "$5"], "1239.50", "$"),
+        (["\u22125.5", "7.25"], "1.75", ""), (["1\u2019234.5", "0.5"], "1235", ""), (["5.50-", "1"], "-4.50", ""),
+        (["5.50 EUR", "\u20ac1.25"], "6.75", "EUR"), (['"($1,234.50)"', "$0.50"], "-1234", "$"),
+    ],
+)  # fmt: skip
+def test_amounts_as_people_spell_them(tmp_path: Path, amounts: list[str], total: str, unit: str) -> None:
+    found = Proposed(tmp_path, "k,amount\n" + "".join(f"x{at},{text}\n" for at, text in enumerate(amounts)))
+    (measure,) = found.source.measures
+    assert (found.totals()["amount"], measure.unit) == (D(total), unit)
+
+
+def test_amounts_in_several_currencies_are_no_figure(tmp_path: Path) -> None:
+    found = Proposed(tmp_path, "k,amount\nx,$5.00\ny,EUR 7.00\n")
+    assert [item.name for item in found.source.dimensions] == ["k", "amount"]
+
+
+@pytest.mark.parametrize("other", ["-", "n/a", "5 %", "NaN", "#DIV/0!"])
+def test_amounts_among_which_is_something_else_are_asked_about(tmp_path: Path, other: str) -> None:
+    found = Proposed(tmp_path, f"k;betrag\na;1,50\nb;{other}\nc;2,50\n")
+    assert found.questions == (
+        f"betrag has amounts, but also {other!r}: it is taken for text until these are numbers or left out of the data",
+    )
+    assert [item.name for item in found.source.dimensions] == ["k", "betrag"]
+
+
+@pytest.mark.parametrize("codes", [["1000", "A100"], ["1000.1", "10-5"], ["x", "y", "1.5"]])
+def test_codes_are_not(tmp_path: Path, codes: list[str]) -> None:
+    found = Proposed(tmp_path, "konto;l;m\n" + "".join(f"{code};{code};x\n" for code in codes))
+    assert not [question for question in found.questions if question.startswith("konto")]
+
+
+def test_a_day_that_never_comes(tmp_path: Path) -> None:
+    found = Proposed(tmp_path, "valid_to;v\n31.12.9999;1,5\n31.01.2024;2,5\n")
+    assert found.by("valid_to") == {"9999-12-31": D("1.50"), "2024-01-31": D("2.50")}

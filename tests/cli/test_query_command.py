@@ -1,0 +1,87 @@
+"""`treadle query`, and what `--where` takes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from treadle.cli.conditions import filters_of
+
+
+def test_totals_groups_and_files(treadle: Any) -> None:
+    found = treadle("query", "fi_reporting", "--where", "company=1001", "--where", "period between 202401 and 202402")
+    assert found.code == 0
+    assert "total" not in found.out.splitlines()[2]
+    grouped = treadle(
+        "query", "fi_reporting", "--by", "period", "--where", "period in 202401, 202402", "--order", "amount desc",
+        "--csv", "rows.csv", "--json",
+    )  # fmt: skip
+    data = json.loads(grouped.out)
+    assert (grouped.code, [sorted(row) for row in data["rows"]]) == (0, [["amount", "period"]] * 2)
+    lines = (Path(treadle.folder) / "rows.csv").read_text().splitlines()
+    assert lines == ["period,amount", *(f"{row['period']},{row['amount']}" for row in data["rows"])]
+    plain = treadle("query", "fi_reporting", "--by", "period", "--limit", "2")
+    assert "The first 2 of 12 rows; the total is over all." in plain.out
+    assert "\ntotal " in plain.out
+
+
+def test_what_is_wrong_is_told(treadle: Any) -> None:
+    for arguments, told in [
+        (["fi_reportin"], "fi_reporting"), (["fi_reporting", "--by", "compny"], "company"),
+        (["fi_reporting", "--where", "company"], "cannot be read"),
+        (["fi_reporting", "--where", "period between 202401"], "two values with 'and' between them"),
+        (["fi_reporting", "--where", "company is null 5"], "nothing follows 'is null'"),
+        (["fi_reporting", "--csv", "x.parquet"], ""),
+        (["fi_reporting", "--csv", "/nowhere/x.csv"], "there is no folder"),
+    ]:  # fmt: skip
+        found = treadle("query", *arguments)
+        assert (found.code != 0) or arguments[1:2] == ["--csv"], arguments
+        assert told in found.err
+        assert "Traceback" not in found.err
+
+
+def test_words_on_compare(treadle: Any) -> None:
+    by_words = treadle(
+        "compare", "fi_reporting", "consolidation_mart", "--by", "company", "--json", "--where",
+        "period between 202401 and 202402", "--where", "account like '8%'", "--where", "company is not null",
+    )  # fmt: skip
+    found = json.loads(by_words.out)
+    assert found["filters"] == ["period between ['202401', '202402']", "account like 8%", "company is not null"]
+
+
+CONDITIONS = [
+    ("company=1001", "company", "=", "1001"),
+    ("company = 1001 ", "company", "=", "1001"),
+    ("company=1001,1002", "company", "in", ["1001", "1002"]),
+    ("company!=1001, 1002", "company", "not in", ["1001", "1002"]),
+    ("company<=1001", "company", "<=", "1001"),
+    ("name='Miller, Sons'", "name", "=", "Miller, Sons"),
+    ('name="a,b",c', "name", "in", ["a,b", "c"]),
+    ("name=", "name", "=", ""),
+    ("company code between 1 and 2", "company code", "between", ["1", "2"]),
+    ("name between 'a and b' and c", "name", "between", ["a and b", "c"]),
+    ("day BETWEEN 2024-01-01 AND 2024-01-31", "day", "between", ["2024-01-01", "2024-01-31"]),
+    ("text like a=b%", "text", "like", "a=b%"),
+    ("text like '% a,b'", "text", "like", "% a,b"),
+    ("x in 1", "x", "in", ["1"]),
+    ("x not  in 1,2", "x", "not in", ["1", "2"]),
+    ("x is null", "x", "is null", None),
+    ("x IS NOT NULL", "x", "is not null", None),
+    ("x=is null", "x", "=", "is null"),
+    ("Sold in=EU", "Sold in", "=", "EU"),
+    ("x=a in b", "x", "=", "a in b"),
+]
+
+
+@pytest.mark.parametrize(("text", "dimension", "op", "value"), CONDITIONS, ids=[case[0] for case in CONDITIONS])
+def test_conditions(text: str, dimension: str, op: str, value: Any) -> None:
+    (found,) = filters_of("--where", [text])
+    assert (found.dimension, found.op, found.value) == (dimension, op, value)
+
+
+@pytest.mark.parametrize("text", ["", "x", "=1", "x between 1", "x between and 2", "x like", "x is null y", "x in"])
+def test_what_is_no_condition_is_refused(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="cannot be read"):
+        filters_of("--where", [text])
