@@ -2,6 +2,9 @@
 
 import asyncio
 import inspect
+import json
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -176,3 +179,38 @@ def test_the_last_exchange_is_shortened_by_one_policy_alone(policy: Any, cut: bo
     agent = Agent(model, tools=[read_all], context=[policy], limits=Limits(steps=5))
     assert agent.run_sync("Read all.").text == "Read."
     assert (model.requests[2].messages[-1].text != huge) is cut
+
+
+def test_requests_go_through_the_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    class Proxy(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            seen.append(self.path)
+            self.rfile.read(int(self.headers["content-length"]))
+            choice = {"index": 0, "message": {"role": "assistant", "content": "Yes."}, "finish_reason": "stop"}
+            body = json.dumps({"id": "c1", "object": "chat.completion", "model": "m", "choices": [choice]}).encode()
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Proxy)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        for name in ("NO_PROXY", "no_proxy", "ALL_PROXY", "all_proxy", "http_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{server.server_port}")
+        assert Agent("local:m@http://models.example/v1").run_sync("Is it cold?").text == "Yes."
+        monkeypatch.setenv("NO_PROXY", "models.example")
+        assert Agent("local:m@http://models.example/v1", retries=0).run_sync("Is it cold?").stop.reason == "model_error"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    assert seen == ["http://models.example/v1/chat/completions"]
