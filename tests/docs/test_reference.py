@@ -69,3 +69,10 @@ def test_the_page_has_no_option_that_is_not_there() -> None:
     for module, name in ((module, name) for name, (module, _) in COMMANDS.items()):
         known |= set(options(getattr(import_module(f"treadle.cli.commands.{module}"), name)))
     assert set(re.findall(r"(?<![\w-])--[a-z][\w-]*", CLI)) - known == set()
+
+
+def test_the_files_that_contributing_names_are_there() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    named = set(re.findall(r"`((?:src|tests|docs|scripts|examples|bench)/[\w/.-]*)`", text))
+    assert len(named) > 30
+    assert {path for path in named if "NAME" not in path and not (ROOT / path).exists()} == set()
