@@ -34,7 +34,7 @@ def agent_to_ask(
             raise click.UsageError("--agent brings its own; leave out --instructions and --on-limit")
         return _own(options.agent, journal)
     choice = choose(options.model)
-    toolset = gather(options.skill, options.tools, options.sources, sample=False)
+    toolset = gather(options.skill, options.tools, options.sources, model=choice.name)
     agent = Agent(
         model_named(choice.name),
         instructions=instructions,

@@ -39,6 +39,9 @@ COMMANDS = {
     "sources": ("sources", "List the data analyst's sources, or describe one."),
     "query": ("query", "Ask one source for figures, without a model."),
     "compare": ("compare", "Compare two sources, without a model."),
+    "rows": ("rows", "Compare two sources row by row, by a key, column by column."),
+    "drill": ("drill", "Show the rows behind one key of a comparison, on both sides."),
+    "check": ("check", "Run a file of checks, and say what has changed since."),
     "memory": ("memory", "Show and edit the notes that agents keep."),
     "doctor": ("doctor", "Check that everything treadle needs is well."),
 }
