@@ -3,7 +3,9 @@
 import asyncio
 import inspect
 import json
+import os
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -13,6 +15,7 @@ import treadle.journal
 from treadle import (
     Agent,
     ClearToolResults,
+    Conversation,
     KeepFirstAndRecent,
     Limits,
     MemoryJournal,
@@ -21,12 +24,13 @@ from treadle import (
     ShortenResult,
     SqliteJournal,
     Summarise,
+    Text,
     Usage,
     ask_before,
     tool,
 )
 from treadle.journal import JournalError, PostgresJournal
-from treadle.models import Overloaded
+from treadle.models import AssistantMessage, ModelReply, Overloaded, ToolCall
 from treadle.testing import ScriptedModel
 
 
@@ -214,3 +218,29 @@ def test_requests_go_through_the_proxy_of_the_environment(monkeypatch: pytest.Mo
         thread.join()
         server.server_close()
     assert seen == ["http://models.example/v1/chat/completions"]
+
+
+def test_what_was_reported_is_not_estimated() -> None:
+    sizes: list[int] = []
+
+    def counts(request: Any) -> ModelReply:
+        call = ToolCall(f"call_{request.step}", "look", json.dumps({"page": request.step}))
+        message = AssistantMessage((Text("Done."),) if request.step == 3 else (call,))
+        return ModelReply(message, Usage(input_tokens=1000 + request.step, output_tokens=5), "stop")
+
+    class Watching:
+        def edit(self, messages: Any, tokens: int, facts: Any) -> None:
+            sizes.append(tokens)
+
+    Agent(ScriptedModel(counts), tools=[look], context=[Watching()]).run_sync("What is there?")
+    # The request of a step is what the one before was reported to take, and what is new since.
+    assert len(sizes) > 2
+    assert all(1000 <= size < 1100 for size in sizes[1:])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="files have other rights there")
+def test_a_saved_conversation_is_its_owners(tmp_path: Path) -> None:
+    talk = Conversation()
+    talk.add_user("Hello?")
+    talk.save(tmp_path / "talk.json")
+    assert (tmp_path / "talk.json").stat().st_mode & 0o777 == 0o600
