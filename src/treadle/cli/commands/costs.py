@@ -5,7 +5,8 @@ import asyncio
 import click
 
 from treadle.cli.storage import find_run, journal_option, no_runs, opened
-from treadle.cli.terminal import clean, print_json, print_table
+from treadle.cli.table import print_table
+from treadle.cli.terminal import clean, print_json
 from treadle.drivers.purse.spending import By, Charge, Share, Spending, spending_of
 
 _ITSELF, _UNKNOWN = "(the run itself)", "(unknown)"

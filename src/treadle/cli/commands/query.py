@@ -7,7 +7,8 @@ import click
 
 from treadle.cli.catalogs import open_catalog, sources_option
 from treadle.cli.conditions import filters_of, where_option
-from treadle.cli.terminal import clean, note, print_json, print_table
+from treadle.cli.table import print_table
+from treadle.cli.terminal import clean, note, print_json
 from treadle.cli.working import working
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from treadle.cli.catalogs import missing_package, open_catalog, sources_option
-from treadle.cli.terminal import clean, note, print_json, print_table
+from treadle.cli.table import print_table
+from treadle.cli.terminal import clean, note, print_json
 
 if TYPE_CHECKING:
     from treadle.analyst import Proposal

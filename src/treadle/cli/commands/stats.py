@@ -10,7 +10,8 @@ import click
 from treadle.cli.moments import in_order, moment
 from treadle.cli.storage import journal_named, journal_option, opened, told
 from treadle.cli.story import count
-from treadle.cli.terminal import clean, note, print_json, print_table
+from treadle.cli.table import print_table
+from treadle.cli.terminal import clean, note, print_json
 from treadle.timetravel.statistics import Group, Money, Spread, Statistics, statistics
 
 By = Literal["model", "agent", "tool", "day"]

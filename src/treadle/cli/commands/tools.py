@@ -3,7 +3,8 @@
 import click
 
 from treadle.cli.catalogs import sources_option
-from treadle.cli.terminal import print_json, print_table, shorten
+from treadle.cli.table import print_table
+from treadle.cli.terminal import print_json, shorten
 from treadle.cli.toolset import gather
 from treadle.tools import Tool, did_you_mean, nearest
 
