@@ -77,11 +77,11 @@ class Story:
             case ModelFailed():
                 self._failed(event, before)
             case ToolFinished(call_id=call_id):
-                record = _record(after, event.step, call_id)
-                given = is_answered_from_outside(_record(before, event.step, call_id))
+                record = record_of(after, event.step, call_id)
+                given = is_answered_from_outside(record_of(before, event.step, call_id))
                 self._act(record, text_of(event.content), event.is_error, given=given)
             case ToolReacted():
-                self._reacted(event, _record(before, event.step, event.call_id))
+                self._reacted(event, record_of(before, event.step, event.call_id))
             case ToolProgress(name=name, update=update):
                 self._say("", f"{name}: {shorten(str(update), TEXT)}")
             case SubRunEvent(run_id=run_id, agent=agent, event=inner):
@@ -131,14 +131,14 @@ class Story:
         match event:
             case ApprovalRequested(step=step, call_id=call_id, why=why):
                 question = "needs a decision" if why == "policy" else "was interrupted; run it again?"
-                self._say("act", f"{described(_record(after, step, call_id).doing)} {question} ({escaped(call_id)})")
+                self._say("act", f"{described(record_of(after, step, call_id).doing)} {question} ({escaped(call_id)})")
             case ApprovalDecided(step=step, call_id=call_id):
-                self._decided(event, _record(before, step, call_id))
+                self._decided(event, record_of(before, step, call_id))
             case ResultAwaited(step=step, call_id=call_id, run_id=run_id, question=question):
                 how = "gave that; a person is asked about it" if question else "is answered from outside"
                 if run_id:
                     how = f"waits, as its own run {run_id} does"
-                self._say("act", f"{described(_record(after, step, call_id).doing)} {how} ({escaped(call_id)})")
+                self._say("act", f"{described(record_of(after, step, call_id).doing)} {how} ({escaped(call_id)})")
             case ContextEdited(reserve=reserve) if reserve is not None:
                 self._say("perceive", f"{event.policy} asks {event.model} for a summary")
             case ContextEdited(policy=policy, before=tokens, after=left, detail=detail):
@@ -292,7 +292,8 @@ def decisions(state: RunState) -> Sequence[tuple[str, Decision]]:
     return found
 
 
-def _record(state: RunState, at: int, call_id: str) -> CallRecord:
+def record_of(state: RunState, at: int, call_id: str) -> CallRecord:
+    """The record of a call of step `at`, also of one that was started while the reply was still arriving."""
     early = [one.record(one.call) for one in state.early if one.call.id == call_id]
     if early:
         return early[0]
@@ -315,7 +316,7 @@ def went_wrong(events: Iterable[Event], most: int = 10) -> list[str]:
         state = fold(state, event)
         match event:
             case ToolFinished(is_error=True, provisional=False, step=step, call_id=call_id):
-                name = shorten(_record(state, step, call_id).doing.name, TEXT)
+                name = shorten(record_of(state, step, call_id).doing.name, TEXT)
                 found.append(f"step {step}: {name}: {shorten(text_of(event.content), TEXT)}")
             case ModelFailed(step=step):
                 found.append(f"step {step}: the model call: {shorten(event.error.message, TEXT)}")

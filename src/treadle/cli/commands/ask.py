@@ -112,7 +112,7 @@ def _answered(
 ) -> tuple[RunResult, Waiting]:
     """What came of the question; a person at a terminal has been asked about what the run waited for."""
     limits, user = options.limits(agent.limits), options.user
-    watch = Watch(output.views)
+    watch = Watch(output.views, quiet=output.quiet)
     # A conversation of its own, for budgets that each conversation has.
     begin = partial(agent.run, question, conversation=Conversation(), limits=limits, user=user)
     result = runner.run(watch.carry(lambda see: begin(on_event=see)))
@@ -123,7 +123,7 @@ def _answered(
             return result, waiting
         answers, left = decide(person, waiting.calls, agent.tools)
         if answers:
-            watch = Watch(output.views, result.events)
+            watch = Watch(output.views, result.events, quiet=output.quiet)
             result = runner.run(watch.carry(partial(resumed, agent, result, answers)))
 
 

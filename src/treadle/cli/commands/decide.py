@@ -173,7 +173,7 @@ async def _resumed(run: str, options: Options, output: Output, say: Callable[[Wa
         output.say(str(choice))
         doing = [f"{said.doing} {call.call(agent.tools)}{said.more}" for call in said.calls]
         limits, answers = options.limits(state.limits), said.answers
-        result = await Watch([Announced(output, doing), *output.views], events).carry(
+        result = await Watch([Announced(output, doing), *output.views], events, quiet=output.quiet).carry(
             lambda see: agent.resume(
                 state.run_id, approve=answers.approve, deny=answers.deny, results=answers.results, on_event=see,
                 limits=None if limits == state.limits else limits, user=options.user, takeover=takeover,

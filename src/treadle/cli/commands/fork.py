@@ -95,5 +95,5 @@ async def _forked(
 
 
 async def _carried_out(agent: Agent, run_id: str, journal: Journal, options: Options, output: Output) -> RunResult[Any]:
-    watch = Watch(output.views, await journal.read(run_id))
+    watch = Watch(output.views, await journal.read(run_id), quiet=output.quiet)
     return await watch.carry(lambda see: agent.resume(run_id, on_event=see, user=options.user))
