@@ -15,7 +15,8 @@ from treadle.journal.families import is_there
 from treadle.journal.leases import LEASE
 
 _PAGE = 500
-
+LAST = "last"
+"""What stands for the run that began last."""
 
 JOURNAL_HELP = "The journal: an SQLite file, or postgresql://USER@HOST/DATABASE (TREADLE_JOURNAL)."
 
@@ -129,12 +130,12 @@ async def find_run(journal: Journal, given: str) -> str:
         UnknownRun: there is no such run.
         click.UsageError: several runs begin like that.
     """
-    if given != "last" and await is_there(journal, given):
+    if given != LAST and await is_there(journal, given):
         return given
     before: RunInfo | None = None
     found: list[str] = []
     while page := await journal.list(_PAGE, before):
-        if given == "last" and (newest := next((run for run in page if run.parent is None), None)) is not None:
+        if given == LAST and (newest := next((run for run in page if run.parent is None), None)) is not None:
             return newest.run_id
         found += [run.run_id for run in page if given and run.run_id.startswith(given)]
         before = page[-1]
