@@ -41,8 +41,16 @@ COMMANDS = {
     "compare": ("compare", "Compare two sources, without a model."),
     "memory": ("memory", "Show and edit the notes that agents keep."),
     "doctor": ("doctor", "Check that everything treadle needs is well."),
+    "help": ("help", "Tell what there is, or what a command does."),
 }
 """Name of the command: the module in `treadle.cli.commands` that has it, and its line in the help."""
+
+
+def command_named(name: str) -> click.Command:
+    """The command of that name, loaded."""
+    module = import_module(f"treadle.cli.commands.{COMMANDS[name][0]}")
+    command: click.Command = getattr(module, name)
+    return command
 
 
 class Application(click.Group):
@@ -62,7 +70,7 @@ class Application(click.Group):
         """The command that is meant, loaded."""
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and command is not None:
-            command = getattr(import_module(f"treadle.cli.commands.{COMMANDS[name][0]}"), name)
+            command = command_named(name)
         return name, command, rest
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -126,6 +134,12 @@ def run(arguments: Sequence[str]) -> int:
         # A terminal that cannot show a letter gets a substitute for it instead of an error in the middle of an answer.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    if "_TREADLE_COMPLETE" in os.environ:
+        from click.shell_completion import add_completion_class
+
+        from treadle.cli.completion import Bash
+
+        add_completion_class(Bash)
     try:
         code = application.main(list(arguments), prog_name="treadle", standalone_mode=False)
     except click.ClickException as error:

@@ -126,7 +126,14 @@ def print_json(value: Any) -> None:
     import msgspec
 
     data = msgspec.json.Encoder(enc_hook=_plain, decimal_format="string").encode(value)
-    click.echo(msgspec.json.format(data, indent=2))
+    click.echo(_plain_letters(msgspec.json.format(data, indent=2).decode()))
+
+
+def _plain_letters(text: str) -> str:
+    """JSON with escapes for what steers a terminal, turns the writing direction or cannot be seen; it says the same."""
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return "\n".join(map(visible, text.split("\n")))
 
 
 def _plain(value: Any) -> Any:

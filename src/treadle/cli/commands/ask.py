@@ -10,6 +10,7 @@ from typing import Literal
 import click
 
 from treadle.agent import Agent
+from treadle.cli import completion
 from treadle.cli.agents import agent_to_ask
 from treadle.cli.configure import Options, agent_options
 from treadle.cli.dialogue import Person, decide, resumed
@@ -39,7 +40,7 @@ from treadle.result import RunResult
     help="At a limit: one last call that writes up what was found, or stop at once. Default: answer.",
 )
 @click.option(
-    "--continue", "earlier", is_flag=False, flag_value=LAST, metavar="[RUN]",
+    "--continue", "earlier", is_flag=False, flag_value=LAST, metavar="[RUN]", shell_complete=completion.runs,
     help="Go on with the conversation of a run: of the last, or of RUN.",
 )  # fmt: skip
 @click.option("--no-journal", is_flag=True, help="Keep no record of the run.")

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import click
 
+from treadle.cli import completion
 from treadle.cli.exits import ExitCode
 from treadle.cli.storage import find_run, journal_option, no_runs, opened
 from treadle.cli.story import count
@@ -19,8 +20,8 @@ _LINES = 12
 
 
 @click.command(short_help="Show two runs side by side, from where they part.")
-@click.argument("run")
-@click.argument("other")
+@click.argument("run", shell_complete=completion.runs)
+@click.argument("other", shell_complete=completion.runs)
 @journal_option
 @click.option("--all", "whole", is_flag=True, help="Show also what is the same in both.")
 @click.option("--json", "as_object", is_flag=True, help="Print one JSON object.")

@@ -9,6 +9,7 @@ import click
 from msgspec.structs import replace
 
 from treadle.agent import Agent
+from treadle.cli import completion
 from treadle.cli.agents import agent_to_go_on
 from treadle.cli.choose import model_named
 from treadle.cli.configure import Options, agent_options
@@ -24,7 +25,7 @@ from treadle.result import RunResult
 
 
 @click.command(short_help="Go on from any step of a run as a run of its own.")
-@click.argument("run")
+@click.argument("run", shell_complete=completion.runs)
 @click.option("--at", type=click.IntRange(min=0), required=True, metavar="STEP", help="The step, from 0.")
 @click.option("--message", metavar="TEXT", help="Something to say to the run at that point.")
 @click.option(

@@ -9,6 +9,7 @@ from typing import Any
 import click
 from msgspec import to_builtins
 
+from treadle.cli import completion
 from treadle.cli.choose import DEFAULT_MODELS, choose, local_models, model_named, ollama_address
 from treadle.cli.table import print_table
 from treadle.cli.terminal import note, print_json, prose
@@ -20,7 +21,7 @@ from treadle.models.sound import cost_of
 
 
 @click.command(short_help="List the providers of models, and which can be used here.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=completion.models)
 @click.option("--json", "as_object", is_flag=True, help="Print a JSON object.")
 def models(name: str | None, as_object: bool) -> int:
     """List the providers of models, the environment variables they read, and which of them are set.

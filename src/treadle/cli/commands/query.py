@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from treadle.cli import completion
 from treadle.cli.catalogs import open_catalog, sources_option
 from treadle.cli.conditions import filters_of, where_option
 from treadle.cli.table import print_table
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Ask one source for figures, without a model.")
-@click.argument("source")
+@click.argument("source", shell_complete=completion.sources)
 @click.option("--by", metavar="NAME,...", help="Dimensions to group by. Default: none, the totals only.")
 @click.option("--measure", multiple=True, metavar="NAME", help="A measure; repeatable. Default: all of the source's.")
 @where_option

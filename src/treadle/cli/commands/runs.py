@@ -8,6 +8,7 @@ from typing import Any, get_args
 import click
 from msgspec.structs import replace
 
+from treadle.cli import completion
 from treadle.cli.commands.runs_delete import delete, prune
 from treadle.cli.commands.runs_export import export, import_
 from treadle.cli.moments import in_order, moment
@@ -22,8 +23,15 @@ _PAGE = 500
 
 _WANTED = (
     click.option("--status", type=click.Choice(get_args(RunStatus)), help="Those that stand so."),
-    click.option("--agent", metavar="NAME", help="Those of the agent of that name."),
-    click.option("--model", metavar="NAME", help="Those that were started with that model."),
+    click.option(
+        "--agent", metavar="NAME", shell_complete=completion.agents_of_runs, help="Those of the agent of that name."
+    ),
+    click.option(
+        "--model",
+        metavar="NAME",
+        shell_complete=completion.models_of_runs,
+        help="Those that were started with that model.",
+    ),
     click.option("--since", metavar="TIME", type=moment, help="Those that began then or later: a date, or 2h, 7d."),
     click.option("--until", metavar="TIME", type=moment, help="Those that began before that."),
     click.option("--search", "text", metavar="TEXT", default="", help="Those with it in their question or id."),

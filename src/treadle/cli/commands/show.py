@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 
+from treadle.cli import completion
 from treadle.cli.falls import print_waterfall
 from treadle.cli.lines import teller
 from treadle.cli.next_command import NextCommand
@@ -27,7 +28,7 @@ from treadle.timetravel.waterfall import Waterfall, waterfall
 
 
 @click.command(short_help="Tell the story of a run; with --why, why it went on and stopped.")
-@click.argument("run")
+@click.argument("run", shell_complete=completion.runs)
 @journal_option
 @click.option(
     "--why", is_flag=True, help="Add what was looked at before each step and at the end, with the values found."
