@@ -129,7 +129,11 @@ def application() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Runs the command line on `arguments` and returns the exit code; see `ExitCode` for what each one means."""
     # Who started it may have closed any of them; then there is nobody to read from, or to be told.
-    sys.stdin, sys.stdout, sys.stderr = (one or io.StringIO() for one in (sys.stdin, sys.stdout, sys.stderr))
+    closed = sys.stdout is None
+    sys.stdin = sys.stdin or _nowhere("r")
+    sys.stdout, sys.stderr = (one or _nowhere("w") for one in (sys.stdout, sys.stderr))
+    if closed:
+        click.echo("standard output is closed: what is printed there is lost", err=True)
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a letter gets a substitute for it instead of an error in the middle of an answer.
         if isinstance(stream, io.TextIOWrapper):
@@ -153,6 +157,10 @@ def run(arguments: Sequence[str]) -> int:
 
         return report(error)
     return code if isinstance(code, int) else ExitCode.FINISHED
+
+
+def _nowhere(mode: str) -> io.TextIOWrapper:
+    return io.TextIOWrapper(open(os.devnull, f"{mode}b"), encoding="utf-8")
 
 
 def leave(code: int) -> NoReturn:
