@@ -183,7 +183,7 @@ def test_a_function_that_makes_a_model_and_a_file_with_tools(treadle: Any) -> No
 
 
 def test_instructions_come_first(treadle: Any) -> None:
-    treadle("ask", "?", "--model", "script:answers", "--instructions", "Be brief.")
+    treadle("ask", "?", "--model", "script:answers", "--instructions", "Be brief.", "--skill", "basics")
     [first, *_] = json.loads(treadle("show", "last", "--json").out)
     assert first["messages"][0]["content"].startswith("Be brief.\n")
 

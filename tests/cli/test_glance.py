@@ -59,6 +59,6 @@ def test_a_long_conversation_is_told_by_its_ends(treadle: Any) -> None:
     told = treadle("chat", "--model", "script:echo", "--trace", input=lines).err
     last = told.rpartition("step 0\n")[2].splitlines()
     previews = [line.strip().partition(":")[0] for line in last if line.startswith("            ")]
-    assert previews[0] == "[0] system"
+    assert previews[0].startswith("[0] ")
     assert previews[1].endswith("messages more")
-    assert previews[6] == "[17] user"
+    assert previews[6].endswith("] user")

@@ -80,6 +80,8 @@ def drawn(treadle: Any, commands: Sequence[Sequence[str]], columns: int) -> list
         shown += data
     os.close(main)
     os.waitpid(pid, 0)
+    # Without the line that says what is under way, each time it was written and taken away.
+    shown = re.sub(rb"\r\x1b\[K[^\r\n]*(?=\r\x1b\[K)", b"", shown).replace(b"\r\x1b[K", b"")
     parts = shown.decode().replace("\r\n", "\n").split("=====\n")[1:]
     assert len(parts) == len(commands), shown.decode()
     return parts
@@ -103,6 +105,7 @@ def stocked(treadle: Any) -> Any:
             for at in range(3)
         )
         (treadle.folder / f"{name}.csv").write_text(f"name,account,amount\n{rows}", encoding="utf-8")
+    assert treadle("check", "--example", "example").code == 0
     done = treadle("ask", QUESTION, "--agent", "shop:agent")
     assert done.code == 0, done.err
     return treadle
@@ -112,6 +115,9 @@ COMMANDS = [
     ["runs"], ["models"], ["sources", "--sources", "sources.yaml"], ["doctor"], COMPARE, ["show", "last"],
     ["show", "last", "--why"], ["show", "last", "--waterfall"], ["stats"], ["costs", "last"],
     ["costs", "last", "--by", "tool"], ["tools", "--tools", "shop"], ["sources", "check", "--sources", "sources.yaml"],
+    ["query", "buchhaltung", "--by", "name", "--sources", "sources.yaml"],
+    ["rows", "buchhaltung", "zentrallager", "--key", "account", "--sources", "sources.yaml"],
+    ["check", "example/checks.yaml"], ["sources", "diff", "buchhaltung", "zentrallager", "--sources", "sources.yaml"],
     ["sources", "buchhaltung", "--sources", "sources.yaml"], ["diff", "last", "last", "--all"],
 ]  # fmt: skip
 
@@ -138,6 +144,7 @@ def test_every_figure_is_whole_at_every_width(stocked: Any) -> None:
         "stats": [f"{24691356 + 15780246:,}", total, "123"],
         "costs": ["12,345,678", "7,890,123", total],
         "doctor": [run["run_id"]],
+        "check": ["3,262.48", "8,000.00"],
     }
     assert stats["runs"] == 1
     assert str(costs["total"]["cost"]) == run["cost"]

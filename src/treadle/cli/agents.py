@@ -48,7 +48,7 @@ def agent_to_ask(
     else:
         _require_no_agent(after.started)
         model, choice = _model_of(after, options)
-    toolset = gather(options.skill, options.tools, options.sources, sample=False)
+    toolset = gather(options.skill, options.tools, options.sources, model=choice.name)
     agent = Agent(
         model,
         instructions=instructions,

@@ -32,9 +32,13 @@ _LINE = 100
 def print_comparison(found: "Comparison", explain: bool = False) -> None:
     """Prints one comparison on standard output; with what each sentence rests on if `explain`."""
     total = found.summary
-    _say(f"{found.measure}: {found.source_a} (A) against {found.source_b} (B)")
+    a, b = ("" if found.unit or not unit else f", in {unit}" for unit in (found.unit_a, found.unit_b))
+    _say(f"{found.measure}: {found.source_a} (A{a}) against {found.source_b} (B{b})")
     if found.filters:
         _say(f"where {' and '.join(found.filters)}")
+    for letter, alone in (("A", found.filters_a), ("B", found.filters_b)):
+        if alone:
+            _say(f"in {letter} only where {' and '.join(alone)}")
     click.echo()
     _print_differences(found)
     click.echo()

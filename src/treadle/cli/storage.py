@@ -30,6 +30,9 @@ _POSTGRES = re.compile(
 )
 """How the address of a database begins: as a URL, or in libpq's own words."""
 
+_MISTYPED = re.compile(r"postgres(?:ql)?(?::|//|\\)", re.I)
+"""How one begins that was meant to be a URL: a file of that name would have the password in it."""
+
 _WORD = re.compile(r"(\b(?:ssl)?password\s*=\s*)(?:'(?:[^'\\]|\\.)*'|\S+)", re.IGNORECASE)
 
 _SECRET = re.compile(r"((?:^|&)(?:password|sslpassword)=)[^&]*")
@@ -47,6 +50,8 @@ def journal_named(named: str | None = None) -> str:
         raise click.UsageError(
             f"{given.partition('://')[0]}:// is no kind of journal: name a file, or postgresql://USER@HOST/DATABASE"
         )
+    if _MISTYPED.match(given):
+        raise click.UsageError("the address of a database begins with postgresql:// (a colon and two slashes)")
     if given:
         return str(Path(given).expanduser())
     from platformdirs import user_data_path

@@ -28,6 +28,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from math import inf
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -37,7 +38,7 @@ from treadle.context.tokens import next_tokens, uncounted
 from treadle.drivers.below import Below
 from treadle.drivers.call_ids import CallIds
 from treadle.drivers.checks import model_of
-from treadle.drivers.clock import Clock
+from treadle.drivers.clock import Clock, steady
 from treadle.drivers.configuration import AnswerType, Configuration, StepSettings
 from treadle.drivers.heartbeat import Lease
 from treadle.drivers.output import handed_in, typed_output
@@ -373,6 +374,19 @@ class Run:
         """
         if self._journal is not None:
             await self._recorder.confirm(self._journal, self.run_id, self._events, self.lease)
+
+    async def confirm_before_effect(self) -> None:
+        """Asks the journal whether the run is still this process's, if it slept since it last heard so.
+
+        What was recorded before it slept is no proof: another may have taken the run up, and settled the call, since.
+
+        Raises:
+            JournalConflict, JournalError: as `confirm`.
+        """
+        lease, asked = self.lease, -inf
+        while lease is not None and not lease.is_sure and steady() - asked >= lease.held.seconds:
+            asked = steady()
+            await self.confirm()
 
     async def _write(self) -> None:
         """Sees to it that all is written that was fed to this run, and what the runs above it have handed over."""

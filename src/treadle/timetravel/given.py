@@ -47,7 +47,8 @@ def is_given(state: RunState, event: Event, before: Event | None) -> bool:
             # A person may have decided on it before anybody was asked.
             return True
         case RunPaused():
-            return state.phase == "ready"
+            # A worker that stops pauses between steps; what somebody decides is queued wherever the run waits.
+            return state.phase == "ready" or event.queued is not None
         case RunFinished(stop=stop):
             if state.phase == "prepared" and isinstance(decide(state), CallModel):
                 # While a model is asked only the clock, the caller, and the money of others end a run.

@@ -9,7 +9,7 @@ from treadle.cli import completion
 from treadle.cli.catalogs import open_catalog, sources_option
 from treadle.cli.conditions import filters_of, where_option
 from treadle.cli.table import print_table
-from treadle.cli.terminal import clean, note, print_json
+from treadle.cli.terminal import clean, note, print_json, prose
 from treadle.cli.working import working
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def query(
 
 
 def _print(found: "QueryResult") -> None:
-    click.echo(clean(found.source + (f" where {' and '.join(found.filters)}" if found.filters else "")))
+    click.echo(prose(clean(found.source + (f" where {' and '.join(found.filters)}" if found.filters else ""))))
     click.echo()
     names = [*found.dimensions, *found.measures]
     rows: list[list[object]] = [[row[name] for name in found.dimensions] for row in found.rows if found.dimensions]
@@ -83,7 +83,7 @@ def _print(found: "QueryResult") -> None:
         click.echo(f"The first {len(found.rows):,} of {found.total_rows:,} rows; the total is over all.")
     click.echo(f"{found.source_rows:,} rows of {clean(found.source)}")
     for warning in found.warnings:
-        click.echo(clean(f"Warning: {warning}"))
+        click.echo(prose(clean(f"Warning: {warning}")))
 
 
 def _amount(value: object) -> str:

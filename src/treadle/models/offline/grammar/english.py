@@ -32,6 +32,7 @@ VERBS = word_set(
     exist exists pay paid spend owe contain remain wrote written borrowed borrow lent lend own owns owned
     worked hired available left remaining search lookup locate like love hate enough sufficient many few
     several worth asked ask asking learn understand plan report reports create open file raise delete remove
+    repeat continue undo redo meant
     update change modify edit cancel close resolve send email notify schedule reserve assign submit request
     register rename forecast looks look"""
 )

@@ -5,6 +5,7 @@ it is on the stated list of words that change nothing (`grammar.meaning`). What 
 into another one (a negation, a time, a number, a comparison) forbids an answer; what else is left over is said first.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -53,6 +54,7 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
     spoken = 0
     harmless = meaning.harmless_phrases(clause.text)
     turning += meaning.garbled_numbers(clause.text)
+    turning += [m.span() for m in re.finditer("%", clause.text) if not overlaps(*m.span(), used)]
     phrases = [*meaning.turning_phrases(clause.text)]
     turning += [span for span in phrases if not _covered(span, clause, used)]
     for value in clause.values:

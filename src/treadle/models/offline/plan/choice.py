@@ -100,11 +100,8 @@ class Chooser:
         used = list(filling.used)
         for feeder in feeders:
             used += fill(feeder, clause, self.vocabulary, self.box).used
-        stems = [
-            t.stem
-            for t in clause.tokens
-            if not overlaps(t.start, t.end, filling.used) and t.stem in content_stems(clause)
-        ]
+        said = frozenset(content_stems(clause))
+        stems = [t.stem for t in clause.tokens if t.stem in said and not overlaps(t.start, t.end, filling.used)]
         operation = operation_of(tool) is not None
         stems += _implied(tool, clause)
         score = self.box.score(tool, stems, feeders) + (8.0 if expression or operation else 0.0)
@@ -184,7 +181,8 @@ def _implied(tool: KnownTool, clause: Clause) -> list[str]:
     """Words that a clause means without saying them, or says in a name: "how much are 12 pears?" asks for a price."""
     priced = ["pric"] if _HOW_MUCH.match(clause.text) and clause.arithmetic is None else []
     named = [token.stem for token in clause.tokens if token.stem in tool.name_stems and token.text[:1].isupper()]
-    return [*priced, *(word for word in named if word not in content_stems(clause))]
+    said = frozenset(content_stems(clause)) if named else frozenset()
+    return [*priced, *(word for word in named if word not in said)]
 
 
 def _asks_for_all(clause: Clause) -> bool:

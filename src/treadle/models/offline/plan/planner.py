@@ -45,11 +45,14 @@ class Planner:
         """Whether some tool is about `text`."""
         return any(self.chooser.choose(read_clause(part, self.today)) for part in split_clauses(text))
 
-    def completes(self, text: str) -> bool:
-        """Whether every part of `text` has a tool, nothing is missing for it, and no word is left that forbids it."""
-        outcomes = self.plan(text)
-        done = [each for each in outcomes.outcomes if not each.troubles and not (each.left and each.left.forbids)]
-        return bool(done) and not outcomes.unplanned and len(done) == len(outcomes.outcomes)
+    def spare_words(self, text: str) -> int | None:
+        """How many words of `text` nothing accounts for; None if a part of it has no tool, or one lacks something, or a
+        word forbids an answer."""
+        plan = self.plan(text)
+        done = [each for each in plan.outcomes if not each.troubles and not (each.left and each.left.forbids)]
+        if not done or plan.unplanned or len(done) < len(plan.outcomes):
+            return None
+        return sum(len(each.left.spare) for each in done if each.left is not None)
 
     def plan(self, question: str, forced: bool = False) -> Plan:
         """Plans every clause of `question`.

@@ -142,7 +142,9 @@ def resolve(schema: Json, root: Json) -> Json:
             return schema
         rest = {key: value for key, value in schema.items() if key not in ("anyOf", "oneOf", "allOf")}
         resolved = [resolve(option, root) for option in options if option.get("type") != "null"]
-        ranked = sorted(resolved, key=lambda option: option.get("type") not in ("array", "object"))
+        # A list says more than a mapping can: of filters, for one, also what is not to hold.
+        order = {"array": 0, "object": 1}
+        ranked = sorted(resolved, key=lambda option: order.get(str(option.get("type")), 2))
         types = {kind for option in resolved for kind in types_of(option)}
         schema = {**(ranked[0] if ranked else {}), **rest}
         schema.setdefault("x-types", sorted(types))
