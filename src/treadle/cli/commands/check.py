@@ -9,7 +9,7 @@ import click
 from treadle.cli.catalogs import missing_package
 from treadle.cli.conditions import filters_of
 from treadle.cli.exits import ExitCode
-from treadle.cli.terminal import clean, console, note, print_json, shorten
+from treadle.cli.terminal import clean, console, note, print_json, prose, shorten
 from treadle.cli.working import working
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _CODES: "dict[Outcome, ExitCode]" = {
 _COLOURS: "dict[Outcome, str]" = {"passed": "green", "warned": "yellow", "failed": "red", "not_run": "magenta"}
 
 
-@click.command(short_help="Run the checks of a file, and say what has changed since the last run.")
+@click.command(short_help="Run a file of checks, and say what has changed since.")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.argument("names", nargs=-1)
 @click.option(
@@ -144,11 +144,10 @@ def _print(report: "Report") -> None:
     several = {one.check for one in report.verdicts if sum(other.check == one.check for other in report.verdicts) > 1}
     for one in report.verdicts:
         label = f"{one.check}, {one.measure}" if one.check in several else one.check
-        line = Text(f"{WORDS[one.outcome]:<8}", style=_COLOURS[one.outcome])
-        line.append(f" {shorten(label, 200)}: {' '.join(clean(one.sentence).split())}", style="")
-        out.print(line, soft_wrap=True)
+        told = f"{WORDS[one.outcome]:<8} {shorten(label, 200)}: {' '.join(clean(one.sentence).split())}"
+        out.print(Text(prose(told, indent=" " * 9), style=_COLOURS[one.outcome]), soft_wrap=True)
         for remark in one.notes:
-            out.print(Text(f"         note: {shorten(remark, 300)}"), soft_wrap=True)
+            out.print(Text(prose(f"         note: {shorten(remark, 300)}", indent=" " * 9)), soft_wrap=True)
     told = ", ".join(f"{count} {WORDS[name]}" for name, count in report.counted().items() if count)
     note(f"{len(report.verdicts)} in {report.seconds:.1f} s: {told}")
 
