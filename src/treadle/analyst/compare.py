@@ -150,7 +150,7 @@ def compare(
             session.tell(f"reading {side.source.name}")
             side.open(session)
         keys = settle(sides, keys)
-        asked = (*load(session, sides), *look_up(session, catalog, sides))
+        asked = (*session.attached, *load(session, sides), *look_up(session, catalog, sides))
         keys, units = told_apart(session, sides, keys, become)
         for side in sides:
             side.settle(keys, side.conditions)

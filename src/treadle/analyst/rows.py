@@ -17,6 +17,7 @@ from treadle.analyst.filter_values import spelled_out, typed_value
 from treadle.analyst.filters import Filter, Scalar
 from treadle.analyst.formats import Format
 from treadle.analyst.keys import MOST_KEY_DECIMALS, Key, natural_type
+from treadle.analyst.number_spelling import NO_NUMBER, plain_number
 from treadle.analyst.parameters import Parameters
 from treadle.analyst.proof import Proof, proof_of
 from treadle.analyst.ranges import Order, order_of, refused
@@ -172,6 +173,8 @@ class Side:
             column, kind = iso_day(_as_text(column, kind), dimension.format.day), "VARCHAR"
         if key.type == "string":
             return key.format.apply(_as_text(column, kind))
+        if kind == "VARCHAR" and key.type in ("integer", "decimal"):
+            column = plain_number(column, self.source.text)
         return _typed(column, kind, key.type)
 
     def select(self, parameters: Parameters) -> "exp.Select":
@@ -417,7 +420,7 @@ def _spelled(text: "exp.Expr", pattern: str, kind: str) -> "exp.Expr":
     from sqlglot import exp
 
     right = exp.or_(is_null(text), matches(text, pattern))
-    return cast(when(right, text, exp.DPipe(this=text.copy(), expression=literal(" is no such value"))), kind)
+    return cast(when(right, text, exp.DPipe(this=text.copy(), expression=literal(NO_NUMBER))), kind)
 
 
 def _tells_apart(key: Key, kind: str) -> bool:
