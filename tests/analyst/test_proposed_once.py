@@ -58,3 +58,10 @@ def test_months_and_years_may_be_names_of_columns(tmp_path: Path) -> None:
     file = tmp_path / "ledger.csv"
     file.write_text("account;2023;01.2024\nA;1,50;2,50\nB;3,50;4,50\n", encoding="utf-8")
     assert propose(file)[0].questions == ()
+
+
+def test_declaration_is_a_function_also_after_a_catalogue_was_loaded(tmp_path: Path) -> None:
+    import treadle.analyst
+
+    proposed(tmp_path / "ledger.csv", "account;amount\n1000;10,00\n")
+    assert callable(treadle.analyst.declaration)

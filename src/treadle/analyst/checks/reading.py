@@ -9,7 +9,8 @@ from yaml import ScalarNode, SequenceNode
 
 from treadle.analyst.checks.declared import CLASSES, LEVELS, Allowed, Check, CheckFile, Known, Levels
 from treadle.analyst.compare import CompareRequest
-from treadle.analyst.declaration import (
+from treadle.analyst.source import Tolerance
+from treadle.analyst.sources_file import (
     Field,
     decimal_of,
     filled,
@@ -20,7 +21,6 @@ from treadle.analyst.declaration import (
     texts_or_null,
     tolerance_of,
 )
-from treadle.analyst.source import Tolerance
 
 KEPT = 20_000
 """How many keys that differ a check keeps, for what is known and what has changed."""
