@@ -115,6 +115,9 @@ def test_check_tells_all_that_is_wrong(make: Any, tmp_path: Path) -> None:
     assert "text that is no number" in told
     assert "day: a value is not what its column is declared to be" in told
     none = replace(make("t", [("x", "1.00")]), default_filters=(Filter(dimension="company", value="z"),))
-    assert check(Catalog([none], tmp_path), none, bounds=QUICK).warnings == ("it has no row that passes company = z",)
+    assert check(Catalog([none], tmp_path), none, bounds=QUICK).warnings == (
+        "t has no row with company = z; its values of company are x",
+        "t has no row that passes the filters",
+    )
     gone = replace(source, path="gone.csv")
     assert "does not exist" in check(Catalog([gone], tmp_path), gone).problems[0]

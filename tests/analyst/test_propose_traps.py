@@ -161,7 +161,9 @@ def test_a_row_without_keys_that_adds_nothing_up_stays(tmp_path: Path) -> None:
 def test_what_only_has_the_name_of_a_total_stays(tmp_path: Path) -> None:
     found = Proposed(tmp_path, "company,amount\nShell,10.25\nTotal,20.50\nBP,35.75\n")
     assert found.totals() == {"amount": D("66.50")}
-    assert found.questions == ("there are lines with total: if they are totals, add 'totals: [total]' under 'text'",)
+    assert found.questions == (
+        "there are lines with total, which count as rows: if they are totals, add 'totals: [total]' under 'text'",
+    )
 
 
 @pytest.mark.parametrize(

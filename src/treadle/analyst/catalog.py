@@ -1,6 +1,6 @@
 """The catalogue: sources, and where their data live.
 
-It may be written in Python or loaded from a `sources.yaml` (`treadle.analyst.declaration` reads that).
+It may be written in Python or loaded from a `sources.yaml` (`treadle.analyst.sources_file` reads that).
 """
 
 from collections.abc import Iterable, Mapping
@@ -82,7 +82,7 @@ class Catalog(Place):
         Raises:
             AnalystError: the file cannot be read or is not valid; names file, line and field.
         """
-        from treadle.analyst.declaration import read_catalog
+        from treadle.analyst.sources_file import read_catalog
 
         return read_catalog(Path(path), tuple(roots), cls)
 

@@ -4,11 +4,14 @@ from msgspec import Struct
 
 from treadle.analyst.catalog import Catalog
 from treadle.analyst.errors import AnalystError
+from treadle.analyst.footing import usual_marks
+from treadle.analyst.propose import asked_totals
 from treadle.analyst.query import QueryRequest, query
 from treadle.analyst.session import Bounds, Cancelled, Interrupt, Session
 from treadle.analyst.source import Source
-from treadle.analyst.table import Demand
+from treadle.analyst.table import Demand, Table
 from treadle.analyst.tables import open_table
+from treadle.analyst.totals import USUAL, WITH_NAMES
 
 Asked = list[tuple[list[str], str | None]]
 """What is asked of a source, one after the other: dimensions to group by, and a measure."""
@@ -49,7 +52,8 @@ def check(
     members += [(item.name, Demand((), (item,))) for item in source.measures]
     try:
         with Session(catalog, [source], bounds, interrupt) as session:
-            open_table(session, source, Demand((), ()))
+            table = open_table(session, source, Demand((), ()))
+            doubts = _totals(session, source, table)
             missing = set()
             for name, demand in members:
                 try:
@@ -67,10 +71,15 @@ def check(
     asked += [([item.name], None) for item in source.dimensions
               if (item.type or item.mapping) and item.name not in missing]  # fmt: skip
     rows, warnings = _figures(catalog, source, asked, problems, bounds, interrupt)
-    if rows == 0:
-        held = f" that passes {' and '.join(map(str, source.default_filters))}" if source.default_filters else ""
-        warnings.append(f"it has no row{held}")
-    return Checked(source.name, rows, tuple(problems), tuple(dict.fromkeys(warnings)))
+    return Checked(source.name, rows, tuple(problems), tuple(dict.fromkeys((*warnings, *doubts))))
+
+
+def _totals(session: Session, source: Source, table: Table) -> list[str]:
+    """Lines that look like totals and count as rows."""
+    if source.kind not in ("csv", "xlsx"):
+        return []
+    found = usual_marks(session, source, table, (*USUAL, *WITH_NAMES))
+    return [asked_totals(found)] if found else []
 
 
 def _figures(

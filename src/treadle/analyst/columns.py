@@ -176,6 +176,25 @@ def _plain_guess(name: str, decimals: int, signed: bool, distinct: int, rows: in
     return Guess("measure", f"whole numbers, {_several(distinct)}", decimals=0)
 
 
+def no_names(columns: Sequence[str]) -> str:
+    """Returns a question if the names of columns look like the values of a row; else an empty text."""
+    odd = [
+        name for name in columns if re.fullmatch(r"[-+(]?\d[\d.,' ]*[.,]\d+[-)]?", looked_at(name)[0]) or _is_day(name)
+    ]
+    if not odd and not all(re.fullmatch(r"\d+", name.strip()) for name in columns):
+        return ""
+    if all(period_of(name) for name in odd) and odd:
+        return ""
+    shown = ", ".join(columns[:3])
+    return (
+        f"the columns would be called {shown}: if that is a row, it does not count until a line with names precedes it"
+    )
+
+
+def _is_day(text: str) -> bool:
+    return any((day := day_of(text, spelling)) and _likely(day) for spelling in (*_SPELLINGS, "YYYY-MM-DD"))
+
+
 _SPELLINGS = (
     "YYYYMMDD", "DD.MM.YYYY", "YYYY.MM.DD", "YYYY/MM/DD", "DD/MM/YYYY", "MM/DD/YYYY", "DD-MM-YYYY", "MM-DD-YYYY",
     "DD.MM.YY", "DD/MM/YY", "MM/DD/YY",

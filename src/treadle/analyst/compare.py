@@ -137,7 +137,7 @@ def compare(
     ):
         sides = _opened(session, (a, b), keys, pairs, request)
         keys = settle(sides, keys)
-        asked = (*load(session, sides), *look_up(session, catalog, sides))
+        asked = (*session.attached, *load(session, sides), *look_up(session, catalog, sides))
         keys, units = told_apart(session, sides, keys, become)
         for side in sides:
             side.settle(keys, side.conditions)

@@ -69,7 +69,13 @@ def comparison_findings(
 
 def data_findings(session: Session, side: Side, filters: Filters) -> list[Claim]:
     """Returns what should be known of the amounts in a query, whose groups are in the table `figures`."""
+    from sqlglot import exp
+
     found: list[Claim] = []
+    counted = exp.select("n").from_("figures").where("total = 1")
+    if not any(row[0] for row in session.run(counted)):
+        found += _unfulfilled(session, side)
+        found.append(Claim(kind="no_rows", facts={"side": side.source.name}, filters=filters, proof=proof_of(counted)))
     for at, measure in enumerate(side.measures):
         found += _floating(session, side, at, "figures", filters)
         found += mixed_currencies(session, side, measure, filters)
@@ -109,24 +115,31 @@ def _empty_sides(session: Session, aligned: Aligned, summary: Summary, filters: 
     for side, missing in zip(aligned.sides, (summary.missing_in_a, summary.missing_in_b), strict=True):
         if missing < summary.total_rows:
             continue
-        for key, condition in side.conditions:
-            if condition.op not in ("=", "in", "between", "like") or key.members[side.index].mapping:
-                continue
-            alone = Side(side.letter, side.index, side.source, [], [], [(key, condition)])
-            alone.table = unfiltered(session, side, key)
-            parameters = Parameters()
-            if session.run(alone.filtered(exp.select(literal(1)), parameters).limit(1), parameters):
-                continue
-            value = named(alone.value_of(key), "v")
-            every = exp.select(value).distinct().from_(alone.table.relation.copy())
-            every = every.order_by(exp.Ordered(this=exp.column("v"), nulls_first=False)).limit(_MOST_SHOWN + 1)
-            facts = {
-                "side": side.source.name, "condition": str(condition), "dimension": key.name,
-                "values": [None if row[0] is None else str(row[0]) for row in session.run(every)],
-            }  # fmt: skip
-            yield Claim(kind="filter_without_rows", facts=facts, proof=proof_of(every))
+        yield from _unfulfilled(session, side)
         counted = exp.select(exp.Sum(this=exp.column(f"n{side.letter}"))).from_("aligned")
         yield Claim(kind="no_rows", facts={"side": side.source.name}, filters=filters, proof=proof_of(counted))
+
+
+def _unfulfilled(session: Session, side: Side) -> Iterator[Claim]:
+    """Conditions that no row fulfils, with the values that there are."""
+    from sqlglot import exp
+
+    for key, condition in side.conditions:
+        if condition.op not in ("=", "in", "between", "like") or key.members[side.index].mapping:
+            continue
+        alone = Side(side.letter, side.index, side.source, [], [], [(key, condition)])
+        alone.table = unfiltered(session, side, key)
+        parameters = Parameters()
+        if session.run(alone.filtered(exp.select(literal(1)), parameters).limit(1), parameters):
+            continue
+        value = named(alone.value_of(key), "v")
+        every = exp.select(value).distinct().from_(alone.table.relation.copy())
+        every = every.order_by(exp.Ordered(this=exp.column("v"), nulls_first=False)).limit(_MOST_SHOWN + 1)
+        facts = {
+            "side": side.source.name, "condition": str(condition), "dimension": key.name,
+            "values": [None if row[0] is None else str(row[0]) for row in session.run(every)],
+        }  # fmt: skip
+        yield Claim(kind="filter_without_rows", facts=facts, proof=proof_of(every))
 
 
 def _spellings(session: Session, aligned: Aligned, summary: Summary, filters: Filters) -> Iterator[Claim]:

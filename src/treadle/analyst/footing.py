@@ -18,14 +18,14 @@ from treadle.analyst.terms import cast, named
 from treadle.analyst.totals import USUAL, marks
 
 
-def usual_marks(session: Session, source: Source, table: Table) -> tuple[str, ...]:
+def usual_marks(session: Session, source: Source, table: Table, among: tuple[str, ...] = USUAL) -> tuple[str, ...]:
     """Returns the texts in a table that usually mark a line of totals, as `totals.USUAL` spells them."""
     from sqlglot import exp
 
-    tried = replace(source, text=replace(source.text, totals=USUAL))
+    tried = replace(source, text=replace(source.text, totals=among))
     counts = [exp.func("count_if", marked) for marked in marks(tried, list(table.columns))]
     found = session.run(exp.select(*counts).from_(table.relation.copy()))[0]
-    return tuple(mark for mark, count in zip(USUAL, found, strict=True) if count)
+    return tuple(mark for mark, count in zip(among, found, strict=True) if count)
 
 
 def adds_up(session: Session, source: Source) -> bool:

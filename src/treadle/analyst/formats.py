@@ -83,6 +83,10 @@ def parse_format(text: str) -> Format:
     for part in filter(None, (piece.strip().lower() for piece in text.split(","))):
         length = re.fullmatch(r"alpha\s*\(\s*([1-9]\d{0,2})\s*\)", part)
         if part.startswith("date(") and part.endswith(")"):
+            if day:
+                raise ValueError(f"{part!r} is a second spelling of days; a column has one")
+            if meaning := next((step for step in steps if step in ("alpha", "fiscal_period")), ""):
+                raise ValueError(f"{part!r} says how the column spells its days, so it comes before {meaning!r}")
             day = part[5:-1].strip().upper()
             check_day_format(day)
         elif length:

@@ -31,7 +31,7 @@ def arrow_table(name: str, frame: object) -> Any:
         raise AnalystError(f"source {name!r} can be read only once; give what .read_all() returns", given=name)
     try:
         return _readable(pyarrow, pyarrow.table(frame))
-    except (pyarrow.ArrowException, ValueError, TypeError) as error:
+    except (pyarrow.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise AnalystError(f"source {name!r}: the frame cannot be held exactly: {error}", given=name) from error
 
 

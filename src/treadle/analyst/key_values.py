@@ -6,6 +6,7 @@ Pure; its neighbour `rows` groups and filters by them.
 from typing import TYPE_CHECKING
 
 from treadle.analyst.keys import MOST_KEY_DECIMALS, Key, natural_type
+from treadle.analyst.number_spelling import NO_NUMBER
 from treadle.analyst.source import KeyType
 from treadle.analyst.terms import call, cast, is_null, literal, matches, when
 
@@ -44,7 +45,7 @@ def _spelled(text: "exp.Expr", pattern: str, kind: str) -> "exp.Expr":
     from sqlglot import exp
 
     right = exp.or_(is_null(text), matches(text, pattern))
-    return cast(when(right, text, exp.DPipe(this=text.copy(), expression=literal(" is no such value"))), kind)
+    return cast(when(right, text, exp.DPipe(this=text.copy(), expression=literal(NO_NUMBER))), kind)
 
 
 def tells_apart(key: Key, kind: str) -> bool:

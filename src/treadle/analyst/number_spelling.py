@@ -8,12 +8,14 @@ currency only where it is the one that the measure declares as its unit. Builds 
 import re
 from typing import TYPE_CHECKING
 
-from treadle.analyst.source import TextFormat
-from treadle.analyst.terms import call, literal
+from treadle.analyst.source import UNKNOWN, TextFormat
+from treadle.analyst.terms import call, is_null, literal, matches, when
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
+NO_NUMBER = " is no such value"
+"""What is put behind a text that is not of the type that was declared, for the engine to refuse it and quote it."""
 MINUSES = "\u2212\u2013\ufe63\uff0d\u2010\u2011"
 APOSTROPHES = "\u2019\u2018\u02bc\u00b4`"
 BLANKS = "\u00a0\u202f\u2009\u2007"
@@ -73,3 +75,25 @@ def respelled(text: "exp.Expr", form: TextFormat, unit: str) -> "exp.Expr":
     plain = call("regexp_replace", plain, literal(r"^([-+])\s+|\s+(-)$"), literal(r"\1\2"))
     bracketed = r"^\(\s*([0-9]|[0-9][0-9., '\x{a0}]*[0-9])\s*\)$"
     return call("regexp_replace", plain, literal(bracketed), literal(r"-\1"))
+
+
+def plain_number(text: "exp.Expr", form: TextFormat) -> "exp.Expr":
+    """Returns a number that is no amount, such as one to group by, with a point for decimals and nothing between
+    thousands; what is not spelled with the signs of `form`, with a mark by which no type takes it for a number.
+
+    Args:
+        text: the text.
+        form: its signs for decimals and thousands.
+    """
+    from sqlglot import exp
+
+    if form.decimal == "." and not form.thousands:
+        return text
+    trimmed = call("nullif", call("trim", text), literal(""))
+    group = re.escape(form.thousands)
+    digits = rf"(\d+|\d{{1,3}}({group}\d{{3}})+)" if form.thousands else r"\d+"
+    fraction = "" if form.decimal == UNKNOWN else rf"({re.escape(form.decimal)}\d*)?"
+    plain = call("replace", trimmed, literal(form.thousands), literal("")) if form.thousands else trimmed
+    plain = call("replace", plain, literal(form.decimal), literal("."))
+    right = exp.or_(is_null(trimmed), matches(trimmed, rf"[-+]?{digits}{fraction}"))
+    return when(right, plain, exp.DPipe(this=trimmed.copy(), expression=literal(NO_NUMBER)))

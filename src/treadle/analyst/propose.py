@@ -16,7 +16,7 @@ from urllib.parse import quote
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.analyst.columns import Guess, guess
+from treadle.analyst.columns import Guess, guess, no_names
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.excel import sheet_names, sheet_rows
 from treadle.analyst.footing import adds_up, has_unmarked, usual_marks
@@ -28,6 +28,7 @@ from treadle.analyst.table import Demand
 from treadle.analyst.tables import open_table
 from treadle.analyst.terms import cast, quoted
 from treadle.analyst.text_format import number_signs, text_format, title_rows
+from treadle.analyst.totals import WITH_NAMES
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -141,6 +142,8 @@ def _guessed(session: Session, source: Source, decimal: str | None) -> Proposal:
                       text.thousands)
         for column, values in samples.items()
     }  # fmt: skip
+    if source.kind in ("csv", "xlsx") and (odd := no_names(list(columns))):
+        questions += (odd,)
     questions += tuple(each.question for each in guesses.values() if each.question)
     dimensions, measures = _members(guesses)
     return Proposal(replace(source, dimensions=dimensions, measures=measures, text=text), guesses, questions)
@@ -175,14 +178,15 @@ def _without_totals(session: Session, found: Proposal, decimal: str | None) -> P
     """The proposal without the lines of totals that add up the others; a question where some only look like it."""
     source = found.source
     table = open_table(session, source, Demand((), ()))
-    if marked := usual_marks(session, source, table):
-        tried = _guessed(session, replace(source, text=replace(source.text, totals=marked)), decimal)
+    marked, named = usual_marks(session, source, table), usual_marks(session, source, table, WITH_NAMES)
+    for marks in filter(None, dict.fromkeys((marked, (*marked, *named)))):
+        tried = _guessed(session, replace(source, text=replace(source.text, totals=marks)), decimal)
         if adds_up(session, tried.source):
             found = tried
-        else:
-            listed = ", ".join(map(_scalar, marked))
-            asked = f"there are lines with {listed}: if they are totals, add 'totals: [{listed}]' under 'text'"
-            found = replace(found, questions=(*found.questions, asked))
+            break
+    else:
+        if marked or named:
+            found = replace(found, questions=(*found.questions, asked_totals((*marked, *named))))
     source = found.source
     if source.dimensions and has_unmarked(session, source):
         text = replace(source.text, totals=(*source.text.totals, ""))
@@ -190,6 +194,14 @@ def _without_totals(session: Session, found: Proposal, decimal: str | None) -> P
         if adds_up(session, tried.source):
             found = replace(tried, questions=found.questions)
     return found
+
+
+def asked_totals(marks: Sequence[str]) -> str:
+    """Returns the question whether the lines with these texts are totals."""
+    listed = ", ".join(map(_scalar, marks))
+    return (
+        f"there are lines with {listed}, which count as rows: if they are totals, add 'totals: [{listed}]' under 'text'"
+    )
 
 
 def _samples(session: Session, relation: "exp.Expr", columns: list[str]) -> dict[str, list[str | None]]:

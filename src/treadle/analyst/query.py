@@ -175,7 +175,7 @@ def _asked(
         side = Side("a", 0, source, keys, measures, conditions_of(source, 0, [source], request.filters))
         side.open(session)
         settle([side], keys)
-        asked = (*load(session, [side]), *look_up(session, catalog, [side]))
+        asked = (*session.attached, *load(session, [side]), *look_up(session, catalog, [side]))
         total, made = _aggregate(session, side)
         places = [places_of(measure, side, at) for at, measure in enumerate(measures)]
         rows = _rows(session, side, order, request.limit or MOST_ROWS)

@@ -29,6 +29,9 @@ _DAY = r"\d{4}-\d\d-\d\d"
 _MONTHS = "jan|feb|mar|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez"
 # A year behind something else, or a day of two digits each: text in another order than what it says.
 _DISORDERED = re.compile(rf"(.*\d.*\D|.*({_MONTHS})\w*\W*)(19|20)\d\d(\D.*)?|\d{{1,2}}\D\d{{1,2}}\D\d\d", re.IGNORECASE)
+# A month and a year, of which a number with four decimals cannot be told.
+_MONTH = r"0{0,2}(\d|1[0-6])\.(19|20)\d\d"
+_SURELY_MONTH = r"0{1,2}(\d|1[0-6])\.(19|20)\d\d"
 
 
 class Order(Struct, frozen=True):
@@ -58,7 +61,10 @@ class Order(Struct, frozen=True):
         from sqlglot import exp
 
         some = call("regexp_matches", text, literal(r"\S" if self.strict else r"\d"))
-        return exp.and_(some, exp.Not(this=matches(call("trim", text), self.pattern)))
+        other: exp.Expr = exp.Not(this=matches(call("trim", text), self.pattern))
+        if self.numbers:
+            other = exp.or_(other, matches(call("trim", text), _SURELY_MONTH))
+        return exp.and_(some, other)
 
 
 def order_of(key: Key, condition: Filter, ends: Sequence[str]) -> Order | None:
@@ -80,6 +86,8 @@ def order_of(key: Key, condition: Filter, ends: Sequence[str]) -> Order | None:
                 raise refused(key, condition, f"{end!r} is no fiscal period such as 202401")
         return Order("a fiscal period such as 202401", r"\d{6}")
     texts = [end.strip() for end in ends]
+    if month := next((text for text in texts if re.fullmatch(_MONTH, text, re.ASCII)), None):
+        raise refused(key, condition, f"{month!r} may be a month and its year, or a number")
     if all(re.fullmatch(_NUMBER, text, re.ASCII) for text in texts):
         return Order(f"a number such as {texts[0]}", _NUMBER, numbers=True)
     if all(re.fullmatch(_DAY, text, re.ASCII) for text in texts):

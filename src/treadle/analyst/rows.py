@@ -18,6 +18,7 @@ from treadle.analyst.filters import Filter, Scalar
 from treadle.analyst.formats import Format
 from treadle.analyst.key_values import ENGINE_TYPES, tells_apart, text_of_column, typed_column
 from treadle.analyst.keys import Key, natural_type
+from treadle.analyst.number_spelling import plain_number
 from treadle.analyst.parameters import Parameters
 from treadle.analyst.proof import Proof, proof_of
 from treadle.analyst.ranges import Order, order_of, refused
@@ -166,6 +167,8 @@ class Side:
             column, kind = iso_day(text_of_column(column, kind), dimension.format.day), "VARCHAR"
         if key.type == "string":
             return key.format.apply(text_of_column(column, kind))
+        if kind == "VARCHAR" and key.type in ("integer", "decimal"):
+            column = plain_number(column, self.source.text)
         return typed_column(column, kind, key.type)
 
     def select(self, parameters: Parameters) -> "exp.Select":

@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -19,8 +20,10 @@ from typing import TYPE_CHECKING, Any, Self
 from msgspec import Struct
 
 from treadle.analyst.errors import AnalystError, NotEnoughMemory
+from treadle.analyst.number_spelling import NO_NUMBER
 from treadle.analyst.parameters import Parameters
 from treadle.analyst.place import Place
+from treadle.analyst.proof import Proof
 from treadle.analyst.source import Source
 from treadle.analyst.terms import cast, literal
 
@@ -202,6 +205,16 @@ class Session:
         """The name under which a DuckDB file is attached."""
         return self._databases[file]
 
+    @property
+    def attached(self) -> tuple[Proof, ...]:
+        """The statements that make the databases of the sources known under the names that other statements use."""
+        return tuple(Proof(partial(str, text)) for text in self._attach())
+
+    def _attach(self) -> list[str]:
+        return [
+            f"ATTACH {literal(str(file)).sql('duckdb')} AS {name} (READ_ONLY)" for file, name in self._databases.items()
+        ]
+
     def run(self, statement: "exp.Expr", parameters: Parameters | None = None) -> list[Row]:
         """Runs a statement and returns its rows.
 
@@ -253,8 +266,8 @@ class Session:
     def _close_off(self) -> None:
         from sqlglot import exp
 
-        for file, name in self._databases.items():
-            self._execute(f"ATTACH {literal(str(file)).sql('duckdb')} AS {name} (READ_ONLY)", None)
+        for statement in self._attach():
+            self._execute(statement, None)
         files = [literal(str(file)) for files in self.files.values() for file in files]
         folder = literal(str(self.folder))
         settings: dict[str, exp.Expr] = {
@@ -300,7 +313,7 @@ class Session:
                 f"the amounts are too large to be computed exactly (38 digits is the most): {_first_line(error)}"
             ) from error
         except duckdb.ConversionException as error:
-            raise AnalystError(f"a value is not what its column is declared to be: {_first_line(error)}") from error
+            raise AnalystError(_unlike(_first_line(error))) from error
         except duckdb.Error as error:
             raise AnalystError(
                 _csv_fault(str(error)) or f"the engine could not read the data: {_first_line(error)}"
@@ -345,6 +358,16 @@ def _csv_fault(message: str) -> str:
     told = message[line.end() :].partition("Possible")[0].strip().splitlines()
     shown = "; ".join(f"{part[:120]}…" if len(part) > 120 else part for part in told if part.strip())
     return f"{Path(file[1]).name}, line {line[1]}, cannot be read: {shown}"
+
+
+def _unlike(message: str) -> str:
+    """Which value is not of the type of its dimension, and what to do, out of what the engine says."""
+    found = re.search(r"""(["'])(.*)\1""", message)
+    told = repr(found[2].replace(NO_NUMBER, "")) if found else message
+    return (
+        f"a value is not what its column is declared to be: {told}; correct it in the data, or declare the dimension's "
+        f"'type' or 'format' as the values are, such as date(DD.MM.YYYY) for days, or the signs of numbers under 'text'"
+    )
 
 
 def _first_line(error: Exception) -> str:

@@ -17,7 +17,8 @@ from treadle.analyst.columns import special_values
 from treadle.analyst.number_spelling import looked_at
 from treadle.analyst.source import UNKNOWN, TextFormat
 
-_DELIMITERS = (",", ";", "\t", "|")
+# Where two are as likely, a comma is that of decimals.
+_DELIMITERS = (";", "\t", "|", ",")
 _LINES = 200
 _FEW = 3
 _GROUPED = r"(\d+|[1-9]\d{0,2}([%s]\d{3})+)"
@@ -46,7 +47,7 @@ def text_format(file: Path) -> TextFormat:
     widths = {sign: Counter(len(row) for row in found if len(row) > 1) for sign, found in rows.items()}
     # The delimiter by which most lines have the same number of fields; of several, the one with more fields.
     fits = {sign: max(((n, width) for width, n in found.items()), default=(0, 0)) for sign, found in widths.items()}
-    delimiter = max(_DELIMITERS, key=lambda sign: fits[sign])
+    delimiter = max(_DELIMITERS, key=lambda sign: fits[sign]) if any(widths.values()) else ","
     return TextFormat(delimiter=delimiter, encoding=encoding, skip=_title_lines(lines, delimiter, fits[delimiter][1]))
 
 

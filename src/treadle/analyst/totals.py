@@ -19,9 +19,15 @@ _AROUND = " \t\r\n\u00a0"
 USUAL = (
     "summe", "gesamt", "gesamtsumme", "gesamtergebnis", "zwischensumme", "endsumme", "total", "totals", "grand total",
     "sum", "subtotal", "sub-total", "sub total", "totale", "total général", "sous-total", "totaal", "suma", "*", "**",
-    "***",
+    "***", "ergebnis", "gesamtbetrag", "insgesamt", "overall result", "overall total", "result", "grand-total",
+    "total general",
 )  # fmt: skip
 """Texts that usually mark a line of totals, in lower case."""
+WITH_NAMES = (
+    "summe %", "zwischensumme %", "gesamt %", "total %", "subtotal %", "sub-total %", "grand total %", "% total",
+    "% ergebnis", "% result", "ergebnis %",
+)  # fmt: skip
+"""The same where the line also names what it is the total of, such as `Summe Konto 1000`."""
 
 
 def without_totals(table: Table, source: Source) -> Table:

@@ -100,12 +100,18 @@ def unit_of(measure: Measure, used: "tuple[str | None, ...]") -> Unit:
 
 def refuse_unlike(measure: Measure, names: tuple[str, str], units: tuple[str, str]) -> None:
     """Raises AnalystError if two known units differ: amounts of unlike units are not compared."""
-    if all(units) and units[0] != units[1]:
-        raise AnalystError(
-            f"{measure.name} is in {units[0]} in {names[0]!r} and in {units[1]} in {names[1]!r}: amounts of different "
-            f"units are not compared; declare for one of them a measure in the other's unit, such as 'expression: "
-            f"{measure.source_column if measure.source_column.isidentifier() else 'amount'} * 1000' with its 'unit'",
-            argument="measures",
-            given=measure.name,
-            units=list(units),
-        )
+    if not all(units) or units[0] == units[1]:
+        return
+    column = measure.source_column if measure.source_column.isidentifier() else "amount"
+    advice = (
+        f"declare for one of them a measure in the other's unit, such as 'expression: {column} * 1000' with its 'unit'"
+    )
+    if all(map(_CODE.fullmatch, units)):
+        advice = "declare for one of them a 'conversion' by a table of rates"
+    raise AnalystError(
+        f"{measure.name} is in {units[0]} in {names[0]!r} and in {units[1]} in {names[1]!r}: amounts of different "
+        f"units are not compared; {advice}",
+        argument="measures",
+        given=measure.name,
+        units=list(units),
+    )

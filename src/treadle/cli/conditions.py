@@ -21,6 +21,11 @@ _WORDS = re.compile(
 )
 _ENDS = re.compile(r"(?P<low>\"[^\"]*\"|'[^']*'|.+?)\s+and\s+(?P<high>.+)", re.DOTALL | re.IGNORECASE)
 _VALUES = re.compile(r"\s*(\"[^\"]*\"|'[^']*'|[^,]*)\s*(?:,|$)")
+_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
+# A second condition within the value of the first.
+_ANOTHER = re.compile(
+    r"\s(and|or)\s+[^\s=!<>,]+(\s*[=!<>]|\s+(is|in|like|between|not)\s)|,\s*[^\W\d][\w.]*\s*[=!<>]", re.IGNORECASE
+)
 
 where_option = click.option(
     "--where",
@@ -47,6 +52,9 @@ def filters_of(option: str, given: Sequence[str]) -> "list[Filter]":
 
 
 def _condition(option: str, item: str) -> dict[str, Any]:
+    bare = _QUOTED.sub("", item)
+    if _ANOTHER.search(bare):
+        raise _wrong(option, item, f"it is more than one condition; give {option} once for each (all must hold)")
     if found := _WORDS.fullmatch(item):
         op = " ".join(found["op"].lower().split())
         value = (found["value"] or "").strip()
@@ -67,6 +75,9 @@ def _condition(option: str, item: str) -> dict[str, Any]:
     if match is None:
         raise _wrong(option, item, "it is not NAME=VALUE, such as period=202401, nor 'NAME between A and B'")
     dimension, op, value = match.groups()
+    if value[:1] in ("=", "<", ">"):
+        signs = "=, !=, <, <=, >, >="
+        raise _wrong(option, item, f"there are {signs}; put a value that begins with a sign of them in quotes")
     values = _values(value)
     if op in ("=", "!=") and len(values) > 1:
         return {"dimension": dimension, "op": "in" if op == "=" else "not in", "value": values}

@@ -9,9 +9,18 @@ from yaml import ScalarNode, SequenceNode
 
 from treadle.analyst.checks.declared import CLASSES, LEVELS, Allowed, Check, CheckFile, Known, Levels
 from treadle.analyst.compare import CompareRequest
-from treadle.analyst.declaration import Field, decimal_of, filled, filter_of, one_of, opened, tolerance_of
-from treadle.analyst.filters import Filter
 from treadle.analyst.source import Tolerance
+from treadle.analyst.sources_file import (
+    Field,
+    decimal_of,
+    filled,
+    filters_of,
+    is_null,
+    one_of,
+    opened,
+    texts_or_null,
+    tolerance_of,
+)
 
 KEPT = 20_000
 """How many keys that differ a check keeps, for what is known and what has changed."""
@@ -58,9 +67,9 @@ def _check(name: str, field: Field) -> Check:
         "by": _names,
         "measures": _measures,
         "names": lambda at: {name: filled(one) for name, one in at.entries().items()},
-        "where": _filters,
-        "where_a": _filters,
-        "where_b": _filters,
+        "where": filters_of,
+        "where_a": filters_of,
+        "where_b": filters_of,
         "tolerance": tolerance_of,
         "level": _levels,
         "allow": _allowed,
@@ -113,25 +122,10 @@ def _measures(field: Field) -> dict[str, Tolerance | None]:
     if isinstance(field.node, (SequenceNode, ScalarNode)):
         found: dict[str, Tolerance | None] = dict.fromkeys(_names(field))
     else:
-        found = {name: None if _empty(at) else tolerance_of(at) for name, at in field.entries().items()}
+        found = {name: None if is_null(at) else tolerance_of(at) for name, at in field.entries().items()}
     if not found:
         raise field.error("names no measure; leave it out for all that both sources have")
     return found
-
-
-def _filters(field: Field) -> list[Filter]:
-    """Conditions: a mapping of dimensions to values, or a list with `dimension`, `op` and `value` each."""
-    if isinstance(field.node, SequenceNode):
-        return [filter_of(item) for item in field.items()]
-    return [_condition(name, at) for name, at in field.entries().items()]
-
-
-def _condition(name: str, field: Field) -> Filter:
-    if _empty(field):
-        return field.build(Filter, dimension=name, op="is null")
-    if isinstance(field.node, SequenceNode):
-        return field.build(Filter, dimension=name, op="in", value=list(_values(field)))
-    return field.build(Filter, dimension=name, value=field.text())
 
 
 def _levels(field: Field) -> Levels:
@@ -147,7 +141,7 @@ def _allowed(field: Field) -> Allowed:
 
 def _known(field: Field) -> Known:
     readers: dict[str, Callable[[Field], Any]] = {
-        "key": lambda at: {name: _values(one) for name, one in at.entries().items()},
+        "key": lambda at: {name: texts_or_null(one) for name, one in at.entries().items()},
         "why": filled,
         "up_to": decimal_of,
         "until": _day,
@@ -158,10 +152,6 @@ def _known(field: Field) -> Known:
     if "up_to" in values and (not values["up_to"].is_finite() or values["up_to"] < 0):
         raise field.error("'up_to' must be a number from 0 on: how large the difference may be, without its sign")
     return Known(**values)
-
-
-def _values(field: Field) -> tuple[str | None, ...]:
-    return tuple(None if _empty(item) else item.text() for item in field.items())
 
 
 def _count(field: Field) -> int:
@@ -176,7 +166,3 @@ def _day(field: Field) -> date:
         return date.fromisoformat(field.text().strip())
     except ValueError as error:
         raise field.error(f"{field.text()!r} is not a day such as 2024-03-31") from error
-
-
-def _empty(field: Field) -> bool:
-    return isinstance(field.node, ScalarNode) and field.node.tag == "tag:yaml.org,2002:null"

@@ -82,7 +82,7 @@ def init(files: tuple[Path, ...], output: Path | None, decimal: str | None) -> i
     """Look at FILES (CSV, Parquet, JSON, Excel, DuckDB, SQLite) and print a sources.yaml for them.
 
     It says of each column what it was taken for, and why: look through it before you rely on it. What the data leave
-    open stands there as a question, and is refused until you have answered it.
+    open stands there as a question. Numbers whose decimal sign is not known are refused until you have said it.
     """
     if missing := missing_package():
         raise click.UsageError(f"the data analyst needs {missing}: pip install 'treadle[analyst]'")

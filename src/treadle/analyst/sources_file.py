@@ -157,7 +157,7 @@ def _source(name: str, field: Field) -> Source:
         "dsn_env": filled,
         "dimensions": lambda at: tuple(_dimension(key, value) for key, value in at.entries().items()),
         "measures": lambda at: tuple(_measure(key, value) for key, value in at.entries().items()),
-        "default_filters": lambda at: tuple(filter_of(item) for item in at.items()),
+        "default_filters": lambda at: tuple(filters_of(at)),
         "tolerance": tolerance_of,
         "text": _text_format,
     }
@@ -240,6 +240,21 @@ def _text_format(field: Field) -> TextFormat:
     return field.build(TextFormat, **values)
 
 
+def filters_of(field: Field) -> list[Filter]:
+    """Conditions: a mapping of dimensions to values, or a list with `dimension`, `op` and `value` each."""
+    if not isinstance(field.node, MappingNode) or "dimension" in field.entries():
+        return [filter_of(item) for item in field.items()]
+    return [_short_filter(name, at) for name, at in field.entries().items()]
+
+
+def _short_filter(name: str, field: Field) -> Filter:
+    if is_null(field):
+        return field.build(Filter, dimension=name, op="is null")
+    if isinstance(field.node, SequenceNode):
+        return field.build(Filter, dimension=name, op="in", value=list(texts_or_null(field)))
+    return field.build(Filter, dimension=name, value=field.text())
+
+
 def filter_of(field: Field) -> Filter:
     """A condition with `dimension`, `op`, `value` and `inclusive`."""
     readers: dict[str, Reader] = {
@@ -249,6 +264,16 @@ def filter_of(field: Field) -> Filter:
         "value": lambda at: list(at.texts()) if isinstance(at.node, SequenceNode) else at.text(),
     }
     return field.build(Filter, **field.known(readers, required=("dimension",)))
+
+
+def texts_or_null(field: Field) -> tuple[str | None, ...]:
+    """The texts of a list, None for each that is null."""
+    return tuple(None if is_null(item) else item.text() for item in field.items())
+
+
+def is_null(field: Field) -> bool:
+    """Whether nothing, or null, is written there."""
+    return isinstance(field.node, ScalarNode) and field.node.tag == "tag:yaml.org,2002:null"
 
 
 def decimal_of(field: Field) -> Decimal:
