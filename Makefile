@@ -5,13 +5,14 @@
 #   make kills KILLS=2000                     as many real kills; SEED=17 for one run, FIRST=5000 for others
 #   make simulate SEEDS=20000                 as many simulated worlds; SEED=17 for one, told in full
 #   make claims PAIRS=5000                    as many pairs of tables, every claim about them judged; SEED=17 for others
+#   make differential CASES=5000              as many questions to every engine, each answered in plain Python too
 #   make workers RUNS=1000                    as many runs on three workers, one killed and one stopped
 #   make mutants SAMPLE=0                     all mutants
 #   make demo PYTHON=/opt/python/bin/python3  another Python
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-peers kills simulate claims workers mutants check bench docs diagram lock clean
+.PHONY: help demo test test-peers kills simulate claims differential workers mutants check bench docs diagram lock clean
 # One target at a time, so that `make -j check test` prints one thing after the other.
 .NOTPARALLEL:
 
@@ -31,6 +32,7 @@ SEEDS ?= 2000
 SEED ?=
 RUNS ?= 60
 PAIRS ?= 1000
+CASES ?= 1000
 SAMPLE ?= 300
 
 define ready
@@ -74,6 +76,11 @@ claims: ## judge every claim of comparisons of generated tables by an oracle in 
 	$(call ready,test)
 	@TREADLE_CLAIMS=$(PAIRS) TREADLE_CLAIMS_SEED=$(or $(SEED),0) $(BIN)/python -m pytest -q -n auto --maxprocesses 8 \
 	tests/analyst/test_claims.py $(ARGS)
+
+differential: ## ask every engine the same generated questions, and plain Python too
+	$(call ready,test)
+	@TREADLE_DIFFERENTIAL=$(CASES) TREADLE_DIFFERENTIAL_SEED=$(or $(SEED),0) $(BIN)/python -m pytest -q -n auto \
+	--maxprocesses 8 tests/analyst/traps/test_differential.py $(ARGS)
 
 workers: ## drive runs with three workers, kill one, stop one, and see that all end and none twice
 	$(call ready,test)

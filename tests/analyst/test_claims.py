@@ -291,7 +291,8 @@ def _keys(world: World, claim: Claim) -> bool:
     facts, states = claim.facts, [world.status(key) for key in world.keys]
     counts = [facts[name] for name in ("matches", "minor", "major", "missing_in_a", "missing_in_b")]
     named = ["match", "minor_diff", "major_diff", "missing_in_a", "missing_in_b"]
-    matches, whole, told = facts["matches"], len(states), claim.message
+    matches, whole = facts["matches"], len(states)
+    told = claim.message.replace(" as numbers", "")
     bands = {
         "more than half of the keys match": matches * 2 > whole,
         "less than half of the keys match": 0 < matches * 2 < whole,
@@ -305,6 +306,8 @@ def _keys(world: World, claim: Claim) -> bool:
         "there is one key, and it does not match": (matches, whole) == (0, 1),
     }
     said = [true for words, true in bands.items() if words in told]
+    if facts["known"] != (world.split or world.known()) or ("as numbers" in claim.message and facts["known"]):
+        return False
     return counts == [states.count(name) for name in named] and facts["total"] == whole and all(said) and bool(said)
 
 
@@ -380,6 +383,8 @@ def _spelling(world: World, claim: Claim) -> bool:
 
 
 def _granularity(world: World, claim: Claim) -> bool:
+    if world.split and claim.facts["dimension"] == "currency":
+        return False
     facts, coarse = claim.facts, world.side(claim.facts["coarse"])
     name = facts["dimension"]
     at = world.dimensions.index(name)

@@ -20,7 +20,7 @@ async def asked(catalog: Catalog, **arguments: Any) -> Any:
 @pytest.mark.anyio
 async def test_one_row_by_company_and_period(sample: Catalog) -> None:
     found = await asked(sample, measure="amount", filters=FILTERS)
-    assert tuple(found["dimensions"]) == ("company", "period")
+    assert list(found["dimensions"]) == ["company", "period"]
     assert [row["key"] for row in found["rows"]] == [FILTERS]
     assert (found["summary"]["total_rows"], found["summary"]["total_diff"]) == (1, "8000.00")
 
@@ -34,16 +34,18 @@ async def test_several_values_of_a_filter_are_several_rows(sample: Catalog) -> N
 @pytest.mark.anyio
 async def test_dimensions_that_are_said_hold(sample: Catalog) -> None:
     found = await asked(sample, measure="amount", filters=FILTERS, dimensions=["account"])
-    assert tuple(found["dimensions"]) == ("account",)
-    assert (await asked(sample, measure="amount", filters=FILTERS, dimensions=[]))["dimensions"] == ()
+    assert list(found["dimensions"]) == [
+        "account",
+    ]
+    assert not (await asked(sample, measure="amount", filters=FILTERS, dimensions=[]))["dimensions"]
     whole = await asked(sample, measure="amount")
-    assert whole["dimensions"] == ("company", "period", "account", "currency")
+    assert list(whole["dimensions"]) == ["company", "period", "account", "currency"]
 
 
 @pytest.mark.anyio
 async def test_a_filter_by_a_synonym(sample: Catalog) -> None:
     found = await asked(sample, measure="Balance", filters={"bukrs": "1001", "Entity": ["1001"]})
-    assert (found["measure"], found["dimensions"]) == ("amount", ("company",))
+    assert (found["measure"], *found["dimensions"]) == ("amount", "company")
 
 
 def test_in_a_program(sample: Catalog) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 def loaded(treadle: Any, *arguments: str, **more: str) -> set[str]:
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "treadle", "ask", *arguments, "--model", "offline"],
-        cwd=treadle.folder, env={**treadle.environment, **more}, capture_output=True, text=True, timeout=120, check=True,
+        cwd=treadle.folder, env={**treadle.environment, **more}, capture_output=True, text=True, timeout=120,
+        check=True,
     )  # fmt: skip
     return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
 

@@ -26,7 +26,7 @@ from treadle.analyst.query import QueryRequest, QueryResult, query
 from treadle.analyst.sample import sample_catalog
 from treadle.analyst.session import Bounds, Cancelled, Interrupt
 from treadle.analyst.skill import analyst_skill, describe
-from treadle.analyst.source import Dimension, Measure, Source, TextFormat, Tolerance
+from treadle.analyst.source import Conversion, Dimension, Mapping, Measure, Source, TextFormat, Tolerance
 
 __all__ = [
     "AnalystError",
@@ -37,6 +37,7 @@ __all__ = [
     "Claim",
     "Comparison",
     "CompareRequest",
+    "Conversion",
     "Difference",
     "Dimension",
     "Export",
@@ -44,6 +45,7 @@ __all__ = [
     "Filter",
     "Format",
     "Interrupt",
+    "Mapping",
     "Measure",
     "Part",
     "Proposal",

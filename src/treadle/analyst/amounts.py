@@ -139,6 +139,20 @@ def amount_of(source: Source, measure: Measure, table: Table, scale: Scale | Non
     )
 
 
+def multiplied(amount: Amount, factor: "exp.Expr", places: int) -> Amount:
+    """Returns an amount times a factor of so many decimals, exactly: the engine raises an error where it cannot be."""
+    from sqlglot import exp
+
+    value = exp.Mul(
+        this=cast(amount.value.copy(), f"DECIMAL(38, {amount.scale})"),
+        expression=cast(factor, f"DECIMAL(38, {places})"),
+    )
+    size = amount.size
+    if size is not None:
+        size = exp.Mul(this=exp.paren(size.copy()), expression=cast(factor.copy(), "DOUBLE"))
+    return replace(amount, value=exp.paren(value), scale=amount.scale + places, size=size)
+
+
 def common_scale(measure: Measure, amount: Amount) -> int:
     """How many decimals the aggregate of `amount` has in the engine."""
     if measure.aggregation == "count":

@@ -34,10 +34,39 @@ class Catalog(Place):
             if any(name.casefold() == source.name.casefold() for name in self.sources):
                 raise ValueError(f"there are two sources called {source.name!r}")
             self.sources[source.name] = source
+        for source in self.sources.values():
+            self._check_tables(source)
         held = {source.name for source in self.sources.values() if source.kind == "frame"}
         if held != set(self.frames):
             odd = sorted(held ^ set(self.frames))
             raise ValueError(f"frames and sources of kind 'frame' must have the same names; these have no like: {odd}")
+
+    def _check_tables(self, source: Source) -> None:
+        """Raises ValueError unless the tables that values and amounts are looked up in are sources that have them."""
+        named: list[tuple[str, tuple[str, ...], str]] = [
+            (table.source, (table.old, table.new), table.share) for item in source.dimensions if (table := item.mapping)
+        ]
+        named += [
+            (rates.source, (rates.currency, *rates.on), rates.rate)
+            for item in source.measures
+            if (rates := item.conversion)
+        ]
+        for name, dimensions, figure in named:
+            other = self.source(name, "source")
+            if any(item.mapping for item in other.dimensions) or any(item.conversion for item in other.measures):
+                raise ValueError(
+                    f"source {name!r} is a table that {source.name!r} looks up, and must not look up others"
+                )
+            for dimension in dimensions:
+                other.dimension(dimension)
+            if figure and other.measure(figure).aggregation != "sum":
+                raise ValueError(f"measure {figure!r} of {name!r} holds shares or rates, and must be a sum")
+
+    def tables(self, source: Source) -> list[Source]:
+        """Returns the sources that the values and amounts of `source` are looked up in."""
+        names = [item.mapping.source for item in source.dimensions if item.mapping]
+        names += [item.conversion.source for item in source.measures if item.conversion]
+        return list({name: self.source(name) for name in names}.values())
 
     def __repr__(self) -> str:
         return f"Catalog({', '.join(self.sources)})"
@@ -84,6 +113,11 @@ class Catalog(Place):
         known = {source.name for source in declared}
         proposed = [propose_frame(name, frame) for name, frame in frames.items() if name not in known]
         return cls([*declared, *proposed], folder, roots, frames)
+
+    def having(self, source: Source) -> "Catalog":
+        """Returns this catalogue with `source` in the place of the one of that name."""
+        sources = [source if one.name == source.name else one for one in self.sources.values()]
+        return Catalog(sources, self.folder, self.roots, self.frames)
 
     def source(self, name: str, argument: str = "source") -> Source:
         """Returns the source called `name`, in any case. Raises AnalystError, with the nearest, if there is none."""

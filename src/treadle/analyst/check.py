@@ -64,7 +64,8 @@ def check(
     except AnalystError as error:
         return Checked(source.name, None, (str(error),))
     asked: Asked = [([], measure.name) for measure in source.measures if measure.name not in missing]
-    asked += [([item.name], None) for item in source.dimensions if item.type and item.name not in missing]
+    asked += [([item.name], None) for item in source.dimensions
+              if (item.type or item.mapping) and item.name not in missing]  # fmt: skip
     rows, warnings = _figures(catalog, source, asked, problems, bounds, interrupt)
     if rows == 0:
         held = f" that passes {' and '.join(map(str, source.default_filters))}" if source.default_filters else ""
@@ -93,6 +94,7 @@ def _figures(
         except AnalystError as error:
             problems.append(f"{measure or dimensions[0]}: {error}")
         else:
-            rows = found.source_rows
+            # Of a dimension that is mapped, rows may count more than once.
+            rows = found.source_rows if rows is None else rows
             warnings += found.warnings
     return rows, warnings

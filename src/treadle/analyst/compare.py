@@ -5,7 +5,7 @@
 wrong), `interpret` (the claims).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Self
@@ -19,15 +19,16 @@ from treadle.analyst.comparison import Comparison
 from treadle.analyst.currencies import told_apart, unit_claims
 from treadle.analyst.diagnose import comparison_findings
 from treadle.analyst.differing import Differing, largest, parts
-from treadle.analyst.errors import AnalystError
+from treadle.analyst.errors import AnalystError, unknown
 from treadle.analyst.export import Drafts, Export
 from treadle.analyst.export_rows import write
-from treadle.analyst.filters import Filters
+from treadle.analyst.filters import Filter, Filters
 from treadle.analyst.interpret import About, interpret
 from treadle.analyst.keys import Key, chosen_measures, conditions_of, shared_key
+from treadle.analyst.lookups import look_up
 from treadle.analyst.proof import Proof
 from treadle.analyst.remote import load
-from treadle.analyst.rows import Side, settle
+from treadle.analyst.rows import Side, converted, settle
 from treadle.analyst.session import Bounds, Interrupt, Session
 from treadle.analyst.source import Measure, Source, Tolerance
 from treadle.analyst.summing import summed
@@ -56,6 +57,12 @@ class CompareRequest(BaseModel):
         "have, except those that a filter fixes to one value",
     )
     filters: Filters = Field(default_factory=list, description="conditions that must all hold, on both sides")
+    filters_a: Filters = Field(default_factory=list, description="further conditions on the first source only")
+    filters_b: Filters = Field(default_factory=list, description="further conditions on the second source only")
+    names: dict[str, str] = Field(
+        default_factory=dict,
+        description="what the second source calls a dimension or measure, by its name in the first",
+    )
     tolerance: Decimal | None = Field(default=None, ge=0, description="figures that differ by no more match")
     relative_tolerance: Decimal | None = Field(
         default=None, ge=0, description="minor differences are below this share of A (0.01 is 1 %)"
@@ -114,33 +121,24 @@ def compare(
             exactly.
     """
     a, b = catalog.source(request.source_a, "source_a"), catalog.source(request.source_b, "source_b")
-    pairs = _measures(a, b, request.wanted_measures)
-    for pair in pairs:
+    b = called(a, b, request.names)
+    pairs = measure_pairs(a, b, request.wanted_measures)
+    become = [(converted(pair[0]), converted(pair[1])) for pair in pairs]
+    for pair in become:
         refuse_unlike(pair[0], (a.name, b.name), (pair[0].unit, pair[1].unit))
     keys = _keys(a, b, request)
     sources = list({source.name: source for source in (a, b)}.values())
+    tables = [table for source in sources for table in catalog.tables(source)]
+    sources = list({source.name: source for source in (*sources, *tables)}.values())
     files = [file for source in sources for file in catalog.files(source)]
     with (
         Drafts([Export.of(export) for export in exports], files) as drafts,
         Session(catalog, sources, bounds, interrupt, tell) as session,
     ):
-        sides = [
-            Side(
-                letter,
-                index,
-                source,
-                keys,
-                [pair[index] for pair in pairs],
-                conditions_of(source, index, [a, b], request.filters),
-            )
-            for index, (letter, source) in enumerate((("a", a), ("b", b)))
-        ]
-        for side in sides:
-            session.tell(f"reading {side.source.name}")
-            side.open(session)
+        sides = _opened(session, (a, b), keys, pairs, request)
         keys = settle(sides, keys)
-        asked = load(session, sides)
-        keys, units = told_apart(session, sides, keys, pairs)
+        asked = (*load(session, sides), *look_up(session, catalog, sides))
+        keys, units = told_apart(session, sides, keys, become)
         for side in sides:
             side.settle(keys, side.conditions)
         aligned, made = align(session, sides, request.limits)
@@ -155,8 +153,52 @@ def compare(
     return found
 
 
-def _measures(a: Source, b: Source, names: Sequence[str] | None) -> list[tuple[Measure, Measure]]:
-    """The measures of A with those of B that answer to the same names."""
+def _opened(
+    session: Session,
+    sources: tuple[Source, Source],
+    keys: Sequence[Key],
+    pairs: Sequence[tuple[Measure, Measure]],
+    request: CompareRequest,
+) -> list[Side]:
+    """Both sides, their sources readable."""
+    sides = []
+    for index, (source, alone) in enumerate(zip(sources, (request.filters_a, request.filters_b), strict=True)):
+        conditions = conditions_of(source, index, sources, request.filters, alone)
+        sides.append(Side("ab"[index], index, source, keys, [pair[index] for pair in pairs], conditions))
+    for side in sides:
+        session.tell(f"reading {side.source.name}")
+        side.open(session)
+    return sides
+
+
+def called(a: Source, b: Source, names: Mapping[str, str]) -> Source:
+    """Returns B with names of A as synonyms of its own. Raises AnalystError for a name that is not known."""
+    for own, theirs in names.items():
+        members = [[*source.dimensions, *source.measures] for source in (a, b)]
+        known = {item.name for item in members[0]}
+        first = next((item for item in members[0] if own.strip().casefold() in item.names), None)
+        second = next((item for item in members[1] if theirs.strip().casefold() in item.names), None)
+        if first is None:
+            raise unknown("dimension or measure", "names", own, known, f"in source {a.name!r}")
+        if second is None:
+            there = {item.name for item in members[1]}
+            raise unknown("dimension or measure", "names", theirs, there, f"in source {b.name!r}")
+        if isinstance(first, Measure) != isinstance(second, Measure):
+            raise AnalystError(f"{own} and {theirs} cannot be the same: one is a dimension, the other a measure")
+        others = [item for item in members[1] if item is not second and item.names & first.names]
+        if others:
+            raise AnalystError(f"{theirs} cannot be called {own}: {b.name!r} has {others[0].name} of that name already")
+        renamed = replace(second, synonyms=(*second.synonyms, *(first.names - second.names)))
+        b = replace(
+            b,
+            dimensions=tuple(renamed if item is second else item for item in b.dimensions),
+            measures=tuple(renamed if item is second else item for item in b.measures),
+        )
+    return b
+
+
+def measure_pairs(a: Source, b: Source, names: Sequence[str] | None) -> list[tuple[Measure, Measure]]:
+    """Returns the measures of A with those of B that answer to the same names. Raises AnalystError for none."""
     pairs = []
     for measure in chosen_measures(a, names) if names is None else [_either(a, b, name) for name in names]:
         other = next((m for m in b.measures if m.names & measure.names), None)
@@ -196,9 +238,21 @@ def _keys(a: Source, b: Source, request: CompareRequest) -> list[Key]:
         named = [shared_key(name, [a, b], "dimensions") for name in wanted]
     else:
         fixed = {shared_key(item.dimension, [a, b], "filters").name for item in request.filters if item.fixes}
+        # What each side fixes for itself, such as this month against the last, is nothing to compare by either.
+        fixed |= _fixed(a, b, request.filters_a) & _fixed(a, b, request.filters_b)
         common = [item for item in a.dimensions if any(item.names & other.names for other in b.dimensions)]
+        # Amounts that are converted are of one currency, whatever their rows say.
+        spent = [own.dimension(item.currency).names for own in (a, b) for item in own.measures if item.conversion]
+        common = [item for item in common if not any(item.names & names for names in spent)]
         named = [shared_key(item.name, [a, b], "dimensions") for item in common if item.name not in fixed]
     return list({key.name: key for key in named}.values())
+
+
+def _fixed(a: Source, b: Source, alone: Sequence[Filter]) -> set[str]:
+    """The dimensions that both sources have, by A's name, of which conditions on one source let one value pass."""
+    named = {item.dimension.strip().casefold() for item in alone if item.fixes}
+    shared = [(own, other) for own in a.dimensions for other in b.dimensions if own.names & other.names]
+    return {own.name for own, other in shared if named & (own.names | other.names)}
 
 
 def _result(
@@ -251,7 +305,7 @@ def _result(
         claims=interpret(about, summary, largest(session, aligned, pair, summary, units)),
         warnings=[
             *unit_claims(sides, pair.measures, units, held),
-            *comparison_findings(session, aligned, summary, held),
+            *comparison_findings(session, aligned, summary, held, units.currency),
         ],
         rows=rows[: request.keep],
         rows_cut=summary.total_rows > request.keep,

@@ -56,7 +56,7 @@ class Summary(Struct, frozen=True, kw_only=True):
         total_diff: total_source_a - total_source_b; None where there are several currencies.
         total_absolute_diff: the differences of all keys added up without their signs; None where there are several
             currencies.
-        match_rate: matches in percent of total_rows, rounded down, so that 100 means all; None without rows.
+        match_rate: matches in percent of total_rows, rounded as `match_rate` says; None without rows.
         total_percentage_diff: |total_diff| in percent of |total_source_a|; None if that is zero.
         total_status: the class of the totals themselves; None without rows, and where there are several currencies.
         total_reason: why.
@@ -83,6 +83,23 @@ class Summary(Struct, frozen=True, kw_only=True):
     def differences(self) -> int:
         """Keys that do not match, missing ones included."""
         return self.total_rows - self.matches
+
+
+def match_rate(matches: int, total: int) -> float | None:
+    """Returns `matches` in percent of `total`, to one decimal: 96.7. None if there is nothing to match.
+
+    100 means all and 0 none: what is not, is given up to four decimals, and cut off there, rather than look so.
+    """
+    if not total:
+        return None
+    if matches in (0, total):
+        return 100.0 if matches else 0.0
+    for places in range(1, 5):
+        power = int(10**places)
+        rounded = (200 * matches * power + total) // (2 * total)
+        if 0 < rounded < 100 * power:
+            return rounded / power
+    return 99.9999 if 2 * matches > total else 0.0001
 
 
 class Difference(Struct, frozen=True, kw_only=True):
@@ -150,8 +167,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
         currency: the dimension that tells currencies apart, where there are several; empty where there is one.
         dimensions: what the keys are made of: those asked for, and the currency where there are several.
         filters: the conditions on both sides.
-        filters_a: default conditions of A that held besides.
-        filters_b: default conditions of B that held besides.
+        filters_a: conditions that held besides on A alone: those of the request, and default ones of the source.
+        filters_b: the same of B.
         tolerance: the thresholds that held.
         summary: the whole in figures.
         top_differences: keys that do not match, the largest difference first; cut to the number asked for.

@@ -4,7 +4,8 @@ Works on YAML's node tree rather than on plain data, because an error must name 
 what comes out.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from collections.abc import Mapping as Names
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -21,7 +22,9 @@ from treadle.analyst.source import (
     KEY_TYPES,
     KINDS,
     UNKNOWN,
+    Conversion,
     Dimension,
+    Mapping,
     Measure,
     Source,
     TextFormat,
@@ -81,7 +84,7 @@ class Field:
         """The texts of a list of scalars."""
         return tuple(item.text() for item in self.items())
 
-    def known(self, readers: Mapping[str, Reader], required: tuple[str, ...] = ()) -> dict[str, Any]:
+    def known(self, readers: Names[str, Reader], required: tuple[str, ...] = ()) -> dict[str, Any]:
         """Reads a mapping whose names are those of `readers`, and no others."""
         values = {}
         entries = self.entries()
@@ -108,6 +111,18 @@ class Field:
 
 def read_catalog(path: Path, roots: tuple[str | Path, ...], make: Callable[..., T]) -> T:
     """What `make` makes of the `sources`, `folder` and `roots` of the file at `path`; see Catalog.load."""
+    top = opened(path, "sources")
+    values = top.known({"sources": _sources, "roots": Field.texts}, required=("sources",))
+    found = (*values.get("roots", ()), *roots)
+    return top.build(make, sources=values["sources"], folder=path.resolve().parent, roots=found)
+
+
+def opened(path: Path, needed: str) -> Field:
+    """Returns what a YAML file holds, which must be a mapping with the field `needed`.
+
+    Raises:
+        AnalystError: it cannot be read, is no YAML, or is empty.
+    """
     try:
         node = compose(path.read_text(encoding="utf-8-sig"), Loader=SafeLoader)
     except OSError as error:
@@ -122,11 +137,8 @@ def read_catalog(path: Path, roots: tuple[str | Path, ...], make: Callable[..., 
     except YAMLError as error:
         raise AnalystError(f"{path} is not valid YAML: {error}", file=str(path)) from error
     if node is None:
-        raise AnalystError(f"{path} is empty; it needs a 'sources' mapping", file=str(path))
-    top = Field(path, node, "")
-    values = top.known({"sources": _sources, "roots": Field.texts}, required=("sources",))
-    found = (*values.get("roots", ()), *roots)
-    return top.build(make, sources=values["sources"], folder=path.resolve().parent, roots=found)
+        raise AnalystError(f"{path} is empty; it needs a '{needed}' mapping", file=str(path))
+    return Field(path, node, "")
 
 
 def _sources(field: Field) -> list[Source]:
@@ -139,14 +151,14 @@ def _sources(field: Field) -> list[Source]:
 def _source(name: str, field: Field) -> Source:
     readers: dict[str, Reader] = {
         "description": Field.text,
-        "kind": _one_of(tuple(kind for kind in KINDS if kind != "frame")),
-        "path": _filled,
-        "table": _filled,
-        "dsn_env": _filled,
+        "kind": one_of(tuple(kind for kind in KINDS if kind != "frame")),
+        "path": filled,
+        "table": filled,
+        "dsn_env": filled,
         "dimensions": lambda at: tuple(_dimension(key, value) for key, value in at.entries().items()),
         "measures": lambda at: tuple(_measure(key, value) for key, value in at.entries().items()),
-        "default_filters": lambda at: tuple(_filter(item) for item in at.items()),
-        "tolerance": _tolerance,
+        "default_filters": lambda at: tuple(filter_of(item) for item in at.items()),
+        "tolerance": tolerance_of,
         "text": _text_format,
     }
     return field.build(Source, name=name, **field.known(readers, required=("kind", "measures")))
@@ -156,11 +168,12 @@ def _dimension(name: str, field: Field) -> Dimension:
     if _blank(field):
         return Dimension(name=name)
     readers: dict[str, Reader] = {
-        "column": _filled,
-        "type": _one_of(KEY_TYPES),
+        "column": filled,
+        "type": one_of(KEY_TYPES),
         "description": Field.text,
         "synonyms": Field.texts,
         "format": lambda at: at.build(parse_format, text=", ".join(at.texts())),
+        "mapping": _mapping,
     }
     return field.build(Dimension, name=name, **field.known(readers))
 
@@ -169,18 +182,31 @@ def _measure(name: str, field: Field) -> Measure:
     if _blank(field):
         return Measure(name=name)
     readers: dict[str, Reader] = {
-        "column": _filled,
+        "column": filled,
         "expression": _expression,
-        "aggregation": _one_of(AGGREGATIONS),
+        "aggregation": one_of(AGGREGATIONS),
         "description": Field.text,
         "synonyms": Field.texts,
         "unit": Field.text,
         "currency": Field.text,
-        "sign": lambda at: int(_one_of(("1", "-1", "+1"))(at)),
-        "decimals": lambda at: int(_one_of(tuple(str(number) for number in range(13)))(at)),
-        "tolerance": _tolerance,
+        "sign": lambda at: int(one_of(("1", "-1", "+1"))(at)),
+        "decimals": lambda at: int(one_of(tuple(str(number) for number in range(13)))(at)),
+        "tolerance": tolerance_of,
+        "conversion": _conversion,
     }
     return field.build(Measure, name=name, **field.known(readers))
+
+
+def _mapping(field: Field) -> Mapping:
+    readers: dict[str, Reader] = dict.fromkeys(("source", "from", "to", "share"), filled)
+    values = field.known(readers | {"otherwise": one_of(("refuse", "keep"))}, required=("source", "from", "to"))
+    return Mapping(old=values.pop("from"), new=values.pop("to"), **values)
+
+
+def _conversion(field: Field) -> Conversion:
+    readers: dict[str, Reader] = dict.fromkeys(("to", "source", "currency", "rate"), filled)
+    values = field.known(readers | {"on": Field.texts}, required=("to", "source", "currency", "rate"))
+    return Conversion(**values)
 
 
 def _expression(field: Field) -> str:
@@ -189,20 +215,21 @@ def _expression(field: Field) -> str:
     return text
 
 
-def _tolerance(field: Field) -> Tolerance:
+def tolerance_of(field: Field) -> Tolerance:
+    """A tolerance; a single number is its `absolute`."""
     if isinstance(field.node, ScalarNode):
-        return field.build(Tolerance, absolute=_decimal(field))
-    readers = {name: _decimal for name in Tolerance.__struct_fields__}
+        return field.build(Tolerance, absolute=decimal_of(field))
+    readers = {name: decimal_of for name in Tolerance.__struct_fields__}
     return field.build(Tolerance, **field.known(readers))
 
 
 def _text_format(field: Field) -> TextFormat:
     readers: dict[str, Reader] = {
-        "delimiter": _one_of((",", ";", "\t", "|", "tab")),
-        "decimal": _one_of((".", ",", UNKNOWN)),
-        "thousands": _one_of((".", ",", "'", " ", "\u00a0", "")),
+        "delimiter": one_of((",", ";", "\t", "|", "tab")),
+        "decimal": one_of((".", ",", UNKNOWN)),
+        "thousands": one_of((".", ",", "'", " ", "\u00a0", "")),
         "encoding": _encoding,
-        "skip": lambda at: int(_one_of(tuple(str(number) for number in range(1001)))(at)),
+        "skip": lambda at: int(one_of(tuple(str(number) for number in range(1001)))(at)),
         "totals": Field.texts,
     }
     values = field.known(readers)
@@ -213,17 +240,19 @@ def _text_format(field: Field) -> TextFormat:
     return field.build(TextFormat, **values)
 
 
-def _filter(field: Field) -> Filter:
+def filter_of(field: Field) -> Filter:
+    """A condition with `dimension`, `op`, `value` and `inclusive`."""
     readers: dict[str, Reader] = {
-        "dimension": _filled,
+        "dimension": filled,
         "op": Field.text,
-        "inclusive": _one_of(get_args(Ends)),
+        "inclusive": one_of(get_args(Ends)),
         "value": lambda at: list(at.texts()) if isinstance(at.node, SequenceNode) else at.text(),
     }
     return field.build(Filter, **field.known(readers, required=("dimension",)))
 
 
-def _decimal(field: Field) -> Decimal:
+def decimal_of(field: Field) -> Decimal:
+    """A number; one with a percent sign as the share that it is."""
     text = field.text().replace("_", "").strip()
     try:
         return Decimal(text[:-1].strip()) / 100 if text.endswith("%") else Decimal(text)
@@ -231,7 +260,9 @@ def _decimal(field: Field) -> Decimal:
         raise field.error(f"{text!r} is not a number") from error
 
 
-def _one_of(choices: tuple[str, ...]) -> Callable[[Field], Any]:
+def one_of(choices: tuple[str, ...]) -> Callable[[Field], Any]:
+    """Returns a reader that takes one of these words, and no other."""
+
     def read(field: Field) -> str:
         text = field.text()
         if text not in choices:
@@ -256,7 +287,8 @@ def _encoding(field: Field) -> str:
         raise field.error(f"{field.text()!r} is not an encoding that Python knows") from error
 
 
-def _filled(field: Field) -> str:
+def filled(field: Field) -> str:
+    """A text that is not empty."""
     text = field.text()
     if not text.strip() or "\0" in text:
         raise field.error("must not be empty")

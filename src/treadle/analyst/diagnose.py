@@ -35,7 +35,9 @@ _MOST_SHOWN = 5
 Filters = tuple[str, ...]
 
 
-def comparison_findings(session: Session, aligned: Aligned, summary: Summary, filters: Filters) -> list[Claim]:
+def comparison_findings(
+    session: Session, aligned: Aligned, summary: Summary, filters: Filters, currency: int | None
+) -> list[Claim]:
     """Returns what is probably wrong in a comparison, the most telling first.
 
     Args:
@@ -43,12 +45,13 @@ def comparison_findings(session: Session, aligned: Aligned, summary: Summary, fi
         aligned: what is needed to read it.
         summary: the comparison's figures.
         filters: the conditions under which they hold.
+        currency: the number of the key that tells currencies apart, which nobody can do without; None if there is none.
     """
     found = list(_empty_sides(session, aligned, summary, filters))
     if summary.differences and not found:
         checks = {
             "spellings": _spellings(session, aligned, summary, filters),
-            "granularity": _granularity(session, aligned, summary, filters),
+            "granularity": _granularity(session, aligned, summary, filters, currency),
             "values that one side lacks": _absent_values(session, aligned, summary, filters),
             "factors and flipped signs": patterns(session, aligned, summary, filters),
             "duplicates": duplicates(session, aligned, filters),
@@ -107,7 +110,7 @@ def _empty_sides(session: Session, aligned: Aligned, summary: Summary, filters: 
         if missing < summary.total_rows:
             continue
         for key, condition in side.conditions:
-            if condition.op not in ("=", "in", "between", "like"):
+            if condition.op not in ("=", "in", "between", "like") or key.members[side.index].mapping:
                 continue
             alone = Side(side.letter, side.index, side.source, [], [], [(key, condition)])
             alone.table = unfiltered(session, side, key)
@@ -191,13 +194,15 @@ def _spelled(aligned: Aligned, at: int, form: Format) -> list["exp.Expr"]:
     ]
 
 
-def _granularity(session: Session, aligned: Aligned, summary: Summary, filters: Filters) -> Iterator[Claim]:
+def _granularity(
+    session: Session, aligned: Aligned, summary: Summary, filters: Filters, currency: int | None
+) -> Iterator[Claim]:
     """A dimension that one side does not break down by, of two sides that have no key in common."""
     if summary.missing_in_a + summary.missing_in_b < summary.total_rows:
         return
     for at, key in enumerate(aligned.keys):
         in_a, in_b = session.run(_values_of(at))[0]
-        if (in_a > 1) == (in_b > 1):
+        if at == currency or (in_a > 1) == (in_b > 1):
             continue
         coarse, fine = aligned.sides if in_a == 1 else aligned.sides[::-1]
         value = _one_value(session, coarse, key)

@@ -39,7 +39,7 @@ def duplicates(session: Session, aligned: Aligned, filters: tuple[str, ...]) -> 
         aligned: what is needed to read it.
         filters: the conditions that hold.
     """
-    if aligned.measure.aggregation != "sum":
+    if aligned.measure.aggregation != "sum" or any(side.mapped or side.conversions for side in aligned.sides):
         return
     for side, suspect in _suspected(session, aligned):
         name = side.source.name

@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self, get_args
+from typing import Generic, Literal, Protocol, Self, TypeVar, get_args
 
 from msgspec import Struct
 
@@ -50,7 +50,22 @@ class Export(Struct, frozen=True):
         )
 
 
-class Drafts:
+class Written(Protocol):
+    """A file to write: where, and how its name must end if it is to replace another."""
+
+    @property
+    def format(self) -> str:
+        """The ending, without the dot."""
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+
+
+W = TypeVar("W", bound=Written)
+
+
+class Drafts(Generic[W]):
     """The files under way; leaving the `with` block puts all of them in place, or none if it is left by an error.
 
     Args:
@@ -61,7 +76,7 @@ class Drafts:
         AnalystError: a file cannot be written, or should not be.
     """
 
-    def __init__(self, exports: Sequence[Export], sources: Iterable[Path] = ()) -> None:
+    def __init__(self, exports: Sequence[W], sources: Iterable[Path] = ()) -> None:
         self.exports = list(exports)
         self._targets = [_target(export, set(sources)) for export in self.exports]
         for target in self._targets:
@@ -92,7 +107,7 @@ class Drafts:
         if isinstance(error, OSError) and self._drafts:
             raise _unwritable(self._targets[0].parent, error) from error
 
-    def each(self) -> "list[tuple[Export, Path]]":
+    def each(self) -> "list[tuple[W, Path]]":
         """Every export with the file that its content is to be written to for now."""
         return list(zip(self.exports, self._drafts, strict=True))
 
@@ -111,7 +126,7 @@ class Drafts:
             draft.unlink(missing_ok=True)
 
 
-def _target(export: Export, sources: set[Path]) -> Path:
+def _target(export: Written, sources: set[Path]) -> Path:
     """The file that is meant, links followed. Raises AnalystError if it cannot or should not be written."""
     path = export.path.expanduser()
     target = path.resolve()

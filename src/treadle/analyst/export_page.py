@@ -63,16 +63,26 @@ _UNSEEN |= dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
 _UNSEEN |= dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
 
 
-def page(found: Comparison) -> str:
-    """Returns the comparison as one self-contained HTML page: its differences, as a table and as a chart."""
+def page(found: Comparison, behind: str = "") -> str:
+    """Returns the comparison as one self-contained HTML page: its differences, as a table and as a chart.
+
+    Args:
+        found: the comparison.
+        behind: HTML of the rows behind differences, as `treadle.analyst.export_lines` makes it.
+    """
     title = f"{found.source_a} against {found.source_b}"
-    sections = "".join(_measure(one, number) for number, one in enumerate((found, *found.more)))
+    sections = "".join(section(one, number) for number, one in enumerate((found, *found.more)))
+    return document(title, f"<h1>{isolated(title)}</h1>\n{conditions(found)}{sections}{behind}")
+
+
+def document(title: str, body: str) -> str:
+    """Returns a whole page of the text `title` and the HTML `body`, which may fetch nothing and run no script."""
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{shown(title)}</title>\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<style>{_STYLE}</style>\n</head>\n'
-        f"<body>\n<main>\n<h1>{_isolated(title)}</h1>\n{_conditions(found)}{sections}</main>\n</body>\n</html>\n"
+        f"<body>\n<main>\n{body}</main>\n</body>\n</html>\n"
     )
 
 
@@ -81,18 +91,21 @@ def shown(value: object) -> str:
     return escape("(none)" if value is None else str(value).translate(_UNSEEN))
 
 
-def _isolated(value: object) -> str:
+def isolated(value: object) -> str:
+    """A value, safe in HTML, that keeps its writing direction to itself."""
     return f"<bdi>{shown(value)}</bdi>"
 
 
-def _conditions(found: Comparison) -> str:
-    said = [("where", found.filters), (f"by default in {found.source_a}", found.filters_a),
-            (f"by default in {found.source_b}", found.filters_b)]  # fmt: skip
-    parts = [f"{shown(label)} {_isolated(' and '.join(held))}" for label, held in said if held]
+def conditions(found: Comparison) -> str:
+    """Which rows were compared."""
+    said = [("where", found.filters), (f"in A ({found.source_a}) only", found.filters_a),
+            (f"in B ({found.source_b}) only", found.filters_b)]  # fmt: skip
+    parts = [f"{shown(label)} {isolated(' and '.join(held))}" for label, held in said if held]
     return f'<p class="faint">{"; ".join(parts) or "all rows"}</p>\n'
 
 
-def _measure(found: Comparison, number: int) -> str:
+def section(found: Comparison, number: int) -> str:
+    """A comparison by one measure as a part of a page; `number` tells it apart from others on it."""
     heading = shown(f"{found.measure} ({found.unit})" if found.unit else found.measure)
     warnings = "".join(f"<li>{shown(item.message)}</li>" for item in found.warnings)
     if warnings:
@@ -121,7 +134,7 @@ def _proofs(found: Comparison) -> str:
         facts = "; ".join(
             f"{name}: {_fact(value)}" for name, value in claim.facts.items() if value not in (None, "", [])
         )
-        where = f"; where {_isolated(' and '.join(claim.filters))}" if claim.filters else ""
+        where = f"; where {isolated(' and '.join(claim.filters))}" if claim.filters else ""
         told = f'<p class="faint">{shown(claim.kind)}: {facts}{where}</p>'
         items.append(f"<li>{shown(claim.message)}{told}{query if claim.sql else ''}</li>")
     made = "".join(_query(statement) for statement in found.sql)
@@ -142,7 +155,7 @@ def _fact(value: object) -> str:
         return ", ".join(f"{shown(name)} {_fact(each)}" for name, each in value.items())
     if isinstance(value, (list, tuple)):
         return ", ".join(map(_fact, value))
-    return _isolated(f"{value:,f}" if isinstance(value, Decimal) else value)
+    return isolated(f"{value:,f}" if isinstance(value, Decimal) else value)
 
 
 def _classes(found: Comparison) -> str:
@@ -150,11 +163,12 @@ def _classes(found: Comparison) -> str:
     rows = []
     for name, field, label in CLASSES:
         count = getattr(total, field)
-        # The rate of matches is cut off, not rounded: all but one of many keys are not 100 %.
-        share = total.match_rate if name == "match" else _share(count, total.total_rows)
-        rows.append([f'<span class="{name}">{shown(label)}</span>', f"{count:,}", _percentage(share, count)])
+        # The rate of matches is rounded with care: all but one of many keys are not 100 %.
+        rate = "" if total.match_rate is None else f"{total.match_rate:g}"
+        share = rate if name == "match" else _percentage(_share(count, total.total_rows), count)
+        rows.append([f'<span class="{name}">{shown(label)}</span>', f"{count:,}", share])
     foot = ["all", f"{total.total_rows:,}", ""]
-    return _table("", ["class", "keys", "% of keys"], rows, [foot], figures=2)
+    return table("", ["class", "keys", "% of keys"], rows, [foot], figures=2)
 
 
 def _differences(found: Comparison) -> str:
@@ -167,7 +181,7 @@ def _differences(found: Comparison) -> str:
         figures = [_amount(one.source_a_value), _amount(one.source_b_value), _amount(one.diff)]
         label = one.status.replace("_", " ")
         rows.append(
-            [*(_isolated(one.key.get(name)) for name in found.dimensions), *figures,
+            [*(isolated(one.key.get(name)) for name in found.dimensions), *figures,
              _percentage(one.percentage_diff, one.diff),
              f'<span class="{one.status}">{shown(label)}</span>', shown(one.reason)]
         )  # fmt: skip
@@ -177,7 +191,7 @@ def _differences(found: Comparison) -> str:
     every = f"The {count:,} largest of {total.differences:,} differences" if total.differences > count else (
         f"All {count:,} differences" if count else "Every key matches")  # fmt: skip
     title = f"{every}; the total is over all keys" if found.dimensions else "The totals"
-    return _table(title, [*heads, "status", "why"], rows, foot, figures=4, words=2)
+    return table(title, [*heads, "status", "why"], rows, foot, figures=4, words=2)
 
 
 def _totals(found: Comparison) -> list[list[str]]:
@@ -185,7 +199,7 @@ def _totals(found: Comparison) -> list[list[str]]:
     total, apart = found.summary, [""] * (len(found.dimensions) - 1)
     if found.currency:
         return [
-            [f"total {_isolated(one.currency)}", *apart, _amount(one.source_a_value), _amount(one.source_b_value),
+            [f"total {isolated(one.currency)}", *apart, _amount(one.source_a_value), _amount(one.source_b_value),
              _amount(one.diff),
              _percentage(one.percentage_diff, one.diff), one.status.replace("_", " "), shown(one.reason)]
             for one in total.by_currency
@@ -203,7 +217,7 @@ def _parts(found: Comparison) -> str:
 def _part(name: str, parts: Sequence[Part], currency: str) -> str:
     apart = currency and currency != name
     rows = [
-        [_isolated(part.value), *([_isolated(part.currency)] if apart else []), _amount(part.source_a_value),
+        [isolated(part.value), *([isolated(part.currency)] if apart else []), _amount(part.source_a_value),
          _amount(part.source_b_value),
          _amount(part.absolute_diff), _percentage(part.share, part.absolute_diff),
          f"{part.differences:,}", f"{part.rows:,}"]
@@ -211,10 +225,10 @@ def _part(name: str, parts: Sequence[Part], currency: str) -> str:
     ]  # fmt: skip
     whole = "% of its currency's differences" if currency else "% of all differences"
     heads = [name, *([currency] if apart else []), "A", "B", "|A − B|", whole, "keys that differ", "keys"]
-    return _table(f"Where the differences are, by {name}", heads, rows, [], figures=6)
+    return table(f"Where the differences are, by {name}", heads, rows, [], figures=6)
 
 
-def _table(
+def table(
     title: str,
     heads: Sequence[str],
     rows: Iterable[Sequence[str]],

@@ -12,7 +12,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-Operator = Literal["=", "!=", "in", "not in", "<", "<=", ">", ">=", "between", "like", "is null", "is not null"]
+from treadle.analyst.period_sets import PERIOD_SETS, period_set
+
+Operator = Literal[
+    "=", "!=", "in", "not in", "<", "<=", ">", ">=", "between", "like", "is null", "is not null", "ytd", "qtd",
+    "rolling",
+]  # fmt: skip
 Ends = Literal["both", "left", "right", "neither"]
 Scalar = str | int | float | bool
 
@@ -46,7 +51,8 @@ class Filter(BaseModel):
     op: Annotated[Operator, BeforeValidator(_spelling)] = Field(
         default="=",
         description="'in' and 'not in' take a list, 'between' a list of two (see inclusive), "
-        "'like' a pattern with % and _, 'is null' and 'is not null' no value",
+        "'like' a pattern with % and _, 'is null' and 'is not null' no value; 'ytd' and 'qtd' take the last period or "
+        "day of a year or quarter to date, 'rolling' a list of the last period and how many; these become a 'between'",
     )
     value: Annotated[Scalar | list[Scalar | None] | None, BeforeValidator(_plain)] = Field(
         default=None, description="the value, or a list of values for 'in', 'not in' and 'between'"
@@ -55,6 +61,14 @@ class Filter(BaseModel):
     inclusive: Ends = Field(
         default="both", description="which ends of 'between' belong to it; 'left': from the first up to before the last"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _set_means_between(cls, data: Any) -> Any:
+        if isinstance(data, Mapping) and isinstance(data.get("op"), str) and _spelling(data["op"]) in PERIOD_SETS:
+            ends = period_set(str(_spelling(data["op"])), _plain(data.get("value")))
+            return {**data, "op": "between", "value": ends}
+        return data
 
     @model_validator(mode="before")
     @classmethod

@@ -30,6 +30,19 @@ def arrow_table(name: str, frame: object) -> Any:
     if isinstance(frame, pyarrow.RecordBatchReader):
         raise AnalystError(f"source {name!r} can be read only once; give what .read_all() returns", given=name)
     try:
-        return pyarrow.table(frame)
+        return _readable(pyarrow, pyarrow.table(frame))
     except (pyarrow.ArrowException, ValueError, TypeError) as error:
         raise AnalystError(f"source {name!r}: the frame cannot be held exactly: {error}", given=name) from error
+
+
+def _readable(pyarrow: Any, table: Any) -> Any:
+    """The table with columns that the engine has no type for in the next wider or narrower that holds their values."""
+    for at, field in enumerate(table.schema):
+        kind = None
+        if pyarrow.types.is_float16(field.type):
+            kind = pyarrow.float32()
+        elif pyarrow.types.is_decimal256(field.type):
+            kind = pyarrow.decimal128(38, field.type.scale)
+        if kind is not None:
+            table = table.set_column(at, field.name, table.column(at).cast(kind))
+    return table

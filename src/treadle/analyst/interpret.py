@@ -139,6 +139,7 @@ def _keys(about: About, summary: Summary) -> Claim:
         missing_in_a=summary.missing_in_a,
         missing_in_b=summary.missing_in_b,
         rate=summary.match_rate,
+        known=about.units.currency is not None or about.units.measured.known,
     )
 
 

@@ -61,17 +61,27 @@ def chosen_measures(source: Source, names: Sequence[str] | None) -> list[Measure
 
 
 def conditions_of(
-    source: Source, index: int, sources: Sequence[Source], filters: Sequence[Filter]
+    source: Source, index: int, sources: Sequence[Source], filters: Sequence[Filter], alone: Sequence[Filter] = ()
 ) -> list[tuple[Key, Filter]]:
-    """Returns the filters with their keys, and those default filters of `source` that no filter replaces."""
+    """Returns the filters with their keys, and those default filters of `source` that no filter replaces.
+
+    Args:
+        source: one of the sources.
+        index: its place among them.
+        sources: all sources of the question.
+        filters: conditions on all of them.
+        alone: further conditions, on this source only.
+    """
+
+    def own(item: Filter, argument: str) -> tuple[Key, Filter]:
+        dimension = source.dimension(item.dimension, argument)
+        return Key(dimension.name, (dimension,) * len(sources), own=index), item
+
     asked = [(shared_key(item.dimension, sources, "filters"), item) for item in filters]
+    asked += [own(item, f"filters_{'ab'[index]}") for item in alone]
     named = {key.members[index].name for key, _ in asked}
-    own: list[tuple[Key, Filter]] = []
-    for item in source.default_filters:
-        dimension = source.dimension(item.dimension)
-        if dimension.name not in named:
-            own.append((Key(dimension.name, (dimension,) * len(sources), own=index), item))
-    return [*asked, *own]
+    usual = [own(item, "default_filters") for item in source.default_filters]
+    return [*asked, *(one for one in usual if one[0].name not in named)]
 
 
 def natural_type(kind: str) -> KeyType:

@@ -29,7 +29,7 @@ def _plain(value: Any, numbers: bool) -> Any:
     if isinstance(value, Decimal):
         return str(value)
     if isinstance(value, (list, tuple)):
-        return [_plain(item, numbers) for item in value]
+        return type(value)(_plain(item, numbers) for item in value)
     if not isinstance(value, Mapping):
         return value
     found: dict[str, Any] = {}

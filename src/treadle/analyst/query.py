@@ -22,6 +22,7 @@ from treadle.analyst.errors import AnalystError, unknown
 from treadle.analyst.export import Drafts, Export
 from treadle.analyst.filters import Filters
 from treadle.analyst.keys import Key, chosen_measures, conditions_of, shared_key
+from treadle.analyst.lookups import look_up
 from treadle.analyst.parameters import Parameters
 from treadle.analyst.plain import plain
 from treadle.analyst.proof import Proof
@@ -65,7 +66,7 @@ class QueryResult(Struct, frozen=True, kw_only=True):
         rows: one mapping a group: dimensions' values, then figures (decimals, or None where no row has an amount).
         total_rows: how many groups there are, also beyond a limit.
         totals: the figures over all groups together.
-        source_rows: how many rows of the source these were made of.
+        source_rows: how many rows of the source these were made of; one that a mapping splits counts for each part.
         claims: what to know before the figures are used, each with the query that proves it.
         made: the statements behind the figures.
     """
@@ -170,11 +171,11 @@ def _asked(
     measures = chosen_measures(source, request.measures)
     keys = [shared_key(name, [source], "dimensions") for name in _distinct(request.dimensions)]
     order = _order(request.order, keys, measures, source)
-    with Session(catalog, [source], bounds, interrupt) as session:
+    with Session(catalog, [source, *catalog.tables(source)], bounds, interrupt) as session:
         side = Side("a", 0, source, keys, measures, conditions_of(source, 0, [source], request.filters))
         side.open(session)
         settle([side], keys)
-        asked = load(session, [side])
+        asked = (*load(session, [side]), *look_up(session, catalog, [side]))
         total, made = _aggregate(session, side)
         places = [places_of(measure, side, at) for at, measure in enumerate(measures)]
         rows = _rows(session, side, order, request.limit or MOST_ROWS)

@@ -96,9 +96,16 @@ def order_of(key: Key, condition: Filter, ends: Sequence[str]) -> Order | None:
 
 def refused(key: Key, condition: Filter, why: str) -> AnalystError:
     """Returns the error that a range cannot be decided."""
+    advice = (
+        f"{key.name} holds text: declare its 'type' (integer, decimal, date) or a 'format' such as date(DD.MM.YYYY), "
+        f"alpha(10) or fiscal_period, or list the values with 'in'"
+    )
+    if "fiscal_period" in key.format.steps:
+        advice = (
+            f"{key.name} holds fiscal periods; days of another spelling than ISO's need 'date(…)' before that format"
+        )
     return AnalystError(
-        f"the range {condition} cannot be decided: {why}; {key.name} holds text: declare its 'type' (integer, decimal, "
-        f"date) or a 'format' such as date(DD.MM.YYYY), alpha(10) or fiscal_period, or list the values with 'in'",
+        f"the range {condition} cannot be decided: {why}; {advice}",
         argument="filters",
         given=condition.dimension,
     )

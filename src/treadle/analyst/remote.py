@@ -106,11 +106,14 @@ class _Wanted(Struct, frozen=True):
         conditions: list[exp.Expr] = []
         pushed: list[Filter] = []
         dimensions = [key.members[side.index] for key in side.keys]
-        dimensions += [side.source.dimension(item.currency) for item in side.measures if item.currency]
+        dimensions += side.besides
         for key, condition in side.conditions:
             member = key.members[side.index]
             name = member.source_column
-            found = narrowing(dialect, key, name, remote.columns[name], condition, parameters)
+            # What a filter says of a mapped dimension is said of values that the database does not have.
+            found = (
+                None if member.mapping else narrowing(dialect, key, name, remote.columns[name], condition, parameters)
+            )
             if found is not None:
                 conditions.append(found.condition)
             if found is not None and found.exact:

@@ -4,38 +4,32 @@ A query has one side, a comparison two that share their keys. Everything in the 
 catalogue or a bound value.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from treadle.analyst.amounts import Amount, Scale, amount_of, readable, scale_for
+from treadle.analyst.amounts import Amount, Scale, amount_of, multiplied, readable, scale_for
 from treadle.analyst.computed import computed
 from treadle.analyst.days import iso_day
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.filter_values import spelled_out, typed_value
 from treadle.analyst.filters import Filter, Scalar
 from treadle.analyst.formats import Format
-from treadle.analyst.keys import MOST_KEY_DECIMALS, Key, natural_type
+from treadle.analyst.key_values import ENGINE_TYPES, tells_apart, text_of_column, typed_column
+from treadle.analyst.keys import Key, natural_type
 from treadle.analyst.parameters import Parameters
 from treadle.analyst.proof import Proof, proof_of
 from treadle.analyst.ranges import Order, order_of, refused
 from treadle.analyst.session import Session
-from treadle.analyst.source import KeyType, Measure, Source
+from treadle.analyst.source import Dimension, Measure, Source
 from treadle.analyst.table import Demand, Table
 from treadle.analyst.tables import open_table
-from treadle.analyst.terms import call, cast, compared, is_null, literal, matches, named, quoted, when, within
+from treadle.analyst.terms import call, cast, compared, literal, named, quoted, within
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-_ENGINE_TYPES: dict[str, str] = {
-    "integer": "HUGEINT",
-    "decimal": f"DECIMAL(38, {MOST_KEY_DECIMALS})",
-    "date": "DATE",
-    "timestamp": "TIMESTAMP",
-    "boolean": "BOOLEAN",
-}
 
 Doubts = list[tuple[str, "Side", int]]
 """Columns that count what could not be read, each with the side and measure that it is of."""
@@ -71,13 +65,45 @@ class Side:
         self._amounts: dict[int, Amount] = {}
         self.table: Table
         self.pushed: Sequence[Filter] = ()
+        self.conversions = {at: item for at, item in enumerate(self.measures) if item.conversion}
+        self.measures = [converted(item) for item in self.measures]
+        self._replaced: dict[str, str] = {}
+        self._factors: dict[int, list[tuple[str, int]]] = {}
 
     def open(self, session: Session) -> None:
         """Makes the source readable."""
         dimensions = [key.members[self.index] for key in (*self.keys, *(key for key, _ in self.conditions))]
-        dimensions += [self.source.dimension(measure.currency) for measure in self.measures if measure.currency]
+        dimensions += self.besides
         demand = Demand(tuple({item.name: item for item in dimensions}.values()), tuple(self.measures))
         self.table = open_table(session, self.source, demand)
+
+    @property
+    def besides(self) -> list[Dimension]:
+        """The dimensions that are looked at besides keys and conditions: those of currencies, and of rates."""
+        names = [item.currency for item in (*self.measures, *self.conversions.values()) if item.currency]
+        names += [name for item in self.conversions.values() if item.conversion for name in item.conversion.on]
+        return [self.source.dimension(name) for name in names]
+
+    @property
+    def mapped(self) -> list[Dimension]:
+        """The dimensions that are grouped or filtered by and have their values replaced."""
+        members = [key.members[self.index] for key in (*self.keys, *(key for key, _ in self.conditions))]
+        members += self.besides
+        return list({item.name: item for item in members if item.mapping}.values())
+
+    def look_up(
+        self, relation: "exp.Expr", replaced: dict[str, str], factors: dict[int, list[tuple[str, int]]]
+    ) -> None:
+        """Takes rows to which what was looked up has been joined.
+
+        Args:
+            relation: what stands after FROM.
+            replaced: the column that a dimension's values stand in, by the dimension's name.
+            factors: the columns by which the amounts of each measure are multiplied, with their decimals.
+        """
+        self.table = replace(self.table, relation=relation, unique=())
+        self._replaced, self._factors = replaced, factors
+        self._amounts.clear()
 
     def settle(self, keys: Sequence[Key], conditions: Sequence[tuple[Key, Filter]]) -> None:
         """Takes the keys once their types are known."""
@@ -104,7 +130,7 @@ class Side:
             member.source_column
             for key in self.keys
             for member in [key.members[self.index]]
-            if not member.format.day and _tells_apart(key, self.table.columns[member.source_column])
+            if not member.format.day and tells_apart(key, self.table.columns[member.source_column])
         }
         return any(columns <= own for columns in self.table.unique)
 
@@ -122,6 +148,8 @@ class Side:
             else:
                 scale = self.scales.get((at, measure.source_column))
                 self._amounts[at] = amount_of(self.source, measure, self.table, scale)
+            for column, places in self._factors.get(at, ()):
+                self._amounts[at] = multiplied(self._amounts[at], quoted(column), places)
         return self._amounts[at]
 
     def value_of(self, key: Key) -> "exp.Expr":
@@ -129,13 +157,16 @@ class Side:
         from sqlglot import exp
 
         dimension = key.members[self.index]
+        if dimension.mapping is not None and dimension.name in self._replaced:
+            found = quoted(self._replaced[dimension.name])
+            return key.format.apply(found) if key.type == "string" else typed_column(found, "VARCHAR", key.type)
         column: exp.Expr = quoted(dimension.source_column)
         kind = self.table.columns[dimension.source_column]
         if dimension.format.day:
-            column, kind = iso_day(_as_text(column, kind), dimension.format.day), "VARCHAR"
+            column, kind = iso_day(text_of_column(column, kind), dimension.format.day), "VARCHAR"
         if key.type == "string":
-            return key.format.apply(_as_text(column, kind))
-        return _typed(column, kind, key.type)
+            return key.format.apply(text_of_column(column, kind))
+        return typed_column(column, kind, key.type)
 
     def select(self, parameters: Parameters) -> "exp.Select":
         """Returns the rows: keys k0, k1 and on, a mark that the row is of this side, and the amounts."""
@@ -157,13 +188,13 @@ class Side:
                 columns.append(named(amount.size.copy(), f"{self.name(at)}_size"))
         return self.filtered(exp.select(*columns), parameters)
 
-    def filtered(self, select: "exp.Select", parameters: Parameters) -> "exp.Select":
-        """Returns `select` from this side's table where its filters hold."""
+    def filtered(self, select: "exp.Select", parameters: Parameters, besides: Collection[str] = ()) -> "exp.Select":
+        """Returns `select` from this side's table where its filters hold, except those on the dimensions `besides`."""
         select = select.from_(self.table.relation.copy())
         conditions = [
             self._condition(key, condition, parameters)
             for key, condition in self.conditions
-            if condition not in self.pushed
+            if condition not in self.pushed and key.members[self.index].name not in besides
         ]
         return select.where(*conditions) if conditions else select
 
@@ -175,22 +206,25 @@ class Side:
         """
         from sqlglot import exp
 
-        for key, condition in self.conditions:
-            order = self._order(key, condition) if condition not in self.pushed else None
+        # What is said of new values waits until these have been looked up.
+        here = [(key, one) for key, one in self.conditions if not self._awaited(key) and one not in self.pushed]
+        for key, condition in here:
+            order = self._order(key, condition)
             if order is None or not order.pattern:
                 continue
             parameters = Parameters()
             value = self.value_of(key)
-            others = [
-                self._condition(*other, parameters)
-                for other in self.conditions
-                if other != (key, condition) and other[1] not in self.pushed
-            ]
+            others = [self._condition(*other, parameters) for other in here if other != (key, condition)]
             rows = exp.select(value).distinct().from_(self.table.relation.copy())
             found = session.run(rows.where(order.doubtful(value), *others).limit(3), parameters)
             if found:
                 shown = ", ".join(repr(str(row[0])[:40]) for row in sorted(found))
                 raise refused(key, condition, f"{self.source.name} has {shown} there, and not {order.like}")
+
+    def _awaited(self, key: Key) -> bool:
+        """Whether the values of a key are still to be replaced."""
+        member = key.members[self.index]
+        return member.mapping is not None and member.name not in self._replaced
 
     def rescale(self, session: Session, at: int) -> None:
         """Finds the scale that holds all text of measure number `at`. Raises AnalystError if there is none."""
@@ -276,10 +310,16 @@ class Side:
         return order_of(key, condition, [spelled_out(key, value) for value in condition.values if value is not None])
 
     def _bound(self, key: Key, value: Scalar, parameters: Parameters) -> "exp.Expr":
-
         if key.type == "string":
             return key.format.apply(cast(parameters.add(spelled_out(key, value)), "VARCHAR"))
-        return cast(parameters.add(typed_value(key, value)), _ENGINE_TYPES[key.type])
+        return cast(parameters.add(typed_value(key, value)), ENGINE_TYPES[key.type])
+
+
+def converted(measure: Measure) -> Measure:
+    """Returns a measure as it is once its amounts are converted; itself if they are not."""
+    if measure.conversion is None:
+        return measure
+    return replace(measure, conversion=None, currency="", unit=measure.conversion.to)
 
 
 def typed_keys(sides: Sequence[Side], keys: Sequence[Key]) -> list[Key]:
@@ -290,7 +330,8 @@ def typed_keys(sides: Sequence[Side], keys: Sequence[Key]) -> list[Key]:
         for member in key.members:
             formats |= member.format.shared
         types = {
-            member.type or ("date" if member.format.day else natural_type(side.table.columns[member.source_column]))
+            ("string" if member.mapping else member.type)
+            or ("date" if member.format.day else natural_type(side.table.columns[member.source_column]))
             for side, member in zip(sides, key.members, strict=True)
             if key.own in (None, side.index)
         }
@@ -303,10 +344,7 @@ def settle(sides: Sequence[Side], keys: Sequence[Key]) -> list[Key]:
     """Gives keys and conditions of all sides their shared type, now that the data are open; returns the keys."""
     typed = typed_keys(sides, keys)
     for side in sides:
-        conditions = []
-        for key, condition in side.conditions:
-            conditions.append((typed_keys(sides, [key])[0], condition))
-        side.settle(typed, conditions)
+        side.settle(typed, [(typed_keys(sides, [key])[0], condition) for key, condition in side.conditions])
     return typed
 
 
@@ -348,56 +386,3 @@ def build(session: Session, make: Callable[[], Statement]) -> tuple[Proof, ...]:
 
 def _told(statements: "Sequence[exp.Expr]", parameters: Parameters) -> tuple[Proof, ...]:
     return tuple(proof_of(statement, parameters) for statement in statements)
-
-
-def _typed(column: "exp.Expr", kind: str, type_: KeyType) -> "exp.Expr":
-    """The column as a type that it need not have: the same value, or an error, never a rounded one."""
-    text = _as_text(column, kind)
-    if kind == "VARCHAR":
-        text = call("nullif", call("trim", text), literal(""))
-    match type_:
-        case "integer" if natural_type(kind) != "integer":
-            return _spelled(text, r"[-+]?\d+(\.0*)?", _ENGINE_TYPES[type_])
-        case "decimal" if natural_type(kind) not in ("integer", "decimal"):
-            places = rf"[-+]?(\d+\.?|\d*\.\d{{1,{MOST_KEY_DECIMALS}}})0*"
-            return _spelled(text, places, _ENGINE_TYPES[type_])
-        case "date" | "timestamp" if kind == "VARCHAR":
-            # Text may name an offset from UTC, which a type without a time zone would leave out.
-            return cast(cast(text, "TIMESTAMPTZ"), _ENGINE_TYPES[type_])
-        case _:
-            return cast(text if kind == "VARCHAR" else column, _ENGINE_TYPES[type_])
-
-
-def _spelled(text: "exp.Expr", pattern: str, kind: str) -> "exp.Expr":
-    """The text as another type where it is of the pattern; else the engine raises an error that quotes it."""
-    from sqlglot import exp
-
-    right = exp.or_(is_null(text), matches(text, pattern))
-    return cast(when(right, text, exp.DPipe(this=text.copy(), expression=literal(" is no such value"))), kind)
-
-
-def _tells_apart(key: Key, kind: str) -> bool:
-    """Whether different values of a column of this kind have different keys."""
-    match key.type:
-        case "string":
-            return not key.format.steps and (kind == "VARCHAR" or natural_type(kind) == "integer" or kind == "DATE")
-        case "integer":
-            return natural_type(kind) == "integer"
-        case _:
-            return kind == _ENGINE_TYPES[key.type]
-
-
-def _as_text(column: "exp.Expr", kind: str) -> "exp.Expr":
-    """The column as text in its shortest form: 1001 for 1001.0, a day for its midnight."""
-    from sqlglot import exp
-
-    if kind == "VARCHAR":
-        return column
-    text: exp.Expr = cast(column, "VARCHAR")
-    if kind.startswith(("DECIMAL", "DOUBLE", "FLOAT")):
-        pattern, by = r"(\.\d*?)0+$", r"\1"
-        text = call("rtrim", call("regexp_replace", text, literal(pattern), literal(by)), literal("."))
-        return text if kind.startswith("DECIMAL") else call("regexp_replace", text, literal("^-0$"), literal("0"))
-    if kind.startswith("TIMESTAMP"):
-        return call("regexp_replace", text, literal(r" 00:00:00(\+00)?$"), literal(""))
-    return text

@@ -88,7 +88,8 @@ def _keys(facts: Facts, filters: Filters) -> str:
     if only_a + only_b == total:
         return f"By {by} the two have no key in common: {only_a:,} only in {a}, {only_b:,} only in {b}."
     if matches == total:
-        return f"By {by} all {total:,} keys match." if total > 1 else f"By {by} the one key matches."
+        how = "" if facts["known"] else " as numbers"
+        return f"By {by} all {total:,} keys match{how}." if total > 1 else f"By {by} the one key matches{how}."
     if total == 1:
         return f"By {by} there is one key, and it does not match."
     parts = [
@@ -102,7 +103,8 @@ def _keys(facts: Facts, filters: Filters) -> str:
         if count
     ]
     rate = f"{facts['rate']:g} %" if facts["rate"] or not matches else "below 0.01 %"
-    return f"By {by}, {_band(matches, total)} of the keys match ({matches:,} of {total:,}, {rate}); {', '.join(parts)}."
+    how = "match" if facts["known"] else "match as numbers"
+    return f"By {by}, {_band(matches, total)} of the keys {how} ({matches:,} of {total:,}, {rate}); {', '.join(parts)}."
 
 
 def _band(matches: int, total: int) -> str:
@@ -169,8 +171,8 @@ def _unknown_currency(facts: Facts, filters: Filters) -> str:
 
 def _unknown_unit(facts: Facts, filters: Filters) -> str:
     return (
-        f"{facts['measure']} is in {facts['unit']} in {facts['other']}, and nothing says what it is in in "
-        f"{facts['side']}: the figures are compared as numbers; declare 'unit' or 'currency' on measure "
+        f"{facts['measure']} of {facts['other']} is in {facts['unit']}, and nothing says what that of {facts['side']} "
+        f"is in: the figures are compared as numbers; declare 'unit' or 'currency' on measure "
         f"{facts['own']} of {facts['side']}"
     )
 

@@ -179,8 +179,16 @@ class Session:
         self.interrupt.forget(stop)
 
     def register(self, name: str, rows: object) -> None:
-        """Makes an Arrow table readable as `name`."""
-        self._connection.register(name, rows)
+        """Makes an Arrow table readable as `name`. Raises AnalystError for a column that the engine has no type for."""
+        import duckdb
+
+        try:
+            self._connection.register(name, rows)
+        except duckdb.Error as error:
+            raise AnalystError(
+                f"the engine cannot read a column of the frame ({_first_line(error)}); leave it out, or cast it to "
+                f"text or to a number"
+            ) from error
 
     def plain(self, file: Path) -> Path:
         """A path to the file that the engine does not take for a pattern."""

@@ -7,7 +7,7 @@ gets the whole.
 from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -16,9 +16,12 @@ from pydantic import Field, ValidationError
 
 from treadle.analyst.catalog import Catalog
 from treadle.analyst.compare import CompareRequest, compare
+from treadle.analyst.drill import DrillRequest
+from treadle.analyst.drill import drill as drill_rows
 from treadle.analyst.errors import AnalystError
-from treadle.analyst.filters import Filters
+from treadle.analyst.filters import Filters, Scalar
 from treadle.analyst.query import QueryRequest, query
+from treadle.analyst.rows import converted
 from treadle.analyst.sample import sample_catalog
 from treadle.analyst.session import Bounds, Interrupt
 from treadle.analyst.source import Source
@@ -46,7 +49,13 @@ _SHOWN_ROWS = 50
 _KEPT_ROWS = 10_000
 
 
-def analyst_skill(catalog: Catalog | None = None, *, bounds: Bounds | None = None, numbers: bool = False) -> Skill:
+def analyst_skill(
+    catalog: Catalog | None = None,
+    *,
+    bounds: Bounds | None = None,
+    numbers: bool = False,
+    lines: Literal["never", "ask", "allow"] = "never",
+) -> Skill:
     """Returns the skill "analyst".
 
     Args:
@@ -54,12 +63,20 @@ def analyst_skill(catalog: Catalog | None = None, *, bounds: Bounds | None = Non
         bounds: memory, threads and time that one question may use.
         numbers: amounts in results as JSON numbers, with the exact text beside them (`total_diff_exact`); text only
             if left out.
+        lines: whether the model may be shown single rows, by the tool `drill`: `never` (there is no such tool), `ask`
+            (a person must approve each call), or `allow`.
     """
     known = sample_catalog() if catalog is None else catalog
+    drilling = [] if lines == "never" else [_drill_tool(known, bounds, lines == "ask")]
     return Skill(
         name="analyst",
         instructions=f"{INSTRUCTIONS}\nThe sources are: {', '.join(known.sources)}.",
-        tools=[_list_tool(known), _query_tool(known, bounds, numbers), _compare_tool(known, bounds, numbers)],
+        tools=[
+            _list_tool(known),
+            _query_tool(known, bounds, numbers),
+            _compare_tool(known, bounds, numbers),
+            *drilling,
+        ],
         description="Queries and compares named data sources; the figures come from the engine.",
     )
 
@@ -84,7 +101,7 @@ def describe(source: Source) -> dict[str, Any]:
                 unit=item.unit,
                 currency=item.currency,
             )
-            for item in source.measures
+            for item in map(converted, source.measures)
         ],
         "default_filters": [str(item) for item in source.default_filters],
     }
@@ -195,6 +212,38 @@ def _compare_tool(catalog: Catalog, bounds: Bounds | None, numbers: bool) -> Too
         )
 
     return tool(compare_sources, effect="read", timeout=_timeout(bounds))
+
+
+def _drill_tool(catalog: Catalog, bounds: Bounds | None, approval: bool) -> Tool:
+    async def drill(
+        source_a: Annotated[str, Field(description="name of the first source")],
+        source_b: Annotated[str, Field(description="name of the second source")],
+        key: Annotated[
+            dict[str, Scalar | None],
+            Field(description="the value of each dimension, as a key of compare_sources has them; null for no value"),
+        ],
+        measure: Annotated[str | None, Field(description="the figure; the first that both have if left out")] = None,
+        filters: Annotated[Filters | None, Field(description="the filters of the comparison")] = None,
+        limit: Annotated[int, Field(ge=1, le=200, description="most rows of each side")] = _SHOWN_ROWS,
+    ) -> ToolResult:
+        """Shows the single rows behind one key of a comparison, on both sides, the largest amounts first.
+
+        Rows with the same `pair` belong together: nothing else on either side has their amount. `total` is over all
+        rows, also those beyond the limit.
+        """
+        request = _request(
+            DrillRequest,
+            source_a=source_a,
+            source_b=source_b,
+            key=key,
+            measure=measure,
+            filters=filters or [],
+            limit=limit,
+        )
+        found = await _in_thread(partial(drill_rows, catalog, request, bounds=bounds))
+        return ToolResult(for_model=found.to_dict(), for_app=found.to_dict())
+
+    return tool(drill, effect="read", timeout=_timeout(bounds), needs_approval=approval)
 
 
 async def _in_thread(work: Callable[..., T]) -> T:

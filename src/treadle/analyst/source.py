@@ -86,16 +86,55 @@ class Member(Struct, frozen=True, omit_defaults=True, kw_only=True):
         return self.column or self.name
 
 
+class Mapping(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A table that says by which values those of a dimension are replaced, such as old accounts by new ones.
+
+    Attributes:
+        source: the source that is that table: a row for each old value and each new one.
+        old: its dimension with the values as they are.
+        new: its dimension with the values that take their place.
+        share: its measure with the part of a row's amounts that goes to the new value; the parts of an old value must
+            add up to exactly one. Empty where each old value has one new one.
+        otherwise: what becomes of values that the table lacks: `refuse` to compute, or `keep` them as they are.
+    """
+
+    source: str
+    old: str
+    new: str
+    share: str = ""
+    otherwise: Literal["refuse", "keep"] = "refuse"
+
+
+class Conversion(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A table of rates by which amounts become those of another currency, exactly: nothing is rounded.
+
+    Attributes:
+        to: the currency that they become; amounts in it stay as they are.
+        source: the source that is that table: a row for each currency and each value of `on`.
+        currency: its dimension with the currency that a rate is of.
+        rate: its measure: what one unit of that currency is in the currency `to`.
+        on: dimensions of both, such as the period or the day, whose values say which rate holds for a row.
+    """
+
+    to: str
+    source: str
+    currency: str
+    rate: str
+    on: tuple[str, ...] = ()
+
+
 class Dimension(Member, frozen=True, omit_defaults=True, kw_only=True):
     """A column by which rows are told apart.
 
     Attributes:
         type: what its values are; None means as the data say (text, in a CSV or JSON file).
         format: what makes two spellings the same value.
+        mapping: by what its values are replaced, wherever it is grouped or filtered by.
     """
 
     type: KeyType | None = None
     format: Format = Format()
+    mapping: Mapping | None = None
 
 
 class Measure(Member, frozen=True, omit_defaults=True, kw_only=True):
@@ -111,6 +150,7 @@ class Measure(Member, frozen=True, omit_defaults=True, kw_only=True):
         sign: -1 for data whose sign is the wrong way round.
         decimals: how many decimals its figures have, at least; more are never cut off. None means as the data have.
         tolerance: from where its differences count.
+        conversion: into which currency its amounts are turned, and by which rates.
     """
 
     expression: str = ""
@@ -120,8 +160,11 @@ class Measure(Member, frozen=True, omit_defaults=True, kw_only=True):
     sign: Literal[1, -1] = 1
     decimals: int | None = None
     tolerance: Tolerance | None = None
+    conversion: Conversion | None = None
 
     def __post_init__(self) -> None:
+        if self.conversion is not None and (not self.currency or self.aggregation == "count"):
+            raise ValueError(f"measure {self.name!r} can be converted only if it has a currency and is no count")
         if self.expression and self.column:
             raise ValueError(f"measure {self.name!r} has both a column and an expression; it takes one of them")
         _ = self.formula
@@ -216,6 +259,8 @@ class Source(Struct, frozen=True, omit_defaults=True, kw_only=True):
         for measure in self.measures:
             if measure.currency:
                 self.dimension(measure.currency, "currency")
+            for name in measure.conversion.on if measure.conversion else ():
+                self.dimension(name, "on")
         for condition in self.default_filters:
             self.dimension(condition.dimension, "default_filters")
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from treadle.analyst.alignment import Pair, whole
 from treadle.analyst.amounts import EXACT, trimmed
 from treadle.analyst.classify import Status, reason
-from treadle.analyst.comparison import Summary, Total
+from treadle.analyst.comparison import Summary, Total, match_rate
 from treadle.analyst.proof import Proof, proof_of
 from treadle.analyst.rows import Side
 from treadle.analyst.session import Session
@@ -65,7 +65,7 @@ def summed(session: Session, sides: Sequence[Side], pair: Pair, names: tuple[str
         total_source_b=only.source_b_value if only else None,
         total_diff=only.diff if only else None if totals else gap_of(0, pair.places),
         total_absolute_diff=only.absolute_diff if only else None if totals else gap_of(0, pair.places),
-        match_rate=counts[0] * 10_000 // total / 100 if total else None,
+        match_rate=match_rate(counts[0], total),
         total_percentage_diff=only.percentage_diff if only else None,
         total_status=only.status if only else None,
         total_reason=only.reason if only else "",

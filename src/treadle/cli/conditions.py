@@ -1,7 +1,8 @@
 """Conditions on the command line: what `--where` takes, as filters.
 
-`NAME=VALUE`, `!=`, `<`, `<=`, `>`, `>=`; in words `NAME between A and B`, `in A,B`, `not in A,B`, `like A%`, `is null`,
-`is not null`. Commas separate several values; quotes around a value are taken off, and commas within them are its own.
+`NAME=VALUE`, `!=`, `<`, `<=`, `>`, `>=`; in words `NAME between A and B`, `in A,B`, `not in A,B`, `like A%`,
+`is null`, `is not null`, `ytd 202405`, `qtd 202405`, `rolling 202405,12`. Commas separate several values; quotes around
+a value are taken off, and commas within them are its own.
 """
 
 import re
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 _SIGNS = re.compile(r"\s*(?P<dimension>[^=!<>]+?)\s*(?P<op>!=|<=|>=|=|<|>)\s*(?P<value>.*)", re.DOTALL)
 _WORDS = re.compile(
-    r"\s*(?P<dimension>[^=!<>]+?)\s+(?P<op>is\s+not\s+null|is\s+null|between|not\s+in|in|like)(\s+(?P<value>.*))?",
+    r"\s*(?P<dimension>[^=!<>]+?)\s+(?P<op>is\s+not\s+null|is\s+null|between|not\s+in|in|like|ytd|qtd|rolling)(\s+(?P<value>.*))?",
     re.DOTALL | re.IGNORECASE,
 )
 _ENDS = re.compile(r"(?P<low>\"[^\"]*\"|'[^']*'|.+?)\s+and\s+(?P<high>.+)", re.DOTALL | re.IGNORECASE)
@@ -61,7 +62,7 @@ def _condition(option: str, item: str) -> dict[str, Any]:
             if ends is None:
                 raise _wrong(option, item, "'between' needs two values with 'and' between them")
             return condition | {"value": [_plain(ends["low"]), _plain(ends["high"])]}
-        return condition | {"value": _plain(value) if op == "like" else _values(value)}
+        return condition | {"value": _plain(value) if op in ("like", "ytd", "qtd") else _values(value)}
     match = _SIGNS.fullmatch(item)
     if match is None:
         raise _wrong(option, item, "it is not NAME=VALUE, such as period=202401, nor 'NAME between A and B'")

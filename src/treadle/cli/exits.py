@@ -17,6 +17,8 @@ class ExitCode(IntEnum):
     WAITING = 4
     MODEL_ERROR = 5
     DIFFERS = 6
+    WARNED = 7
+    NOT_RUN = 8
     INTERRUPTED = 130
     PIPE_CLOSED = 141
 

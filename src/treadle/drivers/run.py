@@ -28,6 +28,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from math import inf
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -37,7 +38,7 @@ from treadle.context.tokens import next_tokens, uncounted
 from treadle.drivers.below import Below
 from treadle.drivers.call_ids import CallIds
 from treadle.drivers.checks import model_of
-from treadle.drivers.clock import Clock
+from treadle.drivers.clock import Clock, steady
 from treadle.drivers.configuration import AnswerType, Configuration, StepSettings
 from treadle.drivers.heartbeat import Lease
 from treadle.drivers.output import handed_in, typed_output
@@ -66,12 +67,14 @@ from treadle.kernel.events import (
     Parent,
     Queued,
     RunFinished,
+    RunForked,
     RunPaused,
+    RunResumed,
     RunStarted,
     StepPrepared,
 )
 from treadle.kernel.fold import fold, fold_all
-from treadle.kernel.messages import Message
+from treadle.kernel.messages import Message, Usage
 from treadle.kernel.state import RunState
 from treadle.kernel.step_changes import asked_in_full
 from treadle.kernel.stop import Judgement, Limits, Stop
@@ -290,9 +293,11 @@ class Run:
         Raises:
             IllegalEvent: the event cannot follow; nothing has changed.
         """
-        self.state = fold(self.state, event)
+        prepared, self.state = self.state.prepared, fold(self.state, event)
         if isinstance(event, ModelReplied):
-            self._counted = self.model
+            self._has_counted(prepared, event.usage)
+        elif isinstance(event, (RunResumed, RunForked)):
+            self._counted = None
 
     def release(self) -> None:
         """Gives back what the run was lent: its conversation. Done when it has finished or is paused, once."""
@@ -373,6 +378,19 @@ class Run:
         """
         if self._journal is not None:
             await self._recorder.confirm(self._journal, self.run_id, self._events, self.lease)
+
+    async def confirm_before_effect(self) -> None:
+        """Asks the journal whether the run is still this process's, if it slept since it last heard so.
+
+        What was recorded before it slept is no proof: another may have taken the run up, and settled the call, since.
+
+        Raises:
+            JournalConflict, JournalError: as `confirm`.
+        """
+        lease, asked = self.lease, -inf
+        while lease is not None and not lease.is_sure and steady() - asked >= lease.held.seconds:
+            asked = steady()
+            await self.confirm()
 
     async def _write(self) -> None:
         """Sees to it that all is written that was fed to this run, and what the runs above it have handed over."""
@@ -582,7 +600,7 @@ class Run:
         if usage is None or usage.estimated:
             usage = self.arrived.paid(reply, self.asked, self.longest_reply)
         settings = (None if prepared is None else prepared.settings) or state.settings
-        self._counted = model
+        self._has_counted(prepared, usage)
         message, finish = storable(reply.message), reply.finish
         handed = False
         if output is not None and output.tool is not None:
@@ -605,6 +623,11 @@ class Run:
             at=self.clock.now(),
         )
 
+    def _has_counted(self, prepared: StepPrepared | None, usage: Usage) -> None:
+        """The model of the step has replied: where that is the measure of the next request, it is by this model."""
+        if asked_in_full(prepared) and usage.total_tokens:
+            self._counted = self.model
+
     @property
     def asked(self) -> int:
         """The most tokens that the request under way may have."""
@@ -613,8 +636,9 @@ class Run:
             return next_tokens(state)
         if prepared.reserve is not None:
             return prepared.reserve.tokens - prepared.reserve.reply
-        # The note of the step stands in the messages by now.
-        return request_tokens(self.config, state, replace(prepared, note=""), self.model, self._counted)
+        # The note of the step stands in the messages of the run by now.
+        note = "" if prepared.messages is None else prepared.note
+        return request_tokens(self.config, state, replace(prepared, note=note), self.model, self._counted)
 
     @property
     def longest_reply(self) -> int | None:

@@ -1,11 +1,13 @@
 """Player: goes through the events of a run, and holds what its agent decided against what it would decide now."""
 
 from collections.abc import Sequence
+from typing import TypeVar, cast
 
 from msgspec.structs import replace
 
 from treadle.drivers.below import run_id_below
-from treadle.journal import Journal, UnknownRun
+from treadle.journal import Journal, RedactionFailed, UnknownRun
+from treadle.journal.redaction import Redact, redacted
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.events import (
@@ -31,6 +33,8 @@ from treadle.timetravel.bare import Bare
 from treadle.timetravel.differences import Change, Difference, changes_between, instructions_of
 from treadle.timetravel.given import is_given, may_be_others, to_be_admitted
 from treadle.timetravel.replayed import Replay
+
+EventT = TypeVar("EventT", bound=Event)
 
 
 class _Differs(Exception):
@@ -64,6 +68,7 @@ class Player:
         self._shift = self._count = 0
         self._forked_at = 0.0
         self._below: dict[str, Replay] = {}
+        self._redact: Redact | None = getattr(journal, "redact", None)
 
     @property
     def _state(self) -> RunState:
@@ -150,7 +155,7 @@ class Player:
             now = await self._anew.started(recorded, limits)
         except Exception as error:
             raise _raised(error) from error
-        self._changed = _agent_changes(recorded, now)
+        self._changed = _agent_changes(recorded, self._as_written(now))
         had, has = (any(isinstance(one, SystemMessage) for one in each.messages) for each in (recorded, now))
         self._shift = has - had
         self._follow(now)
@@ -208,14 +213,20 @@ class Player:
         return hooks is None or any(hook.startswith(("output ", "stop_when ")) for hook in hooks)
 
     def _compare(self, recorded: Event, now: Event | None, but: tuple[str, ...] = ()) -> None:
+        if self._redact is not None and (_tells_stuck(recorded) or _tells_stuck(now)):
+            # What was said otherwise each time may be written alike.
+            return
         if type(now) is not type(recorded) or now is None:
-            if not self._may_be_others(recorded):
+            if not self._may_be_others(recorded, now):
                 raise _Differs(now)
             return
         # Estimates of what a request takes go with what the agent says in it.
-        redacted = self._anew is not None and self._anew.redacted
-        left_out = ("at", *but, *(("reserve",) if self._changed or self._budgeted or redacted else ()))
-        if self._budgeted or redacted:
+        redacts, now = self._redact is not None, self._as_written(now)
+        left_out = ("at", *but, *(("reserve",) if self._changed or self._budgeted or redacts else ()))
+        if redacts and isinstance(recorded, ToolFinished):
+            # An error names a column, or how much it left out, of what was really written.
+            left_out = (*left_out, "content")
+        if self._budgeted or redacts:
             # What a budget, or a limit, left the reply.
             left_out = (*left_out, "max_tokens")
             recorded, now = _held_alike(recorded, now)
@@ -225,12 +236,20 @@ class Player:
         if self._shift and isinstance(now, ContextEdited):
             now = replace(now, start=now.start - self._shift, stop=now.stop - self._shift)
         changes = changes_between(recorded, now, but=left_out)
-        if changes and not self._may_be_others(recorded):
+        if changes and not self._may_be_others(recorded, now):
             raise _Differs(now, changes)
         self._count += 1
 
-    def _may_be_others(self, recorded: Event) -> bool:
-        return may_be_others(self._state, recorded, budgets=self._budgeted)
+    def _as_written(self, event: EventT) -> EventT:
+        """`event` with its texts as the journal's `redact` would have them written."""
+        try:
+            (written,) = redacted("", 0, [event], self._redact, "")
+        except RedactionFailed as error:
+            raise _raised(error.__cause__ or error) from error
+        return cast(EventT, written)
+
+    def _may_be_others(self, recorded: Event, now: Event | None) -> bool:
+        return may_be_others(self._state, recorded, now, budgets=self._budgeted)
 
     async def _admitted(self, record: CallRecord, event: Event) -> None:
         """Holds what became of a call first against what the agent's tools and rules say of it now."""
@@ -295,7 +314,20 @@ class Player:
                 self._compare(event, now, ("provisional",))
 
 
-def _raised(error: Exception) -> _Differs:
+def _tells_stuck(event: Event | None) -> bool:
+    """Whether it is a rung of the ladder against getting nowhere, which goes by what results say."""
+    match event:
+        case NudgeGiven():
+            return event.stuck
+        case StepPrepared():
+            return bool(event.stuck or event.withheld or (event.landing and event.landing.reason == "no_progress"))
+        case RunFinished():
+            return event.stop.reason == "no_progress"
+        case _:
+            return False
+
+
+def _raised(error: BaseException) -> _Differs:
     return _Differs(None, why=f"{type(error).__name__} was raised in deciding it anew: {error}")
 
 

@@ -176,3 +176,19 @@ def _lay_columns(world: Any, engine: str, name: str, data: dict[str, list[Any]])
     world.sources[name] = Source(
         name=name, dimensions=(Dimension(name="key"),), measures=(Measure(name="amount"),), **place
     )
+
+
+def test_columns_of_types_that_the_engine_lacks() -> None:
+    import pyarrow
+
+    from treadle.analyst import AnalystError, Catalog, QueryRequest, query
+
+    half = pyarrow.array([1.5, None, 2.25]).cast(pyarrow.float16())
+    wide = pyarrow.array([D("1.50"), None, D("2.25")], pyarrow.decimal256(60, 10))
+    found = query(
+        Catalog.of({"a": pyarrow.table({"k": ["x", "y", "z"], "half": half, "wide": wide})}), QueryRequest(source="a")
+    )
+    assert found.totals == {"half": D("3.75"), "wide": D("3.75")}
+    large = pyarrow.array([D("1e40")], pyarrow.decimal256(60, 10))
+    with pytest.raises(AnalystError, match="cannot be held exactly"):
+        Catalog.of({"a": pyarrow.table({"k": ["x"], "large": large})})

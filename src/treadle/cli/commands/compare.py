@@ -1,18 +1,23 @@
 """`treadle compare`: two sources side by side, by the engine, without a model."""
 
+from collections.abc import Callable, Sequence
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from treadle.cli import completion
 from treadle.cli.catalogs import open_catalog, sources_option
 from treadle.cli.conditions import filters_of, where_option
 from treadle.cli.differences import print_comparison
+from treadle.cli.exits import ExitCode
 from treadle.cli.terminal import note, print_json
 from treadle.cli.working import working
 
 if TYPE_CHECKING:
-    from treadle.analyst import Export
+    from treadle.analyst import Catalog, CompareRequest, Comparison, Export, Interrupt
+    from treadle.analyst.checks.declared import Class
     from treadle.analyst.export import ExportFormat
 
 # What --json is without a file; no file can have this name.
@@ -20,8 +25,8 @@ _STDOUT = "\0"
 
 
 @click.command(short_help="Compare two sources, without a model.")
-@click.argument("a")
-@click.argument("b")
+@click.argument("a", shell_complete=completion.sources)
+@click.argument("b", shell_complete=completion.sources)
 @click.option(
     "--by",
     metavar="NAME,...",
@@ -29,7 +34,22 @@ _STDOUT = "\0"
 )
 @click.option("--measure", multiple=True, metavar="NAME", help="A measure; repeatable. Default: all that both have.")
 @where_option
+@click.option(
+    "--where-a", multiple=True, metavar="NAME=VALUE", help="The same, for rows of A only; what --where says holds too."
+)
+@click.option("--where-b", multiple=True, metavar="NAME=VALUE", help="The same, for rows of B only.")
+@click.option(
+    "--map", "names", multiple=True, metavar="A=B",
+    help="B is what the second source calls the dimension or measure A of the first. Repeatable.",
+)  # fmt: skip
 @click.option("--tolerance", metavar="AMOUNT", help="Figures that differ by no more than this match.")
+@click.option("--relative", metavar="SHARE", help="A difference is minor below this share of A: 0.01, or 1%.")
+@click.option("--materiality", metavar="AMOUNT", help="And below this amount.")
+@click.option(
+    "--fail-on", type=click.Choice(["minor", "major", "missing"]),
+    help="Exit with 6 if a key, or the total, differs so or worse (missing: on one side), with 8 if none can be "
+    "judged. Without this the exit code is 0 whatever is found.",
+)  # fmt: skip
 @click.option(
     "--top", type=click.IntRange(0, 10_000), default=20, show_default=True, help="Differences to list at most."
 )
@@ -50,11 +70,17 @@ _STDOUT = "\0"
 @click.option(
     "--html", "html_file", type=click.Path(), metavar="FILE", help="Write a page with a chart, which opens offline."
 )
+@click.option(
+    "--lines", type=click.IntRange(0, 100), default=0, metavar="N",
+    help="With --html: the rows behind each of the N largest differences, to open by a click.",
+)  # fmt: skip
 @click.option("--explain", is_flag=True, help="Show what each sentence rests on: figures, conditions, and its SQL.")
 def compare(
-    a: str, b: str, by: str | None, measure: tuple[str, ...], where: tuple[str, ...], tolerance: str | None, top: int,
-    sources: str | None, json_file: str | None, csv_file: str | None, parquet_file: str | None, html_file: str | None,
-    xlsx_file: str | None, explain: bool,
+    a: str, b: str, by: str | None, measure: tuple[str, ...], where: tuple[str, ...], where_a: tuple[str, ...],
+    where_b: tuple[str, ...], names: tuple[str, ...], tolerance: str | None, relative: str | None,
+    materiality: str | None, fail_on: "Class | None", top: int, sources: str | None, json_file: str | None,
+    csv_file: str | None, parquet_file: str | None, html_file: str | None, xlsx_file: str | None,
+    lines: int, explain: bool,
 ) -> int:  # fmt: skip
     """Compare the sources A and B, of which A is the base of percentages.
 
@@ -68,7 +94,9 @@ def compare(
 
     given: dict[str, Any] = {
         "source_a": a, "source_b": b, "top": top, "keep": 0, "filters": filters_of("--where", where),
-        "tolerance": tolerance,
+        "filters_a": filters_of("--where-a", where_a), "filters_b": filters_of("--where-b", where_b),
+        "names": _pairs(names), "tolerance": tolerance, "relative_tolerance": _share(relative),
+        "materiality": materiality,
     }  # fmt: skip
     if by is not None:
         given["dimensions"] = [name.strip() for name in by.split(",") if name.strip()]
@@ -78,21 +106,94 @@ def compare(
         request = CompareRequest.model_validate(given)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
+        place = ".".join(str(part) for part in first["loc"]) or "the thresholds"
         raise click.UsageError(f"{place}: {first['msg']}") from error
     printing = json_file == _STDOUT
     exports = _exports(
         json=None if printing else json_file, csv=csv_file, html=html_file, parquet=parquet_file, xlsx=xlsx_file
     )
-    found = working(lambda interrupt, tell: compared(catalog, request, interrupt=interrupt, exports=exports, tell=tell))
+    if lines and html_file is None:
+        raise click.UsageError("--lines are shown on the page; name it with --html")
+
+    def work(interrupt: "Interrupt", tell: Callable[[str], None]) -> "Comparison":
+        if not lines:
+            return compared(catalog, request, interrupt=interrupt, exports=exports, tell=tell)
+        return _with_lines(catalog, request, lines, exports, interrupt, tell)
+
+    found = working(work)
     for export in exports:
         note(f"written: {export.path}")
     if printing:
         print_json(found.to_dict(explain=explain))
-        return 0
-    for one in (found, *found.more):
-        print_comparison(one, explain)
-    return 0
+    else:
+        for one in (found, *found.more):
+            print_comparison(one, explain)
+    return ExitCode.FINISHED if fail_on is None else _code((found, *found.more), fail_on)
+
+
+def _with_lines(
+    catalog: "Catalog", request: "CompareRequest", most: int, exports: "Sequence[Export]", interrupt: "Interrupt",
+    tell: Callable[[str], None],
+) -> "Comparison":  # fmt: skip
+    """Compares, looks up the rows behind the largest differences, and writes all files, the page with those rows."""
+    from treadle.analyst import compare as compared
+    from treadle.analyst import page
+    from treadle.analyst.drill import DrillRequest, drill
+    from treadle.analyst.export import Drafts
+    from treadle.analyst.export_lines import lines_behind
+
+    pages = [export for export in exports if export.format == "html"]
+    sources = [catalog.source(name) for name in (request.source_a, request.source_b)]
+    with Drafts(pages, [file for source in sources for file in catalog.files(source)]) as drafts:
+        others = [export for export in exports if export.format != "html"]
+        found = compared(catalog, request, interrupt=interrupt, exports=others, tell=tell)
+        drilled = []
+        for one in (found, *found.more):
+            for row in one.top_differences[:most]:
+                tell("looking up the rows behind differences")
+                wanted = DrillRequest(
+                    key=row.key, measure=one.measure,
+                    **{name: getattr(request, name) for name in
+                       ("source_a", "source_b", "filters", "filters_a", "filters_b", "names")},
+                )  # fmt: skip
+                drilled.append(drill(catalog, wanted, interrupt=interrupt))
+        for _, draft in drafts.each():
+            draft.write_text(page(found, lines_behind(drilled)), encoding="utf-8")
+    return found
+
+
+def _code(found: "Sequence[Comparison]", fail_on: "Class") -> ExitCode:
+    """The exit code of comparisons that fail on differences of a class, and why, on standard error."""
+    from treadle.analyst.checks import Levels, judge
+
+    judged = [(one, judge(one, Levels.failing_on(fail_on))) for one in found]
+    for one, judgement in judged:
+        for why in judgement.why:
+            note(f"{'failed' if judgement.outcome == 'failed' else 'not judged'}: {one.measure}: {why}")
+    outcomes = {judgement.outcome for _, judgement in judged}
+    if "not_run" in outcomes:
+        return ExitCode.NOT_RUN
+    return ExitCode.DIFFERS if "failed" in outcomes else ExitCode.FINISHED
+
+
+def _pairs(given: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for item in given:
+        own, sign, theirs = (part.strip() for part in item.partition("="))
+        if not (own and sign and theirs):
+            raise click.BadParameter(f"{item!r} is not A=B, such as account=konto", param_hint="'--map'")
+        found[own] = theirs
+    return found
+
+
+def _share(text: str | None) -> str | Decimal | None:
+    """A share, which may be written in percent; what is no number is left for the request to refuse."""
+    if text is None or not text.strip().endswith("%"):
+        return text
+    try:
+        return Decimal(text.strip()[:-1].strip()).scaleb(-2)
+    except InvalidOperation:
+        return text
 
 
 def _exports(**files: str | None) -> "list[Export]":

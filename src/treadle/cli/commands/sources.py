@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from treadle.cli import completion
 from treadle.cli.catalogs import missing_package, open_catalog, sources_option
-from treadle.cli.terminal import clean, note, print_json, print_table
+from treadle.cli.exits import ExitCode
+from treadle.cli.table import print_table
+from treadle.cli.terminal import clean, note, print_json
 
 if TYPE_CHECKING:
     from treadle.analyst import Proposal
@@ -32,7 +35,7 @@ def sources() -> None:
 
 
 @sources.command("list", short_help="List the sources, or describe the source NAME.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=completion.sources)
 @sources_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_sources(name: str | None, sources: str | None, as_json: bool) -> int:
@@ -120,7 +123,7 @@ def _proposed(file: Path, decimal: str | None) -> "list[Proposal]":
 
 
 @sources.command("check", short_help="Try every source and say what is wrong.")
-@click.argument("names", nargs=-1)
+@click.argument("names", nargs=-1, shell_complete=completion.sources)
 @sources_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def check(names: tuple[str, ...], sources: str | None, as_json: bool) -> int:
@@ -143,3 +146,22 @@ def check(names: tuple[str, ...], sources: str | None, as_json: bool) -> int:
             for text in one.warnings:
                 click.echo(clean(f"  note: {text}"))
     return 1 if any(one.problems for one in found) else 0
+
+
+@sources.command("diff", short_help="Show the columns of two sources side by side.")
+@click.argument("a", shell_complete=completion.sources)
+@click.argument("b", shell_complete=completion.sources)
+@sources_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def diff(a: str, b: str, sources: str | None, as_json: bool) -> int:
+    """Show the dimensions, measures and columns of the sources A and B side by side. Exit code 6 if they differ."""
+    catalog = open_catalog(sources)
+    from treadle.analyst.schemas import compare_schemas
+
+    found = compare_schemas(catalog, a, b)
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        rows = [(one.kind, one.name, one.a, one.b, one.fate.replace("_", " ")) for one in found.members]
+        print_table(["", "name", f"A: {found.source_a}", f"B: {found.source_b} ", "both"], rows)
+    return ExitCode.FINISHED if all(one.fate == "same" for one in found.members) else ExitCode.DIFFERS

@@ -34,6 +34,8 @@ async def executed(
     if tool.agent is not None and isinstance(tool.agent, Below):
         return await carried(run, tool.agent, record, tool, admitted.arguments, below)
     context = context_of(run, record, admitted.arguments) if tool.injected else None
+    if tool.effect != "read":
+        await run.confirm_before_effect()
     output = await tool.call(admitted.arguments, context, cancelled=run.is_cancelled, errors=run.config.errors)
     content, failed, app, raised = output.content, output.is_error, output.app, output.raised
     return ToolFinished(step, record.call.id, content, failed, app, raised=raised, at=run.clock.now()), output

@@ -81,7 +81,8 @@ class Session:
         while self._connection is None or self._connection.closed:
             try:
                 self._connection = _connected(self.address, self.statements)
-            except JournalUnavailable:
+            except (JournalUnavailable, psycopg.Error):
+                # What was lost while it was made ready goes to whoever asked, who knows for how long to try.
                 if deadline is None or time.monotonic() + pause > deadline:
                     raise
                 time.sleep(pause)
@@ -96,9 +97,7 @@ class Session:
         """
         closed = self._connection is None or self._connection.closed
         self.close()
-        return (
-            closed or isinstance(error, _LOST) or (isinstance(error, psycopg.OperationalError) and not error.sqlstate)
-        )
+        return closed or _is_lost(error)
 
     def end_stuck(self) -> None:
         """End the transactions of others that wait for their own clients."""
@@ -110,6 +109,11 @@ class Session:
             with suppress(psycopg.Error):
                 self._connection.close()
             self._connection = None
+
+
+def _is_lost(error: psycopg.Error) -> bool:
+    """Whether it says that the connection is gone."""
+    return isinstance(error, _LOST) or (isinstance(error, psycopg.OperationalError) and not error.sqlstate)
 
 
 def explained(address: Address, error: psycopg.Error) -> JournalUnavailable:
@@ -142,11 +146,10 @@ def _connected(address: Address, statements: Statements) -> Connection:
             raise unavailable(address, what, f"Use PostgreSQL {OLDEST} or later.")
         connection.execute(_SETTINGS, {"locks": f"{STUCK + 1:.0f}s", "stuck": f"{STUCK:.0f}s"})
         _prepare(connection, address, statements)
-    except _LOST:
-        connection.close()
-        raise
     except psycopg.Error as error:
         connection.close()
+        if _is_lost(error):
+            raise
         raise explained(address, error) from error
     except BaseException:
         connection.close()

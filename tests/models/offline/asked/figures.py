@@ -207,6 +207,14 @@ FIGURES: list[Asked] = [
     chat(B, "What is the amount of general_ledger for company 1001?", "and as a percentage?", said=None),
     chat(B, "What is the amount of general_ledger for company 1001?", "round it", said=None),
     chat(B, "What is the amount of general_ledger for company 1001?", "double it", said=None),
+    chat(B, "What is the amount of general_ledger for company 1001?", "not 1001 but 1002", said=None),
+    chat(B, "What is the amount of general_ledger for company 1001?", "why?", said=None),
+    chat(
+        B,
+        "What is the amount of general_ledger for company 1001?",
+        "and before 202403?",
+        said=[ledger(both(at("company", "1001"), span("202401", "202402")))],  # type: ignore[arg-type]
+    ),
     chat(
         B,
         "What is the amount of general_ledger for company 1001?",

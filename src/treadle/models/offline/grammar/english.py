@@ -32,6 +32,7 @@ VERBS = word_set(
     exist exists pay paid spend owe contain remain wrote written borrowed borrow lent lend own owns owned
     worked hired available left remaining search lookup locate like love hate enough sufficient many few
     several worth asked ask asking learn understand plan report reports create open file raise delete remove
+    repeat continue undo redo meant
     update change modify edit cancel close resolve send email notify schedule reserve assign submit request
     register rename forecast looks look"""
 )
@@ -52,7 +53,14 @@ CHANGES = (
     word_set("restart reboot deploy execute run launch install turn switch shut"),
     word_set("renew extend prolong"),
     word_set("borrow checkout lend"),
+    word_set("reset restore"),
+    word_set("enable activate unlock unblock"),
+    word_set("disable deactivate lock block ban"),
+    word_set("acknowledge archive"),
 )
+
+# Verbs that leave it to the noun after them what is done.
+LIGHT_VERBS = word_set("place make put issue perform")
 
 # Verbs that say no more than "let me know".
 PLAIN_VERBS = word_set("get fetch check retrieve read look lookup show tell give run do find return see")

@@ -6,6 +6,7 @@ Knows nothing of tools. `arguments` and `plan` read the clauses; `words`, `perio
 import re
 from dataclasses import dataclass
 from datetime import date
+from itertools import islice
 from typing import Literal
 
 from treadle.models.offline.grammar.arithmetic import find_arithmetic, number_words
@@ -47,11 +48,11 @@ class Clause:
 
     def words_before(self, start: int, count: int = 3) -> tuple[str, ...]:
         """The `count` words that end before `start`, nearest first, in lower case."""
-        return tuple(token.low for token in reversed(self.tokens) if token.end <= start)[:count]
+        return tuple(islice((token.low for token in reversed(self.tokens) if token.end <= start), count))
 
     def words_after(self, end: int, count: int = 2) -> tuple[str, ...]:
         """The `count` words that start after `end`, nearest first, in lower case."""
-        return tuple(token.low for token in self.tokens if token.start >= end)[:count]
+        return tuple(islice((token.low for token in self.tokens if token.start >= end), count))
 
     @property
     def is_yes_or_no(self) -> bool:
@@ -69,7 +70,7 @@ class Clause:
 
 _COMMAND = re.compile(
     r"^\W*(?:(?:please|now|then|and|also|so|ok|okay|hey|just|go ahead and|kindly)\W+)*"
-    r"(?:(?:can|could|would|will) (?:you|we|i) (?:please )?|(?:i|we) (?:want|need|would like|have) (?:you )?to |"
+    r"(?:(?:can|could|would|will) you (?:please )?|(?:i|we) (?:want|need|would like|have) (?:you )?to |"
     r"i'd like (?:you )?to |let'?s |help me (?:to )?)?([a-z]+)"
 )
 _YES_NO = re.compile(

@@ -93,6 +93,8 @@ class Chooser:
         expression = clause.arithmetic is not None and any(param.is_expression for param in tool.params)
         if not forced and (is_final(tool) or not _permitted(tool, commanded, expression)):
             return None
+        if not forced and tool.change is None and self._commands_another(commanded):
+            return None
         filling = fill(tool, clause, self.vocabulary, self.box)
         if operation_of(tool) is not None and filling.missing and not forced:
             return None
@@ -100,11 +102,8 @@ class Chooser:
         used = list(filling.used)
         for feeder in feeders:
             used += fill(feeder, clause, self.vocabulary, self.box).used
-        stems = [
-            t.stem
-            for t in clause.tokens
-            if not overlaps(t.start, t.end, filling.used) and t.stem in content_stems(clause)
-        ]
+        said = frozenset(content_stems(clause))
+        stems = [t.stem for t in clause.tokens if t.stem in said and not overlaps(t.start, t.end, filling.used)]
         operation = operation_of(tool) is not None
         stems += _implied(tool, clause)
         score = self.box.score(tool, stems, feeders) + (8.0 if expression or operation else 0.0)
@@ -129,6 +128,11 @@ class Chooser:
         score -= 4.0 * len(remaining.turning) + len(remaining.spare)
         spoken = expression or max((tool.fit(word) for word in stems), default=0.0) >= 1.0
         return ChosenTool(tool, score, filling, spoken=spoken)
+
+    def _commands_another(self, commanded: str | None) -> bool:
+        """Whether the clause commands a change that a tool is there for: it is no question, then, to any other."""
+        changing = commanded is not None and commanded not in PLAIN_VERBS
+        return changing and any(tool.change is not None and commanded in tool.change for tool in self.box.tools)
 
     def _feeders(self, tool: KnownTool, filling: Filling, clause: Clause) -> list[KnownTool]:
         """The tools that would give what the clause does not: their words are explained when `tool` is chosen."""
@@ -156,7 +160,9 @@ class Chooser:
             elif token.stem in stems:
                 idle = token.low in PLAIN_VERBS or _is_asking(token.stem) or is_verb(token.text)
                 unexplained += 0.4 if idle and token.low != clause.command else 1
-        unexplained += sum(not overlaps(v.start, v.end, used) for v in clause.values)
+        measured = find_comparison(clause, used)
+        known = [*used, *(measured.spans if measured is not None else ())]
+        unexplained += sum(not overlaps(v.start, v.end, known) for v in clause.values)
         return explained > unexplained
 
     def _obtainable(self, tool: KnownTool, param: Param, clause: Clause) -> bool:
@@ -184,7 +190,8 @@ def _implied(tool: KnownTool, clause: Clause) -> list[str]:
     """Words that a clause means without saying them, or says in a name: "how much are 12 pears?" asks for a price."""
     priced = ["pric"] if _HOW_MUCH.match(clause.text) and clause.arithmetic is None else []
     named = [token.stem for token in clause.tokens if token.stem in tool.name_stems and token.text[:1].isupper()]
-    return [*priced, *(word for word in named if word not in content_stems(clause))]
+    said = frozenset(content_stems(clause)) if named else frozenset()
+    return [*priced, *(word for word in named if word not in said)]
 
 
 def _asks_for_all(clause: Clause) -> bool:

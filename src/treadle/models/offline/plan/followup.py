@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from treadle.models.offline.grammar.meaning import is_idle, is_turning
 from treadle.models.offline.grammar.question import Clause, Value, phrases, read_clause, split_clauses
-from treadle.models.offline.grammar.words import groups_of, is_function_word, likeness, tokens
+from treadle.models.offline.grammar.words import alike, groups_of, is_function_word, likeness, tokens
 from treadle.models.offline.plan.conditions import conditions
 from treadle.models.offline.plan.planner import Planner
 from treadle.models.offline.plan.structures import Mention, groupings, mentions, overlaps
@@ -69,32 +69,48 @@ def _understood(earlier: str, exchanges: Sequence[Exchange], question: str, plan
     if not clauses:
         return Meant(question)
     subject = next((v for e in reversed(made) for v in e.arguments.values() if isinstance(v, str) and v), None)
-    candidates = [Meant(question)] if not _PRONOUN.search(question) else []
-    if subject is not None:
-        candidates = [*_with_pronoun(question, subject, planner), Meant(question)]
     clause = read_clause(clauses[0], planner.today)
+    choice = planner.chooser.choose(clause)
+    spoken = choice is not None and choice.spoken and not _is_breakdown(clause)
+    own, rest = [Meant(question)], []
+    if subject is not None and not _narrowed(made):
+        own = [*_with_pronoun(question, subject, planner), *own]
+        if choice is not None and spoken and any(param.shape == "text" for param in choice.filling.missing):
+            rest.append(Meant(f"{bare.rstrip(' ?.!')} of {subject}?", True))
     words = [token for token in clause.tokens if not is_function_word(token.text)]
     led = bare != question.strip()
     if len(clauses) == 1 and (led or len(clause.tokens) <= _SHORT) and words:
         text = _rewritten(read_clause(earlier, planner.today), clause, made, planner)
-        candidates += [Meant(text, True, _lost(question, text))] if text and text != earlier else []
-    if subject is not None and len(clauses) == 1:
-        candidates.append(Meant(f"{bare.rstrip(' ?.!')} of {subject}?", True))
-    if _is_breakdown(clause):
-        candidates.sort(key=lambda each: not each.rewritten)
-    whole = [each for each in candidates if not each.lost and planner.completes(each.text)]
+        rest = [Meant(text, True, _lost(question, text, made, planner)), *rest] if text and text != earlier else rest
+    return _best([*own, *rest] if spoken else [*rest, *own], planner) or Meant(question)
+
+
+def _best(candidates: Sequence[Meant], planner: Planner) -> Meant | None:
+    """The first of the readings that can be answered whole with the fewest words left over; else one that lost some."""
+    weighed = [(planner.spare_words(each.text), each) for each in candidates if not each.lost]
+    whole = [(spare, each) for spare, each in weighed if spare is not None]
     if whole:
-        return whole[0]
-    return next((each for each in candidates if each.lost and planner.is_plannable(each.text)), Meant(question))
+        return min(whole, key=lambda pair: pair[0])[1]
+    return next((each for each in candidates if each.lost and planner.is_plannable(each.text)), None)
 
 
-def _lost(question: str, text: str) -> tuple[str, ...]:
+def _narrowed(made: Sequence[Exchange]) -> bool:
+    """Whether the question before was asked under conditions, which a question of one's own would lose."""
+    return any(isinstance(value, list | dict) and value for value in made[-1].arguments.values())
+
+
+def _lost(question: str, text: str, made: Sequence[Exchange], planner: Planner) -> tuple[str, ...]:
     """The words of a follow-up that the question it was made into does not hold."""
     held = {token.stem for token in tokens(text)}
     lead = _LEAD.match(question)
     rest = [token for token in tokens(question) if lead is None or token.start >= lead.end()]
     free = [token for token in rest if not is_idle(token.text) and token.low not in ("only", "just")]
-    return tuple(token.text for token in free if token.stem not in held)
+    told = frozenset(word for e in made if (tool := planner.box.named(e.tool)) is not None for word in tool.told)
+    return tuple(t.text for t in free if t.stem not in held and (is_turning(t.text) or not _speaks(t.stem, told)))
+
+
+def _speaks(word: str, told: frozenset[str]) -> bool:
+    return any(alike(word, other) >= 0.8 for other in told)
 
 
 def _with_pronoun(question: str, subject: str, planner: Planner) -> list[Meant]:
@@ -147,7 +163,9 @@ def _rewritten(earlier: Clause, follow: Clause, made: Sequence[Exchange], planne
             edits.append(Edit(replaced.start, replaced.end, chosen.written))
         used.append((chosen.start, chosen.end))
     spans = list(used)
-    nouns = () if breakdown else phrases(follow, frozenset(t.stem for t in follow.tokens if groups_of(t.stem)))
+    told = {word for tool in planner.box.tools for word, weight in tool.weights.items() if weight >= 1.0}
+    asking = frozenset(t.stem for t in follow.tokens if groups_of(t.stem) or t.stem in told)
+    nouns = () if breakdown else phrases(follow, asking)
     free = [value for value in free if not overlaps(value.start, value.end, spans)]
     for value in [*free, *(noun for noun in nouns if not overlaps(noun.start, noun.end, spans))]:
         place = _counterpart(earlier, value, made)

@@ -20,7 +20,8 @@ from treadle.models.offline.plan.arguments import fill
 from treadle.models.offline.plan.choice import Chooser, ChosenTool
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.outcome import Call, Goal, Outcome, Plan, Trouble
-from treadle.models.offline.plan.results import headline, value_for
+from treadle.models.offline.plan.refusals import shared_number
+from treadle.models.offline.plan.results import headline, is_measurable, value_for
 from treadle.models.offline.plan.toolbox import MARKERS, KnownTool, Param, Toolbox
 from treadle.models.offline.plan.transcript import Exchange, Turn, hint_of
 from treadle.models.offline.plan.vocabulary import Vocabulary, replacement
@@ -45,11 +46,14 @@ class Planner:
         """Whether some tool is about `text`."""
         return any(self.chooser.choose(read_clause(part, self.today)) for part in split_clauses(text))
 
-    def completes(self, text: str) -> bool:
-        """Whether every part of `text` has a tool, nothing is missing for it, and no word is left that forbids it."""
-        outcomes = self.plan(text)
-        done = [each for each in outcomes.outcomes if not each.troubles and not (each.left and each.left.forbids)]
-        return bool(done) and not outcomes.unplanned and len(done) == len(outcomes.outcomes)
+    def spare_words(self, text: str) -> int | None:
+        """How many words of `text` nothing accounts for; None if a part of it has no tool, or one lacks something, or a
+        word forbids an answer."""
+        plan = self.plan(text)
+        done = [each for each in plan.outcomes if not each.troubles and not (each.left and each.left.forbids)]
+        if not done or plan.unplanned or len(done) < len(plan.outcomes):
+            return None
+        return sum(len(each.left.spare) for each in done if each.left is not None)
 
     def plan(self, question: str, forced: bool = False) -> Plan:
         """Plans every clause of `question`.
@@ -184,6 +188,13 @@ class Planner:
         several = filling.spread or self._several(tool, clause, filling, source)
         if several:
             first, last = several[0], several[-1]
+            if (
+                tool.change is not None
+                and (amount := shared_number(tool, filling))
+                and "each" not in clause.text.lower()
+            ):
+                outcome.troubles.append(Trouble(f"{amount} may be meant for each of them or for all together."))
+                return outcome
             outcome.used.append((first.start, last.end))
             for value in several:
                 written = clause.text[value.start : value.end]
@@ -229,6 +240,8 @@ class Planner:
         if outcome.left is not None or outcome.troubles:
             return outcome
         measured = find_comparison(outcome.clause, outcome.used)
+        if outcome.done and not any(is_measurable(exchange.result) for exchange in outcome.done):
+            measured = None
         spans = [*outcome.used, *(measured.spans if measured is not None else ())]
         outcome.left = account(outcome.clause, outcome.tools, spans)
         if outcome.left.forbids:

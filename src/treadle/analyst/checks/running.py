@@ -1,0 +1,154 @@
+"""Running: all checks of a file, one after the other, whatever comes of each.
+
+    report = run_checks(read_checks("checks.yaml"), history=History("checks.history.db"))
+
+A check that could not be run does not keep the others from running, and is never passed.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import partial
+
+from msgspec.structs import replace
+
+from treadle.analyst.catalog import Catalog
+from treadle.analyst.checks.declared import Check, CheckFile
+from treadle.analyst.checks.history import History
+from treadle.analyst.checks.judging import judge
+from treadle.analyst.checks.verdict import Report, Verdict
+from treadle.analyst.compare import compare
+from treadle.analyst.comparison import Comparison
+from treadle.analyst.errors import AnalystError
+from treadle.analyst.filters import Filter
+from treadle.analyst.session import Bounds, Cancelled, Interrupt
+from treadle.analyst.source import Source, Tolerance
+
+
+def run_checks(
+    declared: CheckFile,
+    *,
+    catalog: Catalog | None = None,
+    filters: Sequence[Filter] = (),
+    history: History | None = None,
+    bounds: Bounds | None = None,
+    interrupt: Interrupt | None = None,
+    tell: Callable[[str], None] | None = None,
+    now: datetime | None = None,
+) -> Report:
+    """Runs checks.
+
+    Args:
+        declared: the checks.
+        catalog: the sources, in place of those that the file names.
+        filters: conditions on both sides of every check, each in place of the check's own on that dimension.
+        history: keeps what is found, and says what has changed; None for neither.
+        bounds: memory, threads and time that each check may use.
+        interrupt: stops it from another thread; nothing is kept then.
+        tell: is told, in a few words, what is being done.
+        now: when the run begins; by default the time of day.
+
+    Raises:
+        Cancelled: the interrupt was set.
+        AnalystError: the sources cannot be read, or the history cannot be written.
+    """
+    begun, started = time.monotonic(), now or datetime.now(UTC)
+    known = Catalog.load(declared.sources) if catalog is None else catalog
+    verdicts: list[Verdict] = []
+    for number, check in enumerate(declared.checks, 1):
+        say = partial(_say, tell, f"{check.name} ({number} of {len(declared.checks)})")
+        verdicts += _run(known, check, filters, bounds, interrupt, say, started)
+    report = Report(
+        file=declared.path,
+        sources=declared.sources,
+        started=started,
+        seconds=round(time.monotonic() - begun, 3),
+        verdicts=tuple(verdicts),
+    )
+    return report if history is None else history.record(report)
+
+
+def _say(tell: Callable[[str], None] | None, where: str, doing: str) -> None:
+    if tell is not None:
+        tell(f"{where}: {doing}")
+
+
+def _run(
+    catalog: Catalog,
+    check: Check,
+    filters: Sequence[Filter],
+    bounds: Bounds | None,
+    interrupt: Interrupt | None,
+    tell: Callable[[str], None],
+    started: datetime,
+) -> list[Verdict]:
+    """The verdicts of one check, a measure each."""
+    begun = time.monotonic()
+    try:
+        found = _compared(catalog, check, filters, bounds, interrupt, tell)
+    except Cancelled:
+        raise
+    except AnalystError as error:
+        why = str(error)
+    except Exception as error:
+        # Whatever it is: the other checks are to run, and this one has not passed.
+        why = f"a fault in treadle: {type(error).__name__}: {error}"
+    else:
+        seconds = round(time.monotonic() - begun, 3)
+        return [_judged(check, one, seconds, started) for one in (found, *found.more)]
+    seconds = round(time.monotonic() - begun, 3)
+    return [Verdict(check=check.name, outcome="not_run", why=(why,), seconds=seconds, description=check.description)]
+
+
+def _compared(
+    catalog: Catalog,
+    check: Check,
+    filters: Sequence[Filter],
+    bounds: Bounds | None,
+    interrupt: Interrupt | None,
+    tell: Callable[[str], None],
+) -> Comparison:
+    request = check.request
+    a = catalog.source(request.source_a, "source_a")
+    b = catalog.source(request.source_b, "source_b")
+    if filters:
+        kept = [item for item in request.filters if not any(_same(a, b, item, other) for other in filters)]
+        request = request.model_copy(update={"filters": [*kept, *filters]})
+    # The thresholds are the measures' own from here on: those of a request would come before them.
+    request = request.model_copy(update={"tolerance": None, "relative_tolerance": None, "materiality": None})
+    return compare(catalog.having(_held_to(a, check)), request, bounds=bounds, interrupt=interrupt, tell=tell)
+
+
+def _same(a: Source, b: Source, item: Filter, other: Filter) -> bool:
+    """Whether two conditions are on the same dimension."""
+    dimensions = [source.find_dimension(item.dimension) for source in (a, b)]
+    names = {name for dimension in dimensions if dimension for name in dimension.names}
+    return other.dimension.strip().casefold() in names | {item.dimension.strip().casefold()}
+
+
+def _held_to(source: Source, check: Check) -> Source:
+    """The source with the thresholds of the check on its measures."""
+    own = {source.measure(name).name: one for name, one in check.tolerances.items()}
+    measures = tuple(
+        replace(
+            measure, tolerance=own.get(measure.name, Tolerance()).over(check.request.limits).over(measure.tolerance)
+        )
+        for measure in source.measures
+    )
+    return replace(source, measures=measures)
+
+
+def _judged(check: Check, found: Comparison, seconds: float, started: datetime) -> Verdict:
+    judgement = judge(found, check.levels, check.allow, check.known, started.astimezone().date())
+    return Verdict(
+        check=check.name,
+        measure=found.measure,
+        outcome=judgement.outcome,
+        why=judgement.why,
+        accepted=judgement.accepted,
+        notes=judgement.notes,
+        known=judgement.known,
+        seconds=seconds,
+        comparison=found,
+        description=check.description,
+    )

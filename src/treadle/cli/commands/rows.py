@@ -1,0 +1,69 @@
+"""`treadle rows`: two sources row by row, by a key, without a model."""
+
+from typing import Any
+
+import click
+
+from treadle.cli import completion
+from treadle.cli.catalogs import open_catalog, sources_option
+from treadle.cli.conditions import filters_of, where_option
+from treadle.cli.exits import ExitCode
+from treadle.cli.table import print_table
+from treadle.cli.terminal import clean, print_json, prose
+from treadle.cli.working import working
+
+
+@click.command(short_help="Compare two sources row by row, by a key, column by column.")
+@click.argument("a", shell_complete=completion.sources)
+@click.argument("b", shell_complete=completion.sources)
+@click.option("--key", required=True, metavar="NAME,...", help="The dimensions that tell rows apart.")
+@click.option("--columns", metavar="NAME,...", help="The dimensions to compare. Default: all others that both have.")
+@where_option
+@click.option("--limit", type=click.IntRange(0, 1000), default=5, show_default=True, help="Examples of each column.")
+@click.option("--fail", is_flag=True, help="Exit with 6 if a row is missing, repeated or different.")
+@sources_option
+@click.option("--json", "as_json", is_flag=True, help="Print the result as a JSON object.")
+def rows(
+    a: str, b: str, key: str, columns: str | None, where: tuple[str, ...], limit: int, fail: bool, sources: str | None,
+    as_json: bool,
+) -> int:  # fmt: skip
+    """Compare the rows of the sources A and B by a key: which columns that are no figures have other values.
+
+    Only keys that stand in one row of each side are looked into; the others are counted.
+    """
+    catalog = open_catalog(sources)
+    from treadle.analyst.row_compare import RowsRequest, compare_rows
+
+    given: dict[str, Any] = {"source_a": a, "source_b": b, "key": _names(key), "limit": limit}
+    if not given["key"]:
+        raise click.BadParameter("it names no dimension", param_hint="'--key'")
+    if columns is not None:
+        given["columns"] = _names(columns)
+    request = RowsRequest(**given, filters=filters_of("--where", where))
+    found = working(lambda interrupt, tell: compare_rows(catalog, request, interrupt=interrupt))
+    same = found.equal == found.keys and found.keys > 0
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        click.echo(
+            prose(
+                clean(
+                    f"{found.keys:,} keys by {', '.join(found.key)}: {found.equal:,} equal, "
+                    f"{found.differing:,} different, "
+                    f"{found.missing_in_a:,} not in {found.source_a}, {found.missing_in_b:,} not in {found.source_b}, "
+                    f"{found.repeated:,} in several rows"
+                )
+            )
+        )
+        listed = [
+            (column.column, f"{column.rows:,}", ", ".join("(none)" if v is None else str(v) for v in one.key.values()),
+             "(none)" if one.a is None else one.a, "(none)" if one.b is None else one.b)
+            for column in found.columns for one in column.examples
+        ]  # fmt: skip
+        if listed:
+            print_table(["column", "rows that differ", "key", "A", "B"], listed, right=["rows that differ"])
+    return ExitCode.DIFFERS if fail and not same else ExitCode.FINISHED
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]

@@ -1,0 +1,47 @@
+"""Single rows out of PostgreSQL: behind a key, and row by row; only what is asked for is fetched."""
+
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from treadle.analyst import AnalystError, Bounds, Catalog, Source
+from treadle.analyst import drill as drilling
+from treadle.analyst.drill import DrillRequest, drill
+from treadle.analyst.row_compare import RowsRequest, compare_rows
+
+QUICK = Bounds(threads=1, seconds=60)
+COLUMNS = ("account", "text", "amount")
+
+
+def test_rows_behind_a_key(table: Callable[..., Source], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        ("100", "x", "5.00"),
+        ("100", "x", "5.00"),
+        ("100", "y", "7.00"),
+        (None, "z", "1.00"),
+        ("200", None, "2.00"),
+    ]
+    a, b = table("a", rows, columns=COLUMNS), table("b", [("100", "q", "7.00")], columns=COLUMNS)
+    catalog = Catalog([a, b], tmp_path)
+    found = drill(catalog, DrillRequest(source_a="a", source_b="b", key={"account": "100"}), bounds=QUICK)
+    assert (found.a.total_rows, found.a.total, found.pairs) == (3, Decimal("17.00"), 1)
+    assert [(line.values["text"], line.times) for line in found.a.rows] == [("x", 2), ("y", 1)]
+    assert [line.amount for line in found.a.rows] == [Decimal("5.00"), Decimal("7.00")]
+    none = drill(catalog, DrillRequest(source_a="a", source_b="b", key={"account": None}), bounds=QUICK)
+    assert [line.values for line in none.a.rows] == [{"account": None, "text": "z", "amount": "1"}]
+    monkeypatch.setattr(drilling, "_MOST_FETCHED", 2)
+    with pytest.raises(AnalystError, match="has 3 rows behind this key"):
+        drill(catalog, DrillRequest(source_a="a", source_b="b", key={"account": "100"}), bounds=QUICK)
+
+
+def test_row_by_row(table: Callable[..., Source], tmp_path: Path) -> None:
+    a = table("a", [("1", "x", "1"), ("2", None, "1"), ("3", "z", "1"), ("3", "z", "1")], columns=COLUMNS)
+    b = table("b", [("1", "x", "9"), ("2", "n", "1"), ("3", "z", "1"), ("4", "q", "1")], columns=COLUMNS)
+    found = compare_rows(
+        Catalog([a, b], tmp_path), RowsRequest(source_a="a", source_b="b", key=["account"]), bounds=QUICK
+    )
+    assert (found.keys, found.equal, found.differing, found.missing_in_a, found.repeated) == (4, 1, 1, 1, 1)
+    (column,) = found.columns
+    assert [(one.key, one.a, one.b) for one in column.examples] == [({"account": "2"}, None, "n")]

@@ -1,0 +1,277 @@
+"""What a history keeps, what it says has changed, and what it survives: kills, two runs at once, strange files."""
+
+import json
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from treadle.analyst import AnalystError, Catalog, CompareRequest, Dimension, Measure, Source
+from treadle.analyst.checks import Check, CheckFile, History, Report, ReportFile, run_checks
+from treadle.analyst.checks.files import write_report
+from treadle.analyst.checks.history import RUNS_WITH_KEYS
+
+from .conftest import QUICK, write_csv
+
+Rows = Sequence[tuple[Any, ...]]
+HOSTILE = ["1001", "]]><b>&\"'", "=1+1", "ü\u202e", None, "", "a\nb", "\x07", '"', "[1]"]
+TABLES = st.lists(st.tuples(st.sampled_from(HOSTILE), st.sampled_from([Decimal(1), Decimal("9000.10")])), max_size=8)
+START = datetime(2024, 2, 1, 6, tzinfo=UTC)
+
+
+def run(place: Path, a: Rows, b: Rows, *, day: int = 0, name: str = "x", file: str = "h.db", **request: Any) -> Report:
+    sources = []
+    for letter, rows in (("a", a), ("b", b)):
+        write_csv(place / f"{letter}.csv", ("account", "amount"), rows)
+        sources.append(
+            Source(
+                name=letter, kind="csv", path=f"{letter}.csv",
+                dimensions=(Dimension(name="account"),), measures=(Measure(name="amount", decimals=2),),
+            )
+        )  # fmt: skip
+    asked = CompareRequest(source_a="a", source_b="b", dimensions=["account"], keep=1000).model_copy(update=request)
+    declared = CheckFile(
+        path=place / "checks.yaml", sources=place, history=place, checks=(Check(name=name, request=asked),)
+    )
+    now = START + timedelta(days=day)
+    return run_checks(declared, catalog=Catalog(sources, place), history=History(place / file), bounds=QUICK, now=now)
+
+
+def differing(a: Rows, b: Rows) -> dict[str | None, tuple[bool, bool, Decimal]]:
+    """The keys that do not match by a tolerance of 0.01: whether each side has them, and by how much they differ."""
+    sums: list[dict[str | None, Decimal]] = [{}, {}]
+    for side, rows in zip(sums, (a, b), strict=True):
+        for key, amount in rows:
+            side[key] = side.get(key, Decimal(0)) + amount
+    found = {}
+    for key in {**sums[0], **sums[1]}:
+        gap = sums[0].get(key, Decimal(0)) - sums[1].get(key, Decimal(0))
+        here, there = key in sums[0], key in sums[1]
+        if not (here and there) or abs(gap) > Decimal("0.01"):
+            found[key] = (here, there, gap)
+    return found
+
+
+def judged(a: Rows, b: Rows) -> bool:
+    return bool(a) and bool(b)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.tuples(TABLES, TABLES), min_size=2, max_size=3))
+def test_what_has_changed_is_what_plain_python_says(days: list[tuple[Rows, Rows]]) -> None:
+    before: dict[str | None, Any] | None = None
+    with TemporaryDirectory() as place:
+        for day, (a, b) in enumerate(days):
+            changes = run(Path(place), a, b, day=day).verdicts[0].changes
+            if not judged(a, b):
+                assert changes is None
+                continue
+            now = differing(a, b)
+            assert changes is not None
+            if before is None:
+                assert (changes.since, changes.sentence) == (None, "")
+            else:
+                seen = [{one.key["account"] for one in keys} for keys in (changes.new, changes.gone, changes.moved)]
+                both = now.keys() & before.keys()
+                assert seen == [
+                    now.keys() - before,
+                    before.keys() - now,
+                    {key for key in both if now[key] != before[key]},
+                ]
+                assert {one.diff for one in changes.new} == {now[key][2] for key in now.keys() - before}
+            before = now
+
+
+def test_the_sentence_says_how_many_and_which(tmp_path: Path) -> None:
+    first = [(str(number), "5") for number in range(10)]
+    run(tmp_path, [*first, ("gone", "1")], first)
+    later = run(tmp_path, [*first, ("71", "1"), ("72", "2"), ("73", "3"), ("74", "4")], [*first[1:], ("0", "6")], day=1)
+    told = later.verdicts[0].sentence
+    assert "new: 5 accounts (74, 73, 72, …); gone: 1 account (gone)" in told
+    again = run(tmp_path, [*first, ("71", "1"), ("72", "2"), ("73", "3"), ("74", "9")], [*first[1:], ("0", "6")], day=2)
+    assert "changed: 1 account (74)" in again.verdicts[0].sentence
+    same = run(tmp_path, [*first, ("71", "1"), ("72", "2"), ("73", "3"), ("74", "9")], [*first[1:], ("0", "6")], day=3)
+    assert same.verdicts[0].sentence.endswith("nothing has changed")
+    assert same.verdicts[0].changes is not None
+    assert same.verdicts[0].changes.since == START + timedelta(days=2)
+
+
+def test_only_the_same_question_is_held_against_the_last(tmp_path: Path) -> None:
+    a, b = [("1", "5")], [("1", "9")]
+    run(tmp_path, a, b)
+    other = run(tmp_path, a, b, day=1, tolerance=Decimal(1)).verdicts[0]
+    assert other.changes is not None
+    assert "first run that asks just this" in other.sentence
+    assert run(tmp_path, a, b, day=2, name="y").verdicts[0].changes == type(other.changes)()
+    back = run(tmp_path, a, b, day=3).verdicts[0].changes
+    assert back is not None
+    assert (back.since, back.sentence.endswith("nothing has changed")) == (START, True)
+
+
+def test_a_run_that_could_not_judge_is_kept_and_not_held_against(tmp_path: Path) -> None:
+    a, b = [("1", "5")], [("1", "9")]
+    run(tmp_path, a, b)
+    assert run(tmp_path, a, [], day=1).verdicts[0].changes is None
+    back = run(tmp_path, a, b, day=2).verdicts[0].changes
+    assert back is not None
+    assert back.since == START
+    with closing(sqlite3.connect(tmp_path / "h.db")) as database:
+        rows = database.execute("SELECT outcome FROM verdicts ORDER BY id").fetchall()
+    assert [row[0] for row in rows] == ["failed", "not_run", "failed"]
+
+
+def test_more_keys_than_are_kept_are_not_guessed_at(tmp_path: Path) -> None:
+    a = [(str(number), "5") for number in range(20)]
+    run(tmp_path, a, [("x", "1")], keep=5, top=5)
+    told = run(tmp_path, a, [("x", "1")], keep=5, top=5, day=1).verdicts[0]
+    assert "too many keys differ" in told.sentence
+    assert told.changes is not None
+    assert told.changes.new == ()
+
+
+def test_keys_are_kept_for_the_last_runs_and_figures_for_ever(tmp_path: Path) -> None:
+    for day in range(RUNS_WITH_KEYS + 2):
+        run(tmp_path, [("1", "5")], [("1", "9")], day=day)
+    with closing(sqlite3.connect(tmp_path / "h.db")) as database:
+        count = database.execute("SELECT count(*), count(DISTINCT verdict), min(verdict) FROM differences").fetchone()
+        assert count == (RUNS_WITH_KEYS, RUNS_WITH_KEYS, 3)
+        assert database.execute("SELECT count(*), min(total_diff) FROM verdicts").fetchone() == (
+            RUNS_WITH_KEYS + 2,
+            "-4.00",
+        )
+
+
+KILLED = """
+import os, signal
+from treadle.analyst.checks import History, history, read_checks, run_checks
+
+written = history._text
+left = [{after}]
+
+def dying(value):
+    left[0] -= 1
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return written(value)
+
+history._text = dying
+run_checks(read_checks("checks.yaml"), history=History("h.db"))
+"""
+SOURCES = """
+sources:
+  a: {kind: csv, path: a.csv, dimensions: {account: {}}, measures: {amount: {}}}
+  b: {kind: csv, path: b.csv, dimensions: {account: {}}, measures: {amount: {}}}
+"""
+
+
+@pytest.mark.parametrize("after", [1, 3, 100, 390])
+def test_a_run_killed_while_it_writes_leaves_no_trace(tmp_path: Path, after: int) -> None:
+    rows, other = [("1", "5"), ("2", "5")], [("1", "9"), ("2", "5")]
+    run(tmp_path, rows, other)
+    many = [(str(number), "5") for number in range(200)]
+    write_csv(tmp_path / "a.csv", ("account", "amount"), many)
+    (tmp_path / "sources.yaml").write_text(SOURCES)
+    (tmp_path / "checks.yaml").write_text("checks:\n  x: {compare: [a, b], by: [account]}\n")
+    script = KILLED.format(after=after)
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == -signal.SIGKILL, done.stderr + done.stdout
+    with closing(sqlite3.connect(tmp_path / "h.db")) as database:
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert database.execute("SELECT count(*) FROM runs").fetchone() == (1,)
+        assert database.execute("SELECT count(*) FROM verdicts").fetchone() == (1,)
+    changes = run(tmp_path, rows, other, day=2).verdicts[0].changes
+    assert changes is not None
+    assert changes.since == START
+    assert changes.sentence.endswith("nothing has changed")
+
+
+def test_two_runs_at_once_are_both_kept_and_one_sees_the_other(tmp_path: Path) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    for number in range(4):
+        (tmp_path / str(number)).mkdir()
+
+    def one(number: int) -> Report:
+        return run(tmp_path / str(number), [("1", "5"), (str(number), "7")], [("1", "5")], day=number, file="../h.db")
+
+    with ThreadPoolExecutor(4) as pool:
+        reports = list(pool.map(one, range(4)))
+    seen = [report.verdicts[0].changes for report in reports]
+    assert sum(changes is not None and changes.since is None and not changes.note for changes in seen) == 1
+    with closing(sqlite3.connect(tmp_path / "h.db")) as database:
+        assert database.execute("SELECT count(*) FROM runs").fetchone() == (4,)
+
+
+def test_a_file_that_is_no_history_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "h.db").write_text("a,b\n1,2\n" * 200)
+    with pytest.raises(AnalystError, match=r"h\.db cannot be written"):
+        run(tmp_path, [("1", "5")], [("1", "5")])
+    assert (tmp_path / "h.db").read_text() == "a,b\n1,2\n" * 200
+    with closing(sqlite3.connect(tmp_path / "mine.db")) as database:
+        database.execute("CREATE TABLE mine (x)")
+        database.commit()
+    with pytest.raises(AnalystError, match="is a database of something else"):
+        run(tmp_path, [("1", "5")], [("1", "5")], file="mine.db")
+    with closing(sqlite3.connect(tmp_path / "mine.db")) as database:
+        assert database.execute("SELECT name FROM sqlite_master").fetchall() == [("mine",)]
+    History(tmp_path / "new.db").prepare()
+    with closing(sqlite3.connect(tmp_path / "new.db")) as database:
+        database.execute("PRAGMA user_version = 2")
+    with pytest.raises(AnalystError, match="written by a newer treadle"):
+        History(tmp_path / "new.db").prepare()
+    with pytest.raises(AnalystError, match="--no-history"):
+        History(tmp_path / "none" / "h.db").prepare()
+    with pytest.raises(AnalystError):
+        History(tmp_path).prepare()
+
+
+# The files.
+
+
+@settings(max_examples=12, deadline=None)
+@given(TABLES, TABLES, st.sampled_from(["x", "]]>", '<a b="c">&amp;\'', "\x00\x1b[31m", "ü\u202e", "\ud800", "a\nb\r"]))
+def test_hostile_names_and_keys_stay_text_in_every_file(a: Rows, b: Rows, name: str) -> None:
+    with TemporaryDirectory() as folder:
+        place = Path(folder)
+        report = run(place, a, b, name=name)
+        files = [ReportFile(kind, place / f"o.{kind}") for kind in ("json", "xml", "html")]  # type: ignore[arg-type]
+        for file in files:
+            write_report(file, file.path, report)
+        data = json.loads((place / "o.json").read_text(encoding="utf-8"))
+        assert data["verdicts"][0]["check"] == name.encode("utf-8", "backslashreplace").decode()
+        assert (data["outcome"], data["counts"][report.outcome]) == (report.outcome, 1)
+        root = ElementTree.fromstring((place / "o.xml").read_bytes())
+        case = root.find("testsuite/testcase")
+        assert case is not None
+        assert [child.tag for child in case] == [
+            {"failed": "failure", "not_run": "error"}.get(report.outcome, "system-out")
+        ]
+        page = (place / "o.html").read_text(encoding="utf-8")
+        for tag in ("<b>", "<a b", "\x07", "\x1b", "\u202e"):
+            assert tag not in page
+        assert page.count("<summary><strong>") == 1
+
+
+def test_the_xml_counts_as_build_servers_do(tmp_path: Path) -> None:
+    report = run(tmp_path, [("1", "5")], [("1", "9")])
+    write_report(ReportFile("xml", tmp_path / "o.xml"), tmp_path / "o.xml", report)
+    root = ElementTree.fromstring((tmp_path / "o.xml").read_bytes())
+    (suite,) = root
+    for element in (root, suite):
+        assert (element.get("tests"), element.get("failures"), element.get("errors")) == ("1", "1", "0")
+    failure = suite.find("testcase/failure")
+    assert failure is not None
+    assert failure.get("message") == report.verdicts[0].sentence
+    assert suite.get("timestamp") == "2024-02-01T06:00:00"

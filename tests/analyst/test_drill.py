@@ -1,0 +1,176 @@
+"""The rows behind a key, on both sides, held against plain Python."""
+
+from collections import Counter
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from treadle.analyst import AnalystError, Bounds, Catalog, Dimension, Measure, Source, parse_format
+from treadle.analyst.drill import Drilled, DrillRequest, drill
+from treadle.analyst.source import Mapping
+
+from .conftest import QUICK, write_csv, write_json, write_sqlite, write_table
+
+Rows = Sequence[tuple[Any, ...]]
+pytestmark = pytest.mark.anyio
+COLUMNS = ("account", "text", "amount")
+HOSTILE = ["100", "0200", None, "", "]]><b>'\"", "=1+1"]
+TABLES = st.lists(
+    st.tuples(
+        st.sampled_from(HOSTILE),
+        st.sampled_from(["x", "y", None, "\x07\u202e"]),
+        st.one_of(st.none(), st.sampled_from([Decimal(1), Decimal("-1"), Decimal("2.50"), Decimal("1000000.01")])),
+    ),
+    max_size=12,
+)
+
+
+def source(place: Path, name: str, rows: Rows, kind: str = "csv") -> Source:
+    path = place / f"{name}.{kind}"
+    path.unlink(missing_ok=True)
+    if kind == "csv":
+        write_csv(path, COLUMNS, rows)
+    elif kind == "json":
+        write_json(path, COLUMNS, rows)
+    elif kind == "sqlite":
+        write_sqlite(path, COLUMNS, rows)
+    else:
+        write_table(path, COLUMNS, ("VARCHAR", "VARCHAR", "DECIMAL(18, 2)"), rows, parquet=kind == "parquet")
+    return Source(
+        name=name, kind=kind, path=path.name, table="t" if kind in ("sqlite", "duckdb") else "",  # type: ignore[arg-type]
+        dimensions=(Dimension(name="account"), Dimension(name="text")), measures=(Measure(name="amount", decimals=2),),
+    )  # fmt: skip
+
+
+def drilled(place: Path, *sources: Source, **request: Any) -> Drilled:
+    asked = DrillRequest(source_a="a", source_b=request.pop("source_b", "b"), **request)
+    return drill(Catalog(sources, place), asked, bounds=QUICK)
+
+
+@settings(max_examples=12, deadline=None)
+@given(TABLES, TABLES, st.sampled_from(HOSTILE), st.sampled_from(["csv", "json", "sqlite", "duckdb", "parquet"]))
+def test_the_rows_are_those_of_plain_python(a: Rows, b: Rows, account: str | None, kind: str) -> None:
+    with TemporaryDirectory() as name:
+        place = Path(name)
+        found = drilled(place, source(place, "a", a, kind), source(place, "b", b), key={"account": account})
+    behind = [[row for row in rows if row[0] == account] for rows in (a, b)]
+    for side, rows in zip((found.a, found.b), behind, strict=True):
+        seen = Counter((line.values["account"], line.values["text"], line.amount) for line in side.rows)
+        assert seen == Counter(rows)
+        assert side.total_rows == len(rows)
+        amounts = [row[2] for row in rows if row[2] is not None]
+        assert side.total == (sum(amounts, Decimal(0)) if amounts else None)
+        sizes = [abs(line.amount) if line.amount is not None else -1 for line in side.rows]
+        assert sizes == sorted(sizes, reverse=True)
+    counts = [Counter(row[2] for row in rows) for rows in behind]
+    alone = {amount for amount in counts[0] if amount is not None and counts[0][amount] == counts[1][amount] == 1}
+    for side in (found.a, found.b):
+        assert {line.amount for line in side.rows if line.pair is not None} == alone
+    pairs = [{line.pair: line.amount for line in side.rows if line.pair is not None} for side in (found.a, found.b)]
+    assert pairs[0] == pairs[1]
+    assert found.pairs == len(alone)
+
+
+def test_only_so_many_leave_the_engine_and_none_is_paired_then(tmp_path: Path) -> None:
+    rows = [("1", str(at), Decimal(at)) for at in range(100)]
+    found = drilled(
+        tmp_path, source(tmp_path, "a", rows), source(tmp_path, "b", rows[:5]), key={"account": "1"}, limit=10
+    )
+    assert (len(found.a.rows), found.a.total_rows, found.a.total) == (10, 100, Decimal("4950.00"))
+    assert (found.pairs, found.note) == (0, "no rows are paired, because not all of a are shown")
+    assert found.a.rows[0].amount == 99
+    for limit in (0, 1001):
+        with pytest.raises(ValueError, match="limit"):
+            DrillRequest(source_a="a", source_b="b", key={}, limit=limit)
+
+
+def test_a_key_is_spelled_as_the_comparison_spells_it(tmp_path: Path) -> None:
+    a = source(tmp_path, "a", [("0000000100", "x", Decimal(5)), ("200", "x", Decimal(6))])
+    b = source(tmp_path, "b", [("100", "y", Decimal(5))])
+    alpha = Dimension(name="account", format=parse_format("alpha(10)"))
+    a = Source(name="a", kind="csv", path="a.csv", dimensions=(alpha, a.dimensions[1]), measures=a.measures)
+    found = drilled(tmp_path, a, b, key={"account": "00100"})
+    assert [line.values["account"] for line in (*found.a.rows, *found.b.rows)] == ["0000000100", "100"]
+    assert found.pairs == 1
+
+
+def test_columns_that_are_not_declared_are_shown_too(tmp_path: Path) -> None:
+    write_csv(tmp_path / "a.csv", ("account", "document", "amount"), [("1", "4711", "5.00")])
+    a = Source(name="a", kind="csv", path="a.csv", dimensions=(Dimension(name="account"),),
+               measures=(Measure(name="amount"),))  # fmt: skip
+    found = drilled(tmp_path, a, source(tmp_path, "b", []), key={"account": "1"})
+    assert found.a.rows[0].values == {"account": "1", "document": "4711", "amount": "5.00"}
+    assert (found.b.rows, found.b.total_rows, found.b.total) == ((), 0, None)
+
+
+def test_a_mapped_row_shows_its_part(tmp_path: Path) -> None:
+    a = source(tmp_path, "a", [("100", "x", Decimal(10))])
+    write_csv(tmp_path / "map.csv", ("old", "new", "share"), [("100", "A", "0.25"), ("100", "B", "0.75")])
+    table = Source(name="map", kind="csv", path="map.csv", dimensions=(Dimension(name="old"), Dimension(name="new")),
+                   measures=(Measure(name="share"),))  # fmt: skip
+    mapped = Dimension(name="account", mapping=Mapping(source="map", old="old", new="new", share="share"))
+    a = Source(name="a", kind="csv", path="a.csv", dimensions=(mapped, a.dimensions[1]), measures=a.measures)
+    found = drilled(tmp_path, a, source(tmp_path, "b", [("A", "y", Decimal("2.5"))]), table, key={"account": "A"})
+    assert [(line.values["account"], line.amount) for line in found.a.rows] == [("100", Decimal("2.50"))]
+    assert found.pairs == 1
+
+
+def test_amounts_of_several_currencies_are_neither_added_up_nor_paired_with_each_other(tmp_path: Path) -> None:
+    columns = ("account", "currency", "amount")
+    write_csv(tmp_path / "a.csv", columns, [("1", "EUR", "5.00"), ("1", "usd", "5.00"), ("1", "USD", "7.00")])
+    write_csv(tmp_path / "b.csv", columns, [("1", "USD", "5.00"), ("1", None, "7.00")])
+    a, b = (
+        Source(name=name, kind="csv", path=f"{name}.csv",
+               dimensions=(Dimension(name="account"), Dimension(name="currency")),
+               measures=(Measure(name="amount", currency="currency"),))
+        for name in "ab"
+    )  # fmt: skip
+    found = drilled(tmp_path, a, b, key={"account": "1"})
+    assert (found.a.total, found.a.currencies, found.b.currencies) == (None, ("EUR", "USD"), ("USD", None))
+    assert found.a.figure == "in several currencies (EUR, USD)"
+    assert [(line.currency, line.amount) for line in found.a.rows if line.pair] == [("USD", Decimal("5.00"))]
+    one = drilled(tmp_path, a, b, key={"account": "1", "currency": "EUR"})
+    assert (one.a.figure, one.pairs) == ("5.00 EUR", 0)
+
+
+def test_what_cannot_be_asked_is_told(tmp_path: Path) -> None:
+    a, b = source(tmp_path, "a", [("1", "x", Decimal(5))]), source(tmp_path, "b", [])
+    for request, says in [
+        ({"key": {"acount": "1"}}, "did you mean 'account'"),
+        ({"key": {}, "measure": "amont"}, "did you mean 'amount'"),
+        ({"key": {}, "names": {"x": "y"}}, "there is no dimension or measure 'x'"),
+    ]:
+        with pytest.raises(AnalystError, match=says):
+            drilled(tmp_path, a, b, **request)
+    write_csv(tmp_path / "a.csv", COLUMNS, [("1", "x", "five")])
+    with pytest.raises(AnalystError, match="no number"):
+        drilled(tmp_path, a, b, key={})
+
+
+def test_a_source_is_drilled_against_itself(tmp_path: Path) -> None:
+    a = source(tmp_path, "a", [("1", "x", Decimal(5)), ("2", "x", Decimal(5))])
+    request = DrillRequest(source_a="a", source_b="a", key={}, filters_a={"account": "1"}, filters_b={"account": "2"})
+    found = drill(Catalog([a], tmp_path), request, bounds=Bounds(threads=1))
+    assert (found.a.filters, found.b.filters, found.pairs) == (("account = 1",), ("account = 2",), 1)
+
+
+async def test_a_model_is_shown_rows_only_when_a_person_agrees(tmp_path: Path) -> None:
+    from treadle import Agent
+    from treadle.analyst import analyst_skill
+    from treadle.testing import ScriptedModel
+
+    catalog = Catalog([source(tmp_path, "a", [("1", "x", Decimal(5))]), source(tmp_path, "b", [])], tmp_path)
+    assert "drill" not in [tool.name for tool in analyst_skill(catalog).tools]
+    call = [("drill", {"source_a": "a", "source_b": "b", "key": {"account": "1"}})]
+    asking = Agent(ScriptedModel([call, "done"]), skills=[analyst_skill(catalog, lines="ask")])
+    paused = await asking.run("Which rows?")
+    assert (paused.stop.reason, paused.pending[0].tool) == ("waiting", "drill")
+    allowed = Agent(ScriptedModel([call, "done"]), skills=[analyst_skill(catalog, lines="allow")])
+    done = await allowed.run("Which rows?")
+    assert '"total_rows":1' in done.tool_calls_made[0].result.text.replace(" ", "")

@@ -1,0 +1,113 @@
+"""Two sources row by row, and their columns side by side, held against plain Python."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from treadle.analyst import AnalystError, Catalog, Dimension, Measure, Source, parse_format
+from treadle.analyst.row_compare import RowComparison, RowsRequest, compare_rows
+from treadle.analyst.schemas import compare_schemas
+
+from .conftest import QUICK, write_csv, write_sqlite, write_table
+
+Rows = Sequence[tuple[Any, ...]]
+COLUMNS = ("id", "name", "city")
+VALUES = st.sampled_from(["x", "y", None, "", "]]><b>'\"", "0"])
+TABLES = st.lists(st.tuples(st.sampled_from(["1", "2", "3", None, "'; --"]), VALUES, VALUES), max_size=8)
+
+
+def source(place: Path, name: str, rows: Rows, kind: str = "csv", columns: Sequence[str] = COLUMNS) -> Source:
+    path = place / f"{name}.{kind}"
+    path.unlink(missing_ok=True)
+    if kind == "csv":
+        write_csv(path, columns, rows)
+    elif kind == "sqlite":
+        write_sqlite(path, columns, rows)
+    else:
+        write_table(path, columns, ["VARCHAR"] * len(columns), rows, parquet=kind == "parquet")
+    return Source(
+        name=name, kind=kind, path=path.name, table="t" if kind in ("sqlite", "duckdb") else "",  # type: ignore[arg-type]
+        dimensions=tuple(Dimension(name=column) for column in columns),
+        measures=(Measure(name="rows", column="*", aggregation="count"),),
+    )  # fmt: skip
+
+
+def compared(place: Path, *sources: Source, **request: Any) -> RowComparison:
+    asked = RowsRequest(**({"source_a": "a", "source_b": "b", "key": ["id"], "limit": 1000} | request))
+    return compare_rows(Catalog(sources, place), asked, bounds=QUICK)
+
+
+@settings(max_examples=20, deadline=None)
+@given(TABLES, TABLES, st.sampled_from(["csv", "sqlite", "duckdb", "parquet"]))
+def test_rows_are_compared_as_plain_python_does(a: Rows, b: Rows, kind: str) -> None:
+    with TemporaryDirectory() as name:
+        place = Path(name)
+        found = compared(place, source(place, "a", a, kind), source(place, "b", b))
+    here, there = ({key: [row for row in rows if row[0] == key] for key in {row[0] for row in rows}} for rows in (a, b))
+    both = here.keys() & there.keys()
+    single = {key for key in both if len(here[key]) == len(there[key]) == 1}
+    differing = {key for key in single if here[key] != there[key]}
+    assert (found.keys, found.missing_in_a, found.missing_in_b, found.repeated) == (
+        len(here.keys() | there.keys()), len(there.keys() - here), len(here.keys() - there), len(both - single),
+    )  # fmt: skip
+    assert (found.equal, found.differing) == (len(single - differing), len(differing))
+    for at, column in enumerate(found.columns, 1):
+        expected = {
+            (key, here[key][0][at], there[key][0][at]) for key in single if here[key][0][at] != there[key][0][at]
+        }
+        assert column.rows == len(expected)
+        assert {(one.key["id"], one.a, one.b) for one in column.examples} == expected
+
+
+def test_examples_are_bounded_and_columns_chosen(tmp_path: Path) -> None:
+    a = source(tmp_path, "a", [(str(at), "x", "y") for at in range(50)])
+    b = source(tmp_path, "b", [(str(at), "z", "q") for at in range(50)])
+    found = compared(tmp_path, a, b, columns=["name"], limit=3)
+    assert [(column.column, column.rows, len(column.examples)) for column in found.columns] == [("name", 50, 3)]
+    assert found.to_dict()["columns"][0]["examples"][0] == {"key": {"id": "0"}, "a": "x", "b": "z"}
+    for wrong, says in [
+        ({"columns": ["id"]}, "no dimension in common besides"),
+        ({"columns": ["nam"]}, "did you mean 'name'"),
+        ({"key": ["ident"]}, "there is no dimension"),
+    ]:
+        with pytest.raises(AnalystError, match=says):
+            compared(tmp_path, a, b, **wrong)
+    with pytest.raises(ValueError, match="key"):
+        RowsRequest(source_a="a", source_b="b", key=[])
+
+
+def test_formats_and_names_hold_for_both(tmp_path: Path) -> None:
+    a = source(tmp_path, "a", [("0001", "x ", "Bonn")])
+    b = source(tmp_path, "b", [("1", "X", "Bonn")], columns=("ident", "name", "city"))
+    alpha, name = (
+        Dimension(name=one, format=parse_format(form)) for one, form in (("id", "alpha(4)"), ("name", "trim, upper"))
+    )
+    a = Source(name="a", kind="csv", path="a.csv", dimensions=(alpha, name, a.dimensions[2]), measures=a.measures)
+    found = compared(tmp_path, a, b, names={"id": "ident"})
+    assert (found.equal, found.keys) == (1, 1)
+
+
+def test_schemas_side_by_side(tmp_path: Path) -> None:
+    write_csv(tmp_path / "a.csv", ("id", "betrag", "note"), [("1", "5", "x")])
+    types = ("VARCHAR", "DECIMAL(18,2)", "VARCHAR", "DATE")
+    rows = [("1", Decimal(5), "x", None)]
+    write_table(tmp_path / "b.parquet", ("Id", "amount", "NOTE", "new"), types, rows, parquet=True)
+    a = Source(name="a", kind="csv", path="a.csv", dimensions=(Dimension(name="id", type="integer"),),
+               measures=(Measure(name="amount", column="betrag"),))  # fmt: skip
+    b = Source(name="b", kind="parquet", path="b.parquet", dimensions=(Dimension(name="id", column="Id"),),
+               measures=(Measure(name="amount", unit="EUR"),))  # fmt: skip
+    found = compare_schemas(Catalog([a, b], tmp_path), "a", "b", bounds=QUICK)
+    assert [(one.kind, one.name, one.a, one.b, one.fate) for one in found.members] == [
+        ("dimension", "id", "integer", "varchar", "differs"),
+        ("measure", "amount", "sum of varchar", "sum of decimal(18,2), EUR", "differs"),
+        ("column", "note", "VARCHAR", "VARCHAR", "same"),
+        ("column", "new", "", "DATE", "only_b"),
+    ]
+    same = compare_schemas(Catalog([a], tmp_path), "a", "a", bounds=QUICK)
+    assert {one.fate for one in same.members} == {"same"}
