@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from treadle.kernel.messages import ToolSpec
 from treadle.models import failures, retry_after
-from treadle.models.text_tools import attempt, fences, loose, neighbours, python, react, reader, tags, wrappings
+from treadle.models.text_tools import attempt, fences, loose, named, neighbours, python, react, reader, tags, wrappings
 from treadle.models.text_tools import json as json_format
 from treadle.models.text_tools.manual import example
 from treadle.models.text_tools.model import _form
@@ -34,6 +34,7 @@ MODULES = (
     react,
     reader,
     tags,
+    named,
     wrappings,
     failures,
     retry_after,
@@ -403,7 +404,21 @@ UNITS = [
         "[search(",
     ),
     *("\n[TOOL_CALLS]", "\n[TOOL_CALLS] [", "'", '"', "\\", "/*", "/", "//", "'''", '"""', "r'", "<think>", "</think"),
-    *("result of a", "\nresult of a", '\n{"name": "search", "arguments": {"query": "x"}}', "\nsearch('x')", "},", ")"),
+    *(
+        "result of a",
+        "\nTool: search\n",
+        "\nprint(",
+        "\n<search>",
+        "\n<search><query>",
+        "\ncall ",
+        "\nto=search",
+        "\nTool: search\nInput: {",
+        "\nresult of a",
+        '\n{"name": "search", "arguments": {"query": "x"}}',
+        "\nsearch('x')",
+        "},",
+        ")",
+    ),
 ]
 PREFIXES = [
     *(

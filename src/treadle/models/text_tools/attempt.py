@@ -17,7 +17,7 @@ from treadle.models.text_tools import loose
 from treadle.models.text_tools.pieces import Call, Fault, Offer, Piece, Prose
 from treadle.models.text_tools.python import Unreadable, arguments_of, bound
 
-_NAMES: Final = ("name", "tool", "tool_name", "toolName", "function", "function_name", "action")
+_NAMES: Final = ("name", "tool", "tool_name", "toolName", "function", "function_name", "recipient_name", "action")
 _PLAIN: Final = ("arguments", "tool_input", "tool_args", "action_input", "args", "kwargs")
 _ARGUMENTS: Final = (*_PLAIN, "input", "inputs", "parameters", "params")
 _BESIDE: Final = frozenset(
@@ -134,6 +134,8 @@ def _of_tool(json: str, members: dict[str, str], named: str, offer: Offer, given
     if others:
         return [Fault(json, f"the object names two tools, {name} and {others.pop()}", name)]
     holders = [key for key in given if key in own]
+    if holders and "description" in own.keys() - properties.keys() and "type" in (loose.members(own[holders[0]]) or {}):
+        return None  # the tool is described, not called
     if not holders or (own.keys() <= properties.keys() and not _holds(own, holders[0], properties)):
         if not own or named != "name" or own.keys() <= properties.keys():
             return [Call(name, _object(own))]

@@ -30,7 +30,10 @@ _MADE_UP: Final = re.compile(
 _MAY_BE_MADE_UP: Final = re.compile(
     r"(?:[*_]{0,4}+[a-z]{0,11}+[ \t\d*_]{0,8}+|<\w{0,18}+|results? .{0,140}+)\Z", re.IGNORECASE
 )
-_TAGS: Final = re.compile(r"(?:\s|<\|?(?:tool|function)[\w -]{0,20}+\|?>|<[|｜][\w▁]{1,40}+[|｜]>|\[/?TOOL_CALLS?\])*+")
+_TAGS: Final = re.compile(
+    r"(?:\s|<\|?(?:tool|function)[\w -]{0,20}+\|?>|<[|｜][\w▁]{1,40}+[|｜]>"
+    r"|\[/?TOOL_CALLS?\]|\[(?:END_)?TOOL_REQUEST\])*+"
+)
 _QUOTED: Final = re.compile(r"[ \t]*+>")
 _EAGERNESS: Final = 32
 """As in `reader.py`: what is held back is looked at again when it has grown by this share of itself."""
@@ -98,9 +101,9 @@ class Neighbours:
             return self._in_code(self._code, text, at, final, out)
         if self._middle:
             return self._said_through(text, at, out)
-        label = _ANSWER.match(text, at) if self._thinking else _THOUGHT.match(text, at) if not self._spoke else None
-        if label is not None:
-            self._over, self._thinking = self._thinking, True
+        says_answer = (self._thinking or not self._spoke) and _ANSWER.match(text, at) is not None
+        if says_answer or (not self._thinking and not self._spoke and _THOUGHT.match(text, at)):
+            self._over, self._thinking = says_answer, True
             return self._said_through(text, at, out)
         if not final and (self._may_be_label(text, at) or (_QUOTED.match(text, at) and text.find("\n", at) < 0)):
             return at

@@ -8,7 +8,7 @@ Neighbours: `neighbours.py`, which says what a call that was found means; `attem
 import re
 from typing import Final
 
-from treadle.models.text_tools import fences, loose
+from treadle.models.text_tools import fences, loose, named
 from treadle.models.text_tools.attempt import arguments_from, broken, names_argument, names_call, pieces_of
 from treadle.models.text_tools.pieces import Call, Cut, Fault, Format, Offer, Piece, Prose, Thought
 from treadle.models.text_tools.python import Unreadable, arguments_of, end_of_call
@@ -21,7 +21,8 @@ _ELEMENT: Final = r"<\|?(?:tool[_-]?calls?|function[_-]?calls?|tool|invoke|funct
 _OPEN: Final = re.compile(
     r"(?P<fence>`{3,}+|~{3,}+)[ \t]*+(?P<language>[\w+.-]*+)[ \t]*+(?:\n\s*+)?(?=\S)"
     r"|(?P<ticks>`{1,2}+)(?=[^`\s])"
-    r"|(?P<marker>\[TOOL_CALLS?\]|<\|python_tag\|>|<[|｜]tool[▁_ ]calls?[▁_ ]begin[|｜]>)"
+    r"|(?P<marker>\[TOOL_(?:CALLS?|REQUEST)\]|<\|python_tag\|>|<\|tool_call_start\|>"
+    r"|<[|｜]tool[▁_ ]calls?[▁_ ]begin[|｜]>)"
     rf"|(?P<element>{_ELEMENT})"
     r"|(?P<object>(?=\{|\[\s*+\{))"
     rf"|(?P<list>\[\s*+(?={_NAME}\())"
@@ -43,8 +44,12 @@ _ACTION: Final = re.compile(
 _MARKED: Final = re.compile(rf"\s*+(?P<name>{_NAME})\s*+(?:\[CALL_ID\][\w-]{{0,100}}+)?(?:\[ARGS\])?\s*+(?=\{{)")
 _CALLS: Final = re.compile(r"<\|?(?:tool|function)[_-]?calls?", re.IGNORECASE)
 _SPACES: Final = frozenset({"functions", "function", "tools", "tool", "default_api"})
-GAP: Final = re.compile(r"(?:[\s,;]|</s>|<[|｜](?!tool|function|python)[\w▁]{1,40}+[|｜]>|\[/TOOL_CALLS?\])*+")
+GAP: Final = re.compile(
+    r"(?:[\s,;]|</s>|<[|｜](?!tool|function|python)[\w▁]{1,40}+[|｜]>|\[/TOOL_CALLS?\]|\[END_TOOL_REQUEST\]|<\|tool_call_end\|>)*+"
+)
 _REST: Final = re.compile(r"[ \t]*+(?:\r?\n|\Z)")
+_STRAY: Final = re.compile(r"[}\])\s]++\Z")
+"""Brackets that a model closes once too often."""
 _MOST_FAILURES: Final = 8
 
 Found = tuple[list[Piece], int]
@@ -78,6 +83,8 @@ class Wrappings:
             one = self._one(text, _after(_FIRST, text, at), final)
             if one is WAIT or (one is None and found and not final and self.may_open(text, at)):
                 return WAIT
+            if one is None and found and _STRAY.match(text, at):
+                return (found, len(text)) if final else WAIT
             if one is None:
                 return (found, at) if found else None
             found += one[0]
@@ -87,13 +94,27 @@ class Wrappings:
 
     def may_open(self, text: str, at: int) -> bool:
         """Whether a call may begin at `at` when more has come."""
-        match = _MAY_OPEN.match(text, _after(_FIRST, text, at))
-        if match is None or match["name"] is None:
-            return match is not None
-        last = match["name"].rpartition(".")[2]
-        return any(name.startswith(last) for name in self._offer.tools)
+        at = _after(_FIRST, text, at)
+        match = _MAY_OPEN.match(text, at)
+        if match is not None and match["name"] is None:
+            return True
+        last = "" if match is None else match["name"].rpartition(".")[2]
+        begun = match is not None and any(name.startswith(last) for name in self._offer.tools)
+        return begun or named.may_open(text, at, self._offer)
 
     def _one(self, text: str, at: int, final: bool) -> Found | None:
+        if named.opens(text, at, self._offer):
+            if not final:
+                return WAIT
+            found = named.read(text, at, self._offer, lambda inside, place: self._in_form(inside, place, final=True))
+            self._failures += found is None
+            if found is not None:
+                return found
+            return self._in_form(text, at, final=final) or named.unread(text, at, self._offer)
+        return self._in_form(text, at, final=final)
+
+    def _in_form(self, text: str, at: int, *, final: bool) -> Found | None:
+        """As `_one`, in a form that says of itself that it is a call."""
         opened = _OPEN.match(text, at)
         if opened is None:
             return None
@@ -118,6 +139,8 @@ class Wrappings:
     def _fenced(self, text: str, opened: re.Match[str], final: bool) -> Found | None:
         """A fence with calls in it and nothing else."""
         fence, at = opened["fence"], opened.end()
+        if named.is_code(text, at) and not opened["language"].lower().startswith("tool"):
+            return None
         first = _OPEN.match(text, at)
         if first is None or first.lastgroup in ("language", "ticks"):
             return WAIT if first is None and not final and self.may_open(text, at) else None
@@ -169,10 +192,20 @@ class Wrappings:
             meant = broken(text[at:], self._offer)
             return ([meant], len(text)) if isinstance(meant, Call) and meant.name in self._offer.tools else None
         found = pieces_of(text[at:end], self._offer)
+        if found is None and (json := loose.strict(text[at:end])) is not None:
+            found = named.calls_by_key(json, self._offer)
+        if found is not None:
+            found = [self._lacking(piece, text[at:end]) for piece in found]
         if found and all(self._exact(piece) for piece in found):
             return found, end
         unknown = found and isinstance(found[0], Call) and found[0].name not in self._offer.tools
         return (found, end) if found and unknown and names_call(text[at:end]) else None
+
+    def _lacking(self, piece: Piece, written: str) -> Piece:
+        """`piece`, or a fault for a call without any of the arguments that its tool must have."""
+        if not isinstance(piece, Call) or piece.name not in self._offer.tools or self._exact(piece):
+            return piece
+        return Fault(written, f"arguments of {piece.name} are missing", piece.name)
 
     def _exact(self, piece: Piece) -> bool:
         """Whether a piece calls, or plainly means to call, a tool that there is, or says that it is the answer."""
