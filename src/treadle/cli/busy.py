@@ -73,9 +73,8 @@ class Line:
             while not self._over:
                 gone = time.monotonic() - self._since
                 if self._what and gone >= _PATIENCE:
-                    room = os.get_terminal_size(sys.stderr.fileno()).columns - 1
                     end = f" … {gone:.0f} s (Ctrl-C stops)"
-                    self._write(shorten(self._what, max(8, room - len(end))) + end)
+                    self._write(shorten(self._what, max(8, _columns() - 1 - len(end))) + end)
                 self._changes.wait(_TICK if self._what else None)
 
     def _write(self, text: str) -> None:
@@ -88,6 +87,14 @@ class Line:
             # Nobody can be shown anything there.
             self._over = True
         self._drawn = text
+
+
+def _columns() -> int:
+    try:
+        # A terminal that does not know its width says 0.
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
 
 
 class Busy:
