@@ -347,7 +347,11 @@ BETWEEN = {
         on_limit="stop",
     ),
     "a run goes on with longer texts than it had": Setup(
-        (calls(x=("rows", "{}"), y=("guarded", "{}")), DONE), paper=Paper(redacts=True), limits=Limits(tokens=9000)
+        (calls("rows", "rows", "rows"), calls("guarded"), DONE),
+        paper=Paper(redacts=True),
+        on_limit="stop",
+        biller=Biller("o200k"),
+        limits=Limits(tokens=7900),
     ),
 }
 FOUND: dict[str, Setup] = {
