@@ -3,6 +3,8 @@
     python bench/compare.py                                  # 1 million rows a side, into 2,400 and into 680,000 groups
     python bench/compare.py --rows 10000000 --groups 6800000 --memory 500MB
     python bench/compare.py --only treadle,raw --repeat 5
+    python bench/compare.py --only raw_csv,treadle_csv,treadle_formats,raw_german,treadle_german
+    python bench/compare.py --rows 5000000 --groups 5000000 --memory 700MB --only treadle,treadle_export
     python bench/compare.py --rows 10000000 --groups 10000000 --only raw_keyed,join_keyed,treadle_keyed
 
 Two Parquet files are made once (kept under --folder). Each contender runs in a process of its own and does the same:
@@ -12,6 +14,10 @@ memory, and both as multiples of the first contender, the raw SQL. That is lean:
 besides (which values of each dimension carry the differences, values that one side lacks, patterns, duplicate rows).
 pandas, datacompy and Pointblank work with floats, the others with exact decimals. A contender whose package is missing
 is shown as not installed. All found the same, or it says so.
+
+Those of CSV read the same rows as text: raw_csv and treadle_csv with a decimal point, treadle_formats the same file with
+the formats that `treadle sources init` proposes for its keys; raw_german and treadle_german with `1.234,56`. treadle_export
+is treadle that writes all keys to a Parquet and a CSV file.
 
 Those called keyed read the same rows from DuckDB files whose tables have the key as their primary key, so that a join
 of the two (join_keyed) finds what the aggregate (raw_keyed) does; for them there must be as many groups as rows.
@@ -76,18 +82,42 @@ def make_keyed(folder: Path) -> None:
             part.rename(path)
 
 
-def treadle(folder: Path, memory: str, kind: str = "parquet") -> Callable[[], Counts]:
-    """The engine, as a user calls it."""
-    from treadle.analyst import Bounds, Catalog, CompareRequest, Dimension, Measure, Source, compare
+def make_text(folder: Path) -> None:
+    """The same two tables as CSV: with a decimal point, and as German programs write them."""
+    import duckdb
 
+    german = "replace(replace(replace(format('{:,.2f}', amount), ',', '_'), '.', ','), '_', '.') AS amount"
+    for side in "ab":
+        for ending, amount, options in (("csv", "amount", ""), ("german.csv", german, ", DELIMITER ';', QUOTE ''")):
+            path = folder / f"{side}.{ending}"
+            if not path.exists():
+                part = path.with_name(f"{path.name}.part")
+                with duckdb.connect() as connection:
+                    connection.execute(
+                        f"COPY (SELECT company, account, {amount} FROM '{folder / side}.parquet') "
+                        f"TO '{part}' (FORMAT csv, HEADER true{options})"
+                    )
+                part.rename(path)
+
+
+def treadle(
+    folder: Path, memory: str, kind: str = "parquet", ending: str = "", alpha: bool = False, exports: tuple = ()
+) -> Callable[[], Counts]:
+    """The engine, as a user calls it."""
+    from treadle.analyst import Bounds, Catalog, CompareRequest, Dimension, Measure, Source, TextFormat, compare
+    from treadle.analyst.formats import Format, parse_format
+
+    german = TextFormat(delimiter=";", decimal=",", thousands=".")
+    form = parse_format("alpha(6)") if alpha else Format()
     sources = [
         Source(
             name=side,
             kind=kind,
-            path=f"{side}.{kind}",
+            path=f"{side}.{ending or kind}",
             table="rows" if kind == "duckdb" else "",
-            dimensions=tuple(Dimension(name=name) for name in KEYS),
-            measures=(Measure(name="amount"),),
+            text=german if ending == "german.csv" else TextFormat(),
+            dimensions=tuple(Dimension(name=name, format=form) for name in KEYS),
+            measures=(Measure(name="amount", decimals=2),),
         )
         for side in "ab"
     ]
@@ -96,7 +126,9 @@ def treadle(folder: Path, memory: str, kind: str = "parquet") -> Callable[[], Co
 
     def work() -> Counts:
         request = CompareRequest(source_a="a", source_b="b", dimensions=KEYS, keep=0)
-        found = compare(Catalog(sources, folder), request, bounds=Bounds(memory=memory, seconds=3600)).summary
+        bounds = Bounds(memory=memory, seconds=3600)
+        found = compare(Catalog(sources, folder), request, bounds=bounds, exports=[folder / name for name in exports])
+        found = found.summary
         return {
             "keys": found.total_rows,
             "match": found.matches,
@@ -111,6 +143,14 @@ def treadle(folder: Path, memory: str, kind: str = "parquet") -> Callable[[], Co
 CLASSES = """*, a - b AS d, CASE
     WHEN nb = 0 OR na = 0 THEN 'missing' WHEN abs(a - b) <= 0.01 THEN 'match'
     WHEN abs(a - b) < 5000 AND abs(a - b) * 100 < abs(a) THEN 'minor_diff' ELSE 'major_diff' END AS s"""
+
+TYPES = "{{'company': 'VARCHAR', 'account': 'VARCHAR', 'amount': 'DECIMAL(18, 2)'}}"
+TEXT = {
+    "csv": f"read_csv('{{path}}', auto_detect = false, header = true, delim = ',', columns = {TYPES})",
+    "german.csv": "read_csv('{path}', auto_detect = false, header = true, delim = ';', thousands = '.', "
+    f"decimal_separator = ',', columns = {TYPES})",
+}
+"""How one has the engine read the amounts of text, where no value has more than two decimals."""
 
 GROUPED = """
     SELECT company, account, count(na) AS na, count(nb) AS nb, coalesce(sum(va), 0) AS a, coalesce(sum(vb), 0) AS b
@@ -134,6 +174,8 @@ def raw(folder: Path, memory: str, rows: str = GROUPED, kind: str = "parquet") -
             connection.execute(f"SET memory_limit = '{memory}'")
             connection.execute(f"SET temp_directory = '{spill}'")
             names = {side: f"'{folder}/{side}.parquet'" for side in "ab"}
+            if kind in TEXT:
+                names = {side: TEXT[kind].format(path=f"{folder}/{side}.{kind}") for side in "ab"}
             if kind == "duckdb":
                 for side in "ab":
                     connection.execute(f"ATTACH '{folder}/{side}.duckdb' AS db_{side} (READ_ONLY)")
@@ -265,12 +307,20 @@ CONTENDERS = {
     "datacompy": (datacompy, ["datacompy", "pandas", "pyarrow"]),
     "pointblank": (pointblank, ["pointblank", "polars"]),
 }
+TEXTS = {
+    "raw_csv": (partial(raw, kind="csv"), ["duckdb"]),
+    "treadle_csv": (partial(treadle, kind="csv"), ["duckdb", "sqlglot"]),
+    "treadle_formats": (partial(treadle, kind="csv", alpha=True), ["duckdb", "sqlglot"]),
+    "raw_german": (partial(raw, kind="german.csv"), ["duckdb"]),
+    "treadle_german": (partial(treadle, kind="csv", ending="german.csv"), ["duckdb", "sqlglot"]),
+}
+EXPORTS = {"treadle_export": (partial(treadle, exports=("out.parquet", "out.csv")), ["duckdb", "sqlglot"])}
 KEYED = {
     "raw_keyed": (partial(raw, kind="duckdb"), ["duckdb"]),
     "join_keyed": (partial(raw, rows=JOINED, kind="duckdb"), ["duckdb"]),
     "treadle_keyed": (partial(treadle, kind="duckdb"), ["duckdb", "sqlglot"]),
 }
-ALL = CONTENDERS | KEYED
+ALL = CONTENDERS | TEXTS | EXPORTS | KEYED
 
 
 def alone(name: str, folder: Path, memory: str) -> None:
@@ -307,19 +357,21 @@ def table(rows: int, groups: int, options: argparse.Namespace, names: list[str])
     make(folder, rows, groups)
     if set(names) & set(KEYED):
         make_keyed(folder)
+    if set(names) & set(TEXTS):
+        make_text(folder)
     print(f"\n{rows:,} rows a side into {groups:,} groups, engine limit {options.memory}")
-    print(f"  {'':13} {'CPU s':>8} {'wall s':>8} {'peak MB':>8} {'CPU/raw':>8} {'MB/raw':>8}")
+    print(f"  {'':15} {'CPU s':>8} {'wall s':>8} {'peak MB':>8} {'CPU/raw':>8} {'MB/raw':>8}")
     base: dict | None = None
     for name in names:
         run = measured(name, folder, options.memory, options.repeat)
         if isinstance(run, str):
-            print(f"  {name:13} {run}")
+            print(f"  {name:15} {run}")
             continue
         base = base or run
         ratios = f"{run['cpu'] / base['cpu']:8.2f} {run['peak'] / base['peak']:8.2f}" if base else ""
         wrong = {key: value for key, value in run["found"].items() if base and base["found"].get(key, 0) != value}
         note = f"  found other counts: {wrong}" if wrong else ""
-        print(f"  {name:13} {run['cpu']:8.2f} {run['wall']:8.2f} {run['peak']:8.0f} {ratios}{note}", flush=True)
+        print(f"  {name:15} {run['cpu']:8.2f} {run['wall']:8.2f} {run['peak']:8.0f} {ratios}{note}", flush=True)
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ def test_the_planner_answers_without_a_key_and_says_so(treadle: Any) -> None:
     done = treadle("ask", "What is 25 * 4 + 10?")
     assert done.code == 0
     assert "110" in done.out
-    assert done.err.startswith("model: offline (no key in the environment and no local server answers")
+    assert done.err.startswith("model: offline (a planner, not a language model; treadle doctor says why)")
 
 
 def test_the_main_job(treadle: Any) -> None:

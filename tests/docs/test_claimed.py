@@ -2,6 +2,11 @@
 
 import asyncio
 import inspect
+import json
+import os
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -10,6 +15,7 @@ import treadle.journal
 from treadle import (
     Agent,
     ClearToolResults,
+    Conversation,
     KeepFirstAndRecent,
     Limits,
     MemoryJournal,
@@ -18,12 +24,13 @@ from treadle import (
     ShortenResult,
     SqliteJournal,
     Summarise,
+    Text,
     Usage,
     ask_before,
     tool,
 )
 from treadle.journal import JournalError, PostgresJournal
-from treadle.models import Overloaded
+from treadle.models import AssistantMessage, ModelReply, Overloaded, ToolCall
 from treadle.testing import ScriptedModel
 
 
@@ -176,3 +183,64 @@ def test_the_last_exchange_is_shortened_by_one_policy_alone(policy: Any, cut: bo
     agent = Agent(model, tools=[read_all], context=[policy], limits=Limits(steps=5))
     assert agent.run_sync("Read all.").text == "Read."
     assert (model.requests[2].messages[-1].text != huge) is cut
+
+
+def test_requests_go_through_the_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    class Proxy(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            seen.append(self.path)
+            self.rfile.read(int(self.headers["content-length"]))
+            choice = {"index": 0, "message": {"role": "assistant", "content": "Yes."}, "finish_reason": "stop"}
+            body = json.dumps({"id": "c1", "object": "chat.completion", "model": "m", "choices": [choice]}).encode()
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Proxy)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        for name in ("NO_PROXY", "no_proxy", "ALL_PROXY", "all_proxy", "http_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{server.server_port}")
+        assert Agent("local:m@http://models.example/v1").run_sync("Is it cold?").text == "Yes."
+        monkeypatch.setenv("NO_PROXY", "models.example")
+        assert Agent("local:m@http://models.example/v1", retries=0).run_sync("Is it cold?").stop.reason == "model_error"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    assert seen == ["http://models.example/v1/chat/completions"]
+
+
+def test_what_was_reported_is_not_estimated() -> None:
+    sizes: list[int] = []
+
+    def counts(request: Any) -> ModelReply:
+        call = ToolCall(f"call_{request.step}", "look", json.dumps({"page": request.step}))
+        message = AssistantMessage((Text("Done."),) if request.step == 3 else (call,))
+        return ModelReply(message, Usage(input_tokens=1000 + request.step, output_tokens=5), "stop")
+
+    class Watching:
+        def edit(self, messages: Any, tokens: int, facts: Any) -> None:
+            sizes.append(tokens)
+
+    Agent(ScriptedModel(counts), tools=[look], context=[Watching()]).run_sync("What is there?")
+    # The request of a step is what the one before was reported to take, and what is new since.
+    assert len(sizes) > 2
+    assert all(1000 <= size < 1100 for size in sizes[1:])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="files have other rights there")
+def test_a_saved_conversation_is_its_owners(tmp_path: Path) -> None:
+    talk = Conversation()
+    talk.add_user("Hello?")
+    talk.save(tmp_path / "talk.json")
+    assert (tmp_path / "talk.json").stat().st_mode & 0o777 == 0o600

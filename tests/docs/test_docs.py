@@ -31,7 +31,20 @@ from pages import PAGES, ROOT, blocks, name_of
 SECONDS_A_PAGE = 120
 TALKING = [
     ROOT / "docs" / f"{name}.md"
-    for name in ("getting-started", "models", "local-models", "keys", "retries", "costs", "text-protocols")
+    for name in (
+        "getting-started",
+        "models",
+        "local-models",
+        "keys",
+        "retries",
+        "costs",
+        "text-protocols",
+        "from-pydantic-ai",
+        "from-langchain",
+        "from-openai-agents",
+        "from-smolagents",
+        "from-ai-sdk",
+    )
 ]
 IN_POSTGRES = [ROOT / "docs" / "postgres-journal.md"]
 OWN_SERVER = "127.0.0.1:8080"
