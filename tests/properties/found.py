@@ -340,12 +340,26 @@ NO_TOOLS = {
     )
     for how in ("a limit", "a budget")
 }
+BETWEEN = {
+    "a reply that breaks off after a blank is not the last text": Setup(
+        (Says("hm", calls("look").calls, "tool_calls"), Breaks("overloaded", " "), DONE),
+        limits=Limits(tokens=9000),
+        on_limit="stop",
+    ),
+    "a run goes on with longer texts than it had": Setup(
+        (calls("rows", "rows", "rows"), calls("guarded"), DONE),
+        paper=Paper(redacts=True),
+        on_limit="stop",
+        biller=Biller("o200k"),
+        limits=Limits(tokens=7900),
+    ),
+}
 FOUND: dict[str, Setup] = {
     name: setup
     for table in (
         REACTIONS, HOOKS, RULES, STREAMS, TOOLS_THAT_END_THE_WORLD, BELOW, JOURNALS, DECISIONS, TEXTS, GOING_ON,
         BATCHES, STEPS, LIMITED, CLOCKS, RECOVERED, TAKEN_OVER,
-        OVER_THE_BOUND, NO_TOOLS,
+        OVER_THE_BOUND, NO_TOOLS, BETWEEN,
     )
     for name, setup in table.items()
 }  # fmt: skip

@@ -45,8 +45,13 @@ class Paper:
     redacts: bool = False
 
 
-HIDDEN = {"hm": "##", "let me see": "#### ## ###"}
-"""What a model may say, and what a journal that redacts has in its place."""
+HIDDEN = {
+    "hm": "##",
+    "let me see": "#### ## ###",
+    "recovered": "what it said after all is nobody's business, and so it was left out",
+    ",4000": ",(the number of an account, which is shown to nobody)",
+}
+"""What a model or a tool may say, and what a journal that redacts has in its place, which may be longer."""
 
 
 def hide(text: str) -> str:

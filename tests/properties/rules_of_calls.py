@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 from hooks import CHANGED
+from journals import hide
 from toolbox import FOUND_OUT, Execution, is_write, on_call
 from trial import Trial
 
@@ -204,7 +205,8 @@ def results_are_kept(trial: Trial) -> Iterator[str]:
             for event in trial.journal.events(one.run_id)
             if isinstance(event, ToolFinished) and event.step == one.step
         ]
-        if not any(one.said in text for text in shown):
+        said = hide(one.said) if trial.setup.paper.redacts else one.said
+        if not any(said in text for text in shown):
             yield f"{one.tool} said {one.said!r}, which no event of its step has{_stand_in(trial, one)}"
 
 

@@ -38,6 +38,7 @@ from treadle import (
 )
 from treadle.journal import Journal
 from treadle.kernel.messages import ModelSettings, ToolCall, ToolMessage, UserMessage
+from treadle.models import FallbackModel
 from treadle.models.profile import OutputMode
 
 
@@ -161,6 +162,9 @@ billers = st.builds(
 )
 
 
+turns_of_two = st.sampled_from([(), (), (), (False, True), (False, True, True), (False, False, True), (True, False)])
+
+
 def _custom(state: Any) -> str | bool:
     return hostile("enough said") if state.text.startswith("long") else False
 
@@ -201,12 +205,41 @@ class Answer:
     n: int
 
 
-PREPARES: tuple[Any, ...] = (*[None] * 24, _other_messages, _other_request, _last_three, _no_tools)
+def _short_replies(context: Any) -> StepSettings | None:
+    return StepSettings(settings=ModelSettings(max_tokens=(300, 40, 2000)[context.step_number % 3]))
+
+
+def _few_tools(context: Any) -> StepSettings | None:
+    return StepSettings(tools=[["look"], ["look", "write", "rows"], []][context.step_number % 3])
+
+
+PREPARES: tuple[Any, ...] = (
+    *[None] * 24,
+    _other_messages,
+    _other_request,
+    _last_three,
+    _short_replies,
+    _few_tools,
+    _no_tools,
+)
 QUESTIONS: tuple[Any, ...] = (
     QUESTION,
     hostile(QUESTION),
     [Text(hostile(QUESTION)), File(data=b"1", name="caf\udce9.pdf")],
 )
+
+
+@dataclass(frozen=True)
+class Second:
+    """Another model beside the first, charged for by `biller`, which plays the same script.
+
+    Attributes:
+        steps: in which steps, gone through again and again, it is asked in place of the first; empty for one that is
+            asked where the first fails.
+    """
+
+    biller: Biller = field(default_factory=Biller)
+    steps: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -294,6 +327,7 @@ class Setup:
     goes_on: int = 0
     one_step: bool = False
     biller: Biller = field(default_factory=Biller)
+    second: Second | None = None
     clock: tuple[float, ...] = ()
     bound: int | None = None
     settles: tuple[str, ...] = ()
@@ -309,14 +343,15 @@ class Setup:
         known = tuple(one.name for one in given)
         named: Any = self.hooks, self.on_limit, self.on_interrupted
         hooks, on_limit, on_interrupted = named
+        model, second = self._models(player, world, path)
         approvals = [one for one in (rule.rule(world, known) for rule in self.rules) if one is not None]
         return Agent(
-            player,
+            model,
             instructions=self._instructions(world, path),
             tools=given,
             limits=msgspec.structs.replace(self.limits, usd=self.usd),
             stop_when=self._stop_when(world, path),
-            prepare_step=self._prepare(world, path),
+            prepare_step=self._prepare(world, path, second),
             tool_choice=self.tool_choice if self.tool_choice in known else "auto",
             on_limit=on_limit,
             journal=journal,
@@ -345,8 +380,26 @@ class Setup:
         own = temper.function(world, f"{path} stop_when", _custom)
         return own if condition is None else [*(condition if isinstance(condition, list) else [condition]), own]
 
-    def _prepare(self, world: Any, path: str) -> Any:
+    def _models(self, player: Player, world: Any, path: str) -> tuple[Any, Player | None]:
+        """The model of the agent, and the one that single steps ask."""
+        if self.second is None:
+            return player, None
+        other = Player(self.script, self.reports, self.stream, self.second.biller, "second", player.ledger, player.held)
+        if any(one is player for _, _, one in world.players):
+            world.players.append((world.alive, path, other))
+        return (player, other) if self.second.steps else (FallbackModel([player, other]), None)
+
+    def _prepare(self, world: Any, path: str, second: Player | None = None) -> Any:
         prepare, temper = PREPARES[self.prepare], self.hooks.prepare
+        if second is not None and self.second is not None:
+            own, steps = prepare or (lambda context: None), self.second.steps
+
+            def prepare(context: Any) -> StepSettings | None:
+                chosen = own(context)
+                if not steps[context.step_number % len(steps)]:
+                    return chosen
+                return replace(chosen or StepSettings(), model=second)
+
         if prepare is None and temper.how in ("returns", "waits"):
             return None
         return temper.function(world, f"{path} prepare_step", prepare or (lambda context: None))
@@ -391,6 +444,7 @@ def setups(names: tuple[str, ...] = NAMES, max_size: int = 6, depth: int = 2) ->
         hooks=hooks,
         rules=mostly(st.just(()), rules, times=2),
         biller=billers,
+        second=mostly(st.none(), st.builds(Second, billers, turns_of_two), times=3),
         below=none if not depth else belows(setups(names, 3, depth - 1)),
         **(_at_the_top() if depth == 2 else {}),
     )

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from treadle.context.stubs import READ_RESULT
 from treadle.drivers.configuration import Configuration
 from treadle.kernel.messages import Message, ToolMessage
+from treadle.models.fixed import fixed_tokens
 from treadle.tools.read_result import read_result
 
 
@@ -19,4 +20,5 @@ def reading(config: Configuration, messages: Sequence[Message]) -> Configuration
     if not shortened or READ_RESULT in config.tools:
         return config
     tools, specs = {**config.tools, READ_RESULT: read_result}, (*config.specs, read_result.spec)
-    return dataclasses.replace(config, tools=tools, specs=specs)
+    tokens = fixed_tokens(config.model, specs, None if config.output is None else config.output.schema)
+    return dataclasses.replace(config, tools=tools, specs=specs, tool_tokens=tokens)

@@ -84,7 +84,7 @@ def model_failed(state: RunState, event: ModelFailed) -> Changes:
         "step": replace(step, failures=step.failures + 1),
         "failure": event.error if event.retry_in is None else None,
         "accounts": state.accounts.charged(event.usage, event.cost, reserve.usd if reserve else None),
-        "text": event.text or state.text,
+        "text": event.text if event.text.strip() else state.text,
     }
 
 

@@ -149,8 +149,12 @@ class TextTools:
         inner = fixed_tokens(self.model, (), output_schema)
         if not tools:
             return inner
-        offer = _offer(ModelRequest((), tuple(tools), "required", output_schema=output_schema))
-        return inner + estimate_text(manual(self._form, offer)) + estimate_text(OFF)
+        request = ModelRequest((), tuple(tools), "required", output_schema=output_schema)
+        offer = _offer(request)
+        # What is longest is a manual that shows how the tool with the longest call is made, and says that it must be.
+        longest = max(offer.tools, key=lambda name: len(example(self._form, offer, name)))
+        offers = (offer, _offer(replace(request, tool_choice=longest)))
+        return inner + max(estimate_text(manual(self._form, one)) for one in offers) + estimate_text(OFF)
 
     def instructions(self, tools: Sequence[ToolSpec | Described], tool_choice: str = "auto") -> str:
         """What the model is told of `tools` and of how to call them, after the instructions of the agent.
