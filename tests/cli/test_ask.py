@@ -23,7 +23,7 @@ def test_the_planner_answers_without_a_key_and_says_so(treadle: Any) -> None:
     done = treadle("ask", "What is 25 * 4 + 10?")
     assert done.code == 0
     assert "110" in done.out
-    assert done.err.startswith("model: offline (no key in the environment and no local server answers")
+    assert done.err.startswith("model: offline (a planner, not a language model; treadle doctor says why)")
 
 
 def test_the_main_job(treadle: Any) -> None:
@@ -183,7 +183,7 @@ def test_a_function_that_makes_a_model_and_a_file_with_tools(treadle: Any) -> No
 
 
 def test_instructions_come_first(treadle: Any) -> None:
-    treadle("ask", "?", "--model", "script:answers", "--instructions", "Be brief.")
+    treadle("ask", "?", "--model", "script:answers", "--instructions", "Be brief.", "--skill", "basics")
     [first, *_] = json.loads(treadle("show", "last", "--json").out)
     assert first["messages"][0]["content"].startswith("Be brief.\n")
 

@@ -67,6 +67,7 @@ def write_page() -> None:
         folder = Path(name)
         prepare(folder)
         environment = {"PATH": os.environ["PATH"], "HOME": name, "TREADLE_FORBID_MODELS": "1"}
+        environment["PYTHONPATH"] = str(PAGE.parents[1] / "src")
 
         def filled(block: re.Match[str]) -> str:
             commands = [command for command, _ in COMMAND.findall(block[1])]

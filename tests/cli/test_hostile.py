@@ -277,7 +277,6 @@ def test_arguments_that_name_something_twice_are_refused(hostile: Any, arguments
         (("--agent", ""), "--agent names nothing; give module:name"),
         (("--tools", ""), "--tools names nothing; give module:name"),
         (("--model", "hostile:two"), "give it with --agent hostile:two"),
-        (("--tools", "hostile:two"), "run it with --agent hostile:two"),
     ],
 )
 def test_what_is_given_in_the_wrong_place_is_told_where_it_belongs(

@@ -9,6 +9,7 @@ is busy when first asked one question, and breaks off its first reply to another
 import gzip
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,6 +20,8 @@ from typing import Any, NamedTuple
 import pytest
 from needs import need
 from postgres_server import Server
+
+sys.path.append(str(Path(__file__).parent))
 
 Json = dict[str, Any]
 

@@ -23,52 +23,33 @@ import tomllib
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from pages import PAGES, ROOT, blocks, name_of
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-FENCE = re.compile(r"(?P<indent>\s*)(?P<fence>`{3,}|~{3,})\s*\{?\s*\.?(?P<language>[\w+-]*)")
-SKIP = re.compile(r"\s*<!--\s*skip:\s*(?P<reason>.+?)\s*-->\s*")
 SECONDS_A_PAGE = 120
 TALKING = [
     ROOT / "docs" / f"{name}.md"
-    for name in ("getting-started", "models", "local-models", "keys", "retries", "costs", "text-protocols")
+    for name in (
+        "getting-started",
+        "models",
+        "local-models",
+        "keys",
+        "retries",
+        "costs",
+        "text-protocols",
+        "from-pydantic-ai",
+        "from-langchain",
+        "from-openai-agents",
+        "from-smolagents",
+        "from-ai-sdk",
+    )
 ]
 IN_POSTGRES = [ROOT / "docs" / "postgres-journal.md"]
 OWN_SERVER = "127.0.0.1:8080"
 STORING = [ROOT / "docs" / "workers.md"]
 OWN_DATABASE = "postgresql://treadle:secret@db.example/treadle"
-
-
-class Block(NamedTuple):
-    """A python block: the line that its code begins on, the code, and why it is not run (empty if it is)."""
-
-    line: int
-    code: str
-    skip: str
-
-
-def blocks(text: str) -> Iterator[Block]:
-    """The python blocks of a Markdown text, also those inside lists, tabs and notes, which are indented."""
-    skip = ""
-    lines = enumerate(text.splitlines(), start=1)
-    for number, line in lines:
-        if comment := SKIP.fullmatch(line):
-            skip = comment["reason"]
-        elif opening := FENCE.match(line):
-            closing = re.compile(rf"\s*{opening['fence'][0]}{{{len(opening['fence'])},}}\s*")
-            code = []
-            for _, inner in lines:
-                if closing.fullmatch(inner):
-                    break
-                code.append(inner)
-            if opening["language"] in ("python", "py"):
-                yield Block(number + 1, textwrap.dedent("\n".join(code)), skip)
-            skip = ""
-        elif line.strip():
-            skip = ""
 
 
 def run_page(page: Path) -> None:
@@ -106,10 +87,6 @@ def run_apart(page: Path, folder: Path, models: Mapping[str, str] = {}) -> subpr
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS_A_PAGE, encoding="utf-8"
     )
-
-
-def name_of(page: Path) -> str:
-    return page.relative_to(ROOT).as_posix()
 
 
 @pytest.mark.parametrize(

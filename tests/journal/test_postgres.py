@@ -50,8 +50,12 @@ async def test_one_that_is_forgotten_ends_its_threads(server: Server, schema: st
     await journal.append("r", 0, [started()])
     await anext(watcher := journal.watch("r"))
     await watcher.aclose()  # type: ignore[attr-defined]
+    threads = [one for one in threading.enumerate() if one.name.startswith("treadle-journal")]
+    assert len(threads) >= 3
     del journal, watcher
-    assert not [one for one in threading.enumerate() if one.name.startswith("treadle-journal")]
+    for thread in threads:
+        thread.join(timeout=30)
+    assert not [one for one in threads if one.is_alive()]
 
 
 async def test_rows_can_be_read_by_any_program(

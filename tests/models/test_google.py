@@ -433,7 +433,8 @@ def test_a_stream_is_one_reply() -> None:
 
 def test_an_id_of_googles_goes_back_and_one_that_was_made_does_not() -> None:
     with_id = {"functionCall": {"id": "g1", "name": "look", "args": {}}}
-    message = read(response(with_id, call("find"), with_id))[-1].message
+    again = {"functionCall": {"id": "g1", "name": "look", "args": {"x": 1}}}
+    message = read(response(with_id, call("find"), again))[-1].message
     assert message.calls[0].id == "g1"
     assert len({one.id for one in message.calls}) == 3
     turns = contents(GO, message, *[ToolMessage(one.id, one.name, "x") for one in message.calls])

@@ -99,7 +99,7 @@ def test_tool_calls_are_put_together_however_they_are_numbered(entries: list[Any
 
 
 def test_a_call_without_an_id_of_its_own_is_given_one() -> None:
-    made = calls_of([call(0, name="f"), call(1, "", name="f"), call(2, "x", name="f"), call(3, "x", name="f")])
+    made = calls_of([call(0, name="f"), call(1, "", name="f"), call(2, "x", name="f"), call(3, "x", name="g")])
     ids = [call_id for call_id, _, _ in made]
     assert len(set(ids)) == 4
     assert all(ids)

@@ -2,7 +2,19 @@
 
 import pytest
 
-from treadle import Agent, MemoryJournal, StepSettings, external_tool, replay, tool
+from treadle import (
+    Agent,
+    Budget,
+    Limits,
+    MemoryJournal,
+    ModelSettings,
+    Price,
+    StepSettings,
+    Usage,
+    external_tool,
+    replay,
+    tool,
+)
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -89,3 +101,33 @@ async def test_what_a_function_says_is_held_against_what_was_written_of_it():
     found = await agent.replay(result.run_id)
     assert found.same, str(found)
     assert found.changed == ()
+
+
+@tool(effect="read")
+def read(page: int) -> str:
+    """Reads a page of the archive."""
+    return "x" * 3000
+
+
+async def test_a_step_that_was_made_where_a_budget_left_no_closing_reply_is_replayed():
+    """The run's own limit alone, without the budget, would make it the last one."""
+    made = 0
+    for cents in range(280, 420, 2):
+        model = ScriptedModel(
+            lambda request: "Done." if request.step == 2 else [("read", {"page": 1})],
+            usage=Usage(60, 20),
+            price=Price(1000, 1000),
+        )
+        agent = Agent(
+            model,
+            tools=[read],
+            journal=MemoryJournal(),
+            budget=Budget(usd=cents / 100),
+            limits=Limits(usd=5.9),
+            settings=ModelSettings(max_tokens=50),
+        )
+        result = await agent.run("Read.")
+        made += len(result.steps) > 1
+        found = await agent.replay(result.run_id)
+        assert found.same, f"{cents}: {found}"
+    assert made

@@ -135,20 +135,7 @@ def compare(
         Drafts([Export.of(export) for export in exports], files) as drafts,
         Session(catalog, sources, bounds, interrupt, tell) as session,
     ):
-        sides = [
-            Side(
-                letter,
-                index,
-                source,
-                keys,
-                [pair[index] for pair in pairs],
-                conditions_of(source, index, [a, b], request.filters, alone),
-            )
-            for index, (letter, source, alone) in enumerate((("a", a, request.filters_a), ("b", b, request.filters_b)))
-        ]
-        for side in sides:
-            session.tell(f"reading {side.source.name}")
-            side.open(session)
+        sides = _opened(session, (a, b), keys, pairs, request)
         keys = settle(sides, keys)
         asked = (*load(session, sides), *look_up(session, catalog, sides))
         keys, units = told_apart(session, sides, keys, become)
@@ -164,6 +151,24 @@ def compare(
         for export, draft in drafts.each():
             write(session, export, draft, found, keys, aligned)
     return found
+
+
+def _opened(
+    session: Session,
+    sources: tuple[Source, Source],
+    keys: Sequence[Key],
+    pairs: Sequence[tuple[Measure, Measure]],
+    request: CompareRequest,
+) -> list[Side]:
+    """Both sides, their sources readable."""
+    sides = []
+    for index, (source, alone) in enumerate(zip(sources, (request.filters_a, request.filters_b), strict=True)):
+        conditions = conditions_of(source, index, sources, request.filters, alone)
+        sides.append(Side("ab"[index], index, source, keys, [pair[index] for pair in pairs], conditions))
+    for side in sides:
+        session.tell(f"reading {side.source.name}")
+        side.open(session)
+    return sides
 
 
 def called(a: Source, b: Source, names: Mapping[str, str]) -> Source:

@@ -16,26 +16,20 @@ from treadle.analyst.errors import AnalystError
 from treadle.analyst.filter_values import spelled_out, typed_value
 from treadle.analyst.filters import Filter, Scalar
 from treadle.analyst.formats import Format
-from treadle.analyst.keys import MOST_KEY_DECIMALS, Key, natural_type
+from treadle.analyst.key_values import ENGINE_TYPES, tells_apart, text_of_column, typed_column
+from treadle.analyst.keys import Key, natural_type
 from treadle.analyst.parameters import Parameters
 from treadle.analyst.proof import Proof, proof_of
 from treadle.analyst.ranges import Order, order_of, refused
 from treadle.analyst.session import Session
-from treadle.analyst.source import Dimension, KeyType, Measure, Source
+from treadle.analyst.source import Dimension, Measure, Source
 from treadle.analyst.table import Demand, Table
 from treadle.analyst.tables import open_table
-from treadle.analyst.terms import call, cast, compared, is_null, literal, matches, named, quoted, when, within
+from treadle.analyst.terms import call, cast, compared, literal, named, quoted, within
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-_ENGINE_TYPES: dict[str, str] = {
-    "integer": "HUGEINT",
-    "decimal": f"DECIMAL(38, {MOST_KEY_DECIMALS})",
-    "date": "DATE",
-    "timestamp": "TIMESTAMP",
-    "boolean": "BOOLEAN",
-}
 
 Doubts = list[tuple[str, "Side", int]]
 """Columns that count what could not be read, each with the side and measure that it is of."""
@@ -137,7 +131,7 @@ class Side:
             member.source_column
             for key in self.keys
             for member in [key.members[self.index]]
-            if not member.format.day and _tells_apart(key, self.table.columns[member.source_column])
+            if not member.format.day and tells_apart(key, self.table.columns[member.source_column])
         }
         return any(columns <= own for columns in self.table.unique)
 
@@ -173,14 +167,14 @@ class Side:
         dimension = key.members[self.index]
         if dimension.mapping is not None and dimension.name in self._replaced:
             found = quoted(self._replaced[dimension.name])
-            return key.format.apply(found) if key.type == "string" else _typed(found, "VARCHAR", key.type)
+            return key.format.apply(found) if key.type == "string" else typed_column(found, "VARCHAR", key.type)
         column: exp.Expr = quoted(dimension.source_column)
         kind = self.table.columns[dimension.source_column]
         if dimension.format.day:
-            column, kind = iso_day(_as_text(column, kind), dimension.format.day), "VARCHAR"
+            column, kind = iso_day(text_of_column(column, kind), dimension.format.day), "VARCHAR"
         if key.type == "string":
-            return key.format.apply(_as_text(column, kind))
-        return _typed(column, kind, key.type)
+            return key.format.apply(text_of_column(column, kind))
+        return typed_column(column, kind, key.type)
 
     def select(self, parameters: Parameters) -> "exp.Select":
         """Returns the rows: keys k0, k1 and on, a mark that the row is of this side, and the amounts."""
@@ -326,7 +320,7 @@ class Side:
     def _bound(self, key: Key, value: Scalar, parameters: Parameters) -> "exp.Expr":
         if key.type == "string":
             return key.format.apply(cast(parameters.add(spelled_out(key, value)), "VARCHAR"))
-        return cast(parameters.add(typed_value(key, value)), _ENGINE_TYPES[key.type])
+        return cast(parameters.add(typed_value(key, value)), ENGINE_TYPES[key.type])
 
 
 def converted(measure: Measure) -> Measure:
@@ -400,56 +394,3 @@ def build(session: Session, make: Callable[[], Statement]) -> tuple[Proof, ...]:
 
 def _told(statements: "Sequence[exp.Expr]", parameters: Parameters) -> tuple[Proof, ...]:
     return tuple(proof_of(statement, parameters) for statement in statements)
-
-
-def _typed(column: "exp.Expr", kind: str, type_: KeyType) -> "exp.Expr":
-    """The column as a type that it need not have: the same value, or an error, never a rounded one."""
-    text = _as_text(column, kind)
-    if kind == "VARCHAR":
-        text = call("nullif", call("trim", text), literal(""))
-    match type_:
-        case "integer" if natural_type(kind) != "integer":
-            return _spelled(text, r"[-+]?\d+(\.0*)?", _ENGINE_TYPES[type_])
-        case "decimal" if natural_type(kind) not in ("integer", "decimal"):
-            places = rf"[-+]?(\d+\.?|\d*\.\d{{1,{MOST_KEY_DECIMALS}}})0*"
-            return _spelled(text, places, _ENGINE_TYPES[type_])
-        case "date" | "timestamp" if kind == "VARCHAR":
-            # Text may name an offset from UTC, which a type without a time zone would leave out.
-            return cast(cast(text, "TIMESTAMPTZ"), _ENGINE_TYPES[type_])
-        case _:
-            return cast(text if kind == "VARCHAR" else column, _ENGINE_TYPES[type_])
-
-
-def _spelled(text: "exp.Expr", pattern: str, kind: str) -> "exp.Expr":
-    """The text as another type where it is of the pattern; else the engine raises an error that quotes it."""
-    from sqlglot import exp
-
-    right = exp.or_(is_null(text), matches(text, pattern))
-    return cast(when(right, text, exp.DPipe(this=text.copy(), expression=literal(" is no such value"))), kind)
-
-
-def _tells_apart(key: Key, kind: str) -> bool:
-    """Whether different values of a column of this kind have different keys."""
-    match key.type:
-        case "string":
-            return not key.format.steps and (kind == "VARCHAR" or natural_type(kind) == "integer" or kind == "DATE")
-        case "integer":
-            return natural_type(kind) == "integer"
-        case _:
-            return kind == _ENGINE_TYPES[key.type]
-
-
-def _as_text(column: "exp.Expr", kind: str) -> "exp.Expr":
-    """The column as text in its shortest form: 1001 for 1001.0, a day for its midnight."""
-    from sqlglot import exp
-
-    if kind == "VARCHAR":
-        return column
-    text: exp.Expr = cast(column, "VARCHAR")
-    if kind.startswith(("DECIMAL", "DOUBLE", "FLOAT")):
-        pattern, by = r"(\.\d*?)0+$", r"\1"
-        text = call("rtrim", call("regexp_replace", text, literal(pattern), literal(by)), literal("."))
-        return text if kind.startswith("DECIMAL") else call("regexp_replace", text, literal("^-0$"), literal("0"))
-    if kind.startswith("TIMESTAMP"):
-        return call("regexp_replace", text, literal(r" 00:00:00(\+00)?$"), literal(""))
-    return text

@@ -14,6 +14,7 @@ from treadle.cli.toolset import gather
 from treadle.journal import Journal
 from treadle.kernel.events import RunStarted
 from treadle.kernel.state import RunState
+from treadle.models.port import Model
 from treadle.tools import Tool
 
 
@@ -23,8 +24,16 @@ def agent_to_ask(
     *,
     instructions: str | None = None,
     on_limit: Literal["answer", "stop"] | None = None,
+    after: RunState | None = None,
 ) -> tuple[Agent, ModelChoice]:
     """The agent that the options describe, for a run that begins; and its model.
+
+    Args:
+        options: what the command line says.
+        journal: where its runs are kept.
+        instructions: the system prompt.
+        on_limit: what happens at a limit.
+        after: the run whose conversation it goes on with, by that run's model unless another is named.
 
     Raises:
         Misuse, BadTool, UnknownModel, MissingKey, click.UsageError: something does not fit; says what and why.
@@ -33,10 +42,15 @@ def agent_to_ask(
         if instructions is not None or on_limit is not None:
             raise click.UsageError("--agent brings its own; leave out --instructions and --on-limit")
         return _own(options.agent, journal)
-    choice = choose(options.model)
-    toolset = gather(options.skill, options.tools, options.sources, sample=False)
+    if after is None:
+        choice = choose(options.model)
+        model = model_named(choice.name)
+    else:
+        _require_no_agent(after.started)
+        model, choice = _model_of(after, options)
+    toolset = gather(options.skill, options.tools, options.sources, model=choice.name)
     agent = Agent(
-        model_named(choice.name),
+        model,
         instructions=instructions,
         skills=toolset.skills,
         tools=toolset.tools,
@@ -71,6 +85,13 @@ def agent_to_go_on(state: RunState, options: Options, journal: Journal) -> tuple
             f"run {state.run_id} uses tools that are not here: {visible(', '.join(missing))}. Name them again with "
             "--tools or --skill, or the agent that has them with --agent"
         )
+    model, choice = _model_of(state, options)
+    tools = [by_name[name] for name in wanted if name in by_name]
+    return Agent(model, tools=tools, journal=journal, name=state.agent), choice
+
+
+def _model_of(state: RunState, options: Options) -> tuple[Model, ModelChoice]:
+    """The model that is named, else the run's own."""
     choice = ModelChoice(state.model, "the run's own")
     if options.model is not None:
         choice = ModelChoice(options.model, "named by --model", named=True)
@@ -83,8 +104,7 @@ def agent_to_go_on(state: RunState, options: Options, journal: Journal) -> tuple
         raise click.UsageError(
             f"the run's own model cannot be used here; name one with --model: {set_off(str(error))}"
         ) from error
-    tools = [by_name[name] for name in wanted if name in by_name]
-    return Agent(model, tools=tools, journal=journal, name=state.agent), choice
+    return model, choice
 
 
 def _own(target: str, journal: Journal | None) -> tuple[Agent, ModelChoice]:

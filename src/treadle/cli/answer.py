@@ -2,9 +2,10 @@
 
 import sys
 
+from treadle.cli.markdown import Page
 from treadle.cli.terminal import clean, note
-from treadle.drivers.watching import RunEvent
-from treadle.kernel.events import ModelFailed, ModelReplied
+from treadle.drivers.watching import RunEvent, ToolProgress
+from treadle.kernel.events import ModelFailed, ModelReplied, ToolFinished, ToolStarted
 from treadle.kernel.state import RunState
 from treadle.models.port import TextDelta
 
@@ -15,6 +16,7 @@ class AnswerView:
     def __init__(self) -> None:
         self._shown = ""
         self._open = False
+        self._page = Page.at_terminal()
 
     def see(self, event: RunEvent, before: RunState, after: RunState) -> None:
         """Writes what `event` adds to the text."""
@@ -27,9 +29,14 @@ class AnswerView:
                     self._write(message.text)
                 self._end_line()
             case ModelFailed(text=text, retry_in=wait):
+                if self._page is not None:
+                    self._page.leave()
                 self._end_line()
                 if text and wait is not None:
                     note("(the reply broke off; what was shown of it does not count, and it is asked for again)")
+            case ToolStarted() | ToolFinished() | ToolProgress() if self._page is not None and self._open:
+                # It may have written something itself, below a reply that is still arriving.
+                self._page.leave()
             case _:
                 pass
 
@@ -45,11 +52,18 @@ class AnswerView:
         self._open = True
         shown = clean(text)
         self._shown += shown
-        sys.stdout.write(shown)
-        sys.stdout.flush()
+        self._print(shown)
 
     def _end_line(self) -> None:
         if self._open and not self._shown.endswith("\n"):
-            sys.stdout.write("\n")
-            sys.stdout.flush()
+            self._print("\n")
+        if self._open and self._page is not None:
+            self._page.end()
         self._open = False
+
+    def _print(self, text: str) -> None:
+        if self._page is None:
+            sys.stdout.write(text)
+        else:
+            self._page.write(text)
+        sys.stdout.flush()

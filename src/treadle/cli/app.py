@@ -41,11 +41,19 @@ COMMANDS = {
     "compare": ("compare", "Compare two sources, without a model."),
     "rows": ("rows", "Compare two sources row by row, by a key, column by column."),
     "drill": ("drill", "Show the rows behind one key of a comparison, on both sides."),
-    "check": ("check", "Run the checks of a file, and say what has changed since the last run."),
+    "check": ("check", "Run a file of checks, and say what has changed since."),
     "memory": ("memory", "Show and edit the notes that agents keep."),
     "doctor": ("doctor", "Check that everything treadle needs is well."),
+    "help": ("help", "Tell what there is, or what a command does."),
 }
 """Name of the command: the module in `treadle.cli.commands` that has it, and its line in the help."""
+
+
+def command_named(name: str) -> click.Command:
+    """The command of that name, loaded."""
+    module = import_module(f"treadle.cli.commands.{COMMANDS[name][0]}")
+    command: click.Command = getattr(module, name)
+    return command
 
 
 class Application(click.Group):
@@ -65,7 +73,7 @@ class Application(click.Group):
         """The command that is meant, loaded."""
         name, command, rest = super().resolve_command(ctx, args)
         if name is not None and command is not None:
-            command = getattr(import_module(f"treadle.cli.commands.{COMMANDS[name][0]}"), name)
+            command = command_named(name)
         return name, command, rest
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -124,11 +132,21 @@ def application() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Runs the command line on `arguments` and returns the exit code; see `ExitCode` for what each one means."""
     # Who started it may have closed any of them; then there is nobody to read from, or to be told.
-    sys.stdin, sys.stdout, sys.stderr = (one or io.StringIO() for one in (sys.stdin, sys.stdout, sys.stderr))
+    closed = sys.stdout is None
+    sys.stdin = sys.stdin or _nowhere("r")
+    sys.stdout, sys.stderr = (one or _nowhere("w") for one in (sys.stdout, sys.stderr))
+    if closed:
+        click.echo("standard output is closed: what is printed there is lost", err=True)
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a letter gets a substitute for it instead of an error in the middle of an answer.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    if "_TREADLE_COMPLETE" in os.environ:
+        from click.shell_completion import add_completion_class
+
+        from treadle.cli.completion import Bash
+
+        add_completion_class(Bash)
     try:
         code = application.main(list(arguments), prog_name="treadle", standalone_mode=False)
     except click.ClickException as error:
@@ -142,6 +160,10 @@ def run(arguments: Sequence[str]) -> int:
 
         return report(error)
     return code if isinstance(code, int) else ExitCode.FINISHED
+
+
+def _nowhere(mode: str) -> io.TextIOWrapper:
+    return io.TextIOWrapper(open(os.devnull, f"{mode}b"), encoding="utf-8")
 
 
 def leave(code: int) -> NoReturn:

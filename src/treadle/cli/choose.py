@@ -35,14 +35,15 @@ PATIENCE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """A model by its name, why it was chosen, and whether somebody named it."""
+    """A model by its name, why it was chosen, whether somebody named it, and why in few words if those are many."""
 
     name: str
     why: str
     named: bool = False
+    brief: str = ""
 
     def __str__(self) -> str:
-        return f"model: {self.name} ({self.why})"
+        return f"model: {self.name} ({self.brief or self.why})"
 
 
 def choose(named: str | None) -> ModelChoice:
@@ -59,12 +60,14 @@ def choose(named: str | None) -> ModelChoice:
         return ModelChoice(f"{provider.name}:{DEFAULT_MODELS[provider.name]}", f"{provider.key_set} is set")
     models = local_models()
     if models:
-        return ModelChoice(f"ollama:{models[0]}", f"no key in the environment; Ollama answers at {ollama_address()}")
+        why = f"no key in the environment; Ollama answers at {ollama_address()}"
+        return ModelChoice(f"ollama:{models[0]}", why, brief="no key is set, Ollama answers")
     server = "no local server answers" if models is None else f"Ollama at {ollama_address()} has no model"
     return ModelChoice(
         OFFLINE,
         f"no key in the environment and {server}; a planner, not a language model: set "
         f"{' or '.join(PROVIDERS[name].key_variable for name in list(DEFAULT_MODELS)[:2])}, or name one with --model",
+        brief="a planner, not a language model; treadle doctor says why",
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
+from treadle.cli import completion
 from treadle.cli.catalogs import sources_option
 from treadle.cli.storage import journal_option
 from treadle.kernel.stop import Limits
@@ -72,19 +73,19 @@ _COUNT = click.IntRange(min=0, max=_MOST)
 _AMOUNT = click.FloatRange(min=0)
 _OPTIONS = (
     click.option(
-        "--agent", "-a", metavar="MODULE[:NAME]",
+        "--agent", "-a", metavar="MODULE[:NAME]", shell_complete=completion.agents,
         help="Your own agent with all that it has: module:name or path.py:name, or the one of a module.",
     ),
     click.option(
-        "--model", "-m", metavar="NAME",
+        "--model", "-m", metavar="NAME", shell_complete=completion.models,
         help="provider:model, text:provider:model, offline, or module:object (TREADLE_MODEL).",
     ),
     click.option(
-        "--skill", "-s", multiple=True, metavar="NAME",
+        "--skill", "-s", multiple=True, metavar="NAME", shell_complete=completion.skills,
         help="A built-in skill; repeatable. Default: basics, inventory.",
     ),
     click.option(
-        "--tools", "-t", multiple=True, metavar="MODULE[:NAME]",
+        "--tools", "-t", multiple=True, metavar="MODULE[:NAME]", shell_complete=completion.tools,
         help="Your tools: module:name or path.py:name, all of a module, or descriptions.json:module; repeatable.",
     ),
     sources_option,

@@ -1,14 +1,13 @@
 """A comparison on the terminal: the differences with a bar for how much of them each carries, and what they say."""
 
-import sys
-import textwrap
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import click
 
-from treadle.cli.terminal import clean, console, print_table
+from treadle.cli.table import print_table
+from treadle.cli.terminal import clean, console, prose, showable
 
 if TYPE_CHECKING:
     from treadle.analyst import Claim, Comparison, Part
@@ -45,7 +44,7 @@ def print_comparison(found: "Comparison", explain: bool = False) -> None:
     click.echo()
     if len(found.top_differences) < total.differences:
         count = len(found.top_differences)
-        click.echo(f"The {count:,} largest of {total.differences:,} differences; the total is over all.")
+        _say(f"The {count:,} largest of {total.differences:,} differences; the total is over all.")
     _print_parts(found)
     _say(found.interpretation)
     for warning in found.warnings:
@@ -88,10 +87,7 @@ def _fact(value: object) -> str:
 
 def _say(text: str) -> None:
     """Prints a sentence, at a terminal in lines that end between words."""
-    out = console()
-    if out.is_terminal:
-        text = textwrap.fill(clean(text), min(out.width, _LINE), break_long_words=False, break_on_hyphens=False)
-    click.echo(clean(text))
+    click.echo(prose(clean(text), most=_LINE))
 
 
 def _print_differences(found: "Comparison") -> None:
@@ -145,7 +141,9 @@ def _totals(found: "Comparison") -> list[list[object]]:
 
 def _room(rows: Cells) -> int:
     """How many columns of the terminal a table of these rows leaves; negative if it is too wide."""
-    widths = [max(len("" if cell is None else str(cell)) for cell in column) for column in zip(*rows, strict=True)]
+    from rich.cells import cell_len
+
+    widths = [max(cell_len("" if cell is None else str(cell)) for cell in column) for column in zip(*rows, strict=True)]
     return console().width - sum(widths) - 2 * (len(widths) - 1)
 
 
@@ -156,9 +154,11 @@ def _fits(rows: Cells) -> bool:
 
 def _with_short_keys(rows: Cells, keys: int) -> Cells:
     """The rows with what is too long of their keys left out in the middle; figures keep every digit."""
+    from rich.cells import cell_len
+
     plain = [[*row] for row in rows]
     while (room := _room(plain)) < 0:
-        widths = [max(len(str(row[at] or "")) for row in plain) for at in range(keys)]
+        widths = [max(cell_len(str(row[at] or "")) for row in plain) for at in range(keys)]
         longest = max(widths, default=0)
         if longest <= _KEY:
             break
@@ -169,11 +169,15 @@ def _with_short_keys(rows: Cells, keys: int) -> Cells:
 
 
 def _cut(cell: object, most: int) -> object:
+    from rich.cells import cell_len, set_cell_size
+
     text = str(cell or "")
-    if len(text) <= most:
+    if cell_len(text) <= most:
         return cell
-    end = most // 3
-    return f"{text[: most - end - 1]}…{text[-end:]}"
+    end, tail = most // 3, text
+    while cell_len(tail) > end:
+        tail = tail[1:]
+    return f"{set_cell_size(text, most - end - 1).rstrip()}…{tail}"
 
 
 def _print_parts(found: "Comparison") -> None:
@@ -216,16 +220,7 @@ def _blocks(share: object, width: int) -> str:
     bar = "█" * full + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[fraction]
     if part and not bar:
         bar = "▏"
-    return bar if _prints(bar) else "#" * max(round(part * width), 1 if part else 0)
-
-
-def _prints(text: str) -> bool:
-    """Whether standard output can show the text."""
-    try:
-        text.encode(sys.stdout.encoding or "ascii")
-    except (LookupError, UnicodeEncodeError):
-        return False
-    return True
+    return bar if showable(bar) else "#" * max(round(part * width), 1 if part else 0)
 
 
 def _amount(value: object) -> str:

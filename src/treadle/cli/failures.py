@@ -26,7 +26,8 @@ def report(error: Exception) -> ExitCode:
         click.echo(set_off(f"Error: {in_options(error)}"), err=True)
         return ExitCode.USAGE
     if isinstance(error, OSError) and error.errno in _FULL:
-        click.echo(f"Error: the output cannot be written: {error.strerror}. What was done is in the journal.", err=True)
+        kept = "What a run has done is in its journal."
+        click.echo(f"Error: the output cannot be written: {error.strerror}. {kept}", err=True)
         return ExitCode.USAGE
     more = "" if debugging else "; --debug before the command shows where"
     what = set_off(f"{type(error).__name__}: {error}")

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import click
 
-from treadle.cli.terminal import clean, console, shorten
+from treadle.cli.terminal import clean, console, shorten, showable
 from treadle.timetravel.waterfall import Bar, Waterfall, under_way
 
 _LEAST_NAME, _LEAST_BAR, _WIDEST_BAR = 12, 6, 60
@@ -16,16 +16,18 @@ _PLAIN = {"step": "-", "model": "#", "attempt": "x", "summary": "s", "tool": "="
 
 def print_waterfall(found: Waterfall) -> None:
     """Prints it on standard output; a narrow terminal has no room for bars, and keeps every digit."""
+    from rich.cells import cell_len
+
     starts = under_way(found.bars)
     whole = max([starts[at] + (bar.seconds or 0.0) for at, bar in enumerate(found.bars)], default=0.0)
     figures = [_figures(bar) for bar in found.bars]
     heads = ("seconds", "tokens", "cost")
     widths = [max(len(head), *(len(row[at]) for row in figures), 0) for at, head in enumerate(heads)]
-    names = [f"{'  ' * bar.depth}{_WORDS.get(bar.kind, '')}{bar.name}" for bar in found.bars]
+    names = [f"{'  ' * bar.depth}{_WORDS.get(bar.kind, '')}{clean(bar.name)}" for bar in found.bars]
     room = max(console().width, 60) - sum(widths) - 2 * len(widths)
     if not console().is_terminal:
-        room = max(map(len, names), default=0) + _WIDEST_BAR
-    longest = max([*map(len, names), _LEAST_NAME])
+        room = max(map(cell_len, names), default=0) + _WIDEST_BAR
+    longest = max([*map(cell_len, names), _LEAST_NAME])
     space = min(_WIDEST_BAR, max(0, room - longest - 2))
     if space < _LEAST_BAR:
         space = min(_WIDEST_BAR, max(0, room - _LEAST_NAME - 2))
@@ -42,7 +44,9 @@ def print_waterfall(found: Waterfall) -> None:
 
 
 def _line(name: int, space: int, widths: Sequence[int], text: str, bar: str, figures: Sequence[str]) -> None:
-    cells = [f"{text:<{name}}", *([f"{bar:<{space}}"] if space else [])]
+    from rich.cells import set_cell_size
+
+    cells = [set_cell_size(text, name), *([f"{bar:<{space}}"] if space else [])]
     cells += [f"{figure:>{width}}" for figure, width in zip(figures, widths, strict=True)]
     click.echo("  ".join(cells).rstrip())
 
@@ -74,16 +78,5 @@ def _bar(bar: Bar, start: float, whole: float, space: int) -> str:
     share = space / whole if whole else 0.0
     begin = min(round(start * share), space - 1)
     length = 1 if bar.seconds is None else max(1, round(bar.seconds * share))
-    fill = _FILL[bar.kind] if _prints("".join(_FILL.values())) else _PLAIN[bar.kind]
+    fill = _FILL[bar.kind] if showable("".join(_FILL.values())) else _PLAIN[bar.kind]
     return " " * begin + fill * min(length, space - begin)
-
-
-def _prints(text: str) -> bool:
-    """Whether standard output can show the text."""
-    import sys
-
-    try:
-        text.encode(sys.stdout.encoding or "ascii")
-    except (LookupError, UnicodeEncodeError):
-        return False
-    return True

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from treadle.cli.story import Story
 from treadle.cli.terminal import clean, console
 
-_COLOURS = {"perceive": "cyan", "think": "magenta", "act": "yellow", "verdict": "green"}
+_COLOURS = {"perceive": "cyan", "think": "magenta", "act": "yellow", "verdict": "green", "error": "bold red"}
+_INDENT = 12
 
 
 def trace(*, texts: bool) -> Story:
@@ -14,17 +15,22 @@ def trace(*, texts: bool) -> Story:
 
 
 def teller(*, err: bool) -> Callable[[str, str], None]:
-    """What prints a story's lines on standard error, or on standard output."""
+    """What prints a story's lines on standard error, or on standard output; at a terminal they end between words."""
     from rich.text import Text
 
     out = console(err=err)
 
     def say(label: str, text: str) -> None:
-        heading = label == "step"
-        line = Text("step " if heading else "", style="bold" if heading else "")
-        if not heading:
-            line.append(f"  {label:<10}", style=_COLOURS.get(label, ""))
-        line.append(" ".join(clean(text).split("\n")), style="bold" if heading else "")
-        out.print(line, soft_wrap=True)
+        told = " ".join(clean(text).split("\n"))
+        if label == "step":
+            out.print(Text(f"step {told}", style="bold"), soft_wrap=True)
+            return
+        colour = _COLOURS.get(label, "")
+        line = Text(told, style=colour if label == "error" else "")
+        parts = line.wrap(out, max(_INDENT, out.width - _INDENT)) if out.is_terminal else [line]
+        for at, part in enumerate(parts):
+            part.rstrip()
+            heading = Text(f"  {label:<10}" if not at else " " * _INDENT, style=colour)
+            out.print(Text.assemble(heading, part), soft_wrap=True)
 
     return say

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from treadle.cli.next_command import NextCommand
 from treadle.cli.story import described, in_flight
-from treadle.cli.terminal import note, set_off, shorten
+from treadle.cli.terminal import note, prose, set_off, shorten
 from treadle.cli.waiting import Waiting
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.messages import Usage
@@ -117,7 +117,8 @@ def closing(result: RunResult, waiting: Waiting, tools: Mapping[str, Tool], comm
             note(f"its outcome is unknown, as it was under way: {named}")
         else:
             note(f"cut off, and changed nothing: {named}")
-    note("\n".join(map(set_off, [_because(result), *_advice(result, command is not None)])))
+    said = "\n".join(map(set_off, [_because(result), *_advice(result, command is not None)]))
+    note(prose(said, err=True, indent="  | "))
     for call in waiting.calls:
         note("\n".join(call.lines(tools)))
     if command is None:

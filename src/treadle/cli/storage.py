@@ -2,20 +2,26 @@
 
 import os
 import re
+import sqlite3
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import click
 
+from treadle.cli.terminal import note, prose
 from treadle.journal import Journal, JournalUnavailable, PostgresJournal, RunInfo, SqliteJournal, UnknownRun
 from treadle.journal.families import is_there
 from treadle.journal.leases import LEASE
+from treadle.journal.sqlite_file import is_held
 
 _PAGE = 500
-
+_MOMENT = 1.0
+"""Seconds for which another process may hold the journal before it is said."""
+LAST = "last"
+"""What stands for the run that began last."""
 
 JOURNAL_HELP = "The journal: an SQLite file, or postgresql://USER@HOST/DATABASE (TREADLE_JOURNAL)."
 
@@ -92,12 +98,28 @@ def journal_at(named: str | None = None, lease: float = LEASE) -> PostgresJourna
     """
     where = journal_named(named)
     if not in_postgres(where):
+        _tell_if_held(where)
         return SqliteJournal(where, lease=lease)
     parts = urlsplit(where) if "://" in where else urlsplit("")
     words = parts.query.split("&") if parts.query else []
     schema = [word.removeprefix("schema=") for word in words if word.startswith("schema=")]
     address = without_schema(where)
     return PostgresJournal(address, schema=schema[-1], lease=lease) if schema else PostgresJournal(address, lease=lease)
+
+
+def _tell_if_held(where: str) -> None:
+    """Says that another process holds the journal's file, if it does for longer than a moment.
+
+    What is done next waits on, for as long as the journal has patience, and says then what came of it.
+    """
+    try:
+        with closing(sqlite3.connect(f"{Path(where).absolute().as_uri()}?mode=rw", uri=True, timeout=_MOMENT)) as file:
+            file.execute("BEGIN IMMEDIATE")
+            file.execute("ROLLBACK")
+    except (sqlite3.Error, ValueError, OSError) as error:
+        # Whatever else is wrong with it is said by those who use it.
+        if isinstance(error, sqlite3.Error) and is_held(error):
+            note(prose(f"the journal {where} is locked by another process; waiting for it (Ctrl-C stops)", err=True))
 
 
 def without_schema(where: str) -> str:
@@ -134,12 +156,12 @@ async def find_run(journal: Journal, given: str) -> str:
         UnknownRun: there is no such run.
         click.UsageError: several runs begin like that.
     """
-    if given != "last" and await is_there(journal, given):
+    if given != LAST and await is_there(journal, given):
         return given
     before: RunInfo | None = None
     found: list[str] = []
     while page := await journal.list(_PAGE, before):
-        if given == "last" and (newest := next((run for run in page if run.parent is None), None)) is not None:
+        if given == LAST and (newest := next((run for run in page if run.parent is None), None)) is not None:
             return newest.run_id
         found += [run.run_id for run in page if given and run.run_id.startswith(given)]
         before = page[-1]

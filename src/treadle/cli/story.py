@@ -31,7 +31,7 @@ from treadle.kernel.events import (
     ToolReacted,
 )
 from treadle.kernel.fold import fold, fold_all
-from treadle.kernel.messages import ToolCall, text_of
+from treadle.kernel.messages import AssistantMessage, Message, ToolCall, text_of
 from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Check, Decision, Limits, Stop
@@ -39,7 +39,10 @@ from treadle.kernel.stop import Check, Decision, Limits, Stop
 ARGUMENTS = 160
 RESULT = 200
 TEXT = 200
-"""How many characters of a call's arguments, a result and a text are shown."""
+PREVIEW = 80
+"""How many cells of a call's arguments, a result, a text and a message in context are shown."""
+PREVIEWS = 6
+"""How many messages are shown at most that are new in the context, besides the first of them."""
 
 
 class Story:
@@ -53,6 +56,7 @@ class Story:
     def __init__(self, say: Callable[[str, str], None], *, texts: bool = False) -> None:
         self._say = say
         self._texts = texts
+        self._known: tuple[Message, ...] = ()
         self._below: dict[str, tuple[Story, RunState]] = {}
 
     def tell(self, events: Iterable[Event]) -> RunState:
@@ -73,11 +77,11 @@ class Story:
             case ModelFailed():
                 self._failed(event, before)
             case ToolFinished(call_id=call_id):
-                record = _record(after, event.step, call_id)
-                given = is_answered_from_outside(_record(before, event.step, call_id))
+                record = record_of(after, event.step, call_id)
+                given = is_answered_from_outside(record_of(before, event.step, call_id))
                 self._act(record, text_of(event.content), event.is_error, given=given)
             case ToolReacted():
-                self._reacted(event, _record(before, event.step, event.call_id))
+                self._reacted(event, record_of(before, event.step, event.call_id))
             case ToolProgress(name=name, update=update):
                 self._say("", f"{name}: {shorten(str(update), TEXT)}")
             case SubRunEvent(run_id=run_id, agent=agent, event=inner):
@@ -96,7 +100,7 @@ class Story:
         who, again = (f"{event.model} ", "; asking another model") if one_of_several else ("", "")
         if event.retry_in is not None and not one_of_several:
             again = f"; asking again in {event.retry_in:.1f} s"
-        self._say("think", f"{who}failed: {shorten(event.error.message, TEXT)}{again}")
+        self._say("error", f"{who or 'the model call '}failed: {shorten(event.error.message, TEXT)}{again}")
 
     def _see_below(self, run_id: str, agent: str, event: RunEvent) -> None:
         """Tells what a sub-run does, under its agent's name."""
@@ -118,8 +122,8 @@ class Story:
             how = "made again" if same else "replaced by another call"
             self._say("act", f"{escaped(event.call_id)} is {how}: {described(event.call)}")
         elif event.action == "replace":
-            word = "error" if event.is_error else "->"
-            self._say("", f"replaced by {word} {shorten(text_of(event.content), RESULT)}")
+            label, word = ("error", "an error:") if event.is_error else ("", "->")
+            self._say(label, f"replaced by {word} {shorten(text_of(event.content), RESULT)}")
         elif event.reason:
             self._say("", f"the result before it is kept: {shorten(event.reason, TEXT)}")
 
@@ -127,14 +131,14 @@ class Story:
         match event:
             case ApprovalRequested(step=step, call_id=call_id, why=why):
                 question = "needs a decision" if why == "policy" else "was interrupted; run it again?"
-                self._say("act", f"{described(_record(after, step, call_id).doing)} {question} ({escaped(call_id)})")
+                self._say("act", f"{described(record_of(after, step, call_id).doing)} {question} ({escaped(call_id)})")
             case ApprovalDecided(step=step, call_id=call_id):
-                self._decided(event, _record(before, step, call_id))
+                self._decided(event, record_of(before, step, call_id))
             case ResultAwaited(step=step, call_id=call_id, run_id=run_id, question=question):
                 how = "gave that; a person is asked about it" if question else "is answered from outside"
                 if run_id:
                     how = f"waits, as its own run {run_id} does"
-                self._say("act", f"{described(_record(after, step, call_id).doing)} {how} ({escaped(call_id)})")
+                self._say("act", f"{described(record_of(after, step, call_id).doing)} {how} ({escaped(call_id)})")
             case ContextEdited(reserve=reserve) if reserve is not None:
                 self._say("perceive", f"{event.policy} asks {event.model} for a summary")
             case ContextEdited(policy=policy, before=tokens, after=left, detail=detail):
@@ -178,6 +182,20 @@ class Story:
         if choice not in ("auto", "none"):
             offered += f" (tool choice {choice})"
         self._say("perceive", f"{count(len(messages), 'message')}, about {context_tokens(before):,} tokens; {offered}")
+        self._previews(messages)
+
+    def _previews(self, messages: Sequence[Message]) -> None:
+        """Tells which messages the model is given that it was not given at the step before."""
+        told = tuple(messages)
+        same = next((at for at, (new, old) in enumerate(zip(told, self._known, strict=False)) if new != old), None)
+        first = min(len(told), len(self._known)) if same is None else same
+        self._known = told
+        left_out = range(first + 1, len(told) - PREVIEWS + 1)
+        for number in range(first, len(told)):
+            if number not in left_out:
+                self._say("", f"[{number}] {told[number].role}: {shorten(_preview(told[number]), PREVIEW)}")
+            elif number == left_out[0]:
+                self._say("", f"… {count(len(left_out), 'message')} more")
 
     def _think(self, event: ModelReplied, before: RunState) -> None:
         calls = event.message.calls
@@ -201,7 +219,7 @@ class Story:
     def _act(self, record: CallRecord, result: str, is_error: bool, *, given: bool = False) -> None:
         took = "" if given or record.seconds is None else f" ({record.seconds:.2f} s)"
         self._say("act", f"{described(record.doing)}{' was given its result from outside' if given else ''}")
-        self._say("", f"{'error' if is_error else '->'} {shorten(result, RESULT)}{took}")
+        self._say("error" if is_error else "", f"{'' if is_error else '-> '}{shorten(result, RESULT)}{took}")
 
     def _left(self, before: RunState, after: RunState) -> None:
         """The calls that were open when the run ended, which have been answered by a note."""
@@ -274,12 +292,39 @@ def decisions(state: RunState) -> Sequence[tuple[str, Decision]]:
     return found
 
 
-def _record(state: RunState, at: int, call_id: str) -> CallRecord:
+def record_of(state: RunState, at: int, call_id: str) -> CallRecord:
+    """The record of a call of step `at`, also of one that was started while the reply was still arriving."""
     early = [one.record(one.call) for one in state.early if one.call.id == call_id]
     if early:
         return early[0]
     step = state.step if state.step is not None and state.step.number == at else state.steps[at]
     return next(record for record in step.calls if record.id == call_id)
+
+
+def _preview(message: Message) -> str:
+    """What a message says, or asks for, in a line."""
+    calls = message.calls if isinstance(message, AssistantMessage) else ()
+    asked = ", ".join(described(call) for call in calls)
+    return " ".join(part for part in (message.text, f"asks for {asked}" if asked else "") if part) or "(no text)"
+
+
+def went_wrong(events: Iterable[Event], most: int = 10) -> list[str]:
+    """The steps of a run at which something failed, each with what and why, in a line; the first `most` of them."""
+    found: list[str] = []
+    state = RunState()
+    for event in events:
+        state = fold(state, event)
+        match event:
+            case ToolFinished(is_error=True, provisional=False, step=step, call_id=call_id):
+                name = shorten(record_of(state, step, call_id).doing.name, TEXT)
+                found.append(f"step {step}: {name}: {shorten(text_of(event.content), TEXT)}")
+            case ModelFailed(step=step):
+                found.append(f"step {step}: the model call: {shorten(event.error.message, TEXT)}")
+            case RunFinished(stop=stop) if not stop.finished:
+                found.append(f"at the end: {shorten(_because(stop), TEXT)}")
+            case _:
+                pass
+    return found if len(found) <= most else [*found[: most - 1], f"… {len(found) - most} more", found[-1]]
 
 
 def _so_far(spent: SpentSoFar) -> str:

@@ -1,4 +1,4 @@
-"""The terminal: text that is safe to print, lines beside the answer, and tables.
+"""The terminal: text that is safe to print, and lines beside the answer.
 
 Standard output is for what was asked for, standard error for what is said about it. Without a terminal, and with
 NO_COLOR, nothing but plain text is printed.
@@ -7,7 +7,6 @@ NO_COLOR, nothing but plain text is printed.
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -52,9 +51,44 @@ def set_off(text: str) -> str:
 
 
 def shorten(text: str, most: int) -> str:
-    """`text` on one line, cut to `most` characters."""
+    """`text` on one line, cut to `most` cells of a terminal, of which a wide character takes two."""
     line = " ".join(clean(text).split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    if len(line) <= most and line.isascii():
+        return line
+    from rich.cells import cell_len, set_cell_size
+
+    return line if cell_len(line) <= most else f"{set_cell_size(line, most - 1).rstrip()}…"
+
+
+def showable(text: str) -> bool:
+    """Whether standard output can show the text."""
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except (LookupError, UnicodeEncodeError):
+        return False
+    return True
+
+
+def prose(text: str, *, err: bool = False, indent: str = "", most: int = 100_000) -> str:
+    """`text` as it is printed: at a terminal its lines end between words. Not for commands, which are to be copied.
+
+    Args:
+        text: what is printed.
+        err: whether it goes to standard error.
+        indent: what a line that goes on begins with.
+        most: the cells of a line at most, if the terminal has more.
+    """
+    out = console(err=err)
+    if not out.is_terminal:
+        return text
+    from rich.text import Text
+
+    width, lines = max(1, min(out.width, most)), list[str]()
+    for line in text.split("\n"):
+        first = Text(line).wrap(out, width)[0].plain
+        rest = Text(line[len(first) :].lstrip()).wrap(out, max(1, width - len(indent)))
+        lines += [first.rstrip(), *(f"{indent}{part.plain.rstrip()}" for part in rest if part.plain)]
+    return "\n".join(lines)
 
 
 def note(text: str) -> None:
@@ -87,62 +121,19 @@ def console(*, err: bool = False) -> "Console":
     return made
 
 
-def print_table(
-    columns: Sequence[str],
-    rows: Iterable[Sequence[Any]],
-    *,
-    right: Sequence[str] = (),
-    whole: Sequence[str] = (),
-    styles: Mapping[str, str] | None = None,
-) -> None:
-    """Prints a table on standard output.
-
-    Args:
-        columns: their headings.
-        rows: their cells.
-        right: the headings of the columns that are aligned to the right.
-        whole: the headings of the columns that are not wrapped at a narrow terminal, besides the first and those.
-        styles: how cells that hold just such a word are shown, where colours are.
-    """
-    from rich import box
-    from rich.cells import cell_len
-    from rich.measure import Measurement
-    from rich.table import Table
-    from rich.text import Text
-
-    out = console()
-    table = Table(box=box.SIMPLE_HEAD if out.is_terminal else None, pad_edge=False, show_edge=False)
-    if out.is_terminal:
-        # The divider is one of the two blanks between columns.
-        table.padding = (0, 1, 0, 0)
-    shown = [[clean("" if cell is None else str(cell)) for cell in row] for row in rows]
-    for number, column in enumerate(columns):
-        is_whole = column in (columns[0], *right, *whole)
-        # A width that is only preferred is cut where columns compete for it, digits included.
-        needed = max(cell_len(text) for text in (column, *[row[number] for row in shown])) if is_whole else None
-        table.add_column(
-            column, justify="right" if column in right else "left", overflow="fold", no_wrap=is_whole, min_width=needed
-        )
-    for texts in shown:
-        table.add_row(*(Text(text, style=(styles or {}).get(text, "")) for text in texts))
-    if out.is_terminal:
-        # A column that must stay whole is wrapped by the terminal itself rather than cut: no digit may be lost.
-        free = out.options.update(max_width=100_000)
-        out.width = max(out.width, Measurement.get(out, free, table).minimum)
-        out.print(table, soft_wrap=True)
-        return
-    with out.capture() as capture:
-        out.print(table)
-    for line in capture.get().splitlines():
-        print(line.rstrip())
-
-
 def print_json(value: Any) -> None:
     """Prints `value` as JSON on standard output; decimals as text, so that no digit is lost."""
     import msgspec
 
     data = msgspec.json.Encoder(enc_hook=_plain, decimal_format="string").encode(value)
-    click.echo(msgspec.json.format(data, indent=2))
+    click.echo(_plain_letters(msgspec.json.format(data, indent=2).decode()))
+
+
+def _plain_letters(text: str) -> str:
+    """JSON with escapes for what steers a terminal, turns the writing direction or cannot be seen; it says the same."""
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return "\n".join(map(visible, text.split("\n")))
 
 
 def _plain(value: Any) -> Any:

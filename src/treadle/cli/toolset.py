@@ -7,6 +7,7 @@ import click
 
 from treadle.cli.catalogs import missing_package, named_sources, open_catalog
 from treadle.cli.loading import load, search_here
+from treadle.models.names import OFFLINE
 from treadle.tools import Skill, Tool, did_you_mean, load_tools, nearest
 
 ANALYST = "analyst"
@@ -30,15 +31,18 @@ class Toolset:
         return [*owned, *((tool, "") for tool in self.tools)]
 
 
-def gather(skills: Iterable[str], tools: Iterable[str], sources: str | None, *, sample: bool = True) -> Toolset:
-    """The tools that the options name; with neither skills nor tools named, every built-in skill.
+def gather(skills: Iterable[str], tools: Iterable[str], sources: str | None, *, model: str | None = None) -> Toolset:
+    """The tools that the options name.
+
+    With neither skills nor tools named they are those that are given unasked: of all commands every built-in skill; to
+    the offline planner, which can do nothing without tools, all but the analyst; to a model nothing, for what it is
+    shown costs money and may be called. The analyst comes along wherever sources are named.
 
     Args:
         skills: the values of --skill.
         tools: the values of --tools.
         sources: the value of --sources; given, it brings the analyst along, as TREADLE_SOURCES does.
-        sample: whether the analyst is a built-in skill also where it would have no sources but the sample. A question
-            need not wait for it, nor a model be shown its tools.
+        model: the name of the model that is asked with them; None where they are not for a question.
 
     Raises:
         click.BadParameter: a skill is not known, a tool cannot be loaded, or one cannot be used here.
@@ -48,8 +52,11 @@ def gather(skills: Iterable[str], tools: Iterable[str], sources: str | None, *, 
     own = [tool for target in tools for tool in _loaded(target)]
     names = list(dict.fromkeys(skills))
     if not names and not own:
-        wanted = sample or bool(named_sources(sources))
-        names = [*SKILLS, *([ANALYST] if wanted and missing_package() is None else [])]
+        wanted = model is None or bool(named_sources(sources))
+        names = [
+            *(SKILLS if model in (None, OFFLINE) else ()),
+            *([ANALYST] if wanted and missing_package() is None else []),
+        ]
     if sources and ANALYST not in names:
         names.append(ANALYST)
     chosen: list[Skill] = []

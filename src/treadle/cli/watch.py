@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol
 
+from treadle.cli.busy import Busy
 from treadle.drivers.watching import RunEvent
 from treadle.kernel.events import Event, Happened
 from treadle.kernel.fold import fold, fold_all
@@ -27,10 +28,12 @@ class Watch:
     Args:
         views: told of every event, in this order.
         earlier: the events that happened before, for a run that is taken up again.
+        quiet: whether a terminal is not told what is under way.
     """
 
-    def __init__(self, views: Iterable[View], earlier: Sequence[Event] = ()) -> None:
+    def __init__(self, views: Iterable[View], earlier: Sequence[Event] = (), *, quiet: bool = False) -> None:
         self._views = tuple(views)
+        self._busy = None if quiet else Busy()
         self._events: list[Event] = list(earlier)
         self._state = fold_all(earlier)
         self._failure: Exception | None = None
@@ -61,6 +64,9 @@ class Watch:
             if not self._events:
                 raise KeyboardInterrupt from None
             return result_of(self._state, None, self._events)
+        finally:
+            if self._busy is not None:
+                self._busy.end()
 
     def _see(self, event: RunEvent) -> None:
         before = self._state
@@ -70,8 +76,12 @@ class Watch:
         if self._failure is not None:
             return
         try:
+            if self._busy is not None:
+                self._busy.hide()
             for view in self._views:
                 view.see(event, before, self._state)
+            if self._busy is not None:
+                self._busy.see(event, self._state)
         except Exception as error:
             # A run that can no longer be shown (its reader has gone, most often) is not to go on unseen.
             self._failure = error

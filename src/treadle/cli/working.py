@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from treadle.cli.terminal import clean, console
+from treadle.cli.busy import Line
+from treadle.cli.terminal import clean
 
 if TYPE_CHECKING:
     from treadle.analyst import Interrupt
 
 T = TypeVar("T")
-_PATIENCE = 0.7
 
 
 def working(work: "Callable[[Interrupt, Callable[[str], None]], T]") -> T:
@@ -58,13 +58,6 @@ def working(work: "Callable[[Interrupt, Callable[[str], None]], T]") -> T:
 def _watch(done: threading.Event, doing: list[str]) -> None:
     """Waits for the end of the work, showing what it does."""
     start = time.monotonic()
-    if done.wait(_PATIENCE):
-        return
-    out = console(err=True)
-    if not out.is_terminal:
+    with Line() as line:
         while not done.wait(0.2):
-            pass
-        return
-    with out.status("") as line:
-        while not done.wait(0.2):
-            line.update(f"{clean(doing[0])} … {time.monotonic() - start:.0f} s (Ctrl-C stops)")
+            line.show(clean(doing[0]), start)

@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from msgspec import structs
+
 from treadle.context.policies import ContextPolicy
 from treadle.drivers.approvals import named, rules_of
 from treadle.drivers.calls.early import any_may_start_early
@@ -25,6 +27,7 @@ from treadle.drivers.configuration import AnswerType, Configuration, Retries, ch
 from treadle.drivers.output import answer_type
 from treadle.journal import Journal
 from treadle.kernel.errors import Misuse
+from treadle.kernel.messages import ToolSpec
 from treadle.models.fixed import fixed_tokens
 from treadle.models.given import check_settings
 from treadle.models.port import Model
@@ -147,7 +150,7 @@ def assembled(
     if typed is not None:
         require_answers_that_fit(given.tools, typed)
     _check_takes_tools(given.model, tools)
-    specs = (*[one.spec for one in tools], *([] if typed is None or typed.tool is None else [typed.tool]))
+    specs = (*[_said(one) for one in tools], *([] if typed is None or typed.tool is None else [typed.tool]))
     config = replace(
         given,
         output=typed,
@@ -159,6 +162,11 @@ def assembled(
     )
     check_limits(config, config.limits)
     return config
+
+
+def _said(one: Tool) -> ToolSpec:
+    """What the model is told of a tool, with what it says of its effect."""
+    return structs.replace(one.spec, changes=one.effect != "read") if one.says_effect else one.spec
 
 
 @lru_cache(1000)

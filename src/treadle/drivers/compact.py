@@ -28,7 +28,7 @@ from treadle.context.policies import (
 )
 from treadle.context.storable import storable_text
 from treadle.context.stubs import READ_RESULT, shortened
-from treadle.context.tokens import context_tokens, estimate_tokens, likely
+from treadle.context.tokens import context_tokens, estimate_tokens, likely, most
 from treadle.drivers.purse.arrived import Arrived
 from treadle.drivers.purse.bill import Bill
 from treadle.drivers.purse.claims import claim, settle
@@ -243,14 +243,14 @@ async def _summarised(run: Run, policy: Summarise, tokens: int, facts: Facts) ->
         run_id=run.run_id,
         step=len(run.state.steps),
     )
-    bill, asked = Bill(), _request_tokens(model, request)
+    bill, asked = Bill(), _request_tokens(run, model, request)
     why = await bill.refused(run, model, request.settings, asked)
     if why:
         return Made(messages, without, f"no summary: {why}")
     aside = partial(_set_aside, run, type(policy).__name__, model, tokens, bill)
     await aside()
     try:
-        reply = await _asked(run, model, request, bill, aside)
+        reply, usage = await _asked(run, model, request, bill, aside)
     except (Misuse, PassesThrough):
         raise
     except asyncio.CancelledError:
@@ -258,9 +258,10 @@ async def _summarised(run: Run, policy: Summarise, tokens: int, facts: Facts) ->
             made = Made(messages, None, "no summary: cancelled", bill.usage, bill.cost, model.name)
             _feed_bill(run, policy, tokens, made)
         raise
+    except _TooDear as error:
+        return Made(messages, without, f"no summary: {error}", bill.usage, bill.cost, model.name)
     except Exception as error:
         return Made(messages, without, f"no summary: {_words(error)}", bill.usage, bill.cost, model.name)
-    usage = Arrived().paid(reply, asked, request.settings.max_tokens)
     bill.add(model, usage, reply.cost, request.settings)
     cut = "the summary was cut off at its length limit" if reply.finish == "length" else ""
     edit, detail = _with_summary(policy, dropped, reply, facts), cut
@@ -284,14 +285,18 @@ async def _set_aside(run: Run, policy: str, model: Model, tokens: int, bill: Bil
     await run.commit()
 
 
+class _TooDear(Exception):
+    """A model that stands for several may not ask the next of them: what the last one took leaves too little."""
+
+
 async def _asked(
     run: Run, model: Model, request: ModelRequest, bill: Bill, aside: Callable[[], Awaitable[None]]
-) -> ModelReply:
-    """The model's reply, tried again as often as the agent's `retries` say and its limits allow.
+) -> tuple[ModelReply, Usage]:
+    """The model's reply and what it took, tried again as often as the agent's `retries` say and its limits allow.
 
     What the attempts that failed have taken is added to `bill`.
     """
-    attempt, asked = 1, _request_tokens(model, request)
+    attempt, asked, most = 1, _request_tokens(run, model, request), request.settings.max_tokens
     while True:
         arrived = Arrived()
         try:
@@ -303,21 +308,20 @@ async def _asked(
                 if isinstance(event, ModelReply):
                     reply = event
                 elif isinstance(event, AttemptFailed):
-                    bill.add(
-                        event.error.model or model,
-                        arrived.usage(asked, request.settings.max_tokens, event.error.kind),
-                        arrived.cost,
-                        request.settings,
-                    )
+                    usage = arrived.usage(asked, most, event.error.kind)
+                    bill.add(event.error.model or model, usage, arrived.cost, request.settings)
                     arrived = Arrived()
+                    if why := await bill.refused(run, model, request.settings, asked):
+                        raise _TooDear(why)
+                    await aside()
             if reply is None:
                 raise ModelError(f"{model.name} ended its stream without a ModelReply")
-            return reply
+            return reply, arrived.paid(reply, asked, most)
+        except _TooDear:
+            raise
         except BaseException as error:
             failed = error.model if isinstance(error, ModelError) else None
-            most = request.settings.max_tokens
-            usage = arrived.usage(asked, most, _kind(error))
-            bill.add(failed or model, usage, arrived.cost, request.settings)
+            bill.add(failed or model, arrived.usage(asked, most, _kind(error)), arrived.cost, request.settings)
             if not isinstance(error, ModelError):
                 raise
             wait = run.config.retries.delay(error, attempt, seconds_left(run))
@@ -338,8 +342,9 @@ def _words(error: Exception) -> str:
     return f"{error.kind}: {error}" if isinstance(error, ModelError) else f"{type(error).__name__}: {error}"
 
 
-def _request_tokens(model: Model, request: ModelRequest) -> int:
-    return fixed_tokens(model, (), None) + sum(estimate_tokens(message) for message in request.messages)
+def _request_tokens(run: Run, model: Model, request: ModelRequest) -> int:
+    estimate = fixed_tokens(model, (), None) + sum(estimate_tokens(message) for message in request.messages)
+    return round(estimate * most(run.state))
 
 
 def told(messages: Iterable[Message]) -> str:

@@ -67,12 +67,14 @@ from treadle.kernel.events import (
     Parent,
     Queued,
     RunFinished,
+    RunForked,
     RunPaused,
+    RunResumed,
     RunStarted,
     StepPrepared,
 )
 from treadle.kernel.fold import fold, fold_all
-from treadle.kernel.messages import Message
+from treadle.kernel.messages import Message, Usage
 from treadle.kernel.state import RunState
 from treadle.kernel.step_changes import asked_in_full
 from treadle.kernel.stop import Judgement, Limits, Stop
@@ -291,9 +293,11 @@ class Run:
         Raises:
             IllegalEvent: the event cannot follow; nothing has changed.
         """
-        self.state = fold(self.state, event)
+        prepared, self.state = self.state.prepared, fold(self.state, event)
         if isinstance(event, ModelReplied):
-            self._counted = self.model
+            self._has_counted(prepared, event.usage)
+        elif isinstance(event, (RunResumed, RunForked)):
+            self._counted = None
 
     def release(self) -> None:
         """Gives back what the run was lent: its conversation. Done when it has finished or is paused, once."""
@@ -596,7 +600,7 @@ class Run:
         if usage is None or usage.estimated:
             usage = self.arrived.paid(reply, self.asked, self.longest_reply)
         settings = (None if prepared is None else prepared.settings) or state.settings
-        self._counted = model
+        self._has_counted(prepared, usage)
         message, finish = storable(reply.message), reply.finish
         handed = False
         if output is not None and output.tool is not None:
@@ -619,6 +623,11 @@ class Run:
             at=self.clock.now(),
         )
 
+    def _has_counted(self, prepared: StepPrepared | None, usage: Usage) -> None:
+        """The model of the step has replied: where that is the measure of the next request, it is by this model."""
+        if asked_in_full(prepared) and usage.total_tokens:
+            self._counted = self.model
+
     @property
     def asked(self) -> int:
         """The most tokens that the request under way may have."""
@@ -627,8 +636,9 @@ class Run:
             return next_tokens(state)
         if prepared.reserve is not None:
             return prepared.reserve.tokens - prepared.reserve.reply
-        # The note of the step stands in the messages by now.
-        return request_tokens(self.config, state, replace(prepared, note=""), self.model, self._counted)
+        # The note of the step stands in the messages of the run by now.
+        note = "" if prepared.messages is None else prepared.note
+        return request_tokens(self.config, state, replace(prepared, note=note), self.model, self._counted)
 
     @property
     def longest_reply(self) -> int | None:

@@ -134,6 +134,7 @@ async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt
             if isinstance(event, AttemptFailed):
                 run.feed(_passed_over(run, event, attempt))
                 run.arrived = arrived = Arrived()
+                await run.commit()
                 if not await _may_call_again(run):
                     raise _Enough
                 continue

@@ -6,14 +6,16 @@ disk, the next group gathers.
 """
 
 import asyncio
+import atexit
 import weakref
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import cache
 from os import getpid
 from queue import Empty, SimpleQueue
-from threading import Lock, Thread, current_thread
+from threading import Lock, Thread
 from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -69,6 +71,9 @@ class Worker(Generic[A]):
         self._ended.set_running_or_notify_cancel()
         # A daemon, so that a journal nobody closed does not keep the program from ending.
         self._thread = Thread(target=_work, args=(hands, self._jobs, self._ended), name=name, daemon=True)
+        _ended_with_the_program()
+        _at_work.add(self)
+        self._ended.add_done_callback(lambda _: _at_work.discard(self))
         self._thread.start()
 
     def submit(self, action: A) -> "Future[Any]":
@@ -85,9 +90,26 @@ class Worker(Generic[A]):
     def stop(self) -> None:
         """`end`, and wait for it."""
         self.end()
-        # The garbage collector may call this in the thread itself.
-        if current_thread() is not self._thread:
-            self._thread.join()
+        self._thread.join()
+
+
+_at_work: set[Worker[Any]] = set()
+"""Those whose threads have not ended."""
+
+
+@cache
+def _ended_with_the_program() -> None:
+    """Registered after the finalizers of what the threads work with, so that it is called before these."""
+    atexit.register(_end_all)
+
+
+def _end_all() -> None:
+    """As the program ends, what journals were given that nobody closed is done first."""
+    workers = list(_at_work)
+    for worker in workers:
+        worker.end()
+    for worker in workers:
+        worker.stop()
 
 
 def _work(hands: Hands[A], queue: "SimpleQueue[Job[A] | None]", ended: "Future[None]") -> None:
@@ -178,13 +200,14 @@ class Pair(Generic[A]):
             writes, reads = self._makes
             self._process = getpid()
             self._workers = (Worker(writes(), "treadle-journal-writer"), Worker(reads(), "treadle-journal-reader"))
-            weakref.finalize(self._owner(), _stop, *self._workers)
+            weakref.finalize(self._owner(), _end, *self._workers)
         return self._workers
 
 
-def _stop(writer: Worker[Any], reader: Worker[Any]) -> None:
-    reader.stop()
-    writer.stop()
+def _end(*workers: Worker[Any]) -> None:
+    # Called by the garbage collector, in whatever thread, which may have locked what these are waiting for.
+    for worker in workers:
+        worker.end()
 
 
 async def settled(future: "Future[T]") -> T:

@@ -256,13 +256,15 @@ class ToolSpec(Struct, frozen=True, gc=False):
     """What a model is told of a tool: its name, what it is for, and the JSON Schema of its input.
 
     `output_schema` is the JSON Schema of what it returns, where that is known; providers have no place for it, the
-    offline planner reads it.
+    offline planner reads it. The same goes for `changes`: whether a call changes something; None if the tool does not
+    say.
     """
 
     name: str
     description: str
     input_schema: Json
     output_schema: Json | None = None
+    changes: bool | None = None
 
 
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "refusal", "pause", "unknown"]

@@ -279,7 +279,10 @@ def _passing(error: ModelError) -> ModelError:
 def _signed(reply: ModelReply, model: Model) -> ModelReply:
     """The reply under the name of the model that gave it, with what it cost there."""
     name = reply.model if isinstance(model, FallbackModel) else model.name
-    cost = cost_of(model, reply.usage) if reply.cost is None and reply.usage is not None else reply.cost
+    usage, cost = reply.usage, reply.cost
+    # Of what is estimated the rest is completed first; whoever does that charges for all of it.
+    if cost is None and usage is not None and not usage.estimated:
+        cost = cost_of(model, usage)
     return structs.replace(reply, model=name, cost=cost)
 
 

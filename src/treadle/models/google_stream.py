@@ -279,6 +279,8 @@ class GoogleDecoder:
         going_on, pieces = bool(named(fields, "willContinue")), named(fields, "partialArgs")
         last = self._parts[-1] if self._parts else None
         call = last if isinstance(last, _Call) and last.pieces is not None and not fields.get("name") else None
+        if call is None and not (going_on or pieces) and self._said_twice(fields):
+            return
         if call is None:
             call = self._begin(fields, signature, events)
             if going_on or pieces:
@@ -295,6 +297,16 @@ class GoogleDecoder:
         if call.arguments:
             events.append(ToolCallDelta(call.id, call.arguments))
         events.append(ToolCallCompleted(call.id))
+
+    def _said_twice(self, fields: Json) -> bool:
+        """Whether a call with the id, the name and the arguments of this one has come before."""
+        arguments = fields.get("args")
+        text = "" if arguments is None else msgspec.json.encode(_object(arguments)).decode()
+        same = (fields.get("id"), fields["name"], text)
+        return bool(same[0]) and any(
+            isinstance(one, _Call) and one.pieces is None and (one.id, one.name, one.arguments) == same
+            for one in self._parts
+        )
 
     def _begin(self, fields: Json, signature: str | None, events: list[ModelEvent]) -> _Call:
         call_id: str = fields.get("id") or ""

@@ -15,7 +15,15 @@ from treadle.models.codec import Decoder
 from treadle.models.errors import ModelError, ProtocolError
 from treadle.models.failures import redact
 from treadle.models.halves import whole_text
-from treadle.models.port import ModelEvent, ModelReply, TextDelta, ThinkingDelta, ToolCallDelta, UsageReported
+from treadle.models.port import (
+    ModelEvent,
+    ModelReply,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    ToolCallStarted,
+    UsageReported,
+)
 
 SHAPE_ERRORS: Final = (AttributeError, LookupError, TypeError, ValueError, ArithmeticError, RecursionError)
 """What reading a field that is of another shape than it should be raises."""
@@ -51,7 +59,7 @@ class Guarded:
             events = self._feed(data)
             for place, event in enumerate(events):
                 kind = type(event)
-                if kind is TextDelta or kind is ThinkingDelta or kind is ToolCallDelta:
+                if kind is TextDelta or kind is ThinkingDelta or kind is ToolCallDelta or kind is ToolCallStarted:
                     events[place] = _shown_whole(event)
             return events
         except SHAPE_ERRORS as fault:
@@ -107,6 +115,8 @@ def _shown_whole(event: ModelEvent) -> ModelEvent:
     if isinstance(event, ToolCallDelta):
         text = whole_text(event.json)
         return event if text is event.json else ToolCallDelta(event.id, text)
+    if isinstance(event, ToolCallStarted) and not (isinstance(event.id, str) and isinstance(event.name, str)):
+        raise TypeError("the id and the name of a call are texts")
     return event
 
 

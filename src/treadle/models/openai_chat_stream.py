@@ -78,10 +78,11 @@ KEPT: Final = ("extra_content", "thought_signature")
 class _Call:
     """One tool call under way."""
 
-    __slots__ = ("completed", "id", "kept", "name", "pieces", "started")
+    __slots__ = ("completed", "id", "kept", "name", "pieces", "said", "started")
 
-    def __init__(self, call_id: str) -> None:
+    def __init__(self, call_id: str, said: str) -> None:
         self.id = call_id
+        self.said = said
         self.name = ""
         self.pieces: list[str] = []
         self.started = False
@@ -121,7 +122,7 @@ class ChatDecoder:
         self._details: list[Json] = []
         self._kept: Json = {}
         self._refused = False
-        self._whole = False
+        self._whole = self._chosen = False
         self._finish = ""
         self._counts: Usage | None = None
         self._service = ""
@@ -153,6 +154,7 @@ class ChatDecoder:
             for choice in data.get("choices") or ():
                 # Only one choice is ever asked for; a server that numbers it otherwise sends null.
                 if not choice.get("index"):
+                    self._chosen = True
                     self._choice(choice, events)
         except ModelError as error:
             # The words beside an error are paid for, though nobody is told of them.
@@ -171,7 +173,7 @@ class ChatDecoder:
 
     def close(self) -> ModelReply:
         """The whole reply. Raises `ProtocolError` if neither a finish reason nor an end of the stream was seen."""
-        if not self._finish and not self._whole:
+        if not self._finish and not (self._whole and self._chosen):
             raise ended_early(self._provider, bool(self._text or self._thinking or self._calls))
         # Some hosts give no reason at all; that the reply is whole its body or the stream's last word has said then.
         finish = FINISHES.get(self._finish.lower(), "unknown") if self._finish else "stop"
@@ -305,15 +307,18 @@ class ChatDecoder:
         if index is not None:
             known = self._by_index.get(index)
         elif call_id:
-            known = next((call for call in self._calls if call.id == call_id), None)
+            known = next((call for call in reversed(self._calls) if call.said == call_id), None)
+            if known is not None and name and is_object(known.arguments):
+                known = None  # what is whole has no more pieces
         else:
             known = self._calls[-1] if self._calls and not (name and self._calls[-1].name) else None
         if known is not None and not (call_id and name and known.name and call_id != known.id):
             return known
         self._complete(events)
+        said = call_id
         if not call_id or any(call.id == call_id for call in self._calls):
             call_id = f"call_{uuid4().hex[:24]}"
-        call = _Call(call_id)
+        call = _Call(call_id, said)
         self._calls.append(call)
         if index is not None:
             self._by_index[index] = call
@@ -334,7 +339,11 @@ class ChatDecoder:
             parts.append(Thinking("".join(self._thinking), id=self._thinking_field))
         if text := "".join(self._text):
             parts.append(Text(text))
-        parts.extend(ToolCall(call.id, call.name, call.arguments) for call in self._calls)
+        first = {(call.said, call.name, call.arguments): call.id for call in reversed(self._calls) if call.said}
+        for call in self._calls:
+            # What was said twice under one id has that id; see `told_once`.
+            call_id = first.get((call.said, call.name, call.arguments), call.id)
+            parts.append(ToolCall(call_id, call.name, call.arguments))
         kept = self._kept | ({"reasoning_details": self._details} if self._details else {})
         calls = {call.id: call.kept for call in self._calls if call.kept}
         if kept or calls:

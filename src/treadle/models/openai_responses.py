@@ -122,7 +122,8 @@ class ResponsesCodec:
 
     def profile(self, model: str) -> ModelProfile:
         """What `model` can do at its host."""
-        return profile_at(self.host, thinking=False if UNREASONING.search(model) else None)
+        profile = profile_at(self.host, thinking=False if UNREASONING.search(model) else None)
+        return replace(profile, stop=False)
 
     def longest(self, settings: ModelSettings, model: str) -> int | None:
         """The most tokens that a reply may have under `settings`; None if only the provider knows."""

@@ -216,6 +216,8 @@ class ResponsesDecoder:
     def _done(self, data: Json) -> list[ModelEvent]:
         fields = data["item"]
         item = self._find(data)
+        if item is not None and item.completed and item.fields == fields:
+            return []  # said twice
         if item is None or item.completed or item.fields.get("type") != fields["type"]:
             item = self._unfinished(fields) or self._begin(data, fields)
         return self._finish(item, fields)

@@ -31,6 +31,7 @@ class ModelProfile(Struct, frozen=True, kw_only=True, gc=False):
         parallel_calls: whether one reply may ask for several tools.
         prefix_cache: whether its provider keeps what requests begin with, so that the same beginning costs less.
         thinking: whether it can be told how hard to think, by `ModelSettings.thinking`.
+        stop: whether it can be told texts at which to stop, by `ModelSettings.stop`.
 
     Raises:
         Misuse: a value is of another type, or no number of tokens.
@@ -43,6 +44,7 @@ class ModelProfile(Struct, frozen=True, kw_only=True, gc=False):
     parallel_calls: bool | None = None
     prefix_cache: bool | None = None
     thinking: bool | None = None
+    stop: bool | None = None
 
     def __post_init__(self) -> None:
         window = self.context_window
@@ -56,7 +58,7 @@ class ModelProfile(Struct, frozen=True, kw_only=True, gc=False):
                 raise Misuse(
                     f"ModelProfile takes {name} as one of {words}; it was given {reprlib.repr(getattr(self, name))}"
                 )
-        for name in ("tools", "parallel_calls", "prefix_cache", "thinking"):
+        for name in ("tools", "parallel_calls", "prefix_cache", "thinking", "stop"):
             if getattr(self, name) not in (None, True, False):
                 raise Misuse(
                     f"ModelProfile takes {name} as True, False, or None where nobody knows; it was given "
@@ -106,6 +108,7 @@ def profile_of_any(profiles: Iterable[ModelProfile]) -> ModelProfile:
         parallel_calls=_each([one.parallel_calls for one in all_of]),
         prefix_cache=_each([one.prefix_cache for one in all_of]),
         thinking=_each([one.thinking for one in all_of]),
+        stop=_each([one.stop for one in all_of]),
     )
 
 

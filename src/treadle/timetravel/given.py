@@ -17,6 +17,7 @@ from treadle.kernel.events import (
     RunForked,
     RunPaused,
     RunResumed,
+    StepPrepared,
     ToolFinished,
     ToolReacted,
     ToolStarted,
@@ -74,18 +75,22 @@ def to_be_admitted(state: RunState, event: Event) -> CallRecord | None:
     return None if isinstance(event, ToolFinished) and (record.in_doubt or not event.is_error) else record
 
 
-def may_be_others(state: RunState, event: Event, *, budgets: bool) -> bool:
+def may_be_others(state: RunState, event: Event, now: Event | None, *, budgets: bool) -> bool:
     """Whether what differs may be the word of a budget, or of the limits of a run above, which a replay does not have.
 
     Args:
         state: where the run stands.
         event: what was recorded.
+        now: what comes of it now.
         budgets: whether the run drew on budgets, or nobody knows.
     """
     shared = state.parent is not None
     if isinstance(event, RunFinished) and event.decision is not None and event.decision.verdict != "stop":
         # A step was decided on, and nothing was left that it could be made with.
         return shared or budgets
+    if isinstance(event, StepPrepared) and event.landing is None and isinstance(now, StepPrepared) and now.landing:
+        # What was left was too little for a closing reply, so that the step was made as far as it went.
+        return (shared or budgets) and now.landing.reason in ("max_cost", "max_tokens")
     stop = event.stop if isinstance(event, RunFinished) else getattr(event, "landing", None)
     if stop is None or stop.reason not in LIMIT_REASONS:
         return False

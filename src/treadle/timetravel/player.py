@@ -217,7 +217,7 @@ class Player:
             # What was said otherwise each time may be written alike.
             return
         if type(now) is not type(recorded) or now is None:
-            if not self._may_be_others(recorded):
+            if not self._may_be_others(recorded, now):
                 raise _Differs(now)
             return
         # Estimates of what a request takes go with what the agent says in it.
@@ -236,7 +236,7 @@ class Player:
         if self._shift and isinstance(now, ContextEdited):
             now = replace(now, start=now.start - self._shift, stop=now.stop - self._shift)
         changes = changes_between(recorded, now, but=left_out)
-        if changes and not self._may_be_others(recorded):
+        if changes and not self._may_be_others(recorded, now):
             raise _Differs(now, changes)
         self._count += 1
 
@@ -248,8 +248,8 @@ class Player:
             raise _raised(error.__cause__ or error) from error
         return cast(EventT, written)
 
-    def _may_be_others(self, recorded: Event) -> bool:
-        return may_be_others(self._state, recorded, budgets=self._budgeted)
+    def _may_be_others(self, recorded: Event, now: Event | None) -> bool:
+        return may_be_others(self._state, recorded, now, budgets=self._budgeted)
 
     async def _admitted(self, record: CallRecord, event: Event) -> None:
         """Holds what became of a call first against what the agent's tools and rules say of it now."""

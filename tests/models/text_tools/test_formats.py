@@ -278,7 +278,7 @@ def test_a_reply_that_the_model_did_not_end_keeps_its_finish(protocols, finish):
         ("stop", JSON["bare"][0], "tool_calls"),
         ("tool_calls", "Hello", "stop"),
         ("unknown", "Hello", "unknown"),
-        ("unknown", JSON["bare"][0], "tool_calls"),
+        ("unknown", JSON["bare"][0], "unknown"),
     ],
 )
 def test_the_finish_says_whether_there_are_calls(protocols, finish, text, expected):

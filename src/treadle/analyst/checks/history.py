@@ -14,6 +14,7 @@ from contextlib import closing, contextmanager
 from datetime import datetime
 from decimal import Decimal
 from hashlib import blake2b
+from os.path import relpath
 from pathlib import Path
 
 from msgspec import to_builtins
@@ -71,7 +72,8 @@ class History:
     def record(self, report: Report) -> Report:
         """Keeps a run, and returns it with what has changed since the last one.
 
-        A verdict is held against the last that asked exactly the same: sources, keys, conditions and thresholds.
+        A verdict is held against the last that asked exactly the same, of the same files: sources, keys, conditions
+        and thresholds. Where files are is seen from the folder of the history.
 
         Raises:
             AnalystError: the file cannot be written, or is something else.
@@ -80,14 +82,22 @@ class History:
             started = report.started.isoformat(timespec="seconds")
             values = (started, _storable(str(report.file)), report.outcome)
             run = database.execute("INSERT INTO runs (started, file, outcome) VALUES (?, ?, ?)", values).lastrowid
-            verdicts = [self._record(database, run or 0, one) for one in report.verdicts]
+            of = [self._place(path) for path in (report.file, report.sources)]
+            verdicts = [self._record(database, run or 0, one, of) for one in report.verdicts]
         return replace(report, verdicts=tuple(verdicts))
 
-    def _record(self, database: sqlite3.Connection, run: int, verdict: Verdict) -> Verdict:
+    def _place(self, path: Path) -> str:
+        """Where a file is, from the history's folder on: the same when both are moved together."""
+        try:
+            return Path(relpath(path.resolve(), self.path.resolve().parent)).as_posix()
+        except ValueError:  # On another drive.
+            return path.resolve().as_posix()
+
+    def _record(self, database: sqlite3.Connection, run: int, verdict: Verdict, of: list[str]) -> Verdict:
         found = None if verdict.outcome == "not_run" else verdict.comparison
         rows = [] if found is None else differing(found)
         whole = found is not None and len(rows) == found.summary.differences
-        question = "" if found is None else _question(found)
+        question = "" if found is None else _question(found, of)
         if found is not None:
             verdict = replace(verdict, changes=_changes(database, verdict, question, rows, whole))
         figures = _figures(found)
@@ -177,9 +187,9 @@ def _apart(since: datetime, outcome: Outcome, before: Keys, now: Keys) -> Change
     )
 
 
-def _question(found: Comparison) -> str:
-    """A name for what was asked: verdicts of the same can be held against each other."""
-    asked = [found.source_a, found.source_b, found.measure, found.dimensions, found.filters, found.filters_a,
+def _question(found: Comparison, of: list[str]) -> str:
+    """A name for what was asked of which files: verdicts of the same can be held against each other."""
+    asked = [of, found.source_a, found.source_b, found.measure, found.dimensions, found.filters, found.filters_a,
              found.filters_b, found.tolerance]  # fmt: skip
     text = json.dumps(to_builtins(asked), ensure_ascii=True, sort_keys=True)
     return blake2b(text.encode(), digest_size=16).hexdigest()

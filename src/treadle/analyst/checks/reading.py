@@ -68,6 +68,11 @@ def _check(name: str, field: Field) -> Check:
         "top": _count,
     }
     values = field.known(readers, required=("compare",))
+    if values["compare"][0] == values["compare"][1] and values.get("where_a", []) == values.get("where_b", []):
+        raise field.error(
+            f"compares {values['compare'][0]!r} with itself, which always agrees; name another source, or say which "
+            f"rows of it with 'where_a' and 'where_b'"
+        )
     limits = values.get("tolerance", Tolerance())
     tolerances = values.get("measures", {})
     request = field.build(

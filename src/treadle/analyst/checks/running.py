@@ -59,7 +59,11 @@ def run_checks(
         say = partial(_say, tell, f"{check.name} ({number} of {len(declared.checks)})")
         verdicts += _run(known, check, filters, bounds, interrupt, say, started)
     report = Report(
-        file=declared.path, started=started, seconds=round(time.monotonic() - begun, 3), verdicts=tuple(verdicts)
+        file=declared.path,
+        sources=declared.sources,
+        started=started,
+        seconds=round(time.monotonic() - begun, 3),
+        verdicts=tuple(verdicts),
     )
     return report if history is None else history.record(report)
 

@@ -118,12 +118,14 @@ class Report(Struct, frozen=True, kw_only=True):
 
     Attributes:
         file: the file that declares them.
+        sources: the file that declares what they compare.
         started: when the run began.
         seconds: how long it took.
         verdicts: one for each check and measure, in the order of the file.
     """
 
     file: Path
+    sources: Path
     started: datetime
     seconds: float
     verdicts: tuple[Verdict, ...]

@@ -10,19 +10,22 @@ from typing import Literal
 import click
 
 from treadle.agent import Agent
+from treadle.cli import completion
 from treadle.cli.agents import agent_to_ask
 from treadle.cli.configure import Options, agent_options
 from treadle.cli.dialogue import Person, decide, resumed
 from treadle.cli.exits import ExitCode, exit_code
 from treadle.cli.next_command import NextCommand
 from treadle.cli.output import Output, output_options
-from treadle.cli.storage import journal_at
+from treadle.cli.storage import LAST, find_run, journal_at, no_runs, opened
 from treadle.cli.terminal import clean, print_json
 from treadle.cli.waiting import Waiting
 from treadle.cli.watch import Watch
 from treadle.conversation import Conversation
 from treadle.drivers.estimate import Estimate
 from treadle.journal import Journal
+from treadle.kernel.fold import fold_all
+from treadle.kernel.state import RunState
 from treadle.result import RunResult
 
 
@@ -36,6 +39,10 @@ from treadle.result import RunResult
     type=click.Choice(["answer", "stop"]),
     help="At a limit: one last call that writes up what was found, or stop at once. Default: answer.",
 )
+@click.option(
+    "--continue", "earlier", is_flag=False, flag_value=LAST, metavar="[RUN]", shell_complete=completion.runs,
+    help="Go on with the conversation of a run: of the last, or of RUN.",
+)  # fmt: skip
 @click.option("--no-journal", is_flag=True, help="Keep no record of the run.")
 @click.option("--dry-run", is_flag=True, help="Ask nothing; say what the first request may take at most.")
 @output_options
@@ -45,6 +52,7 @@ def ask(
     file: str | None,
     instructions: str | None,
     on_limit: Literal["answer", "stop"] | None,
+    earlier: str | None,
     no_journal: bool,
     dry_run: bool,
     output: Output,
@@ -54,24 +62,46 @@ def ask(
     PROMPT may be left out, or be -, to read it from standard input. The exit code is 0 if the task was done, 3 if a
     limit stopped it, 4 if it waits for someone, 5 if the model failed and 130 if you pressed Ctrl-C.
     """
+    if earlier is not None and len(earlier.split()) > 1:
+        # No run has such a name: what stands there is the question.
+        earlier, prompt = LAST, (earlier, *prompt)
     question = _question(prompt, file)
+    after = None if earlier is None else asyncio.run(_ended(earlier, options.journal))
+    conversation = Conversation(() if after is None else after.messages)
     journal = None if no_journal or dry_run else journal_at(options.journal)
-    agent, choice = agent_to_ask(options, journal, instructions=instructions, on_limit=on_limit)
+    agent, choice = agent_to_ask(options, journal, instructions=instructions, on_limit=on_limit, after=after)
     output.say(str(choice))
     if dry_run:
         limits, user = options.limits(agent.limits), options.user
-        asked = agent.estimate(question, conversation=Conversation(), limits=limits, user=user)
+        asked = agent.estimate(question, conversation=conversation, limits=limits, user=user)
         return _dry(asyncio.run(asked), output)
     person = None if output.as_object or output.quiet else Person()
     with asyncio.Runner() as runner:
         try:
-            result, waiting = _answered(runner, agent, question, options, output, journal, person)
+            result, waiting = _answered(runner, agent, question, conversation, options, output, journal, person)
         finally:
             if journal is not None:
                 runner.run(journal.close())
     command = None if journal is None else NextCommand.again(options, choice)
     output.end(result, choice.name, waiting, agent.tools, command)
     return exit_code(result.stop)
+
+
+async def _ended(earlier: str, journal: str | None) -> RunState:
+    """The run whose conversation is gone on with, as it ended.
+
+    Raises:
+        click.UsageError: it has not ended; says how to see what it waits for.
+    """
+    async with opened(journal) as kept:
+        if kept is None:
+            raise no_runs(journal, earlier)
+        state = fold_all(await kept.read(await find_run(kept, earlier)))
+    if state.stop is None or state.phase != "finished":
+        raise click.UsageError(
+            f"run {state.run_id} has not ended, and its conversation neither; see: treadle show {state.run_id}"
+        )
+    return state
 
 
 def _dry(estimate: Estimate, output: Output) -> int:
@@ -105,6 +135,7 @@ def _answered(
     runner: asyncio.Runner,
     agent: Agent,
     question: str,
+    conversation: Conversation,
     options: Options,
     output: Output,
     journal: Journal | None,
@@ -112,9 +143,9 @@ def _answered(
 ) -> tuple[RunResult, Waiting]:
     """What came of the question; a person at a terminal has been asked about what the run waited for."""
     limits, user = options.limits(agent.limits), options.user
-    watch = Watch(output.views)
-    # A conversation of its own, for budgets that each conversation has.
-    begin = partial(agent.run, question, conversation=Conversation(), limits=limits, user=user)
+    watch = Watch(output.views, quiet=output.quiet)
+    # Always with a conversation, for budgets that each conversation has.
+    begin = partial(agent.run, question, conversation=conversation, limits=limits, user=user)
     result = runner.run(watch.carry(lambda see: begin(on_event=see)))
     left = person is None or not person.interactive
     while True:
@@ -123,7 +154,7 @@ def _answered(
             return result, waiting
         answers, left = decide(person, waiting.calls, agent.tools)
         if answers:
-            watch = Watch(output.views, result.events)
+            watch = Watch(output.views, result.events, quiet=output.quiet)
             result = runner.run(watch.carry(partial(resumed, agent, result, answers)))
 
 

@@ -209,7 +209,7 @@ class Chat:
         """Carries a run and shows it; None if it could not be."""
         answer = AnswerView()
         views: list[View] = [answer, *([trace(texts=False)] if self._tracing else [])]
-        watch = Watch(views, () if earlier is None else earlier.events)
+        watch = Watch(views, () if earlier is None else earlier.events, quiet=self._quiet)
         try:
             result = self._runner.run(watch.carry(start))
         except KeyboardInterrupt:

@@ -9,7 +9,7 @@ import click
 from treadle.cli.catalogs import missing_package
 from treadle.cli.conditions import filters_of
 from treadle.cli.exits import ExitCode
-from treadle.cli.terminal import clean, console, note, print_json, shorten
+from treadle.cli.terminal import clean, console, note, print_json, prose, shorten
 from treadle.cli.working import working
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _CODES: "dict[Outcome, ExitCode]" = {
 _COLOURS: "dict[Outcome, str]" = {"passed": "green", "warned": "yellow", "failed": "red", "not_run": "magenta"}
 
 
-@click.command(short_help="Run the checks of a file, and say what has changed since the last run.")
+@click.command(short_help="Run a file of checks, and say what has changed since.")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.argument("names", nargs=-1)
 @click.option(
@@ -68,13 +68,16 @@ def check(
         raise click.UsageError("name a file of checks, such as checks.yaml; --example FOLDER writes one to start from")
     if no_history and history is not None:
         raise click.UsageError("--history and --no-history: which?")
+    from msgspec.structs import replace
+
     from treadle.analyst.checks import History, read_checks
 
     declared = read_checks(file).only(names)
     kept = None if no_history else History(history or declared.history)
     printing = json_file == _STDOUT
     files = _files(json=None if printing else json_file, xml=junit_file, html=html_file)
-    report = _run(declared, sources or declared.sources, filters_of("--where", where), kept, files)
+    declared = declared if sources is None else replace(declared, sources=sources)
+    report = _run(declared, filters_of("--where", where), kept, files)
     for one in files:
         note(f"written: {one.path}")
     if printing:
@@ -85,7 +88,7 @@ def check(
 
 
 def _run(
-    declared: "CheckFile", sources: Path, filters: "list[Filter]", kept: "History | None", files: "list[ReportFile]",
+    declared: "CheckFile", filters: "list[Filter]", kept: "History | None", files: "list[ReportFile]",
 ) -> "Report":  # fmt: skip
     """Runs the checks and writes the files, which are put in place when all is done."""
     from treadle.analyst import Catalog
@@ -93,8 +96,8 @@ def _run(
     from treadle.analyst.checks.files import write_report
     from treadle.analyst.export import Drafts
 
-    catalog = Catalog.load(sources)
-    mine = [declared.path, sources, *([] if kept is None else [kept.path])]
+    catalog = Catalog.load(declared.sources)
+    mine = [declared.path, declared.sources, *([] if kept is None else [kept.path])]
     with Drafts(files, [path.resolve() for path in (*mine, *_data(catalog))]) as drafts:
         if kept is not None:
             kept.prepare()
@@ -141,11 +144,10 @@ def _print(report: "Report") -> None:
     several = {one.check for one in report.verdicts if sum(other.check == one.check for other in report.verdicts) > 1}
     for one in report.verdicts:
         label = f"{one.check}, {one.measure}" if one.check in several else one.check
-        line = Text(f"{WORDS[one.outcome]:<8}", style=_COLOURS[one.outcome])
-        line.append(f" {shorten(label, 200)}: {' '.join(clean(one.sentence).split())}", style="")
-        out.print(line, soft_wrap=True)
+        told = f"{WORDS[one.outcome]:<8} {shorten(label, 200)}: {' '.join(clean(one.sentence).split())}"
+        out.print(Text(prose(told, indent=" " * 9), style=_COLOURS[one.outcome]), soft_wrap=True)
         for remark in one.notes:
-            out.print(Text(f"         note: {shorten(remark, 300)}"), soft_wrap=True)
+            out.print(Text(prose(f"         note: {shorten(remark, 300)}", indent=" " * 9)), soft_wrap=True)
     told = ", ".join(f"{count} {WORDS[name]}" for name, count in report.counted().items() if count)
     note(f"{len(report.verdicts)} in {report.seconds:.1f} s: {told}")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from treadle.cli import completion
 from treadle.cli.catalogs import open_catalog, sources_option
 from treadle.cli.conditions import filters_of, where_option
 from treadle.cli.differences import print_comparison
@@ -24,8 +25,8 @@ _STDOUT = "\0"
 
 
 @click.command(short_help="Compare two sources, without a model.")
-@click.argument("a")
-@click.argument("b")
+@click.argument("a", shell_complete=completion.sources)
+@click.argument("b", shell_complete=completion.sources)
 @click.option(
     "--by",
     metavar="NAME,...",

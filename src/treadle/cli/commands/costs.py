@@ -4,15 +4,17 @@ import asyncio
 
 import click
 
+from treadle.cli import completion
 from treadle.cli.storage import find_run, journal_option, no_runs, opened
-from treadle.cli.terminal import clean, print_json, print_table
+from treadle.cli.table import print_table
+from treadle.cli.terminal import clean, print_json
 from treadle.drivers.purse.spending import By, Charge, Share, Spending, spending_of
 
 _ITSELF, _UNKNOWN = "(the run itself)", "(unknown)"
 
 
 @click.command(short_help="Tell what a run has spent, by model, tool, agent or step.")
-@click.argument("run")
+@click.argument("run", shell_complete=completion.runs)
 @journal_option
 @click.option(
     "--by", type=click.Choice(["model", "tool", "agent", "step"]), help="Add up by this. Default: every call."

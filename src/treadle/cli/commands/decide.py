@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import click
 
+from treadle.cli import completion
 from treadle.cli.agents import agent_to_go_on
 from treadle.cli.configure import Options, agent_options
 from treadle.cli.exits import exit_code
@@ -54,7 +55,7 @@ def _take_over(command: Callable[..., int]) -> Callable[..., int]:
 
 
 @click.command(short_help="Go on with a run that is paused, or whose process died.")
-@click.argument("run")
+@click.argument("run", shell_complete=completion.runs)
 @agent_options
 @click.option(
     "--result", "results", multiple=True, metavar="CALL=VALUE", help="The result of a call that waits; repeatable."
@@ -81,7 +82,7 @@ def resume(run: str, options: Options, results: tuple[str, ...], takeover: bool,
 
 
 @click.command(short_help="Allow a tool call that a run waits for, and go on.")
-@click.argument("run")
+@click.argument("run", shell_complete=completion.runs)
 @click.argument("call", required=False)
 @agent_options
 @click.option("--arguments", metavar="JSON", help="Arguments to use in place of the model's, for one CALL.")
@@ -105,7 +106,7 @@ def approve(run: str, call: str | None, options: Options, arguments: str | None,
 
 
 @click.command(short_help="Refuse a tool call that a run waits for, and go on.")
-@click.argument("run")
+@click.argument("run", shell_complete=completion.runs)
 @click.argument("call", required=False)
 @agent_options
 @click.option("--reason", default="", metavar="TEXT", help="Why; the model is told.")
@@ -125,7 +126,7 @@ def deny(run: str, call: str | None, options: Options, reason: str, takeover: bo
 
 
 @click.command(short_help="Say what came of a tool call that a crash cut off, and go on.")
-@click.argument("run")
+@click.argument("run", shell_complete=completion.runs)
 @click.argument("call")
 @click.option("--done", metavar="RESULT", help="It was done, with this result: JSON, or a text.")
 @click.option("--failed", metavar="WHY", help="It was not done, or failed; the model is told why.")
@@ -173,7 +174,7 @@ async def _resumed(run: str, options: Options, output: Output, say: Callable[[Wa
         output.say(str(choice))
         doing = [f"{said.doing} {call.call(agent.tools)}{said.more}" for call in said.calls]
         limits, answers = options.limits(state.limits), said.answers
-        result = await Watch([Announced(output, doing), *output.views], events).carry(
+        result = await Watch([Announced(output, doing), *output.views], events, quiet=output.quiet).carry(
             lambda see: agent.resume(
                 state.run_id, approve=answers.approve, deny=answers.deny, results=answers.results, on_event=see,
                 limits=None if limits == state.limits else limits, user=options.user, takeover=takeover,

@@ -1,15 +1,15 @@
 """`treadle diff`: two runs side by side, from where they part."""
 
 import asyncio
-import textwrap
 from collections.abc import Iterator
 
 import click
 
+from treadle.cli import completion
 from treadle.cli.exits import ExitCode
 from treadle.cli.storage import find_run, journal_option, no_runs, opened
 from treadle.cli.story import count
-from treadle.cli.terminal import clean, console, print_json
+from treadle.cli.terminal import clean, console, print_json, prose
 from treadle.timetravel.parting import Diff, Row
 from treadle.timetravel.parting import diff as held_together
 
@@ -20,8 +20,8 @@ _LINES = 12
 
 
 @click.command(short_help="Show two runs side by side, from where they part.")
-@click.argument("run")
-@click.argument("other")
+@click.argument("run", shell_complete=completion.runs)
+@click.argument("other", shell_complete=completion.runs)
 @journal_option
 @click.option("--all", "whole", is_flag=True, help="Show also what is the same in both.")
 @click.option("--json", "as_object", is_flag=True, help="Print one JSON object.")
@@ -48,7 +48,8 @@ async def _found(run: str, other: str, journal: str | None) -> Diff:
 
 def _print(found: Diff, whole: bool) -> None:
     if found.at is None:
-        click.echo(f"run {clean(found.a)} and run {clean(found.b)} do not differ ({count(len(found.rows), 'thing')})")
+        same = count(len(found.rows), "thing")
+        click.echo(prose(f"run {clean(found.a)} and run {clean(found.b)} do not differ ({same})"))
         if not whole:
             return
     else:
@@ -57,7 +58,8 @@ def _print(found: Diff, whole: bool) -> None:
     width = min(max(console().width, _NARROWEST), _WIDEST)
     each = (width - _LABEL - 3) // 2
     click.echo()
-    _line("", f"A: {clean(found.a)}", f"B: {clean(found.b)}", each, " ")
+    for label, name in (("A", found.a), ("B", found.b)):
+        click.echo(f"{'':<{_LABEL}} {label}: {clean(name)}")
     step = -1
     for row in found.rows:
         if row.same and not whole:
@@ -82,7 +84,9 @@ def _print_row(row: Row, each: int) -> None:
 
 
 def _line(label: str, a: str, b: str, each: int, mark: str) -> None:
-    click.echo(f"{label:<{_LABEL}} {a:<{each}} {mark} {b}".rstrip())
+    from rich.cells import set_cell_size
+
+    click.echo(f"{label:<{_LABEL}} {set_cell_size(a, each)} {mark} {b}".rstrip())
 
 
 def _wrapped(text: str | None, each: int) -> Iterator[str]:
@@ -90,9 +94,9 @@ def _wrapped(text: str | None, each: int) -> Iterator[str]:
     if text is None:
         yield "-"
         return
-    lines = [
-        part for line in (clean(text).splitlines() or [""]) for part in textwrap.wrap(line, each, tabsize=4) or [""]
-    ]
+    from rich.text import Text
+
+    lines = [part.plain.rstrip() for part in Text(clean(text).expandtabs(4)).wrap(console(), each)] or [""]
     yield from lines[:_LINES]
     if len(lines) > _LINES:
         yield f"… {count(len(lines) - _LINES, 'more line')}"

@@ -17,7 +17,8 @@ from treadle.cli.choose import DEFAULT_MODELS, choose, local_models, ollama_addr
 from treadle.cli.environment import TAKEN
 from treadle.cli.exits import ExitCode
 from treadle.cli.storage import in_postgres, journal_at, journal_named, journal_option, may_be_there, told
-from treadle.cli.terminal import print_json, print_table
+from treadle.cli.table import print_table
+from treadle.cli.terminal import print_json
 from treadle.journal import JournalError
 from treadle.journal.disks import shared_kind
 from treadle.journal.permissions import exposed

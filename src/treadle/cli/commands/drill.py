@@ -4,9 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from treadle.cli import completion
 from treadle.cli.catalogs import open_catalog, sources_option
 from treadle.cli.conditions import filters_of, where_option
-from treadle.cli.terminal import clean, print_json, print_table
+from treadle.cli.table import print_table
+from treadle.cli.terminal import clean, print_json, prose
 from treadle.cli.working import working
 
 if TYPE_CHECKING:
@@ -14,8 +16,8 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Show the rows behind one key of a comparison, on both sides.")
-@click.argument("a")
-@click.argument("b")
+@click.argument("a", shell_complete=completion.sources)
+@click.argument("b", shell_complete=completion.sources)
 @click.option(
     "--key", multiple=True, metavar="NAME=VALUE",
     help="The value of a dimension, as the comparison shows it; NAME alone for rows without one. Repeatable.",
@@ -49,7 +51,9 @@ def drill(
         return 0
     for letter, side in (("A", found.a), ("B", found.b)):
         _print(letter, side)
-    click.echo(clean(found.note or f"{found.pairs:,} pairs: a row of A and one of B that alone have their amount."))
+    click.echo(
+        prose(clean(found.note or f"{found.pairs:,} pairs: a row of A and one of B that alone have their amount."))
+    )
     return 0
 
 
@@ -70,7 +74,7 @@ def _print(letter: str, side: "Lines") -> None:
         if count == side.total_rows
         else f"the {count:,} largest of {side.total_rows:,} rows"
     )
-    click.echo(clean(f"{letter}: {side.source}, {shown}, {side.measure} {side.figure}"))
+    click.echo(prose(clean(f"{letter}: {side.source}, {shown}, {side.measure} {side.figure}")))
     if not side.rows:
         click.echo()
         return

@@ -9,6 +9,7 @@ import click
 from msgspec.structs import replace
 
 from treadle.agent import Agent
+from treadle.cli import completion
 from treadle.cli.agents import agent_to_go_on
 from treadle.cli.choose import model_named
 from treadle.cli.configure import Options, agent_options
@@ -24,7 +25,7 @@ from treadle.result import RunResult
 
 
 @click.command(short_help="Go on from any step of a run as a run of its own.")
-@click.argument("run")
+@click.argument("run", shell_complete=completion.runs)
 @click.option("--at", type=click.IntRange(min=0), required=True, metavar="STEP", help="The step, from 0.")
 @click.option("--message", metavar="TEXT", help="Something to say to the run at that point.")
 @click.option(
@@ -95,5 +96,5 @@ async def _forked(
 
 
 async def _carried_out(agent: Agent, run_id: str, journal: Journal, options: Options, output: Output) -> RunResult[Any]:
-    watch = Watch(output.views, await journal.read(run_id))
+    watch = Watch(output.views, await journal.read(run_id), quiet=output.quiet)
     return await watch.carry(lambda see: agent.resume(run_id, on_event=see, user=options.user))

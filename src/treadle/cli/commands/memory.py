@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from treadle.cli.terminal import clean, note, print_json, print_table
+from treadle.cli.table import print_table
+from treadle.cli.terminal import clean, note, print_json
 
 if TYPE_CHECKING:
     from treadle.tools.builtin.memory_store import MemoryStore, Note

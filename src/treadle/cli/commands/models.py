@@ -9,8 +9,10 @@ from typing import Any
 import click
 from msgspec import to_builtins
 
+from treadle.cli import completion
 from treadle.cli.choose import DEFAULT_MODELS, choose, local_models, model_named, ollama_address
-from treadle.cli.terminal import note, print_json, print_table
+from treadle.cli.table import print_table
+from treadle.cli.terminal import note, print_json, prose
 from treadle.kernel.messages import Usage
 from treadle.models.names import OFFLINE, is_known, model_from_name
 from treadle.models.profile import profile_of
@@ -19,7 +21,7 @@ from treadle.models.sound import cost_of
 
 
 @click.command(short_help="List the providers of models, and which can be used here.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=completion.models)
 @click.option("--json", "as_object", is_flag=True, help="Print a JSON object.")
 def models(name: str | None, as_object: bool) -> int:
     """List the providers of models, the environment variables they read, and which of them are set.
@@ -44,8 +46,8 @@ def models(name: str | None, as_object: bool) -> int:
     ]  # fmt: skip
     print_table(["provider", "name, for example", "key in", "set", "address in", "ready"], rows)
     if served:
-        note(f"Ollama at {ollama_address()} has: {', '.join(served)}")
-    note(f"used if none is named: {choice.name} ({choice.why})")
+        note(prose(f"Ollama at {ollama_address()} has: {', '.join(served)}", err=True))
+    note(prose(f"used if none is named: {choice.name} ({choice.why})", err=True))
     return 0
 
 

@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from treadle.cli import completion
 from treadle.cli.catalogs import open_catalog, sources_option
 from treadle.cli.conditions import filters_of, where_option
-from treadle.cli.terminal import clean, note, print_json, print_table
+from treadle.cli.table import print_table
+from treadle.cli.terminal import clean, note, print_json, prose
 from treadle.cli.working import working
 
 if TYPE_CHECKING:
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Ask one source for figures, without a model.")
-@click.argument("source")
+@click.argument("source", shell_complete=completion.sources)
 @click.option("--by", metavar="NAME,...", help="Dimensions to group by. Default: none, the totals only.")
 @click.option("--measure", multiple=True, metavar="NAME", help="A measure; repeatable. Default: all of the source's.")
 @where_option
@@ -67,7 +69,7 @@ def query(
 
 
 def _print(found: "QueryResult") -> None:
-    click.echo(clean(found.source + (f" where {' and '.join(found.filters)}" if found.filters else "")))
+    click.echo(prose(clean(found.source + (f" where {' and '.join(found.filters)}" if found.filters else ""))))
     click.echo()
     names = [*found.dimensions, *found.measures]
     rows: list[list[object]] = [[row[name] for name in found.dimensions] for row in found.rows if found.dimensions]
@@ -81,7 +83,7 @@ def _print(found: "QueryResult") -> None:
         click.echo(f"The first {len(found.rows):,} of {found.total_rows:,} rows; the total is over all.")
     click.echo(f"{found.source_rows:,} rows of {clean(found.source)}")
     for warning in found.warnings:
-        click.echo(clean(f"Warning: {warning}"))
+        click.echo(prose(clean(f"Warning: {warning}")))
 
 
 def _amount(value: object) -> str:

@@ -5,6 +5,7 @@ import asyncio
 import click
 
 from treadle.agent import Agent
+from treadle.cli import completion
 from treadle.cli.agents import load_agent
 from treadle.cli.exits import ExitCode
 from treadle.cli.storage import find_run, journal_option, no_runs, opened
@@ -14,11 +15,12 @@ from treadle.timetravel.replay import replay as replayed_alone
 
 
 @click.command(short_help="Carry a run out again from the journal, and say where it differs.")
-@click.argument("run")
+@click.argument("run", shell_complete=completion.runs)
 @click.option(
     "--agent",
     "-a",
     metavar="MODULE[:NAME]",
+    shell_complete=completion.agents,
     help="The agent that decides anew: module:name or path.py:name. Without one, the journal alone is looked at.",
 )
 @click.option(

@@ -4,16 +4,18 @@ from typing import Any
 
 import click
 
+from treadle.cli import completion
 from treadle.cli.catalogs import open_catalog, sources_option
 from treadle.cli.conditions import filters_of, where_option
 from treadle.cli.exits import ExitCode
-from treadle.cli.terminal import clean, print_json, print_table
+from treadle.cli.table import print_table
+from treadle.cli.terminal import clean, print_json, prose
 from treadle.cli.working import working
 
 
 @click.command(short_help="Compare two sources row by row, by a key, column by column.")
-@click.argument("a")
-@click.argument("b")
+@click.argument("a", shell_complete=completion.sources)
+@click.argument("b", shell_complete=completion.sources)
 @click.option("--key", required=True, metavar="NAME,...", help="The dimensions that tell rows apart.")
 @click.option("--columns", metavar="NAME,...", help="The dimensions to compare. Default: all others that both have.")
 @where_option
@@ -44,10 +46,13 @@ def rows(
         print_json(found.to_dict())
     else:
         click.echo(
-            clean(
-                f"{found.keys:,} keys by {', '.join(found.key)}: {found.equal:,} equal, {found.differing:,} different, "
-                f"{found.missing_in_a:,} not in {found.source_a}, {found.missing_in_b:,} not in {found.source_b}, "
-                f"{found.repeated:,} in several rows"
+            prose(
+                clean(
+                    f"{found.keys:,} keys by {', '.join(found.key)}: {found.equal:,} equal, "
+                    f"{found.differing:,} different, "
+                    f"{found.missing_in_a:,} not in {found.source_a}, {found.missing_in_b:,} not in {found.source_b}, "
+                    f"{found.repeated:,} in several rows"
+                )
             )
         )
         listed = [

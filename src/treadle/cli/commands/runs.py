@@ -8,11 +8,13 @@ from typing import Any, get_args
 import click
 from msgspec.structs import replace
 
+from treadle.cli import completion
 from treadle.cli.commands.runs_delete import delete, prune
 from treadle.cli.commands.runs_export import export, import_
 from treadle.cli.moments import in_order, moment
 from treadle.cli.storage import journal_named, journal_option, opened, told
-from treadle.cli.terminal import console, note, print_json, print_table, shorten
+from treadle.cli.table import print_table
+from treadle.cli.terminal import console, note, print_json, prose, shorten
 from treadle.journal import Journal, JournalDamaged, RunInfo, RunStatus, Stuck, Wanted, stuck_runs
 from treadle.kernel.errors import IllegalEvent
 from treadle.kernel.fold import fold_all
@@ -21,8 +23,15 @@ _PAGE = 500
 
 _WANTED = (
     click.option("--status", type=click.Choice(get_args(RunStatus)), help="Those that stand so."),
-    click.option("--agent", metavar="NAME", help="Those of the agent of that name."),
-    click.option("--model", metavar="NAME", help="Those that were started with that model."),
+    click.option(
+        "--agent", metavar="NAME", shell_complete=completion.agents_of_runs, help="Those of the agent of that name."
+    ),
+    click.option(
+        "--model",
+        metavar="NAME",
+        shell_complete=completion.models_of_runs,
+        help="Those that were started with that model.",
+    ),
     click.option("--since", metavar="TIME", type=moment, help="Those that began then or later: a date, or 2h, 7d."),
     click.option("--until", metavar="TIME", type=moment, help="Those that began before that."),
     click.option("--search", "text", metavar="TEXT", default="", help="Those with it in their question or id."),
@@ -64,23 +73,22 @@ def runs(context: click.Context, /, journal: str | None, stuck: bool, limit: int
     if not found:
         note(f"no {'such ' if Wanted(**wanted) != Wanted() else ''}runs yet in {told(journal_named(journal))}")
         return 0
-    out = console()
-    # A run a line: the question gets what a terminal has left.
-    room = max(12, out.width - 70) if out.is_terminal else 60
+    most = 300 if console().is_terminal else 60
     rows = [
         (info.run_id, _when(info.started_at), status(info), info.steps, "" if info.damage else info.tool_calls,
-         info.model, shorten(info.question, room))
+         info.model, shorten(info.question, most))
         for info in found
     ]  # fmt: skip
     print_table(
         ["run", "started", "status", "steps", "calls", "model", "question"],
         rows,
         right=["steps", "calls"],
-        whole=["started", "status", "model", "question"],
+        whole=["started", "status"],
+        cut=["question"],
     )
     for info in found:
         if info.damage:
-            note(f"run {info.run_id} is damaged and cannot be read: {info.damage}")
+            note(prose(f"run {info.run_id} is damaged and cannot be read: {info.damage}", err=True))
     return 0
 
 

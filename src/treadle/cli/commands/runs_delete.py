@@ -9,6 +9,7 @@ from typing import get_args
 
 import click
 
+from treadle.cli import completion
 from treadle.cli.exits import ExitCode
 from treadle.cli.moments import age
 from treadle.cli.storage import find_run, journal_named, journal_option, no_runs, opened, told
@@ -23,7 +24,7 @@ _YES = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
 @click.command(short_help="Delete runs, with those that work for them.")
-@click.argument("run", nargs=-1, required=True)
+@click.argument("run", shell_complete=completion.runs, nargs=-1, required=True)
 @journal_option
 @_YES
 @click.pass_context

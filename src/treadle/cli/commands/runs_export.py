@@ -7,6 +7,7 @@ from typing import IO
 
 import click
 
+from treadle.cli import completion
 from treadle.cli.exits import ExitCode
 from treadle.cli.storage import find_run, journal_at, journal_named, journal_option, no_journal, no_runs, opened, told
 from treadle.cli.terminal import note
@@ -14,7 +15,7 @@ from treadle.journal import JournalDamaged, export_runs, import_runs
 
 
 @click.command("export", short_help="Print runs as lines of JSON.")
-@click.argument("run", nargs=-1)
+@click.argument("run", shell_complete=completion.runs, nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Every run of the journal.")
 @journal_option
 @click.pass_context

@@ -6,13 +6,15 @@ from collections.abc import Iterator, Sequence
 
 import click
 
+from treadle.cli import completion
 from treadle.cli.falls import print_waterfall
 from treadle.cli.lines import teller
 from treadle.cli.next_command import NextCommand
 from treadle.cli.report import closing
 from treadle.cli.storage import find_run, journal_option, no_runs, opened
-from treadle.cli.story import Story, count, decisions, described, in_flight, number
-from treadle.cli.terminal import clean, console, print_json, print_table, set_off, visible
+from treadle.cli.story import Story, count, decisions, described, in_flight, number, went_wrong
+from treadle.cli.table import print_table
+from treadle.cli.terminal import clean, console, print_json, prose, set_off, visible
 from treadle.cli.waiting import Waiting
 from treadle.journal import Holder, Leases
 from treadle.journal.info import told_by
@@ -26,7 +28,7 @@ from treadle.timetravel.waterfall import Waterfall, waterfall
 
 
 @click.command(short_help="Tell the story of a run; with --why, why it went on and stopped.")
-@click.argument("run")
+@click.argument("run", shell_complete=completion.runs)
 @journal_option
 @click.option(
     "--why", is_flag=True, help="Add what was looked at before each step and at the end, with the values found."
@@ -51,7 +53,7 @@ def show(run: str, journal: str | None, why: bool, falls: bool, as_list: bool) -
     if why:
         print_why(state)
     if state.stop is not None:
-        click.echo(_ending(state))
+        click.echo(prose(_ending(state)))
         closing(result_of(state, None, events), waiting, {}, command)
     return 0
 
@@ -125,8 +127,15 @@ def _heading(events: Sequence[Event]) -> None:
     question = next((message.text for message in reversed(said) if isinstance(message, UserMessage)), "")
     started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(line.started_at))
     of = "" if line.fork is None else f", a fork of run {line.fork.run_id}"
-    click.echo(set_off(f"run {line.run_id}{of}, started {started}, model {line.model}"))
-    click.echo(set_off(f"question: {question}"))
+    click.echo(prose(set_off(f"run {line.run_id}{of}, started {started}, model {line.model}")))
+    click.echo(prose(set_off(f"question: {question}"), indent="  | "))
+    if wrong := went_wrong(events):
+        out = console()
+        out.print(
+            prose("\n".join(["went wrong:", *(f"  {one}" for one in wrong)]), indent="    "),
+            style="red",
+            soft_wrap=True,
+        )
     click.echo()
 
 
@@ -153,4 +162,4 @@ def print_why(state: RunState) -> None:
     if state.stop is not None:
         detail = f": {state.stop.detail}" if state.stop.detail else ""
         click.echo()
-        console().print(set_off(f"stop reason: {state.stop.reason}{detail}"), soft_wrap=True)
+        console().print(prose(set_off(f"stop reason: {state.stop.reason}{detail}"), indent="  | "), soft_wrap=True)

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from treadle.cli import completion
 from treadle.cli.catalogs import missing_package, open_catalog, sources_option
 from treadle.cli.exits import ExitCode
-from treadle.cli.terminal import clean, note, print_json, print_table
+from treadle.cli.table import print_table
+from treadle.cli.terminal import clean, note, print_json
 
 if TYPE_CHECKING:
     from treadle.analyst import Proposal
@@ -33,7 +35,7 @@ def sources() -> None:
 
 
 @sources.command("list", short_help="List the sources, or describe the source NAME.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=completion.sources)
 @sources_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_sources(name: str | None, sources: str | None, as_json: bool) -> int:
@@ -121,7 +123,7 @@ def _proposed(file: Path, decimal: str | None) -> "list[Proposal]":
 
 
 @sources.command("check", short_help="Try every source and say what is wrong.")
-@click.argument("names", nargs=-1)
+@click.argument("names", nargs=-1, shell_complete=completion.sources)
 @sources_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def check(names: tuple[str, ...], sources: str | None, as_json: bool) -> int:
@@ -147,8 +149,8 @@ def check(names: tuple[str, ...], sources: str | None, as_json: bool) -> int:
 
 
 @sources.command("diff", short_help="Show the columns of two sources side by side.")
-@click.argument("a")
-@click.argument("b")
+@click.argument("a", shell_complete=completion.sources)
+@click.argument("b", shell_complete=completion.sources)
 @sources_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def diff(a: str, b: str, sources: str | None, as_json: bool) -> int:

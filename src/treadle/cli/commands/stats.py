@@ -7,10 +7,12 @@ from typing import Literal
 
 import click
 
+from treadle.cli import completion
 from treadle.cli.moments import in_order, moment
 from treadle.cli.storage import journal_named, journal_option, opened, told
 from treadle.cli.story import count
-from treadle.cli.terminal import clean, note, print_json, print_table
+from treadle.cli.table import print_table
+from treadle.cli.terminal import clean, note, print_json
 from treadle.timetravel.statistics import Group, Money, Spread, Statistics, statistics
 
 By = Literal["model", "agent", "tool", "day"]
@@ -21,8 +23,12 @@ _COUNTED = {"model": "calls", "agent": "runs", "tool": "calls", "day": "runs"}
 @click.command(short_help="Add up many runs: how they ended, steps, tokens, time and cost.")
 @click.option("--since", metavar="TIME", type=moment, help="Runs that began then or later: a date, or 2h, 7d.")
 @click.option("--until", metavar="TIME", type=moment, help="Runs that began before that.")
-@click.option("--agent", metavar="NAME", help="Runs of the agent of that name.")
-@click.option("--model", metavar="NAME", help="Runs that began with that model.")
+@click.option(
+    "--agent", metavar="NAME", shell_complete=completion.agents_of_runs, help="Runs of the agent of that name."
+)
+@click.option(
+    "--model", metavar="NAME", shell_complete=completion.models_of_runs, help="Runs that began with that model."
+)
 @click.option("--by", type=click.Choice(["model", "agent", "tool", "day"]), help="Take them apart by this alone.")
 @journal_option
 @click.option("--json", "as_object", is_flag=True, help="Print one JSON object.")

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from treadle.cli import completion
 from treadle.cli.agents import keeping, load_agent
 from treadle.cli.queues import queue_named
 from treadle.cli.storage import find_run, journal_at
@@ -20,6 +21,7 @@ from treadle.cli.waiting import read_value
     "-a",
     required=True,
     metavar="MODULE[:NAME]",
+    shell_complete=completion.agents,
     help="Your agent, the same as the workers': module:name or path.py:name.",
 )
 @click.option("--journal", metavar="URL", help="The journal that the workers share (TREADLE_JOURNAL).")

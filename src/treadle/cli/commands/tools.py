@@ -2,14 +2,16 @@
 
 import click
 
+from treadle.cli import completion
 from treadle.cli.catalogs import sources_option
-from treadle.cli.terminal import print_json, print_table, shorten
+from treadle.cli.table import print_table
+from treadle.cli.terminal import print_json, shorten
 from treadle.cli.toolset import gather
 from treadle.tools import Tool, did_you_mean, nearest
 
 
 @click.command(short_help="List the tools and their schemas.")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completion.tool_names)
 @click.option("--skill", "-s", multiple=True, metavar="NAME", help="A built-in skill; repeatable. Default: all.")
 @click.option("--tools", "-t", multiple=True, metavar="MODULE[:NAME]", help="Your tools, as for treadle ask.")
 @sources_option

@@ -4,6 +4,7 @@ import asyncio
 
 import click
 
+from treadle.cli import completion
 from treadle.cli.exits import ExitCode, exit_code
 from treadle.cli.lines import teller
 from treadle.cli.next_command import NextCommand
@@ -19,7 +20,7 @@ from treadle.kernel.state import RunState
 
 
 @click.command(short_help="Follow a run that another process carries out.")
-@click.argument("run")
+@click.argument("run", shell_complete=completion.runs)
 @journal_option
 @click.option("--json", "as_lines", is_flag=True, help="Print each event as a line of JSON.")
 def watch(run: str, journal: str | None, as_lines: bool) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from treadle.agent import Agent
+from treadle.cli import completion
 from treadle.cli.agents import keeping, load_agent
 from treadle.cli.exits import ExitCode
 from treadle.cli.loading import load
@@ -31,6 +32,7 @@ _FIELDS = 5
     multiple=True,
     required=True,
     metavar="MODULE[:NAME]",
+    shell_complete=completion.agents,
     help="An agent whose runs to drive: module:name or path.py:name; repeatable.",
 )
 @click.option("--journal", metavar="URL", help="The journal that the workers share (TREADLE_JOURNAL).")

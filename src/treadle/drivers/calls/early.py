@@ -14,7 +14,7 @@ from collections.abc import Collection
 from treadle.context.storable import storable_text
 from treadle.drivers.calls.admission import Admitted, check, ruled
 from treadle.drivers.calls.execution import executed
-from treadle.drivers.purse.claims import calls_allowed, settle
+from treadle.drivers.purse.claims import calls_allowed, one_call_more
 from treadle.drivers.run import Run, cancelled_itself
 from treadle.kernel.calls import CallRecord, alike
 from treadle.kernel.events import ToolFinished, ToolStarted
@@ -95,7 +95,7 @@ class Early:
         admitted = check(run, CallRecord(call))
         if isinstance(admitted, Admitted):
             run.feed(ToolStarted(step, call.id, call.name, call.arguments))
-            settle(run)
+            one_call_more(run)
             task = self._group.create_task(self._finish(admitted, step))
             self._tasks[task] = call
             task.add_done_callback(self._tasks.pop)

@@ -174,6 +174,12 @@ def settle(run: Borrower) -> None:
             purse.let_go(run.run_id)
 
 
+def one_call_more(run: Borrower) -> None:
+    """A tool call has begun while the reply that makes it is arriving: what is set aside for that stays so."""
+    if run.parent is not None or run.purses:
+        _set_claim(run, run.claimed + Claim(calls=1))
+
+
 class Within(NamedTuple):
     """The state of a run, its limits no wider than what budgets leave, and which of those are tighter than its own."""
 

@@ -56,25 +56,19 @@ class Asking(Protocol):
 def request_tokens(config: Asking, state: RunState, event: StepPrepared, model: Model, counted: Model | None) -> int:
     """What the request of the step that `event` prepares has at most, if it is asked of `model`.
 
-    What a provider has counted is taken as it said, as long as no model may answer but the one that `counted`: another
-    may make more tokens of the same text. Then all is estimated, and what is more of the two is taken.
+    What a provider has counted is taken as it said, as long as no model may answer but the one that `counted` it for
+    this process: another may make more tokens of the same text, and what an earlier process sent may have had another
+    model, fewer tools, or texts that redaction has made longer since. Then all is estimated, and the more of the two is
+    taken.
     """
     told = [event.instructions or "", *([WORDS_OF_REMAINING] if config.tell_remaining else [])]
     if event.messages is None:
         asked = next_tokens(state)
-        if _another(config, state, model, counted):
+        if model is not counted or len(members(model)) > 1 or not state.size.messages:
             asked = max(asked, _estimated(config, state, model, state.messages))
     else:
         asked = _estimated(config, state, model, event.messages)
     return asked + sum(estimate_tokens(UserMessage(text)) for text in [event.note, *told] if text)
-
-
-def _another(config: Asking, state: RunState, model: Model, counted: Model | None) -> bool:
-    """Whether a model may answer that is not the one that counted the history."""
-    if counted is None:
-        # What another process asked last is not known where a function chooses.
-        return len(members(model)) > 1 or model is not config.model or bool(state.steps and config.prepare_step)
-    return len(members(model)) > 1 or model is not counted
 
 
 def _estimated(config: Asking, state: RunState, model: Model, messages: Sequence[Message]) -> int:

@@ -76,7 +76,8 @@ class PostgresJournal:
         session = partial(Session, address, self._statements)
         self._bell = Bell()
         self._listener = Listener(session, self._bell)
-        weakref.finalize(self, self._listener.stop)
+        # Without a wait: the garbage collector may do it in any thread.
+        weakref.finalize(self, self._listener.leave)
         self._workers: Pair[Any] = Pair(
             self, lambda: WriterHands(session()), lambda: ReaderHands(session()), self._where
         )

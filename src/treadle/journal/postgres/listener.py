@@ -52,12 +52,19 @@ class Listener:
 
     def stop(self) -> None:
         """Listen no more, and wait until the thread has ended."""
+        thread = self.leave()
+        if thread is not None:
+            thread.join()
+
+    def leave(self) -> Thread | None:
+        """Listen no more; the thread that is about to end."""
         with self._lock:
             self._stopped = True
             thread, self._thread = self._thread, None
-            if thread is not None and self._process == os.getpid():
-                os.close(self._wake[1])
-                thread.join()
+            if thread is None or self._process != os.getpid():
+                return None
+            os.close(self._wake[1])
+            return thread
 
     def _listen(self, stop: int, _: int) -> None:
         session = self._makes_session()

@@ -211,7 +211,7 @@ class TextTools:
         else:
             for made in reader.feed(text[len(reader.text) :]):
                 yield made
-        for made in reader.close(complete=whole.finish in ("stop", "tool_calls", "unknown")):
+        for made in reader.close(complete=whole.finish in ("stop", "tool_calls")):
             yield made
         yield _reply(whole, reader.parts)
 
@@ -232,7 +232,7 @@ class TextTools:
             messages=messages,
             tools=(),
             tool_choice="auto",
-            settings=_settings(request.settings, self._form),
+            settings=_settings(request.settings, () if profile_of(self.model).stop is False else self._form.stop),
             # A model held to a schema could not call a tool; the answer is checked against it in any case.
             output_schema=request.output_schema if offer.choice == "none" else None,
             passing=max(request.passing, int(offer.choice == "none")),
@@ -287,10 +287,10 @@ def _offer(request: ModelRequest) -> Offer:
     )
 
 
-def _settings(settings: ModelSettings, form: Format) -> ModelSettings:
+def _settings(settings: ModelSettings, stops: tuple[str, ...]) -> ModelSettings:
     given = settings.stop or ()
     room = max(0, _MOST_STOPS - len(given))
-    added = tuple(stop for stop in form.stop if stop not in given)[:room]
+    added = tuple(stop for stop in stops if stop not in given)[:room]
     return replace(settings, stop=(*given, *added) or None, parallel_tool_calls=None)
 
 
@@ -312,9 +312,10 @@ def _reply(whole: ModelReply, parts: list[AssistantPart]) -> ModelReply:
 
 def _finish(finish: FinishReason, calls: tuple[ToolCall, ...]) -> FinishReason:
     match finish:
-        case "stop" | "tool_calls" | "unknown":
-            return "tool_calls" if calls else "unknown" if finish == "unknown" else "stop"
-        case "length" | "content_filter" | "refusal" | "pause":
+        case "stop" | "tool_calls":
+            return "tool_calls" if calls else "stop"
+        case "length" | "content_filter" | "refusal" | "pause" | "unknown":
+            # Text that was cut off may be a call all the same, but not the one that was meant.
             return finish
         case _:
             assert_never(finish)

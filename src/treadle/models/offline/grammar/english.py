@@ -53,7 +53,14 @@ CHANGES = (
     word_set("restart reboot deploy execute run launch install turn switch shut"),
     word_set("renew extend prolong"),
     word_set("borrow checkout lend"),
+    word_set("reset restore"),
+    word_set("enable activate unlock unblock"),
+    word_set("disable deactivate lock block ban"),
+    word_set("acknowledge archive"),
 )
+
+# Verbs that leave it to the noun after them what is done.
+LIGHT_VERBS = word_set("place make put issue perform")
 
 # Verbs that say no more than "let me know".
 PLAIN_VERBS = word_set("get fetch check retrieve read look lookup show tell give run do find return see")

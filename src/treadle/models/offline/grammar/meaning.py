@@ -50,6 +50,22 @@ COMPUTING = word_set(
 )
 """Words that ask for a computation; only a tool that speaks of it itself can do it."""
 
+ASKED_FOR = {
+    "who": word_set(
+        "person people employe staff customer client author owner user member colleagu borrower sender recipient nam "
+        "name contact assigne manager by team passenger attende"
+    ),
+    "when": word_set(
+        "dat date day time start end du due deadlin month year period schedul hour until since week open opening at"
+    ),
+    "where": word_set(
+        "plac place city location address stor store room country region sit warehous shelf branch building path fil "
+        "link zon area origin destination"
+    ),
+    "why": word_set("reason caus explain explan diagnos diagnosi differ differenc compar discrepancy deviation"),
+}
+"""Words that ask for one kind of thing at the start of a question, and the stems of which a tool has to tell some."""
+
 UNITS = word_set(
     """km kilometer kilometers kilometre kilometres mile miles meter meters metre metres foot feet inch inches cm mm
     centimeter centimeters yard yards kg kilogram kilograms gram grams pound pounds ounce ounces ton tons tonne tonnes
@@ -60,7 +76,7 @@ UNITS = word_set(
 
 IDLE_VERBS = word_set(
     """tell tells give gives show shows find get gets know see need needs want wants check list look looks make makes
-    help use say says mean explain describe read provide fetch retrieve display print return have has had having got
+    help use say says mean explain describe read provide fetch retrieve display print have has had having got
     exist exists contain contains figure determine compute calculate evaluate report reports amounts think wonder learn
     understand like love hold holds keep keeps own owns carry stand stands come comes go goes going run runs work works
     ask asking asked answer happen happens there's query search lookup locate enumerate remind inform state name let's
@@ -88,9 +104,10 @@ _PHRASES = re.compile(
 )
 _HARMLESS = re.compile(
     r"\b(?:as well(?! as)|in total|right now|at the moment|how (?:come|many times)|no matter|of course|not only|"
+    r"over the (?=last\b|past\b|next\b)|(?<=percent )over (?=\d)|"
     r"find out|work out|figure out|look up|no problem|no doubt|but (?=before|after|since|until|only)|"
     r"(?:what|how) about)\b|^\W*but\b|"
-    r"^\W*(?:if|when) (?:i|we)\b",
+    r"^\W*(?:please )?return\b|(?<=% )over (?=\d)|^\W*(?:if|when) (?:i|we)\b",
     re.IGNORECASE,
 )
 _GARBLED = re.compile(

@@ -148,3 +148,16 @@ def _to_date(period: Period, text: str) -> Period:
 
 def _month(name: str) -> int:
     return next(place for place, month in enumerate(MONTHS, 1) if month.startswith(name.lower()[:3]))
+
+
+def calendar_parts(period: Period) -> dict[str, int]:
+    """A year, or a quarter or month with its year, as whole numbers by their names; empty for any other period."""
+    if period.day is not None:
+        return {}
+    year = {"year": period.year}
+    if period.is_year:
+        return year
+    if period.last is None:
+        return year | {"month": period.month}
+    quarter = period.month % 3 == 1 and period.last == (period.year, period.month + 2)
+    return year | {"quarter": period.month // 3 + 1} if quarter else {}

@@ -75,7 +75,7 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
             continue
         elif speech.accounts(token) or (speech.states and clause.is_yes_or_no and token.low.endswith(("ed", "en"))):
             spoken += not meaning.is_idle(token.text)
-        elif not meaning.is_idle(token.text):
+        elif not meaning.is_idle(token.text) or token.low in meaning.ASKED_FOR:
             (turning if speech.turns(token) else spare).append(span)
     texts = [[clause.text[start:end] for start, end in _merged(spans)] for spans in (turning, spare)]
     return Left(tuple(dict.fromkeys(texts[0])), tuple(dict.fromkeys(texts[1])), spoken)
@@ -107,6 +107,10 @@ class _Speech:
         self.names = frozenset(word for tool in tools for word in tool.name_stems)
         self.own = frozenset(w for t in tools for w in t.weights if w not in chosen or w in t.told)
         self.own |= frozenset(w for t in tools for p in t.params for w in p.stems)
+        # A word of a switch is accounted for where it switches, and nowhere else.
+        switches = {w for t in tools for p in t.params if p.shape == "boolean" for w in p.stems} - self.names
+        switches -= {w for t in tools for p in t.params if p.shape != "boolean" for w in p.stems}
+        self.own -= switches - frozenset(w for t in tools for w in t.told)
         self.compares = bool({"compar", "differ", "differenc"} & self.own)
         self.states = bool({"status", "state", "stat"} & self.own)
         self.told = frozenset(word for tool in tools for word in tool.told)
@@ -117,6 +121,8 @@ class _Speech:
         low, word = token.low, token.stem
         if meaning.is_negation(low):
             return False
+        if low in meaning.ASKED_FOR:
+            return token.start > 0 or bool(meaning.ASKED_FOR[low] & self.own)
         if self.compares and low in _COMPARING:
             return True
         if low in meaning.STRUCTURAL:

@@ -29,6 +29,8 @@ _DATE_STEMS = frozenset(
     stem(word) for word in sorted(word_set("period month date day start end since until deadline due when"))
 )
 _MONEY = frozenset(stem(word) for word in sorted(word_set("amount price money sum value cost budget total salary")))
+_SEARCHED = word_set("query search keyword keywords term terms")
+_ARTICLES = word_set("the a an our my your")
 _SINGLE = frozenset(stem(word) for word in ("letter", "char", "character", "digit"))
 _FROM = word_set("from origin start old since")
 _TO = word_set("to dest destination end into until new language target quote recipient")
@@ -40,9 +42,29 @@ def _any(words: frozenset[str], stems: tuple[str, ...]) -> bool:
 
 def is_date(param: Param) -> bool:
     """Whether the parameter takes a day or a month."""
-    return param.schema.get("format") in ("date", "date-time") or bool(
-        _DATE_STEMS & set(param.nouns + param.stems[-1:])
+    return (
+        param.schema.get("format") in ("date", "date-time")
+        or "YYYY-MM" in param.description
+        or bool(_DATE_STEMS & set(param.nouns + param.stems[-1:]))
     )
+
+
+def is_day(param: Param) -> bool:
+    """Whether the parameter takes one day, for which a month would be none."""
+    said = param.schema.get("format") == "date" or "YYYY-MM-DD" in param.description
+    return said or parts(param.name)[-1:] == ("day",)
+
+
+def named_from(param: Param, value: Value, clause: Clause) -> int:
+    """Where a value starts with the parameter's own name before it, as "as of" before a day for `as_of`."""
+    words = r"\s+".join(re.escape(word) for word in parts(param.name))
+    match = re.search(rf"\b{words}\s+(?:the\s+)?$", clause.text[: value.start], re.IGNORECASE)
+    return value.start if match is None or not is_date(param) else match.start()
+
+
+def is_search(param: Param) -> bool:
+    """Whether the parameter takes words to look for."""
+    return _any(_SEARCHED, param.nouns[-1:])
 
 
 def is_zone(param: Param) -> bool:
@@ -81,6 +103,10 @@ def affinity(param: Param, value: Value, clause: Clause) -> float:
     if is_date(param):
         if value.period is not None and value.period.last is not None:
             return 0.0
+        if value.period is not None and value.period.day is None and is_day(param):
+            return 0.0
+        if {"after", "before"} & set(parts(param.name)):
+            return 0.0
         fits = direction(param) and clause.words_before(value.start, 1) in _prepositions(param)
         return (3.0 + bool(fits)) if value.kind == "period" else 0.0
     if is_zone(param):
@@ -88,12 +114,26 @@ def affinity(param: Param, value: Value, clause: Clause) -> float:
     if is_currency(param):
         return 3.0 + cue if currency_of(value.text) else 0.0
     if value.kind == "number":
+        if _is_contrary(param, value, clause):
+            return 0.0
         return cue + 0.4 if cue else 0.2 if "id" in parts(param.name) else 0.0
     if value.kind in ("period", "email"):
         return cue or (
             3.0 if value.kind == "email" and _any(frozenset({"email", "address", "to"}), param.stems) else 0.0
         )
     return _text(param, value, clause) + cue
+
+
+def led_by(param: Param, value: Value, clause: Clause) -> str:
+    """The word before a value and the noun for what it is: "to" for 4712 in "to the account 4712"."""
+    words = clause.words_before(value.start, 4)
+    return next((word for word in words if stem(word) not in param.nouns and word not in _ARTICLES), "")
+
+
+def _is_contrary(param: Param, value: Value, clause: Clause) -> bool:
+    """Whether the clause says "from" of what the parameter wants for "to", or the other way round."""
+    led, wanted = led_by(param, value, clause), direction(param)
+    return (wanted == "to" and led == "from") or (wanted == "from" and led in ("to", "into"))
 
 
 def _is_place(value: Value, clause: Clause) -> bool:
@@ -104,13 +144,14 @@ def _is_place(value: Value, clause: Clause) -> bool:
 
 
 def _text(param: Param, value: Value, clause: Clause) -> float:
-    led = clause.words_before(value.start, 1)
-    if (direction(param) == "to" and led == ("from",)) or (direction(param) == "from" and led in (("to",), ("into",))):
+    if _is_contrary(param, value, clause):
         return 0.0
     if set(param.nouns) & _SINGLE and len(value.text) != 1:
         return 0.0
     place, person, title = (_any(words, param.nouns) for words in (PLACE_WORDS, PERSON_WORDS, TITLE_WORDS))
     before = clause.words_before(value.start, 1)
+    if person and not place and value.kind == "phrase" and before in (("in",), ("at",), ("within",), ("on",)):
+        return 0.0
     score = {"quoted": 1.5, "name": 0.8, "code": 0.9, "phrase": 0.9}[value.kind]
     if value.kind == "name" and (place or person or title):
         score = 1.3

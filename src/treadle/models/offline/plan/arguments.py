@@ -21,12 +21,14 @@ from treadle.models.offline.grammar.words import (
 )
 from treadle.models.offline.plan import affinity as fits
 from treadle.models.offline.plan.bounds import find_bounds
+from treadle.models.offline.plan.calendar import in_numbers
 from treadle.models.offline.plan.candidates import Candidates
 from treadle.models.offline.plan.conditions import Constraint, conditions
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.filters import as_filters, as_mapping
 from treadle.models.offline.plan.numbers import bound_of, unit_end
 from treadle.models.offline.plan.operands import operands, operation_of
+from treadle.models.offline.plan.refusals import is_conditional, is_strange
 from treadle.models.offline.plan.structures import (
     grouping_spans,
     mentions,
@@ -38,6 +40,8 @@ from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox
 from treadle.models.offline.plan.vocabulary import Vocabulary, replacement
 
 _JOINERS = word_set("between and with vs versus against to from into in or than & of")
+_INTO = word_set("to into in")
+_INCLUDING = word_set("include includes including included with counting plus and also")
 _HAVING = word_set("has have is with include includes including only show")
 _GROUPING = frozenset(stem(word) for word in sorted(word_set("dimension group grouping by breakdown")))
 _FREE = re.compile(r"\b(?:about|regarding|saying|says|concerning|titled|called|named|for|on|:)\s+(.+)$", re.IGNORECASE)
@@ -79,6 +83,7 @@ class _Filler:
             self._fill_siblings(group)
         self._fill_choices()
         self._fill_bounds()
+        self._fill_calendar()
         self._fill_known()
         self._fill_filters()
         self._fill_lists()
@@ -129,9 +134,13 @@ class _Filler:
         found = list({value.text: value for value in sorted(found, key=lambda value: -value.start)}.values())
         chosen = sorted(found, key=lambda value: value.start)[: len(group)]
         if fits.is_currency(group[0]) or fits.direction(group[0]):
-            chosen = self._by_direction(chosen)
+            chosen = self._by_direction(chosen, group[0])
         order = sorted(group, key=lambda param: {"from": 0, "": 1, "to": 2}[fits.direction(param)])
-        if len(chosen) == 1 and fits.direction(order[0]) == "from" and self._points_to(chosen[0]):
+        if (
+            len(chosen) == 1
+            and fits.direction(order[0]) == "from"
+            and fits.led_by(group[0], chosen[0], self.clause) in _INTO
+        ):
             order = order[1:]
         for param, value in zip(order, chosen, strict=False):
             written = self.clause.text[value.start : value.end]
@@ -156,15 +165,12 @@ class _Filler:
             return 2.0 if joined and near[0] != "of" and near[0] != "in" else 0.5
         return 3.0 if joined else 2.0
 
-    def _points_to(self, value: Value) -> bool:
-        return self.clause.words_before(value.start, 1) in (("to",), ("into",), ("in",))
-
-    def _by_direction(self, values: list[Value]) -> list[Value]:
+    def _by_direction(self, values: list[Value], param: Param) -> list[Value]:
         def place(value: Value) -> int:
             beside = any(v.kind == "number" and 0 <= value.start - v.end <= 1 for v in self.clause.values)
-            before = self.clause.words_before(value.start, 1)
+            led = fits.led_by(param, value, self.clause)
             symbol = self.clause.text[value.end : value.end + 1].isdigit()
-            return 0 if beside or symbol or before == ("from",) else 2 if self._points_to(value) else 1
+            return 0 if beside or symbol or led == "from" else 2 if led in _INTO else 1
 
         return sorted(values, key=lambda value: (place(value), value.start))
 
@@ -197,6 +203,8 @@ class _Filler:
         if not words or {token.stem for token in said} != set(words):
             return
         before = [token for token in self.clause.tokens if token.end <= said[0].start][-3:]
+        if {"include", "including", "with"} & set(parts(param.name)) and not any(t.low in _INCLUDING for t in before):
+            return
         denied = next((token for token in before if is_negation(token.text)), None)
         # Left out and false may be the same to the tool: "no" is then not what it does.
         if denied is not None and param.schema.get("default", None) is False:
@@ -211,6 +219,19 @@ class _Filler:
         for bound in find_bounds(bounding, self.clause, self.out.used, digits):
             self._set(bound.param, bound.value, bound.start, bound.end)
             self.out.telling += 1
+
+    def _fill_calendar(self) -> None:
+        """A year, or a quarter or month and its year, for a tool that takes them as whole numbers."""
+        spans = [value for value in self.clause.values if value.period is not None]
+        free = [value for value in spans if not overlaps(value.start, value.end, self.out.used)]
+        for value in free:
+            numbers = in_numbers(self._open("text", "number"), value)
+            for param, number in numbers:
+                self._set(param, number, value.start, value.end)
+            if len(numbers) == 1:
+                self._spread(value, self.can.coordinated(value, spans))
+            if numbers:
+                return
 
     def _fill_filters(self) -> None:
         for param in self._open("filters", "mapping"):
@@ -346,6 +367,8 @@ class _Filler:
                 strange = names and value.kind == "phrase" and self.vocabulary.is_listed(param.nouns)
                 if strange and closest(value.text, names) is None:
                     continue
+                if self.tool.change is not None and is_strange(param, value, self.clause):
+                    continue
                 if value.text in self.out.unknown or (elsewhere and value.kind in ("name", "phrase", "quoted")):
                     continue
                 score = fits.affinity(param, value, self.clause)
@@ -360,7 +383,8 @@ class _Filler:
             if fits.is_free_text(param) and value.kind != "quoted" and param.required:
                 continue
             end = unit_end(param, value, self.clause) if param.shape == "number" else value.end
-            self._set(param, self.can.render(param, value), value.start, end)
+            start = fits.named_from(param, value, self.clause)
+            self._set(param, self.can.render(param, value), start, end)
             self.out.doubtful += bool(names)
             given.append((param, value))
         for param, value in given:
@@ -374,8 +398,17 @@ class _Filler:
             quoted = next((value for value in values if value.kind == "quoted"), None)
             if quoted is not None:
                 self._set(param, quoted.text, quoted.start, quoted.end)
+            elif free and fits.is_search(param):
+                self._fill_search(param, free)
             elif free and not overlaps(free.start(1), free.end(1), self.out.used):
                 self._set(param, free[1].rstrip(" ?.!"), free.start(), free.end(1))
             elif values:
                 best = max(values, key=lambda value: (value.kind != "number", value.end - value.start))
                 self._set(param, best.text, best.start, best.end)
+
+    def _fill_search(self, param: Param, said: re.Match[str]) -> None:
+        """What to search for, up to what another argument has taken; not with a condition that no search knows of."""
+        end = min([start for start, _ in self.out.used if start > said.start(1)], default=said.end(1))
+        text = self.clause.text[said.start(1) : end].rstrip(" ?.!,")
+        if text and not is_conditional(text) and not overlaps(said.start(1), end, self.out.used):
+            self._set(param, text, said.start(), said.start(1) + len(text))

@@ -12,7 +12,7 @@ from typing import Any
 from treadle.models.offline.grammar.question import Clause, Value
 from treadle.models.offline.grammar.words import alike, parts, stem
 from treadle.models.offline.plan.affinity import is_date
-from treadle.models.offline.plan.numbers import HIGH, LOW, bound_of
+from treadle.models.offline.plan.numbers import HIGH, LOW, bound_of, unit_after
 from treadle.models.offline.plan.structures import overlaps, plain_number
 from treadle.models.offline.plan.toolbox import Param
 
@@ -78,7 +78,9 @@ def _numbers(params: list[Param], value: Value, clause: Clause) -> list[Bound]:
     about = [stem(word) for word in (*clause.words_after(end, 2), *clause.words_before(start, 4))]
     spans = _named(clause, params, start, end)
     about_money = bool(re.search(r"[$€£]", clause.text[value.start - 1 : end + 2]))
-    fitting = [p for p in params if about_money or any(alike(word, own) == 1.0 for word in about for own in _own(p))]
+    sole = len({tuple(_own(p)) for p in params}) == 1 and unit_after(last or value, clause) is None
+    named = [p for p in params if any(alike(word, own) == 1.0 for word in about for own in _own(p))]
+    fitting = params if about_money or sole else named
     low = next((p for p in fitting if bound_of(p) == "low"), None)
     high = next((p for p in fitting if bound_of(p) == "high"), None)
     number = plain_number(value.text)

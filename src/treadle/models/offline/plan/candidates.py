@@ -46,7 +46,7 @@ class Candidates:
     def coordinated(self, first: Value, values: Sequence[Value]) -> list[Value]:
         """The values that "and", "or" or a comma join to the first."""
         run = [first]
-        if self.clause.words_before(first.start, 1) == ("between",) and first.kind == "number":
+        if self.clause.words_before(first.start, 1) == ("between",) and first.kind in ("number", "period"):
             return []
         for value in sorted(values, key=lambda value: value.start):
             gap = self.clause.text[run[-1].end : value.start] if value.start >= run[-1].end else ""

@@ -93,6 +93,8 @@ class Chooser:
         expression = clause.arithmetic is not None and any(param.is_expression for param in tool.params)
         if not forced and (is_final(tool) or not _permitted(tool, commanded, expression)):
             return None
+        if not forced and tool.change is None and self._commands_another(commanded):
+            return None
         filling = fill(tool, clause, self.vocabulary, self.box)
         if operation_of(tool) is not None and filling.missing and not forced:
             return None
@@ -127,6 +129,11 @@ class Chooser:
         spoken = expression or max((tool.fit(word) for word in stems), default=0.0) >= 1.0
         return ChosenTool(tool, score, filling, spoken=spoken)
 
+    def _commands_another(self, commanded: str | None) -> bool:
+        """Whether the clause commands a change that a tool is there for: it is no question, then, to any other."""
+        changing = commanded is not None and commanded not in PLAIN_VERBS
+        return changing and any(tool.change is not None and commanded in tool.change for tool in self.box.tools)
+
     def _feeders(self, tool: KnownTool, filling: Filling, clause: Clause) -> list[KnownTool]:
         """The tools that would give what the clause does not: their words are explained when `tool` is chosen."""
         found = [self.providers(tool, param, clause)[:1] for param in filling.missing]
@@ -153,7 +160,9 @@ class Chooser:
             elif token.stem in stems:
                 idle = token.low in PLAIN_VERBS or _is_asking(token.stem) or is_verb(token.text)
                 unexplained += 0.4 if idle and token.low != clause.command else 1
-        unexplained += sum(not overlaps(v.start, v.end, used) for v in clause.values)
+        measured = find_comparison(clause, used)
+        known = [*used, *(measured.spans if measured is not None else ())]
+        unexplained += sum(not overlaps(v.start, v.end, known) for v in clause.values)
         return explained > unexplained
 
     def _obtainable(self, tool: KnownTool, param: Param, clause: Clause) -> bool:

@@ -13,6 +13,7 @@ from treadle.models.offline.plan.toolbox import Param
 
 LOW = word_set("min minimum least above over more from greater since after start earliest lower floor")
 HIGH = word_set("max maximum most below under less fewer until before end latest upper cap ceiling to")
+_COMPARED = re.compile(r"\b(?:between|above|below|than)\s*[$€£]?(?:[\d.,]+\s*\w*\s+and\s+[$€£]?)?$", re.IGNORECASE)
 _IDENTIFIERS = word_set("id number no nr")
 _PERCENT = frozenset(stem(word) for word in word_set("percent percentage pct rate share ratio interest discount tax"))
 _PLAIN = frozenset(stem(word) for word in word_set("value amount number x n input num quantity measurement"))
@@ -90,6 +91,8 @@ def number_fit(param: Param, value: Value, clause: Clause, cue: float) -> float:
     if value.kind != "number" or ("integer" in param.types and "number" not in param.types and "." in value.text):
         return 0.0
     if bound_of(param):
+        return 0.0
+    if _COMPARED.search(clause.text[: value.start]) and clause.is_yes_or_no:
         return 0.0
     before = clause.words_before(value.start, 2)
     if is_limit(param):

@@ -20,7 +20,8 @@ from treadle.models.offline.plan.arguments import fill
 from treadle.models.offline.plan.choice import Chooser, ChosenTool
 from treadle.models.offline.plan.filling import Filling
 from treadle.models.offline.plan.outcome import Call, Goal, Outcome, Plan, Trouble
-from treadle.models.offline.plan.results import headline, value_for
+from treadle.models.offline.plan.refusals import shared_number
+from treadle.models.offline.plan.results import headline, is_measurable, value_for
 from treadle.models.offline.plan.toolbox import MARKERS, KnownTool, Param, Toolbox
 from treadle.models.offline.plan.transcript import Exchange, Turn, hint_of
 from treadle.models.offline.plan.vocabulary import Vocabulary, replacement
@@ -187,6 +188,13 @@ class Planner:
         several = filling.spread or self._several(tool, clause, filling, source)
         if several:
             first, last = several[0], several[-1]
+            if (
+                tool.change is not None
+                and (amount := shared_number(tool, filling))
+                and "each" not in clause.text.lower()
+            ):
+                outcome.troubles.append(Trouble(f"{amount} may be meant for each of them or for all together."))
+                return outcome
             outcome.used.append((first.start, last.end))
             for value in several:
                 written = clause.text[value.start : value.end]
@@ -232,6 +240,8 @@ class Planner:
         if outcome.left is not None or outcome.troubles:
             return outcome
         measured = find_comparison(outcome.clause, outcome.used)
+        if outcome.done and not any(is_measurable(exchange.result) for exchange in outcome.done):
+            measured = None
         spans = [*outcome.used, *(measured.spans if measured is not None else ())]
         outcome.left = account(outcome.clause, outcome.tools, spans)
         if outcome.left.forbids:

@@ -88,6 +88,11 @@ def headline(result: Any) -> Decimal | None:
     return numbers[0] if len(numbers) == 1 else None
 
 
+def is_measurable(result: Any) -> bool:
+    """Whether a result has a figure of its own that a number can be compared with; a list of things has none."""
+    return number_of(result) is not None or any(number_of(found.value) is not None for found in fields_of(result))
+
+
 def is_nothing(result: Any) -> bool:
     """Whether a result says that nothing was found: no row of the source, or rows of nothing."""
     if isinstance(result, dict) and result.get("source_rows") == 0:

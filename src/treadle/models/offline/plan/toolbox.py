@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from treadle.kernel.messages import Json, ToolSpec
-from treadle.models.offline.grammar.english import CHANGES, EXPRESSION_WORDS, PLAIN_VERBS, word_set
+from treadle.models.offline.grammar.english import CHANGES, EXPRESSION_WORDS, LIGHT_VERBS, PLAIN_VERBS, word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import alike, is_function_word, is_verb, parts, stem, tokens
 
@@ -101,8 +101,14 @@ class KnownTool:
 
     @property
     def change(self) -> frozenset[str] | None:
-        """The verbs that command this tool, if its name says that it changes something; else None."""
-        first = parts(self.name)[0] if parts(self.name) else ""
+        """The verbs that command this tool, if it or its name says that it changes something; else None."""
+        first, *rest = parts(self.name) or ("",)
+        if self.spec.changes is False:
+            return None
+        if self.spec.changes:
+            # In "place_order" and "make_refund" the verb is the second word.
+            verbs = {first, *rest[:1]} if first in LIGHT_VERBS else {first}
+            return frozenset(verbs).union(*(group for group in CHANGES if verbs & group))
         if first in PLAIN_VERBS or (len(parts(self.name)) == 1 and any(param.is_expression for param in self.params)):
             return None
         numbers = [param for param in self.params if param.shape == "number"]

@@ -1,0 +1,35 @@
+"""What must not go into an argument although it would fit, as the question would then be another one."""
+
+import re
+
+from treadle.models.offline.grammar.meaning import is_negation
+from treadle.models.offline.grammar.question import Clause, Value
+from treadle.models.offline.plan.filling import Filling
+from treadle.models.offline.plan.toolbox import KnownTool, Param
+
+_CONDITION = re.compile(
+    r"\b(?:under|over|above|below|between|up to|at (?:most|least)|"
+    r"(?:more|less|fewer|cheaper|greater|higher|lower) than|"
+    r"before|after|since|until)\s+[$€£]?\d",
+    re.IGNORECASE,
+)
+
+
+def is_strange(param: Param, value: Value, clause: Clause) -> bool:
+    """Whether a value is no identifier, but what it belongs to: in "cancel the order of Meier" the name."""
+    named = value.kind in ("name", "phrase") and clause.words_before(value.start, 1) in (("of",), ("for",), ("by",))
+    return param.stems[-1:] == ("id",) and named
+
+
+def is_conditional(text: str) -> bool:
+    """Whether words to search for hold a condition, which no search understands: "kettles, but not red ones"."""
+    return _CONDITION.search(text) is not None or any(is_negation(word) for word in re.findall(r"[^\W\d][\w'’]*", text))
+
+
+def shared_number(tool: KnownTool, filling: Filling) -> str:
+    """The number, if any, that a call for each of several things would be given again and again."""
+    spread = {value.text for value in filling.spread}
+    numbers = [
+        str(filling.arguments[p.name]) for p in tool.params if p.shape == "number" and p.name in filling.arguments
+    ]
+    return next((number for number in numbers if number not in spread), "")

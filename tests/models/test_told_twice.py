@@ -1,0 +1,218 @@
+"""A call that is sent twice is made once, and what is not known to be whole runs nothing in words either."""
+
+import json
+
+import pytest
+
+from treadle import Agent, tool
+from treadle.kernel.messages import AssistantMessage, Text, ToolCall
+from treadle.models import (
+    AnthropicModel,
+    BedrockModel,
+    FallbackModel,
+    GoogleModel,
+    OpenAIChatModel,
+    OpenAIResponsesModel,
+    Price,
+    TextTools,
+)
+from treadle.models.port import ModelReply
+from treadle.models.profile import ModelProfile, profile_of
+from treadle.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+JSON = {"content-type": "application/json"}
+TOLD = {"prompt_tokens": 7, "completion_tokens": 2}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def paid():
+    return []
+
+
+@pytest.fixture
+def pay(paid):
+    @tool
+    def pay(to: str) -> str:
+        """Pays."""
+        paid.append(to)
+        return "paid"
+
+    return pay
+
+
+def model_of(dialect, server, **options):
+    options = {"api_key": "k", "price": Price(1, 1)} | options
+    base = server.url.removesuffix("/v1")
+    match dialect:
+        case "messages":
+            return AnthropicModel("m", base_url=base, **options)
+        case "chat":
+            return OpenAIChatModel("m", base_url=server.url, **options)
+        case "responses":
+            return OpenAIResponsesModel("m", base_url=server.url, **options)
+        case "google":
+            return GoogleModel("gemini-2.5-flash", base_url=base, **options)
+        case _:
+            return BedrockModel("us.amazon.nova-pro-v1:0", region="us-east-1", base_url=base, **options)
+
+
+def body_of(dialect, text="", calls=(), finish=None):
+    """A whole reply with a text and calls, each (id, name, arguments)."""
+    match dialect:
+        case "messages":
+            content = [{"type": "text", "text": text}] if text else []
+            content += [{"type": "tool_use", "id": i, "name": name, "input": given} for i, name, given in calls]
+            stop = finish or ("tool_use" if calls else "end_turn")
+            told = {"input_tokens": 7, "output_tokens": 2}
+            return {"type": "message", "role": "assistant", "content": content, "stop_reason": stop, "usage": told}
+        case "chat":
+            made = [
+                {"id": i, "type": "function", "function": {"name": name, "arguments": json.dumps(given)}}
+                for i, name, given in calls
+            ]
+            message = {"role": "assistant", "content": text or None} | ({"tool_calls": made} if made else {})
+            stop = finish or ("tool_calls" if calls else "stop")
+            return {"choices": [{"index": 0, "message": message, "finish_reason": stop}], "usage": TOLD}
+        case "responses":
+            said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+            output = [said] if text else []
+            output += [
+                {"type": "function_call", "call_id": i, "name": name, "arguments": json.dumps(given)}
+                for i, name, given in calls
+            ]
+            told = {"input_tokens": 7, "output_tokens": 2}
+            return {"id": "r", "status": finish or "completed", "output": output, "usage": told}
+        case "google":
+            parts = [{"text": text}] if text else []
+            parts += [{"functionCall": {"id": i, "name": name, "args": given}} for i, name, given in calls]
+            told = {"promptTokenCount": 7, "candidatesTokenCount": 2}
+            content = {"role": "model", "parts": parts}
+            return {"candidates": [{"content": content, "finishReason": finish or "STOP"}], "usageMetadata": told}
+        case _:
+            content = [{"text": text}] if text else []
+            content += [{"toolUse": {"toolUseId": i, "name": name, "input": given}} for i, name, given in calls]
+            stop = finish or ("tool_use" if calls else "end_turn")
+            told = {"inputTokens": 7, "outputTokens": 2}
+            message = {"role": "assistant", "content": content}
+            return {"output": {"message": message}, "stopReason": stop, "usage": told}
+
+
+DIALECTS = ("messages", "chat", "responses", "google", "bedrock")
+
+
+def answering(*bodies):
+    def answer(peer):
+        body = bodies[min(peer.number, len(bodies) - 1)]
+        peer.answer("200 OK", JSON, body if isinstance(body, bytes) else json.dumps(body).encode())
+
+    return answer
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(
+    ("calls", "made"),
+    [
+        ([("a", "A"), ("a", "A")], ["A"]),
+        ([("a", "A"), ("b", "A")], ["A", "A"]),
+        ([("a", "A"), ("a", "B")], ["A", "B"]),
+    ],
+)
+async def test_a_call_that_is_sent_twice_under_its_id_is_made_once(serve, paid, pay, dialect, calls, made):
+    said = [(call_id, "pay", {"to": to}) for call_id, to in calls]
+    server = serve(answering(body_of(dialect, calls=said), body_of(dialect, "Done.")))
+    result = await Agent(model_of(dialect, server, streaming=False), tools=[pay], retries=0).run("go")
+    assert (result.text, sorted(paid)) == ("Done.", made)
+    assert len({call.id for call in result.tool_calls_made}) == len(made)
+
+
+async def test_an_item_of_responses_that_is_declared_done_twice_is_one_call(serve, paid, pay):
+    item = {"type": "function_call", "id": "fc", "call_id": "c", "name": "pay", "arguments": '{"to": "A"}'}
+    done = {"type": "response.output_item.done", "output_index": 0, "item": item}
+    response = {"status": "completed", "output": [item], "usage": {"input_tokens": 1, "output_tokens": 1}}
+    events = [
+        {"type": "response.output_item.added", "output_index": 0, "item": item | {"arguments": ""}},
+        done,
+        done,
+        {"type": "response.completed", "response": response},
+    ]
+
+    def answer(peer):
+        if peer.number:
+            peer.answer("200 OK", JSON, json.dumps(body_of("responses", "Done.")).encode())
+            return
+        peer.begin()
+        for event in events:
+            peer.chunk(f"data: {json.dumps(event)}\n\n".encode())
+        peer.end()
+
+    result = await Agent(model_of("responses", serve(answer)), tools=[pay], retries=0).run("go")
+    assert (result.text, paid) == ("Done.", ["A"])
+
+
+async def test_a_model_of_ones_own_that_says_a_call_twice_makes_it_once(paid, pay):
+    call = ToolCall("a", "pay", '{"to": "A"}')
+    model = ScriptedModel([ModelReply(AssistantMessage((call, Text("and"), call)), finish="tool_calls"), "Done."])
+    result = await Agent(model, tools=[pay]).run("go")
+    assert (result.text, paid) == ("Done.", ["A"])
+
+
+@pytest.mark.parametrize("format", ["json", "react", "tags"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_call_in_words_is_not_made_where_nobody_knows_how_the_reply_ended(serve, paid, pay, dialect, format):
+    told = {
+        "json": '{"name": "pay", "arguments": {"to": "A"}}',
+        "react": "Action: pay\nAction Input: A",
+        "tags": '<tool_call>{"name": "pay", "arguments": {"to": "A"}}</tool_call>',
+    }[format]
+    server = serve(answering(body_of(dialect, told, finish="cosmic_ray")))
+    model = TextTools(model_of(dialect, server, streaming=False), format)
+    result = await Agent(model, tools=[pay], retries=0).run("go")
+    assert (result.stop.reason, paid) == ("model_error", [])
+    assert "cosmic_ray" in str(result.error).lower()
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+async def test_react_works_over_a_dialect_that_has_no_stop_sequences(serve, paid, pay, wrapped):
+    first, last = "Action: pay\nAction Input: A\nObservation: paid\nFinal Answer: wrong", "Final Answer: Done."
+    server = serve(answering(body_of("responses", first), body_of("responses", last)))
+    inner = model_of("responses", server, streaming=False)
+    assert profile_of(inner).stop is False
+    model = TextTools(FallbackModel([inner, inner]) if wrapped else inner, "react")
+    result = await Agent(model, tools=[pay], retries=0).run("go")
+    assert (result.text, paid) == ("Done.", ["A"])
+
+
+async def test_stop_sequences_are_still_asked_for_where_they_may_be():
+    local = ScriptedModel(["Final Answer: Done."])
+    await Agent(TextTools(local, "react"), tools=[tool(lambda: "x", name="x", description="Gives an x.")]).run("go")
+    assert profile_of(local) == ModelProfile()
+    assert local.requests[0].settings.stop
+
+
+@pytest.mark.parametrize("name", [None, 5, ["pay"]])
+@pytest.mark.parametrize("dialect", ["messages", "responses", "google", "bedrock"])
+async def test_a_call_whose_name_is_no_text_is_the_servers_fault_and_tried_again(serve, paid, pay, dialect, name):
+    wrong, right = body_of(dialect, calls=[("a", name, {"to": "A"})]), body_of(dialect, "Done.")
+    server = serve(answering(wrong, right))
+    result = await Agent(model_of(dialect, server, streaming=False), tools=[pay], retries=1).run("go")
+    assert (result.text, paid) == ("Done.", [])
+    failure = next(event for event in result.events if type(event).__name__ == "ModelFailed")
+    assert failure.error.kind == "protocol_error"
+
+
+async def test_a_stream_of_chat_that_says_nothing_but_done_is_no_reply(serve):
+    def answer(peer):
+        peer.begin()
+        peer.chunk(b"data: [DONE]\n\n")
+        peer.end()
+
+    server = serve(answer)
+    result = await Agent(model_of("chat", server), retries=0).run("go")
+    assert (result.stop.reason, len(server.requests)) == ("model_error", 1)
+    assert "before anything of it came" in str(result.error)
