@@ -15,9 +15,9 @@ besides (which values of each dimension carry the differences, values that one s
 pandas, datacompy and Pointblank work with floats, the others with exact decimals. A contender whose package is missing
 is shown as not installed. All found the same, or it says so.
 
-Those of CSV read the same rows as text: raw_csv and treadle_csv with a decimal point, treadle_formats the same file with
-the formats that `treadle sources init` proposes for its keys; raw_german and treadle_german with `1.234,56`. treadle_export
-is treadle that writes all keys to a Parquet and a CSV file.
+Those of CSV read the same rows as text: raw_csv and treadle_csv with a decimal point, treadle_formats the same file
+with the formats that `treadle sources init` proposes for its keys; raw_german and treadle_german with `1.234,56`.
+treadle_export is treadle that writes all keys to a Parquet and a CSV file.
 
 Those called keyed read the same rows from DuckDB files whose tables have the key as their primary key, so that a join
 of the two (join_keyed) finds what the aggregate (raw_keyed) does; for them there must be as many groups as rows.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.analyst.errors import AnalystError
+from treadle.analyst.errors import NOT_PLAIN, AnalystError
 from treadle.analyst.number_spelling import respelled
 from treadle.analyst.source import UNKNOWN, Measure, Source, TextFormat
 from treadle.analyst.table import Table
@@ -33,6 +33,8 @@ _TEXT_SCALE = 6
 _FLOAT_SCALE = 10
 # Stands before text whose signs are not those declared, which would read as another number without them.
 _NO_NUMBER = "\ue000"
+# The digits of a number that the engine reads in 64 bits, and the most of them after the point.
+_PLAIN_DIGITS, _PLAIN_SCALE = 18, 9
 
 
 class Scale(Struct, frozen=True):
@@ -64,6 +66,8 @@ class Amount(Struct, frozen=True):
         size: by how much it may be off in multiples of a floating-point number's relative error, where that is not
             its own size: for one that stands for several the sum of their absolute values.
         operands: the amounts in the columns that it is computed of, where it is of several.
+        plain: the same value in a fraction of the time, where all text is spelled as programs spell numbers; for
+            other text the engine raises an error that begins with `NOT_PLAIN`. None where there is no such way.
     """
 
     value: "exp.Expr"
@@ -76,6 +80,7 @@ class Amount(Struct, frozen=True):
     count: "exp.Expr | None" = None
     size: "exp.Expr | None" = None
     operands: "Mapping[str, Amount]" = {}
+    plain: "exp.Expr | None" = None
 
     @property
     def textual(self) -> bool:
@@ -380,7 +385,41 @@ def _from_text(column: "exp.Expr", measure: Measure, form: TextFormat, scale: Sc
         doubts.append(exp.and_(exp.GT(this=point.copy(), expression=literal(0)), beyond))
         doubts += [call("contains", text, literal(sign)) for sign in "eE"]
     bad = exp.and_(exp.Not(this=is_null(text)), exp.paren(exp.or_(*doubts)))
-    return Amount(signed(value, measure), chosen.places, False, text, bad)
+    plain = None if scale else _plain(column, form, chosen.places)
+    plain = None if plain is None else signed(plain, measure)
+    return Amount(signed(value, measure), chosen.places, False, text, bad, plain=plain)
+
+
+def _plain(column: "exp.Expr", form: TextFormat, places: int) -> "exp.Expr | None":
+    """The number that a text is, where one look at it says that it is read whole; else an error."""
+    from sqlglot import exp
+
+    if form.decimal == UNKNOWN or places > _PLAIN_SCALE:
+        return None
+    sign, point, most = re.escape(form.thousands), re.escape(form.decimal), _PLAIN_DIGITS - places
+    whole = rf"\d{{1,{most}}}"
+    if form.thousands:
+        whole = rf"(\d{{1,3}}({sign}\d{{3}}){{0,{most // 3 - 1}}}|{whole})"
+    number = rf"{whole}({point}\d{{0,{places}}})?"
+    blank = exp.or_(is_null(column), matches(column, r"[ \t\r\n\x{a0}]*"))
+    kind = f"DECIMAL({_PLAIN_DIGITS}, {places})"
+    return (
+        exp.Case()
+        .when(matches(column, rf" *[-+]?{number} *"), cast(_pointed(column, form), kind))
+        .when(
+            matches(column, rf" *{number}- *"),
+            exp.Neg(this=cast(_pointed(call("rtrim", column, literal("- ")), form), kind)),
+        )
+        .when(blank, exp.null())
+        .else_(cast(call("error", exp.DPipe(this=literal(NOT_PLAIN), expression=column.copy())), kind))
+    )
+
+
+def _pointed(text: "exp.Expr", form: TextFormat) -> "exp.Expr":
+    """The text with a decimal point, without thousands."""
+    if form.thousands:
+        text = call("replace", text, literal(form.thousands), literal(""))
+    return text if form.decimal == "." else call("replace", text, literal(form.decimal), literal("."))
 
 
 def _plain_number(text: "exp.Expr", form: TextFormat) -> "exp.Expr":

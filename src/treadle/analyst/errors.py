@@ -8,6 +8,9 @@ from collections.abc import Iterable
 
 from treadle.tools.errors import ToolError, did_you_mean, nearest
 
+NOT_PLAIN = "\ue001"
+"""What the engine's own error begins with where it is to become `NotPlain`."""
+
 
 class AnalystError(ToolError):
     """A source, name, value or file is not what it should be; nothing was computed.
@@ -20,6 +23,10 @@ class AnalystError(ToolError):
 
 class NotEnoughMemory(AnalystError):
     """The question needs more memory, or more room for what is spilled to disk, than it may use."""
+
+
+class NotPlain(AnalystError):
+    """Some text is not spelled as programs spell numbers, so that it has to be read with more care."""
 
 
 def unknown(what: str, argument: str, given: str, available: Iterable[str], where: str = "") -> AnalystError:

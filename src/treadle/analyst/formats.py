@@ -7,12 +7,13 @@ here than there (`days`). Builds SQLGlot expressions in DuckDB's terms; reads no
 """
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from treadle.analyst.days import BLANKS, check_day_format, iso_day
-from treadle.analyst.terms import call, literal, matches, when
+from treadle.analyst.terms import call, cast, literal, matches, when
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -29,6 +30,12 @@ PERIODS = (
     (r"([1-9])[-./ ](\d{4})", r"\20\1"),
     (r"(\d{4})-(\d{2})-\d{2}.*", r"\1\2"),
 )
+
+
+# Text without blanks around it; other text, such as that with letters beyond ASCII at its ends, is looked at longer.
+_NO_BLANKS = "[!-~]([ -~]*[!-~])?"
+# Up to how many digits a number surely fits into 32 and 64 bits.
+_SHORT, _MOST_DIGITS = 9, 18
 
 
 class Format(Struct, frozen=True):
@@ -62,8 +69,10 @@ class Format(Struct, frozen=True):
     def apply(self, text: "exp.Expr") -> "exp.Expr":
         """Returns the canonical form of the SQL expression `text`."""
         text = iso_day(text, self.day) if self.day else text
-        for step in self.steps:
-            text = _apply(step, text, self.alpha)
+        for step, following in pairwise((*self.steps, "")):
+            # These two trim by themselves.
+            if step != "trim" or following not in ("alpha", "fiscal_period"):
+                text = _apply(step, text, self.alpha)
         return text
 
     def sortable(self, text: "exp.Expr") -> "exp.Expr":
@@ -113,7 +122,7 @@ def _apply(step: str, text: "exp.Expr", alpha: int) -> "exp.Expr":
 
     match step:
         case "trim":
-            return call("trim", text, literal(BLANKS))
+            return when(matches(text, _NO_BLANKS), text, call("trim", text, literal(BLANKS)))
         case "upper" | "lower":
             return call(step, text)
         case "nfc":
@@ -124,11 +133,18 @@ def _apply(step: str, text: "exp.Expr", alpha: int) -> "exp.Expr":
             trimmed = _apply("trim", text, 0)
             digits = call("ltrim", trimmed, literal("0"))
             plain = when(exp.EQ(this=digits.copy(), expression=literal("")), literal("0"), digits)
-            return when(matches(trimmed, rf"\d{{1,{alpha}}}"), plain, trimmed)
+            found = when(matches(trimmed, rf"\d{{1,{alpha}}}"), plain, trimmed)
+            if alpha > _MOST_DIGITS:
+                return found
+            number = cast(cast(text, "INTEGER" if alpha <= _SHORT else "BIGINT"), "VARCHAR")
+            return when(matches(text, rf"\d{{1,{alpha}}}"), number, found)
         case _:
             trimmed = _apply("trim", text, 0)
             found = trimmed
             for pattern, parts in reversed(PERIODS):
                 spelled = call("regexp_replace", trimmed, literal(f"^{pattern}$"), literal(parts))
                 found = when(matches(trimmed, pattern), spelled, found)
-            return found
+            # What most columns hold is told apart at one look: such a text is of none, or of the first.
+            padded = exp.DPipe(this=call("left", text, literal(4)), expression=call("right", text, literal(2)))
+            usual = exp.Case().when(matches(text, r"\d{6}"), text.copy())
+            return usual.when(matches(text, r"\d{4}0\d{2}"), padded).else_(found)

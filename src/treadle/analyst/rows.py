@@ -64,6 +64,7 @@ class Side:
         self.keys, self.measures, self.conditions = list(keys), list(measures), list(conditions)
         self.scales: dict[tuple[int, str], Scale] = {}
         self._amounts: dict[int, Amount] = {}
+        self._plain = False
         self.table: Table
         self.pushed: Sequence[Filter] = ()
         self.conversions = {at: item for at, item in enumerate(self.measures) if item.conversion}
@@ -149,9 +150,16 @@ class Side:
             else:
                 scale = self.scales.get((at, measure.source_column))
                 self._amounts[at] = amount_of(self.source, measure, self.table, scale)
+            if self._plain and (plain := self._amounts[at].plain) is not None:
+                self._amounts[at] = replace(self._amounts[at], value=plain, bad=None)
             for column, places in self._factors.get(at, ()):
                 self._amounts[at] = multiplied(self._amounts[at], quoted(column), places)
         return self._amounts[at]
+
+    def take_for_plain(self, plain: bool) -> None:
+        """Takes text for numbers as programs spell them, or not; the engine raises `NotPlain` where they are not."""
+        self._plain = plain
+        self._amounts.clear()
 
     def value_of(self, key: Key) -> "exp.Expr":
         """The canonical value of `key` in a row."""

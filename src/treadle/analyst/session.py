@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from msgspec import Struct
 
-from treadle.analyst.errors import AnalystError, NotEnoughMemory
+from treadle.analyst.errors import NOT_PLAIN, AnalystError, NotEnoughMemory, NotPlain
 from treadle.analyst.number_spelling import NO_NUMBER
 from treadle.analyst.parameters import Parameters
 from treadle.analyst.place import Place
+from treadle.analyst.progress import Progress
 from treadle.analyst.proof import Proof
 from treadle.analyst.source import Source
 from treadle.analyst.terms import cast, literal
@@ -112,7 +113,7 @@ class Session:
         interrupt: Interrupt | None = None,
         tell: Callable[[str], None] | None = None,
     ) -> None:
-        self.tell = tell or (lambda doing: None)
+        self._progress = None if tell is None else Progress(tell, self._share)
         self.spill_is_full = False
         self.bounds = bounds or Bounds()
         self.interrupt = interrupt or Interrupt()
@@ -144,11 +145,15 @@ class Session:
         self._timer = threading.Timer(self.bounds.seconds, self._time_out)
         self._timer.daemon = True
         self._timer.start()
+        if self._progress is not None:
+            self._progress.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if self._progress is not None:
+            self._progress.__exit__(kind, error, traceback)
         self._timer.cancel()
         self._timer.join()
         self.interrupt.forget(self._stop)
@@ -170,6 +175,19 @@ class Session:
     def seconds_left(self) -> float:
         """How long this session may still take."""
         return self._deadline - time.monotonic()
+
+    @property
+    def told(self) -> bool:
+        """Whether anyone is told what is being done."""
+        return self._progress is not None
+
+    def tell(self, doing: str, *, measured: bool = False, rows: int | None = None) -> None:
+        """Tells what is being done; see `Progress.begin`."""
+        if self._progress is not None:
+            self._progress.begin(doing, measured=measured, rows=rows)
+
+    def _share(self) -> float:
+        return float(self._connection.query_progress())
 
     def on_stop(self, stop: Callable[[], None]) -> None:
         """Has `stop` called, from another thread, when the session is cancelled or its time is over."""
@@ -280,6 +298,9 @@ class Session:
             "autoinstall_known_extensions": exp.false(),
             "python_enable_replacements": exp.false(),
             "preserve_insertion_order": exp.false(),
+            # Its own bar would go to standard output; how far it is is told by `Progress`.
+            "enable_progress_bar": exp.true(),
+            "enable_progress_bar_print": exp.false(),
             "TimeZone": literal("UTC"),
         }
         if self.bounds.threads:
@@ -315,6 +336,8 @@ class Session:
         except duckdb.ConversionException as error:
             raise AnalystError(_unlike(_first_line(error))) from error
         except duckdb.Error as error:
+            if NOT_PLAIN in str(error):
+                raise NotPlain("text is not spelled as programs spell numbers") from error
             raise AnalystError(
                 _csv_fault(str(error)) or f"the engine could not read the data: {_first_line(error)}"
             ) from error

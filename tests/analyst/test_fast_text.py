@@ -1,0 +1,162 @@
+"""Text that is read fast is read as text that is read with care: the same figures, the same refusals."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from treadle.analyst import (
+    AnalystError,
+    Catalog,
+    CompareRequest,
+    Dimension,
+    Measure,
+    QueryRequest,
+    Source,
+    TextFormat,
+    compare,
+    parse_format,
+    query,
+)
+from treadle.analyst.progress import Progress, told
+from treadle.analyst.row_count import rows_in
+from treadle.analyst.session import Session
+
+POINT, GERMAN, COMMA = TextFormat(), TextFormat(decimal=",", thousands="."), TextFormat(decimal=",")
+FORMS = {"point": POINT, "german": GERMAN, "comma": COMMA}
+
+
+def source(name: str, form: TextFormat, key: str = "", kind: str = "sum") -> Source:
+    return Source(
+        name=name,
+        kind="csv",
+        path=f"{name}.csv",
+        text=TextFormat(delimiter="|", decimal=form.decimal, thousands=form.thousands),
+        dimensions=(Dimension(name="k", format=parse_format(key)),),
+        measures=(Measure(name="v", aggregation=kind),),
+    )
+
+
+def written(folder: Path, name: str, rows: Sequence[tuple[str, str]]) -> None:
+    (folder / f"{name}.csv").write_text("k|v\n" + "".join(f"{key}|{value}\n" for key, value in rows), encoding="utf-8")
+
+
+def with_care(folder: Path, form: TextFormat) -> Decimal | str:
+    try:
+        rows = query(Catalog([source("a", form)], folder), QueryRequest(source="a", dimensions=[])).rows
+    except AnalystError:
+        return "refused"
+    return rows[0]["v"] or Decimal(0)
+
+
+def fast(folder: Path, form: TextFormat) -> Decimal | str:
+    request = CompareRequest(source_a="a", source_b="b", dimensions=["k"])
+    try:
+        found = compare(Catalog([source("a", form), source("b", form)], folder), request)
+    except AnalystError:
+        return "refused"
+    return found.summary.total_source_a or Decimal(0)
+
+
+TRAPS = [
+    "1.234", "1,234", "1.234,5", "1.23,4", "12345.678,90", "1234.678", "1_000", "1e5", "1.e5", "1E5.00", "5.", ".5",
+    "5-", "-5-", "5.00-", "1.234,56-", " 5 ", "  ", "\t5", "5\t", "\u00a05", "+5", "+-5", "--5", "- 5", "0.1234567",
+    "0.1234560", "999999999999.999999", "1000000000000", "-123456789012345678901234567890.12", "1..2", "1.234.567,89",
+    ".123", "1.234.", "0.123.456", "(5)", "−5", "1’234", "nan", "inf", "Infinity", "0x10", "٣", "1.234 ,5", "5 -",
+    "000.000.005", "0001.234", "-", "+", "1,2,3", "1 234", "\u20095",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["point", "german"])
+@pytest.mark.parametrize("text", TRAPS)
+def test_what_is_read_fast_is_read_with_care(tmp_path: Path, text: str, form: str) -> None:
+    for name in "ab":
+        written(tmp_path, name, [("x", "1"), ("y", text)])
+    assert fast(tmp_path, FORMS[form]) == with_care(tmp_path, FORMS[form])
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    texts=st.lists(st.text("0123456789.,-+ eE_'", min_size=1, max_size=14), min_size=1, max_size=5),
+    form=st.sampled_from(sorted(FORMS)),
+)
+def test_any_text_is_read_fast_as_with_care(tmp_path: Path, texts: list[str], form: str) -> None:
+    for name in "ab":
+        written(tmp_path, name, [(str(at), text) for at, text in enumerate(texts)])
+    assert fast(tmp_path, FORMS[form]) == with_care(tmp_path, FORMS[form])
+
+
+@pytest.mark.parametrize("kind", ["sum", "avg", "min", "max", "count"])
+def test_aggregates_of_text_read_fast_are_exact(tmp_path: Path, kind: str) -> None:
+    for name in "ab":
+        written(tmp_path, name, [("x", "0.1"), ("x", "0.2"), ("x", ""), ("x", "1000000.123456-")])
+    catalog = Catalog([source("a", POINT, kind=kind), source("b", POINT, kind=kind)], tmp_path)
+    total = compare(catalog, CompareRequest(source_a="a", source_b="b", dimensions=["k"])).rows[0].source_a_value
+    careful = query(catalog, QueryRequest(source="a", dimensions=["k"])).rows[0]["v"]
+    assert total == careful
+    assert total == {
+        "sum": Decimal("-999999.823456"), "avg": total, "min": Decimal("-1000000.123456"), "max": Decimal("0.2"),
+        "count": 3,
+    }[kind]  # fmt: skip
+
+
+ALPHA = [("0012", "12"), ("000", "0"), (" 7 ", "7"), ("0A", "0A"), ("1234567", "1234567"), ("00\u00a0", "0"),
+         ("-05", "-05"), ("+5", "+5"), ("1.0", "1.0"), ("1_0", "1_0"), ("٣", "٣"), ("0000012", "0000012"),
+         ("é ", "é")]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["alpha(6)", "trim, alpha(6)", "trim, upper, alpha(6)"])
+@pytest.mark.parametrize(("spelled", "meant"), ALPHA)
+def test_alpha_is_the_same_value_as_ever(tmp_path: Path, form: str, spelled: str, meant: str) -> None:
+    written(tmp_path, "a", [(spelled, "1")])
+    rows = query(Catalog([source("a", POINT, form)], tmp_path), QueryRequest(source="a", dimensions=["k"])).rows
+    assert rows[0]["k"] == (meant.upper() if "upper" in form else meant)
+
+
+@pytest.mark.parametrize(("spelled", "meant"), [
+    ("202401", "202401"), ("2024001", "202401"), ("001.2024", "202401"), ("2024012", "202412"), (" 202401 ", "202401"),
+    ("1/2024", "202401"), ("2024-01-31", "202401"), ("2024100", "2024100"), ("20240", "20240"),
+])  # fmt: skip
+def test_periods_are_the_same_value_as_ever(tmp_path: Path, spelled: str, meant: str) -> None:
+    written(tmp_path, "a", [(spelled, "1")])
+    catalog = Catalog([source("a", POINT, "fiscal_period")], tmp_path)
+    assert query(catalog, QueryRequest(source="a", dimensions=["k"])).rows[0]["k"] == meant
+
+
+def test_how_far_it_is_in_words() -> None:
+    assert (
+        told("adding up", 25.0, 5.0, 10_123_456)
+        == "adding up: 25 %, about 2,530,000 of 10,100,000 rows, about 15 s left"
+    )
+    assert told("adding up", 50.0, 600.0, None) == "adding up: 50 %, about 10 min left"
+    assert told("adding up", 0.0, 5.0, None) == "adding up: 0 %"
+    assert told("adding up", -1.0, 5.0, 100) == ""
+
+
+def test_of_a_long_statement_it_is_told_how_far_it_is() -> None:
+    import threading
+
+    heard: list[str] = []
+    enough = threading.Event()
+
+    def tell(text: str) -> None:
+        heard.append(text)
+        if "%" in text:
+            enough.set()
+
+    with Progress(tell, lambda: 40.0) as progress:
+        progress.begin("reading")
+        progress.begin("adding up both sides", measured=True, rows=1000)
+        assert enough.wait(60)
+    assert heard[:2] == ["reading", "adding up both sides"]
+    assert heard[2].startswith("adding up both sides: 40 %, about 400 of 1,000 rows")
+
+
+def test_rows_are_counted_by_what_files_say(tmp_path: Path) -> None:
+    written(tmp_path, "a", [(f"{at:05}", "1.50") for at in range(20_000)])
+    catalog = Catalog([source("a", POINT)], tmp_path)
+    with Session(catalog, [catalog.source("a")]) as session:
+        assert 19_900 <= (rows_in(session, catalog.source("a")) or 0) <= 20_100
