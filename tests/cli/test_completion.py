@@ -80,8 +80,8 @@ def test_bash_itself_completes_values_with_colons(bank: Any) -> None:
             'printf "%s\\n" "${COMPREPLY[@]}"'
         )
         done = subprocess.run(
-            ["bash", "-c", script], cwd=bank.folder, env=bank.environment | {"PATH": path}, capture_output=True, text=True,
-            timeout=60, check=False,
+            ["bash", "-c", script], cwd=bank.folder, env=bank.environment | {"PATH": path}, capture_output=True,
+            text=True, timeout=60, check=False,
         )  # fmt: skip
         assert value in done.stdout.split(), (words, done)
 
