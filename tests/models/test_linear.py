@@ -466,6 +466,8 @@ def test_a_reply_of_any_kind_is_read_in_linear_time(steps, format, unit):
     suffix=st.sampled_from(["", "\nx", "}", ")", "```", "\n"]),
 )
 def test_a_reply_made_of_any_parts_is_read_in_linear_time(steps, format, prefix, units, suffix):
+    # Hypothesis sets a limit of its own for each example.
+    sys.setrecursionlimit(100_000)
     grows_linearly(steps, lambda text: read(format, [text]), units, prefix, suffix)
 
 
