@@ -316,7 +316,7 @@ def test_converted_figures_are_those_of_plain_python(
         catalog = rated(Path(place), rows, [(*key, rate) for key, rate in rates.items()], kind=kind)
         found = ask(catalog, dimensions=["company"])
     assert by_key(found) == {key: sum(values, Fraction(0)) if values else None for key, values in sums.items()}
-    assert not found.warnings
+    assert not found.warnings or not rows
 
 
 EUROS = [("1", "202401", "EUR", "5.00")]

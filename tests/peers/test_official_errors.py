@@ -98,7 +98,8 @@ def meant(theirs: Exception, status: int, code: str | None) -> type[ModelError]:
         return ModelTimeout
     if status == 413:
         return ContextOverflow
-    if (names & {"ConflictError", "InternalServerError"} and status != 501) or status == 409:
+    # 499 is what Google cancelled of its own accord; elsewhere it says that we were gone, and nobody hears it.
+    if (names & {"ConflictError", "InternalServerError"} and status != 501) or status in (409, 499):
         return Overloaded
     return BadRequest
 

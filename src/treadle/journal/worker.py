@@ -62,9 +62,10 @@ class Hands(Protocol[A]):
 
 
 class Worker(Generic[A]):
-    """A thread with a connection of its own."""
+    """A thread with a connection of its own; whether it `writes`: the last to close has to, to leave one file."""
 
-    def __init__(self, hands: Hands[A], name: str) -> None:
+    def __init__(self, hands: Hands[A], name: str, *, writes: bool = False) -> None:
+        self.writes = writes
         # A SimpleQueue, because a finalizer may put `stop` into it in the middle of another put or get.
         self._jobs: SimpleQueue[Job[A] | None] = SimpleQueue()
         self._ended: Future[None] = Future()
@@ -105,10 +106,7 @@ def _ended_with_the_program() -> None:
 
 def _end_all() -> None:
     """As the program ends, what journals were given that nobody closed is done first."""
-    workers = list(_at_work)
-    for worker in workers:
-        worker.end()
-    for worker in workers:
+    for worker in sorted(_at_work, key=lambda worker: worker.writes):
         worker.stop()
 
 
@@ -199,15 +197,17 @@ class Pair(Generic[A]):
         if self._workers is None or self._process != getpid():
             writes, reads = self._makes
             self._process = getpid()
-            self._workers = (Worker(writes(), "treadle-journal-writer"), Worker(reads(), "treadle-journal-reader"))
+            self._workers = (
+                Worker(writes(), "treadle-journal-writer", writes=True),
+                Worker(reads(), "treadle-journal-reader"),
+            )
             weakref.finalize(self._owner(), _end, *self._workers)
         return self._workers
 
 
-def _end(*workers: Worker[Any]) -> None:
+def _end(writer: Worker[Any], reader: Worker[Any]) -> None:
     # Called by the garbage collector, in whatever thread, which may have locked what these are waiting for.
-    for worker in workers:
-        worker.end()
+    reader.end().add_done_callback(lambda _: writer.end())
 
 
 async def settled(future: "Future[T]") -> T:
