@@ -2,7 +2,7 @@
 
 import pytest
 
-from treadle import Agent, BadTool, MemoryJournal, Misuse, Skill, SkillRegistry, tool
+from treadle import Agent, BadTool, MemoryJournal, Misuse, Skill, SkillRegistry, StepCompleted, tool
 from treadle.testing import ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -74,3 +74,19 @@ def test_what_does_not_fit_is_refused_where_it_is_registered_or_asked_for() -> N
         agent.run_sync("?")
     with pytest.raises(Misuse, match="take lists"):
         Agent("offline", skills=Skill("prices", ""))  # type: ignore[arg-type]
+
+
+async def test_a_run_that_waited_while_the_registry_grew_goes_on_with_what_there_is_now() -> None:
+    @tool(needs_approval=True)
+    def pay(amount: int) -> str:
+        """Pays an amount of money."""
+        return f"paid {amount}"
+
+    registry, seen = SkillRegistry([Skill("money", "", [pay])]), []
+    turns = [[("pay", {"amount": 1})], [("stock", {"item": "nut"})], "done"]
+    agent = Agent(ScriptedModel(lambda request: turns[request.step]), skills=registry, journal=MemoryJournal())
+    waiting = await agent.run("?")
+    registry.register(Skill("stocks", "", [stock]))
+    result = await agent.resume(waiting.run_id, approve=waiting.pending, on_event=seen.append)
+    assert [record.result.text for record in result.tool_calls_made if record.result] == ["paid 1", "nut: 3"]
+    assert [event.step.number for event in seen if isinstance(event, StepCompleted)] == [0, 1, 2]
