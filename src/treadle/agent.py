@@ -166,11 +166,9 @@ class Agent(Generic[Deps, Output]):
             model_named=model_of,
             deps_type=deps_type,
         )
-
-        def stocked(toolbox: SkillRegistry) -> Configuration:
-            return with_budgets(assembled(given, toolbox, output, output_mode), budget)
-
-        self._stock = Stock(stocked, toolbox, skills)
+        self._stock = Stock(
+            lambda stock: with_budgets(assembled(given, stock, output, output_mode), budget), toolbox, skills
+        )
 
     @property
     def _config(self) -> Configuration:
