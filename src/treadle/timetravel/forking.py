@@ -55,6 +55,8 @@ class Forked(NamedTuple):
     on_event: OnEvent = None
     budget: Budgets = None
     user: str | None = None
+    by: str = ""
+    origin: str = ""
 
 
 async def forked(config: Configuration, run: str | RunResult[Any], asked: Forked) -> tuple[Run, Sequence[Event]]:
@@ -86,7 +88,7 @@ async def begin_fork(config: Configuration, run: str | RunResult[Any], asked: Fo
         # What was given up to the beginning of the step may come after what is shared.
         model = model or cut.state.model
     limits = asked.limits or (cut.state.limits if cut.again else None)
-    own: list[Event] = [RunForked(run_id, model, limits, dict(cut.taken), at=now), *cut.again]
+    own: list[Event] = [RunForked(run_id, model, limits, dict(cut.taken), asked.by, asked.origin, at=now), *cut.again]
     own += [] if question is None else [MessageAdded(question, at=now)]
     whole = [*events[: cut.seq], *own]
     fork = Run(config, DRIVER, state=fold_all(whole))
