@@ -77,7 +77,7 @@ from treadle.kernel.fold import fold, fold_all
 from treadle.kernel.messages import Message, Usage
 from treadle.kernel.state import RunState
 from treadle.kernel.step_changes import asked_in_full
-from treadle.kernel.stop import Judgement, Limits, Stop
+from treadle.kernel.stop import Judgement, Limits, Stop, stopped
 from treadle.models.port import Model, ModelReply, ModelRequest, longest_reply_of
 from treadle.models.sound import sound_reply
 from treadle.result import RunResult, result_of
@@ -123,6 +123,7 @@ class Run:
         error: the exception behind the state's failure, while this process has it.
         pause_wanted: the pause that somebody asked for before the next step.
         order: how it was queued, if a worker drives it.
+        cancelled_as: how it ends if it is cancelled.
         given_up: whether this process leaves it as it is: what is cancelled then is as if the process had died.
     """
 
@@ -147,6 +148,7 @@ class Run:
         self.error: Exception | None = None
         self.pause_wanted: RunPaused | None = None
         self.given_up = False
+        self.cancelled_as = stopped("cancelled")
         self.order: Queued | None = None
         self.begun: dict[str, Run] = {}
         self.below: dict[str, Run] = {}
