@@ -77,6 +77,7 @@ class Fork(Struct, forbid_unknown_fields=True):
 
     at: int
     message: str | None = None
+    instructions: str | None = None
     model: str | None = None
     tool_results: dict[str, Any] | None = None
     limits: Limits | None = None
@@ -285,7 +286,7 @@ async def fork(serving: Serving, request: Request, given: Fork) -> Response:
     serving.access.starts(user)
     run_id = await serving.runs.fork(
         user, _named(request), given.at, message=given.message, tool_results=given.tool_results, model=given.model,
-        limits=given.limits,
+        limits=given.limits, instructions=given.instructions,
     )  # fmt: skip
     return await _run(serving, request, run_id, 201)
 
