@@ -14,8 +14,9 @@ from starlette.routing import BaseRoute, Route
 from treadle.agent import Agent
 from treadle.journal import Journal, MemoryJournal
 from treadle.kernel.errors import Misuse
-from treadle.serve import looks, rest, session, talks
+from treadle.serve import looks, openapi, rest, session, talks
 from treadle.serve.access import LOOPBACK, Access, Auth, Bounds
+from treadle.serve.endpoint import Endpoint
 from treadle.serve.gate import Gate
 from treadle.serve.live import Live
 from treadle.serve.refused import Refused
@@ -80,7 +81,7 @@ def app(
     kept = _journal(named, journal)
     access = Access(token=token, auth=auth, hosts=hosts, origins=origins, bounds=bounds, user=user)
     live = Live(kept, runs=access.bounds.runs, grace=grace)
-    serving = Serving(Runs(named, kept, live, deps), access)
+    serving = Serving(Runs(named, kept, live, deps, access.starts), access)
 
     runs = serving.runs
 
@@ -97,7 +98,8 @@ def app(
 
 
 def _routes(serving: Serving) -> list[BaseRoute]:
-    endpoints = (*rest.ENDPOINTS, *looks.ENDPOINTS, *talks.ENDPOINTS, *session.ENDPOINTS)
+    endpoints: tuple[Endpoint, ...] = (*rest.ENDPOINTS, *looks.ENDPOINTS, *talks.ENDPOINTS, *session.ENDPOINTS)
+    endpoints = (*endpoints, openapi.endpoint(endpoints))
     return [Route("/health", _health), *(one.route(serving) for one in endpoints)]
 
 

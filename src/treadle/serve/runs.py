@@ -130,6 +130,7 @@ class Runs:
         journal: where all their runs are.
         live: drives them.
         deps: given a user's name, returns what that user's runs are given as dependencies; may be asynchronous.
+        starting: called before a user begins a run or has one go on; raises `Refused` if that is too often.
     """
 
     def __init__(
@@ -138,10 +139,11 @@ class Runs:
         journal: Journal,
         live: Live,
         deps: Callable[[str], Any] | None = None,
+        starting: Callable[[User], None] = lambda _: None,
     ) -> None:
         self.agents = {name: _served(agent, name, journal) for name, agent in agents.items()}
         self.journal, self.live = journal, live
-        self._deps = deps
+        self._deps, self._starting = deps, starting
         self._whose: OrderedDict[str, _Whose] = OrderedDict()
         self.conversations = Conversations(journal)
         self._adding_up = asyncio.Lock()
@@ -246,6 +248,7 @@ class Runs:
         """
         if not user.begins:
             raise Refused("forbidden", "you may look at runs, and not begin any")
+        self._starting(user)
         config = _with_tools(self.agent(user, agent)._config, tools)
         limits = _bounded(user, limits, config.limits)
         if conversation is None:
@@ -323,6 +326,7 @@ class Runs:
         """Goes on with a run that is paused, that a limit stopped, or whose process died."""
         whose = await self._decided_on(user, run_id)
         limits = _bounded(user, limits, self._agent_of(whose).limits)
+        self._starting(user)
         await self._go_on(user, run_id, GoingOn(message=message, limits=limits, by=user.name))
 
     async def fork(
@@ -342,6 +346,7 @@ class Runs:
         agent = self._agent_of(whose)
         if (model is not None or instructions is not None) and not user.raises_limits:
             raise Refused("forbidden", "you may choose neither the model nor the instructions")
+        self._starting(user)
         asked = Forked(
             at, message, tool_results, model, _bounded(user, limits, agent.limits),
             await self._deps_of(whose.owner), by=user.name, origin=ORIGIN, instructions=instructions,
