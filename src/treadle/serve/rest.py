@@ -125,9 +125,7 @@ class Pair(Struct, forbid_unknown_fields=True):
 async def agents(serving: Serving, request: Request) -> Response:
     """The agents that there are."""
     user, runs = serving.user(request), serving.runs
-    found = [
-        agent_form(name, one, inside=user.sees == "all") for name, one in runs.agents.items() if user.may_use(name)
-    ]
+    found = [agent_form(name, one, inside=user.inside) for name, one in runs.agents.items() if user.may_use(name)]
     return json_response(found)
 
 
@@ -195,6 +193,7 @@ async def stream(serving: Serving, request: Request, wanted: Stream) -> Response
         if not (last.isascii() and last.isdigit() and len(last) < 16):
             raise Refused("unfit", "Last-Event-ID is the number of the last event that is known")
         wanted.after = int(last)
+    _after(wanted.after)
     run_id = _named(request)
     await serving.runs.look(serving.user(request), run_id)
     return _streamed(serving, request, run_id, wanted)

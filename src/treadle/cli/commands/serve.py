@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import signal
 import socket
 from collections.abc import Iterator
@@ -120,9 +121,16 @@ def _bracketed(host: str) -> str:
 def _listening(host: str, port: int) -> socket.socket:
     """A socket that listens there."""
     family = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+    # Of one that does not say that it is TCP asyncio lets small writes wait for acknowledgements, for 40 ms.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        return socket.create_server((host, port), family=socket.AddressFamily(family), backlog=2048)
+        if os.name == "posix":
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(2048)
+        return listening
     except OSError as error:
+        listening.close()
         raise click.ClickException(
             f"cannot listen on {host} port {port}: {error.strerror or error}. Name another with --port"
         ) from error
