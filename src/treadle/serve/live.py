@@ -6,7 +6,7 @@ person has no task; nor has a run that nobody here drives and nobody follows.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -194,8 +194,10 @@ class Live:
 
     async def follow(
         self, run_id: str, after: int = 0, *, pieces: bool = True, until_pause: bool = False
-    ) -> AsyncIterator[Numbered | Piece]:
+    ) -> AsyncIterator[Sequence[Numbered | Piece]]:
         """The events of a run from number `after` + 1 on, those stored and then each new one, whoever drives it.
+
+        What is there at once comes together.
 
         Args:
             run_id: the run.
@@ -209,8 +211,8 @@ class Live:
         feed = self._feed(run_id)
         feed.clients += 1
         try:
-            async for one in feed.read(after, pieces=pieces, until_pause=until_pause):
-                yield one
+            async for batch in feed.read(after, pieces=pieces, until_pause=until_pause):
+                yield batch
         finally:
             feed.clients -= 1
             self._drop(feed)

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from treadle.journal.info import RunStatus, Wanted
 from treadle.kernel.stop import Limits
 from treadle.serve.endpoint import Endpoint
-from treadle.serve.feed import Numbered
+from treadle.serve.feed import Numbered, Piece
 from treadle.serve.forms import (
     agent_form,
     encoded,
@@ -209,21 +209,24 @@ def _streamed(serving: Serving, request: Request, run_id: str, wanted: Stream) -
 
 async def _chunks(serving: Serving, request: Request, run_id: str, wanted: Stream) -> AsyncGenerator[bytes]:
     pause = wanted.until == "pause"
-    following = serving.runs.follow(
+    batches = serving.runs.batches(
         serving.user(request), run_id, _after(wanted.after), pieces=wanted.deltas, until_pause=pause
     )
     try:
-        async with aclosing(following):
-            async for one in following:
-                if isinstance(one, Numbered):
-                    data = event_json(one)
-                    yield sse(_tag(data), data, one.number)
-                else:
-                    name, shown = piece_form(one)
-                    yield sse(name, encoded(shown))
+        async with aclosing(batches):
+            async for batch in batches:
+                yield b"".join([_chunk(one) for one in batch])
         yield sse("end", encoded({"run": run_id}))
     except Refused as error:
         yield sse("error", encoded(error.to_dict()["error"]))
+
+
+def _chunk(one: Numbered | Piece) -> bytes:
+    if isinstance(one, Numbered):
+        data = event_json(one)
+        return sse(_tag(data), data, one.number)
+    name, shown = piece_form(one)
+    return sse(name, encoded(shown))
 
 
 def _tag(data: bytes) -> str:

@@ -10,6 +10,7 @@ import dataclasses
 import logging
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from functools import partial
 from math import inf
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -219,15 +220,20 @@ class Runs:
         With `pieces` what is shown live comes between them, where the run is driven here. It ends when the run has
         finished; with `until_pause` also where it waits.
         """
+        batches = self.batches(user, run_id, after, pieces=pieces, until_pause=until_pause)
+        async with aclosing(batches):
+            async for batch in batches:
+                for one in batch:
+                    yield one
+
+    async def batches(
+        self, user: User, run_id: str, after: int = 0, *, pieces: bool = True, until_pause: bool = False
+    ) -> AsyncGenerator[Sequence[Numbered | Piece]]:
+        """The same, what is there at once together."""
         await self._seen(user, run_id)
         try:
-            async for one in self.live.follow(run_id, after, pieces=pieces, until_pause=until_pause):
-                if user.inside:
-                    yield one
-                elif isinstance(one, Numbered):
-                    yield Numbered(one.number, veiled(one.event))
-                elif (shown := veiled_piece(one.event)) is not None:
-                    yield Piece(one.after, shown)
+            async for batch in self.live.follow(run_id, after, pieces=pieces, until_pause=until_pause):
+                yield batch if user.inside else [one for one in map(_veiled, batch) if one is not None]
         except JournalError as error:
             raise of_journal(error) from error
 
@@ -565,6 +571,13 @@ def _served(agent: Agent[Any, Any], name: str, journal: Journal) -> Agent[Any, A
 def _shown(user: User, events: builtins.list[Event]) -> builtins.list[Event]:
     """The events as the user may see them."""
     return events if user.inside else [veiled(event) for event in events]
+
+
+def _veiled(one: Numbered | Piece) -> Numbered | Piece | None:
+    if isinstance(one, Numbered):
+        return Numbered(one.number, veiled(one.event))
+    shown = veiled_piece(one.event)
+    return None if shown is None else Piece(one.after, shown)
 
 
 def _veiled_line(line: RunInfo) -> RunInfo:
