@@ -44,7 +44,7 @@ def main(what: str) -> None:
         build(fresh)
         differing = differences(fresh, PAGE)
     if differing:
-        sys.exit(f"the page is not what web/ builds ({', '.join(differing)}): run `make web`, and commit what it builds")
+        sys.exit(f"the page is not what web/ builds ({', '.join(differing)}): run `make web`, and commit it")
     if size(PAGE) > MOST:
         sys.exit(f"the page has {size(PAGE):,} bytes packed, more than {MOST:,}")
     print(f"the page is what web/ builds: {size(PAGE):,} bytes packed")
