@@ -80,18 +80,24 @@ class Live:
         if self._group is not None:
             raise RuntimeError("this app is running already: one lifespan at a time")
         self._stopping, self._pausing = False, Pausing(STOPPED)
+        failure: Exception | None = None
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
                 task = None if first is None else group.create_task(_once(first))
                 try:
                     yield
+                except Exception as error:
+                    # Raised below, outside the group, which would wrap it.
+                    failure = error
                 finally:
                     if task is not None:
                         task.cancel()
                     await self._stop()
         finally:
             self._group = None
+        if failure is not None:
+            raise failure
 
     def stop_streams(self) -> None:
         """Ends what clients read, and has runs pause after the step under way: the server is about to stop."""

@@ -15,7 +15,9 @@ interface Listed {
   next: string | null;
 }
 
-const STATUSES = ["running", "waiting", "finished", "stopped", "failed", "cancelled", "left", "damaged"];
+// How a run ended is told of each; the journal's own list only knows that it did.
+const ENDS = ["finished", "stopped", "failed", "cancelled"];
+const STATUSES = ["running", "waiting", ...ENDS, "damaged"];
 const DAYS: Record<string, number> = { "1": 1, "7": 7, "30": 30 };
 
 /** The page of all runs. */
@@ -24,8 +26,9 @@ export function RunsPage() {
   const { query } = usePlace();
   const wanted = { agent: query.get("agent") ?? "", status: query.get("status") ?? "", search: query.get("search") ?? "", days: query.get("days") ?? "" };
   const since = DAYS[wanted.days] ? Math.floor(Date.now() / 60000) * 60 - DAYS[wanted.days]! * 86400 : "";
-  const filters = { agent: wanted.agent, status: wanted.status, search: wanted.search, since };
-  const newest = useGet<Listed>("api/runs", { ...filters, limit: 100 }, { every: 2000 });
+  const ending = ENDS.includes(wanted.status);
+  const filters = { agent: wanted.agent, status: ending ? "finished" : wanted.status, search: wanted.search, since };
+  const newest = useGet<Listed>("api/runs", { ...filters, limit: ending ? 500 : 100 }, { every: 2000 });
   const agents = useAgents();
   const [older, setOlder] = useState<{ key: string; runs: Run[]; next: string | null } | null>(null);
   const [chosen, setChosen] = useState<string[]>([]);
@@ -34,7 +37,8 @@ export function RunsPage() {
   const further = older?.key === key ? older : null;
   const first = newest.data?.runs ?? [];
   const known = new Set(first.map((run) => run.id));
-  const runs = [...first, ...(further?.runs.filter((run) => !known.has(run.id)) ?? [])];
+  const listed = [...first, ...(further?.runs.filter((run) => !known.has(run.id)) ?? [])];
+  const runs = ending ? listed.filter((run) => run.status === wanted.status) : listed;
   const next = further ? further.next : (newest.data?.next ?? null);
 
   const set = (change: Partial<typeof wanted>) => {
@@ -43,7 +47,7 @@ export function RunsPage() {
   };
   const load = () =>
     more.run(async () => {
-      const page = await get<Listed>("api/runs", { ...filters, limit: 200, before: next });
+      const page = await get<Listed>("api/runs", { ...filters, limit: ending ? 500 : 200, before: next });
       setOlder({ key, runs: [...(further?.runs ?? []), ...page.runs], next: page.next });
     });
 
@@ -116,7 +120,7 @@ function Search({ text, onSearch }: { text: string; onSearch(text: string): void
     const timer = setTimeout(() => onSearch(typed), 300);
     return () => clearTimeout(timer);
   }, [typed]);
-  return <Field label="Search"><input type="search" value={typed} placeholder="question, agent, model or id" onInput={(event) => setTyped(event.currentTarget.value)} /></Field>;
+  return <Field label="Search"><input type="search" value={typed} placeholder="question or id" onInput={(event) => setTyped(event.currentTarget.value)} /></Field>;
 }
 
 /** The agents that there are. */

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import type { Amount } from "../api/types";
 import { Dialog, Facts } from "./frame";
-import { grouped } from "./figures";
+import { grouped, percent } from "./figures";
 import { Shown, Verbatim } from "./text";
 
 interface Row {
@@ -170,7 +170,7 @@ function Parts({ name, parts, chosen, onChoose }: { name: string; parts: Part[];
                 </button>
               </th>
               <td class="n">{grouped(part.absolute_diff)}</td>
-              <td class="share"><meter min={0} max={100} value={Number(part.share)} aria-label={`${Number(part.share)} %`} /> {Number(part.share).toFixed(1)} %</td>
+              <td class="share"><meter min={0} max={100} value={Number(part.share)} aria-label={percent(Number(part.share))} /> {percent(Number(part.share))}</td>
               <td class="n">{grouped(part.differences)} of {grouped(part.rows)}</td>
             </tr>
           ))}

@@ -35,7 +35,7 @@ function plain(text: string): string {
 /** Seconds as people say them. */
 export function lasting(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined) return "";
-  if (seconds < 0.0005) return "0 s";
+  if (seconds < 0.0005) return seconds > 0 ? "< 1 ms" : "0 s";
   if (seconds < 1) return `${Math.max(1, Math.round(seconds * 1000))} ms`;
   if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 2 : 1)} s`;
   const whole = Math.floor(seconds);
@@ -51,6 +51,13 @@ export function moment(at: number | null | undefined): string {
   if (time.toDateString() === new Date().toDateString()) return clock;
   const two = (part: number) => String(part).padStart(2, "0");
   return `${time.getFullYear()}-${two(time.getMonth() + 1)}-${two(time.getDate())} ${clock}`;
+}
+
+/** A share in percent; one that is not nothing does not look like it, and one that is not all neither. */
+export function percent(share: number): string {
+  if (share > 0 && share < 0.05) return "< 0.1 %";
+  if (share < 100 && share >= 99.95) return "> 99.9 %";
+  return `${share.toFixed(1)} %`;
 }
 
 /** A number of things, with its noun. */

@@ -1,7 +1,7 @@
 """Many clients on many live runs: each client's log must equal the journal; how late events come, and what it takes.
 
-    python bench/serve_load.py --clients 1000 --runs 200 --steps 10 --pause 2
-    python bench/serve_load.py --soak 3600
+    python scripts/load.py --clients 1000 --runs 200 --steps 10 --pause 2
+    python scripts/load.py --soak 3600
 
 `treadle serve` runs in a process of its own over a SQLite journal. Every client reads server-sent events over a socket
 of its own; a tenth of them go away in the middle, again and again, and go on with Last-Event-ID; a tenth read slowly.
@@ -74,7 +74,8 @@ class Load:
             [sys.executable, str(self.folder / "serve_it.py"), str(self.folder)], stdout=subprocess.PIPE, text=True,
             env=env,
         )  # fmt: skip
-        assert server.stdout is not None
+        if server.stdout is None:
+            raise SystemExit("the server has no output")
         self.port, self.pid = int(server.stdout.readline()), server.pid
         return server
 
@@ -103,7 +104,7 @@ class Load:
         last = f"last-event-id: {seen[-1][0]}\r\n" if seen else ""
         writer.write(f"GET /api/runs/{run_id}/stream HTTP/1.1\r\nhost: localhost\r\n{last}\r\n".encode())
         self.open += 1
-        number, count = 0, 0
+        number, count, begun = 0, 0, time.time()
         try:
             while True:
                 line = await reader.readline()
@@ -115,7 +116,7 @@ class Load:
                     return True
                 elif line.startswith(b"data: ") and number:
                     data = json.loads(line[6:])
-                    if count and not slow and leave is None:
+                    if data["at"] > begun and not slow and leave is None:
                         self.delays.append(time.time() - data["at"])
                     seen.append((number, data["type"]))
                     number, count = 0, count + 1
@@ -140,10 +141,11 @@ class Load:
     async def round(self) -> int:
         """One round of runs with their clients: how many events they saw in all."""
         given = self.given
-        runs = [
-            (await self.ask("POST", "/api/runs", {"agent": "runner", "input": f"go {n}"}))["id"]
-            for n in range(given.runs)
-        ]
+        runs = []
+        for number in range(given.runs):
+            # Runs of real users do not keep step with each other.
+            runs.append((await self.ask("POST", "/api/runs", {"agent": "runner", "input": f"go {number}"}))["id"])
+            await asyncio.sleep(given.pause / given.runs)
         kinds = ["leaving", "slow", *["steady"] * 8]
         async with asyncio.TaskGroup() as group:
             tasks = []
@@ -156,7 +158,8 @@ class Load:
         whole = {run_id: await self.ask("GET", f"/api/runs/{run_id}/events") for run_id in runs}
         logs = {run_id: [(one["number"], one["type"]) for one in found["events"]] for run_id, found in whole.items()}
         for run_id, task in tasks:
-            assert task.result() == logs[run_id], f"run {run_id}: {task.result()} is not {logs[run_id]}"
+            if task.result() != logs[run_id]:
+                raise SystemExit(f"run {run_id}: {task.result()} is not {logs[run_id]}")
         return sum(len(task.result()) for _, task in tasks)
 
 
