@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ HERE = Path(__file__).resolve().parent
 SWITCH = "TREADLE_REQUIRE_BROWSER"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 PATIENCE = 60.0
+TOKEN = "a token that nobody guesses"
 
 
 def _chromium() -> str:
@@ -138,10 +140,29 @@ class Walk:
 @pytest.fixture
 def walk(chromium: Any, server: Server) -> Iterator[Walk]:
     """A page to walk with; at its end nothing may have gone wrong in it, and nothing been asked for elsewhere."""
+    with walking(chromium, server) as walked:
+        yield walked
+
+
+@contextmanager
+def walking(chromium: Any, server: Server) -> Iterator[Walk]:
+    """Likewise, of any server."""
     context = chromium.new_context(viewport={"width": 1280, "height": 820}, accept_downloads=True)
     walked = Walk(context.new_page(), server.address)
-    yield walked
-    context.close()
+    try:
+        yield walked
+    finally:
+        context.close()
     expected = ("net::ERR_", "Failed to load resource")
     assert [one for one in walked.said if not any(part in one for part in expected)] == []
     assert [one for one in walked.asked if not one.startswith((server.address, "data:", "about:"))] == []
+
+
+@pytest.fixture
+def guarded(chromium: Any, tmp_path: Path) -> Iterator[tuple[Server, Walk]]:
+    """A server that wants a token, and a page of it."""
+    started = Server(tmp_path, "--token", TOKEN)
+    started.start()
+    with walking(chromium, started) as walked:
+        yield started, walked
+    started.kill()

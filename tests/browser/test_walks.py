@@ -268,3 +268,66 @@ def test_a_narrow_screen_and_the_dark_and_paper_have_it_all(walk: Any) -> None:
     assert page.evaluate("() => getComputedStyle(document.body).backgroundColor") == "rgb(19, 22, 23)"
     page.emulate_media(media="print", color_scheme="light")
     assert not page.locator(".acts").is_visible()
+
+
+def test_a_token_is_asked_for_once(guarded: Any) -> None:
+    server, walk = guarded
+    page = walk.page
+    page.goto(f"{server.address}/runs")
+    page.get_by_label("The server's token").fill("another token that is wrong")
+    page.get_by_role("button", name="Log in").click()
+    walk.sees("the token is wrong")
+    page.get_by_label("The server's token").fill("a token that nobody guesses")
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_label("Ask desk").wait_for()
+    page.reload()
+    page.get_by_label("Ask desk").wait_for()
+    # No script of the page can read what the browser keeps.
+    assert page.evaluate("() => document.cookie + JSON.stringify({ ...localStorage })").count("token") == 0
+
+
+def test_a_run_is_paused_and_goes_on(walk: Any, server: Any) -> None:
+    walk.ask("shop", "search for weaving")
+    walk.sees("searched 3 of 3 shelves")
+    walk.page.get_by_role("button", name="Pause").click()
+    server.open("search")
+    walk.sees("paused by local")
+    walk.page.get_by_role("button", name="Go on").click()
+    walk.page.get_by_label("Say something (may stay empty)").fill("and look under the loom")
+    walk.page.get_by_role("dialog").get_by_role("button", name="Go on", exact=True).click()
+    walk.status("finished")
+    walk.page.locator(".row", has_text="look under the loom").wait_for()
+
+
+def test_a_write_that_was_cut_off_is_never_made_again_unasked(walk: Any, server: Any) -> None:
+    walk.ask("shop", "please send it")
+    walk.sees("under way")
+    server.kill()
+    server.start()
+    approval = walk.page.locator(".approval")
+    approval.get_by_text("nobody knows whether it was done").wait_for()
+    assert approval.get_by_role("button").all_inner_texts() == ["Run it again", "Deny …", "Give a result …"]
+    approval.get_by_role("button", name="Give a result").click()
+    walk.page.get_by_label("The result, as text or JSON").fill("the bank says that it arrived")
+    walk.page.get_by_role("button", name="Give this result").click()
+    walk.status("finished")
+    walk.sees("It is done: the bank says that it arrived")
+
+
+def test_two_pages_decide_and_one_is_told(walk: Any, server: Any) -> None:
+    walk.ask("shop", "please pay Ada")
+    walk.page.locator(".approval").wait_for()
+    other = walk.page.context.new_page()
+    other.goto(walk.page.url)
+    other.locator(".approval").wait_for()
+    # The second page has not heard of it when its button is pressed.
+    other.route("**/stream**", lambda route: route.abort())
+    other.route(
+        "**/decisions",
+        lambda route: (walk.page.locator(".approval button").first.click(), walk.status("finished"), route.continue_()),
+    )
+    other.locator(".approval").get_by_role("button", name="Deny").click()
+    other.get_by_label("Why not?").fill("too late")
+    other.locator(".approval").get_by_role("button", name="Deny").click()
+    other.get_by_text("It is done: paid").first.wait_for()
+    assert other.get_by_text("denied").count() == 0

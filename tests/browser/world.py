@@ -57,6 +57,13 @@ async def slow_search(topic: str, context: ToolContext) -> str:
     return f"three books about {topic}"
 
 
+@tool(effect="write")
+async def send(parcel: str) -> str:
+    """Sends a parcel."""
+    await _opened("send")
+    return f"sent {parcel}"
+
+
 @tool(effect="read")
 def broken(word: str) -> str:
     """Fails."""
@@ -81,6 +88,8 @@ def clerk(request: ModelRequest) -> Any:
         return _reply(Text(f"It is done: {results[-1][:120]}"))
     if "pay" in asked:
         return _reply(Thinking("They want money to be sent. I have to ask."), ToolCall("pay_1", "pay", LARGE))
+    if "send" in asked:
+        return _reply(ToolCall("send_1", "send", '{"parcel": "a shuttle"}'))
     if "hostile" in asked:
         return _reply(Text(HOSTILE))
     if "look" in asked:
@@ -125,7 +134,7 @@ def _manage(request: ModelRequest) -> Any:
 desk = Agent("offline", skills=[analyst_skill(), *SKILLS.values()], name="desk")
 shop = Agent(
     ScriptedModel(clerk, chunk=8, name="script", usage=USAGE, price=PRICE, keep_requests=False),
-    tools=[pay, look_up, slow_search, broken],
+    tools=[pay, send, look_up, slow_search, broken],
     name="shop",
     limits=Limits(steps=2500, tool_calls=5000),
     watch_progress=False,

@@ -94,7 +94,7 @@ function Figures({ a, b }: { a: RunInFull; b: RunInFull }) {
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Figures of both runs">
       <table class="both">
-        <thead><tr><th /><th scope="col">A</th><th scope="col">B</th></tr></thead>
+        <thead><tr><td /><th scope="col">A</th><th scope="col">B</th></tr></thead>
         <tbody>{rows.map(([name, of]) => <tr><th scope="row">{name}</th><td>{of(a)}</td><td>{of(b)}</td></tr>)}</tbody>
       </table>
     </div>
@@ -105,7 +105,7 @@ function RowView({ row, first, a, b }: { row: Row; first: boolean; a: string; b:
   const same = row.a === row.b;
   const lines = same ? [] : aligned(readable(row.a ?? ""), readable(row.b ?? ""));
   return (
-    <section class={`pair${first ? " parts" : ""}${same ? " same" : ""}`} aria-label={`Step ${row.step}, ${row.what}${same ? ", the same" : ""}`}>
+    <article class={`pair${first ? " parts" : ""}${same ? " same" : ""}`} aria-label={`Step ${row.step}, ${row.what}${same ? ", the same" : ""}`}>
       <header>
         {row.step >= 0 && <a data-page="1" href={address("runs", a, "steps", row.step)}>step {row.step}</a>} <strong>{row.what}</strong>
         {first && <span class="state failed"> they part here</span>} <a class="unseen" data-page="1" href={address("runs", b, "steps", row.step)}>the same step of B</a>
@@ -116,7 +116,7 @@ function RowView({ row, first, a, b }: { row: Row; first: boolean; a: string; b:
           <Half lines={lines} side="b" none={row.b === null} />
         </>
       )}
-    </section>
+    </article>
   );
 }
 

@@ -109,7 +109,7 @@ function Spreads({ found }: { found: Statistics }) {
       <h2>Of one run</h2>
       <div class="scroll" tabIndex={0} role="region" aria-label="Spread over runs">
         <table>
-          <thead><tr><th /><th scope="col" class="n">half of them at most</th><th scope="col" class="n">95 % at most</th><th scope="col" class="n">most</th><th scope="col" class="n">all together</th></tr></thead>
+          <thead><tr><td /><th scope="col" class="n">half of them at most</th><th scope="col" class="n">95 % at most</th><th scope="col" class="n">most</th><th scope="col" class="n">all together</th></tr></thead>
           <tbody>{rows.flatMap(([name, spread, told]) => (spread ? [
             <tr><th scope="row">{name}</th><td class="n">{told(spread.p50)}</td><td class="n">{told(spread.p95)}</td><td class="n">{told(spread.most)}</td><td class="n">{told(spread.total)}</td></tr>,
           ] : []))}</tbody>
@@ -148,7 +148,7 @@ function Groups({ title, noun, groups, link }: { title: string; noun: string; gr
   return (
     <section aria-label={title}>
       <h2>{title}</h2>
-      <div class="scroll" tabIndex={0} role="region" aria-label={title}>
+      <div class="scroll" tabIndex={0} role="region" aria-label={`${title}, table`}>
         <table>
           <thead><tr><th scope="col">name</th><th scope="col" class="n">{noun}</th><th scope="col" class="n">failed</th><th scope="col" class="n">tokens</th><th scope="col" class="n">cost</th><th scope="col" class="n">time, half at most</th><th scope="col" class="n">95 % at most</th></tr></thead>
           <tbody>{groups.map((group) => (

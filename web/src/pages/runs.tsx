@@ -53,6 +53,7 @@ export function RunsPage() {
 
   return (
     <div class="runs-page">
+      <h1 class="unseen">Runs</h1>
       <Ask agents={agents.data ?? []} />
       <form class="filters" role="search" aria-label="Filter runs" onSubmit={(event) => event.preventDefault()}>
         <Search text={wanted.search} onSearch={(search) => set({ search })} />

@@ -78,9 +78,9 @@ export function ComparisonView({ found, onAsk }: { found: Comparison; onAsk?: ((
   );
   return (
     <section class="comparison" aria-label={`${found.measure}: ${found.source_a} against ${found.source_b}`}>
-      <h4>
+      <h3>
         <Shown text={found.measure} />: <Shown text={found.source_a} /> (A) against <Shown text={found.source_b} /> (B)
-      </h4>
+      </h3>
       {found.filters.length > 0 && <p class="faint">where <Shown text={found.filters.join(" and ")} /></p>}
       <p><Shown text={found.interpretation} prose /></p>
       {found.warnings.length > 0 && (
@@ -91,14 +91,14 @@ export function ComparisonView({ found, onAsk }: { found: Comparison; onAsk?: ((
       {Object.entries(found.by_dimension).filter(([, parts]) => parts.length).map(([name, parts]) => (
         <Parts name={name} parts={parts} chosen={only?.name === name ? only.value : undefined} onChoose={(value) => setOnly(value === undefined ? null : { name, value })} />
       ))}
-      <h5>
+      <h4>
         {only || status ? (
           <>
             Keys{only && <> of <Shown text={`${only.name} ${shownKey(only.value)}`} /></>}{status && ` that are ${status.replaceAll("_", " ")}`}{" "}
             <button type="button" class="quiet" onClick={() => { setOnly(null); setStatus(null); }}>show the largest differences</button>
           </>
         ) : "The largest differences"}
-      </h5>
+      </h4>
       <Rows found={found} rows={listed.slice(0, 200)} onOpen={setOpened} />
       {listed.length > 200 && <p class="faint">The first 200 of {grouped(listed.length)}.</p>}
       {found.rows_cut && <p class="faint">There are more keys than were kept.</p>}

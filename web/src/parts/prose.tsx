@@ -38,7 +38,7 @@ function block(token: Token, depth: number): ComponentChildren {
       return <hr />;
     case "heading": {
       // Headings of a text stay below those of the page.
-      const Tag = (["h4", "h4", "h5", "h6"] as const)[Math.min(3, (token as Tokens.Heading).depth)] ?? "h6";
+      const Tag = (["h3", "h3", "h4", "h5"] as const)[Math.min(3, (token as Tokens.Heading).depth)] ?? "h6";
       return <Tag>{inline(token.tokens, depth)}</Tag>;
     }
     case "paragraph":

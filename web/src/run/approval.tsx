@@ -39,10 +39,10 @@ export function Approval({ run, pending, onDecided }: { run: string; pending: Pe
 
   return (
     <section class="approval" aria-labelledby={name}>
-      <h4 id={name}>
+      <h3 id={name}>
         <Shown text={pending.tool} />
         {pending.effect && <span class={`effect ${pending.effect}`}><Shown text={pending.effect} /></span>}
-      </h4>
+      </h3>
       <p><Shown text={pending.question || (WHY[pending.why] ?? pending.why)} prose /></p>
       <Verbatim text={text} label={`arguments of ${pending.tool}`} json />
       {pending.found && <Verbatim text={pending.found} label="the result so far" json />}

@@ -109,9 +109,9 @@ function StepRow({ item, run }: { item: Extract<Item, { kind: "step" }>; run: st
   const cached = usage?.cache_read_tokens ?? 0;
   return (
     <article class="row step">
-      <h3>
+      <h2>
         <a data-page="1" href={address("runs", run, "steps", item.number)}>Step {item.number}</a>
-      </h3>
+      </h2>
       <span class="faint">
         <Shown text={item.model} />
         {usage && (
