@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from treadle.journal.info import RunStatus, Wanted
+from treadle.kernel.messages import Content
 from treadle.kernel.stop import Limits
 from treadle.serve.endpoint import Endpoint
 from treadle.serve.feed import Numbered, Piece
@@ -36,7 +37,7 @@ class Begin(Struct, forbid_unknown_fields=True):
     """A run to begin."""
 
     agent: str
-    input: str
+    input: str | list[Content]
     conversation: str | None = None
     limits: Limits | None = None
     on_disconnect: Literal["go_on", "cancel"] = "go_on"
