@@ -311,7 +311,7 @@ class Runs:
             question = asked_of(text)
             if question is None:
                 raise Misuse("there is nothing in the text")
-            driven.run.feed(MessageAdded(question, user.name))
+            driven.run.feed(MessageAdded(question, by=user.name))
         except IllegalEvent as error:
             raise Refused("conflict", f"run {run_id} takes no message now: it ends or pauses") from error
         except Misuse as error:
