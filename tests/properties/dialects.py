@@ -41,13 +41,11 @@ ASKED: ContextVar[ModelRequest] = ContextVar("asked")
 
 
 class Writer:
-    """Writes one reply as the events of a stream; `calls` are the ids of those that were written."""
+    """Writes one reply as the events of a stream; `open` is the number of the block or call under way."""
 
     def __init__(self, model: str) -> None:
         self.model = model
         self.open = -1
-        self.calls: list[str] = []
-        self.said = False
 
     def begin(self) -> list[Json]:
         return []
@@ -58,9 +56,16 @@ class Writer:
     def thinking(self, text: str) -> list[Json]:
         return []
 
-    def call(self, call_id: str, name: str, pieces: Sequence[str]) -> list[Json]:
-        """A call whole; a server that sends one in pieces sends these."""
+    def start(self, call_id: str, name: str) -> list[Json]:
+        """The beginning of a call."""
         raise NotImplementedError
+
+    def piece(self, piece: str) -> list[Json]:
+        """A piece of the arguments of the call under way."""
+        raise NotImplementedError
+
+    def end(self) -> list[Json]:
+        return []
 
     def counted(self, usage: Usage) -> list[Json]:
         return []
@@ -82,11 +87,13 @@ class Chat(Writer):
     def thinking(self, text: str) -> list[Json]:
         return [self._delta({"reasoning_content": text})]
 
-    def call(self, call_id: str, name: str, pieces: Sequence[str]) -> list[Json]:
-        index = len(self.calls)
-        begun = {"index": index, "id": call_id, "type": "function", "function": {"name": name, "arguments": ""}}
-        rest = [{"index": index, "function": {"arguments": piece}} for piece in pieces]
-        return [self._delta({"tool_calls": [one]}) for one in (begun, *rest)]
+    def start(self, call_id: str, name: str) -> list[Json]:
+        self.open += 1
+        begun = {"index": self.open, "id": call_id, "type": "function", "function": {"name": name, "arguments": ""}}
+        return [self._delta({"tool_calls": [begun]})]
+
+    def piece(self, piece: str) -> list[Json]:
+        return [self._delta({"tool_calls": [{"index": self.open, "function": {"arguments": piece}}]})]
 
     def counted(self, usage: Usage) -> list[Json]:
         details = {"cached_tokens": usage.cache_read_tokens, "cache_write_tokens": usage.cache_write_tokens}
@@ -102,6 +109,7 @@ class Responses(Writer):
     def __init__(self, model: str) -> None:
         super().__init__(model)
         self.output: list[Json] = []
+        self.item: Json = {}
 
     def _response(self, status: str, usage: Usage | None, **more: Any) -> Json:
         response = {"id": "r1", "object": "response", "status": status, "model": self.model, "output": self.output}
@@ -114,23 +122,34 @@ class Responses(Writer):
     def begin(self) -> list[Json]:
         return [{"type": "response.created", "response": self._response("in_progress", None)}]
 
-    def _item(self, item: Json, empty: Json, deltas: Sequence[Json]) -> list[Json]:
-        where = {"output_index": len(self.output)}
-        self.output.append(item)
-        begun = {"type": "response.output_item.added", "item": item | empty} | where
-        return [begun, *[one | where for one in deltas], {"type": "response.output_item.done", "item": item} | where]
+    def _event(self, kind: str, **fields: Any) -> Json:
+        return {"type": f"response.{kind}", "output_index": len(self.output)} | fields
 
     def text(self, text: str) -> list[Json]:
-        said = {"type": "output_text", "text": text, "annotations": []}
-        item = {"type": "message", "id": f"m{len(self.output)}", "role": "assistant", "content": [said]}
-        delta = {"type": "response.output_text.delta", "item_id": item["id"], "content_index": 0, "delta": text}
-        return self._item(item, {"content": []}, [delta])
+        item = {"type": "message", "id": f"m{len(self.output)}", "role": "assistant", "content": []}
+        whole = item | {"content": [{"type": "output_text", "text": text, "annotations": []}]}
+        events = [
+            self._event("output_item.added", item=item),
+            self._event("output_text.delta", item_id=item["id"], content_index=0, delta=text),
+            self._event("output_item.done", item=whole),
+        ]
+        self.output.append(whole)
+        return events
 
-    def call(self, call_id: str, name: str, pieces: Sequence[str]) -> list[Json]:
+    def start(self, call_id: str, name: str) -> list[Json]:
         item = {"type": "function_call", "id": f"f{len(self.output)}", "call_id": call_id, "name": name}
-        delta = {"type": "response.function_call_arguments.delta", "item_id": item["id"]}
-        whole = item | {"arguments": "".join(pieces), "status": "completed"}
-        return self._item(whole, {"arguments": ""}, [delta | {"delta": piece} for piece in pieces])
+        self.item = item | {"arguments": "", "status": "in_progress"}
+        return [self._event("output_item.added", item=self.item)]
+
+    def piece(self, piece: str) -> list[Json]:
+        self.item = self.item | {"arguments": self.item["arguments"] + piece}
+        return [self._event("function_call_arguments.delta", item_id=self.item["id"], delta=piece)]
+
+    def end(self) -> list[Json]:
+        whole = self.item | {"status": "completed"}
+        done = self._event("output_item.done", item=whole)
+        self.output.append(whole)
+        return [done]
 
     def finish(self, finish: str, usage: Usage | None) -> list[Json]:
         reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(finish)
@@ -176,9 +195,15 @@ class Messages(Writer):
         deltas = [{"type": "thinking_delta", "thinking": text}, signed]
         return self._block({"type": "thinking", "thinking": "", "signature": ""}, deltas)
 
-    def call(self, call_id: str, name: str, pieces: Sequence[str]) -> list[Json]:
-        block = {"type": "tool_use", "id": call_id, "name": name, "input": {}}
-        return self._block(block, [{"type": "input_json_delta", "partial_json": piece} for piece in pieces])
+    def start(self, call_id: str, name: str) -> list[Json]:
+        return self._block({"type": "tool_use", "id": call_id, "name": name, "input": {}}, [])[:1]
+
+    def piece(self, piece: str) -> list[Json]:
+        delta = {"type": "input_json_delta", "partial_json": piece}
+        return [{"type": "content_block_delta", "index": self.open, "delta": delta}]
+
+    def end(self) -> list[Json]:
+        return [{"type": "content_block_stop", "index": self.open}]
 
     def counted(self, usage: Usage) -> list[Json]:
         return [{"type": "message_delta", "delta": {}, "usage": self._counts(usage)}]
@@ -192,6 +217,7 @@ class Google(Writer):
     words: Mapping[str, str] = {
         "stop": "STOP", "tool_calls": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY", "unknown": "STRANGE",
     }  # fmt: skip
+    begun = ("", "", "")
 
     def _parts(self, *parts: Json) -> list[Json]:
         content = {"role": "model", "parts": list(parts)}
@@ -203,11 +229,21 @@ class Google(Writer):
     def thinking(self, text: str) -> list[Json]:
         return self._parts({"text": text, "thought": True})
 
-    def call(self, call_id: str, name: str, pieces: Sequence[str]) -> list[Json]:
+    def start(self, call_id: str, name: str) -> list[Json]:
+        self.begun = (call_id, name, "")
+        return self.thinking("a tool")  # a call comes whole
+
+    def piece(self, piece: str) -> list[Json]:
+        call_id, name, arguments = self.begun
+        self.begun = (call_id, name, arguments + piece)
+        return []
+
+    def end(self) -> list[Json]:
+        call_id, name, written = self.begun
         try:
-            arguments = json.loads("".join(pieces) or "{}")
+            arguments = json.loads(written or "{}")
         except ValueError:
-            arguments = {"what": "".join(pieces)}
+            arguments = {"what": written}
         given = arguments if isinstance(arguments, dict) else {"what": arguments}
         call = {"name": name, "args": given} | ({"id": call_id} if call_id else {})
         return self._parts({"functionCall": call, "thoughtSignature": "c2lnbmVk"})
@@ -252,9 +288,14 @@ class Converse(Writer):
     def thinking(self, text: str) -> list[Json]:
         return self._block([{"reasoningContent": {"text": text}}, {"reasoningContent": {"signature": "c2lnbmVk"}}])
 
-    def call(self, call_id: str, name: str, pieces: Sequence[str]) -> list[Json]:
-        begun = {"toolUse": {"toolUseId": call_id, "name": name}}
-        return self._block([{"toolUse": {"input": piece}} for piece in pieces], begun)
+    def start(self, call_id: str, name: str) -> list[Json]:
+        return self._block([], {"toolUse": {"toolUseId": call_id, "name": name}})[:1]
+
+    def piece(self, piece: str) -> list[Json]:
+        return [self._event("contentBlockDelta", delta={"toolUse": {"input": piece}}, contentBlockIndex=self.open)]
+
+    def end(self) -> list[Json]:
+        return [self._event("contentBlockStop", contentBlockIndex=self.open)]
 
     def counted(self, usage: Usage) -> list[Json]:
         cached = usage.cache_read_tokens + usage.cache_write_tokens
@@ -280,7 +321,7 @@ class Heard:
 
     def __init__(self, events: AsyncIterator[ModelEvent], writer: Writer) -> None:
         self.events, self.writer = events, writer
-        self.begun_calls: dict[str, tuple[str, list[str]]] = {}
+        self.calls = 0
         self.begun: str | None = None
         self.said = ""
 
@@ -300,19 +341,15 @@ class Heard:
                 self.said += text
                 return self.writer.text(text)
             case ToolCallStarted(call_id, name):
-                self.begun_calls[call_id] = (name, [])
-            case ToolCallDelta(call_id, piece):
-                self.begun_calls[call_id][1].append(piece)
-            case ToolCallCompleted(call_id):
-                return self._call(call_id, *self.begun_calls[call_id])
+                self.calls += 1
+                return self.writer.start(call_id, name)
+            case ToolCallDelta(_, piece):
+                return self.writer.piece(piece)
+            case ToolCallCompleted():
+                return self.writer.end()
             case ModelReply():
                 return self._rest(event)
         return []
-
-    def _call(self, call_id: str, name: str, pieces: Sequence[str]) -> list[Json]:
-        written = self.writer.call(call_id, name, pieces)
-        self.writer.calls.append(call_id)
-        return written
 
     def _rest(self, reply: ModelReply) -> list[Json]:
         calls = [part for part in reply.message.content if isinstance(part, ToolCall)]
@@ -320,8 +357,10 @@ class Heard:
         text = "" if self.said else reply.message.text
         written = [one for thought in thoughts for one in self.writer.thinking(thought)]
         written += self.writer.text(text) if text else []
-        for call in calls[len(self.writer.calls) :]:
-            written += self._call(call.id, call.name, [call.arguments] if call.arguments else [])
+        for call in calls[self.calls :]:
+            written += self.writer.start(call.id, call.name)
+            written += self.writer.piece(call.arguments) if call.arguments else []
+            written += self.writer.end()
         return [*written, *self.writer.finish(reply.finish, reply.usage)]
 
     async def aclose(self) -> None:
@@ -351,7 +390,7 @@ class Worded:
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         said = ""
-        begun: dict[str, tuple[str, list[str]]] = {}
+        name, pieces = "", list[str]()
         written = 0
         async with aclosing(self.player.stream(ASKED.get(), request)) as events:
             async for event in events:
@@ -361,13 +400,12 @@ class Worded:
                         yield event
                     case TextDelta(text):
                         piece = text
-                    case ToolCallStarted(call_id, name):
-                        begun[call_id] = (name, [])
-                    case ToolCallDelta(call_id, json):
-                        begun[call_id][1].append(json)
-                    case ToolCallCompleted(call_id):
-                        name, pieces = begun[call_id]
-                        piece, written = "\n" + self.form.call(name, "".join(pieces)), written + 1
+                    case ToolCallStarted():
+                        piece, name, pieces = "\n", event.name, []
+                    case ToolCallDelta():
+                        pieces.append(event.json)
+                    case ToolCallCompleted():
+                        piece, written = self.form.call(name, "".join(pieces)), written + 1
                     case ModelReply():
                         piece = "" if said else event.message.text
                         for call in event.message.calls[written:]:
