@@ -17,6 +17,7 @@ from player import Player
 from treadle.kernel.messages import AssistantMessage, Text, Thinking, ToolCall, Usage
 from treadle.models import (
     AnthropicModel,
+    ModelError,
     ModelEvent,
     ModelReply,
     ModelRequest,
@@ -322,12 +323,17 @@ class Heard:
     def __init__(self, events: AsyncIterator[ModelEvent], writer: Writer) -> None:
         self.events, self.writer = events, writer
         self.calls = 0
+        self.counted: Usage | None = None
         self.begun: str | None = None
         self.said = ""
 
     async def read(self) -> list[Json] | None:
         first = [] if self.begun is not None else self.writer.begin()
-        event = await anext(self.events, None)
+        try:
+            event = await anext(self.events, None)
+        except ModelError as error:
+            error.usage = self.counted  # where a dialect tells it at the end alone, the error has it
+            raise
         if event is None:
             return first or None
         self.begun = ""
@@ -336,6 +342,7 @@ class Heard:
     def _written(self, event: ModelEvent) -> list[Json]:
         match event:
             case UsageReported(usage):
+                self.counted = usage
                 return self.writer.counted(usage)
             case TextDelta(text):
                 self.said += text
