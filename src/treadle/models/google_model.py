@@ -96,7 +96,9 @@ class GoogleModel(HttpModel):
         except Exception as problem:
             told = f"token= raised {type(problem).__name__}: {redact(str(problem))}"
             # google-auth says of its errors whether they may pass.
-            network = isinstance(problem, OSError) or getattr(problem, "retryable", False) is True
+            network = (
+                isinstance(problem, (ConnectionError, TimeoutError)) or getattr(problem, "retryable", False) is True
+            )
             raise (ConnectionFailed if network else AuthenticationFailed)(told) from None
         token = token.strip() if isinstance(token, str) else ""
         if not (token and token.isascii() and token.isprintable()):
