@@ -147,6 +147,8 @@ def assembled(
     require_dependencies_injected(tools)
     require_one_kind_of_dependencies(given.tools, given.deps_type)
     typed = _answer_type(output, output_mode, given.model, given.tools)
+    final = () if typed is None or typed.tool is None else (typed.tool.name,)
+    check_tool_choice(given.tool_choice, [*given.tools, *final], "Agent")
     if typed is not None:
         require_answers_that_fit(given.tools, typed)
     _check_takes_tools(given.model, tools)
@@ -181,7 +183,6 @@ def _point_out(name: str, description: str, where: str) -> None:
 
 
 def _check_kinds(given: Configuration) -> None:
-    check_tool_choice(given.tool_choice, given.tools, "Agent")
     one_of("on_limit", given.on_limit, ("answer", "stop", "raise"))
     one_of("on_interrupted", given.on_interrupted, ("ask", "tell"))
     kind("instructions", given.instructions, lambda it: isinstance(it, str) or callable(it), "a text or a function")
