@@ -14,13 +14,14 @@ from treadle.analyst.catalog import Catalog
 from treadle.analyst.check import Checked, check
 from treadle.analyst.claim import Claim
 from treadle.analyst.compare import CompareRequest, compare
-from treadle.analyst.comparison import Comparison, Difference, Part, Summary, Total
+from treadle.analyst.comparison import Comparison, Difference, Part, Subtotal, Summary, Total
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.export import Export
 from treadle.analyst.export_page import page
 from treadle.analyst.figures import Figure, check_figures, figures_from_results
 from treadle.analyst.filters import Filter
 from treadle.analyst.formats import Format, parse_format
+from treadle.analyst.hierarchy import Hierarchy
 from treadle.analyst.propose import Proposal, declaration, propose
 from treadle.analyst.query import QueryRequest, QueryResult, query
 from treadle.analyst.sample import sample_catalog
@@ -44,6 +45,7 @@ __all__ = [
     "Figure",
     "Filter",
     "Format",
+    "Hierarchy",
     "Interrupt",
     "Mapping",
     "Measure",
@@ -52,6 +54,7 @@ __all__ = [
     "QueryRequest",
     "QueryResult",
     "Source",
+    "Subtotal",
     "Summary",
     "TextFormat",
     "Tolerance",

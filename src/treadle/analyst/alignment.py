@@ -243,10 +243,24 @@ def _classed(carried: "exp.Select", groups: "exp.Select", sides: Sequence[Side],
     return exp.select("*", *classes).from_(differing.subquery("differing", copy=False), copy=False)
 
 
-def whole(sides: Sequence[Side], pair: Pair, more: "Mapping[str, exp.Expr]", by: str = "") -> "exp.Select":
+def whole(
+    sides: Sequence[Side],
+    pair: Pair,
+    more: "Mapping[str, exp.Expr]",
+    by: Sequence[str] = (),
+    rows: "exp.Select | None" = None,
+) -> "exp.Select":
     """The figures of all keys together, their difference and their class, and `more` aggregates, from `aligned`.
 
-    It has no row if `aligned` has none, and one for each value of the column `by`, last in it, if there is such.
+    It has no row if `aligned` has none, and one for each combination of the columns `by`, last in it, if there are
+    such.
+
+    Args:
+        sides: A and B.
+        pair: the measure.
+        more: aggregates, by name.
+        by: columns.
+        rows: in place of `aligned` what is made of its rows.
     """
     from sqlglot import exp
 
@@ -257,9 +271,10 @@ def whole(sides: Sequence[Side], pair: Pair, more: "Mapping[str, exp.Expr]", by:
         for part, value in aggregates(measure, side.amount(at), name).items():
             column = exp.column(f"{part}_raw" if part == name and _averages(pair) else part)
             outer[part] = type(value)(this=column) if isinstance(value, (exp.Min, exp.Max)) else exp.Sum(this=column)
-    groups = exp.select(*(named(value, name) for name, value in (outer | dict(more)).items())).from_("aligned")
-    groups = groups.select(by).group_by(by) if by else groups
-    carried = [exp.column(name) for name in (*more, *([by] if by else []))]
+    groups = exp.select(*(named(value, name) for name, value in (outer | dict(more)).items()))
+    groups = groups.from_("aligned" if rows is None else rows.subquery("chosen"))
+    groups = groups.select(*by).group_by(*by) if by else groups
+    carried = [exp.column(name) for name in (*more, *by)]
     classed = _classed(exp.select("na", "nb", *carried), groups, sides, [pair])
     figures = exp.select(f"a{at}", f"b{at}", f"d{at}", f"s{at}", *(column.copy() for column in carried))
     return figures.from_(classed.subquery("classed", copy=False), copy=False)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from treadle.analyst.errors import unknown
+from treadle.analyst.hierarchy import Hierarchy
 from treadle.analyst.place import Place
 from treadle.analyst.source import Source
 
@@ -19,6 +20,7 @@ class Catalog(Place):
         folder: what relative paths start from, and a folder that files may live in. Default: the current one.
         roots: further folders that files may live in.
         frames: the data of sources of kind "frame", by the source's name.
+        hierarchies: groups of the values of dimensions, for subtotals; their names must differ.
     """
 
     def __init__(
@@ -27,6 +29,7 @@ class Catalog(Place):
         folder: str | Path = ".",
         roots: Iterable[str | Path] = (),
         frames: Mapping[str, object] | None = None,
+        hierarchies: Iterable[Hierarchy] = (),
     ) -> None:
         super().__init__(folder, roots, frames)
         self.sources: dict[str, Source] = {}
@@ -36,6 +39,10 @@ class Catalog(Place):
             self.sources[source.name] = source
         for source in self.sources.values():
             self._check_tables(source)
+        self.hierarchies: dict[str, Hierarchy] = {}
+        for hierarchy in hierarchies:
+            self._check_hierarchy(hierarchy)
+            self.hierarchies[hierarchy.name] = hierarchy
         held = {source.name for source in self.sources.values() if source.kind == "frame"}
         if held != set(self.frames):
             odd = sorted(held ^ set(self.frames))
@@ -61,6 +68,26 @@ class Catalog(Place):
                 other.dimension(dimension)
             if figure and other.measure(figure).aggregation != "sum":
                 raise ValueError(f"measure {figure!r} of {name!r} holds shares or rates, and must be a sum")
+
+    def _check_hierarchy(self, hierarchy: Hierarchy) -> None:
+        """Raises ValueError unless its name is its own, and what it names is there."""
+        told = f"hierarchy {hierarchy.name!r}"
+        if any(name.casefold() == hierarchy.name.casefold() for name in self.hierarchies):
+            raise ValueError(f"there are two hierarchies called {hierarchy.name!r}")
+        if not any(source.find_dimension(hierarchy.of) for source in self.sources.values()):
+            raise ValueError(f"{told} is of {hierarchy.of!r}, which no source has as a dimension")
+        if hierarchy.source:
+            table = self.source(hierarchy.source, "source")
+            for dimension in (table.dimension(name, "hierarchies") for name in (hierarchy.group, hierarchy.member)):
+                if dimension.mapping:
+                    raise ValueError(f"{told}: {dimension.name!r} of {table.name!r} must not look up others")
+
+    def hierarchy(self, name: str) -> Hierarchy:
+        """Returns the hierarchy called `name`, in any case. Raises AnalystError, with the nearest, if there is none."""
+        found = next((h for h in self.hierarchies.values() if h.name.casefold() == name.strip().casefold()), None)
+        if found is None:
+            raise unknown("hierarchy", "subtotals", name, self.hierarchies)
+        return found
 
     def tables(self, source: Source) -> list[Source]:
         """Returns the sources that the values and amounts of `source` are looked up in."""
@@ -117,7 +144,7 @@ class Catalog(Place):
     def having(self, source: Source) -> "Catalog":
         """Returns this catalogue with `source` in the place of the one of that name."""
         sources = [source if one.name == source.name else one for one in self.sources.values()]
-        return Catalog(sources, self.folder, self.roots, self.frames)
+        return Catalog(sources, self.folder, self.roots, self.frames, self.hierarchies.values())
 
     def source(self, name: str, argument: str = "source") -> Source:
         """Returns the source called `name`, in any case. Raises AnalystError, with the nearest, if there is none."""

@@ -31,7 +31,9 @@ from treadle.analyst.remote import load
 from treadle.analyst.rows import Side, converted, settle
 from treadle.analyst.session import Bounds, Interrupt, Session
 from treadle.analyst.source import Measure, Source, Tolerance
+from treadle.analyst.subtotals import subtotals, tree_claims
 from treadle.analyst.summing import summed
+from treadle.analyst.tree import Tree, grown, hierarchies_of
 from treadle.analyst.units import Units, refuse_unlike
 
 # From what share of the keys on, the ones that differ are worth a copy: one in so many.
@@ -62,6 +64,9 @@ class CompareRequest(BaseModel):
     names: dict[str, str] = Field(
         default_factory=dict,
         description="what the second source calls a dimension or measure, by its name in the first",
+    )
+    subtotals: list[str] = Field(
+        default_factory=list, description="names of hierarchies, of whose groups the subtotals are wanted too"
     )
     tolerance: Decimal | None = Field(default=None, ge=0, description="figures that differ by no more match")
     relative_tolerance: Decimal | None = Field(
@@ -129,6 +134,8 @@ def compare(
     keys = _keys(a, b, request)
     sources = list({source.name: source for source in (a, b)}.values())
     tables = [table for source in sources for table in catalog.tables(source)]
+    hierarchies = hierarchies_of(catalog, request.subtotals)
+    tables += [catalog.source(one.source) for one in hierarchies if one.source]
     sources = list({source.name: source for source in (*sources, *tables)}.values())
     files = [file for source in sources for file in catalog.files(source)]
     with (
@@ -141,10 +148,12 @@ def compare(
         keys, units = told_apart(session, sides, keys, become)
         for side in sides:
             side.settle(keys, side.conditions)
+        trees = grown(session, catalog, hierarchies, keys)
         aligned, made = align(session, sides, request.limits)
+        made = (*asked, *(proof for tree in trees for proof in tree.made), *made)
         session.tell("looking at the differences")
         first, *more = [
-            _result(session, sides, keys, pair, of, request, (*asked, *made))
+            _result(session, sides, keys, pair, of, request, trees, made)
             for pair, of in zip(aligned, units, strict=True)
         ]
         found = replace(first, more=tuple(more))
@@ -262,6 +271,7 @@ def _result(
     pair: Pair,
     units: Units,
     request: CompareRequest,
+    trees: Sequence[Tree],
     made: tuple[Proof, ...],
 ) -> Comparison:
     measure, names = pair.measures[0], (sides[0].source.name, sides[1].source.name)
@@ -302,10 +312,12 @@ def _result(
         summary=summary,
         top_differences=[row for row in rows if row.status != "match"][: request.top],
         by_dimension=parts(session, aligned, pair, summary, units),
+        subtotals={tree.hierarchy.name: subtotals(session, sides, pair, names, units, tree) for tree in trees},
         claims=interpret(about, summary, largest(session, aligned, pair, summary, units)),
         warnings=[
             *unit_claims(sides, pair.measures, units, held),
             *comparison_findings(session, aligned, summary, held, units.currency),
+            *(claim for tree in trees for claim in tree_claims(session, tree, keys, "aligned", held)),
         ],
         rows=rows[: request.keep],
         rows_cut=summary.total_rows > request.keep,

@@ -41,6 +41,20 @@ class Total(Struct, frozen=True, kw_only=True):
     differences: int
 
 
+class Subtotal(Total, frozen=True, kw_only=True):
+    """The figures of one group of a hierarchy over all keys below it, of one currency where there are several.
+
+    Attributes:
+        group: its name; None for the keys that are in no group.
+        level: how deep it stands, 1 for the first.
+        parent: the group right above it, the first of them where it stands in several; None if there is none.
+    """
+
+    group: str | None
+    level: int
+    parent: str | None
+
+
 class Summary(Struct, frozen=True, kw_only=True):
     """The whole in figures.
 
@@ -173,6 +187,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
         summary: the whole in figures.
         top_differences: keys that do not match, the largest difference first; cut to the number asked for.
         by_dimension: for each dimension the values that carry most of the differences.
+        subtotals: for each hierarchy that was asked for, its groups that have a row, each before those below it, and at
+            last what is in none.
         claims: what the figures say, each statement with its figures, its conditions and the query that proves it.
         warnings: what is probably wrong, or should be known, in the same form.
         made: the statements behind all of it.
@@ -196,6 +212,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     summary: Summary
     top_differences: list[Difference]
     by_dimension: dict[str, list[Part]]
+    subtotals: dict[str, list[Subtotal]] = {}
     claims: list[Claim]
     warnings: list[Claim]
     rows: list[Difference]
@@ -239,6 +256,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
             data |= {"rows": plain(self.rows, numbers=numbers), "rows_cut": self.rows_cut}
         if explain:
             data |= {"claims": [claim.to_dict(explain=True) for claim in self.claims], "sql": list(self.sql)}
+        if not self.subtotals:
+            del data["subtotals"]
         if not self.summary.by_currency:
             _forget_currencies(data)
         if self.more:
@@ -260,6 +279,6 @@ def _without_claims(found: Comparison) -> Comparison:
 def _forget_currencies(data: dict[str, Any]) -> None:
     """Leaves out what only several currencies have."""
     del data["summary"]["by_currency"], data["currency"]
-    for parts in data["by_dimension"].values():
+    for parts in (*data["by_dimension"].values(), *data.get("subtotals", {}).values()):
         for part in parts:
             del part["currency"]

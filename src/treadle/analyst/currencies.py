@@ -154,8 +154,30 @@ def _proof(side: Side, measure: Measure) -> Proof:
     return proof_of(rows.group_by(literal(1)).order_by("currency"), parameters)
 
 
+def told_by_currency(session: Session, side: Side) -> tuple[list[Key], dict[int, int]]:
+    """Returns the keys of a query, with the currencies of measures that have several among them, and by the number of
+    each of these measures that of its key.
+
+    Args:
+        session: the engine, the side's rows in it.
+        side: whose rows.
+    """
+    keys, apart = list(side.keys), {}
+    for at, measure in enumerate(side.measures):
+        dimension = currency_of(side, measure)
+        if dimension is None:
+            continue
+        key = typed_keys([side], [Key(dimension.name, (dimension,))])[0]
+        if len(currencies(session, side, dimension, key)[0]) < 2:
+            continue
+        if not any(known.members == key.members for known in keys):
+            keys.append(key)
+        apart[at] = next(number for number, known in enumerate(keys) if known.members == key.members)
+    return keys, apart
+
+
 def mixed_currencies(session: Session, side: Side, measure: Measure, filters: tuple[str, ...]) -> Iterator[Claim]:
-    """Yields that sums of one source add up several currencies."""
+    """Yields that a query tells a measure by currency, though that was not asked for."""
     dimension = currency_of(side, measure)
     if dimension is None:
         return
@@ -163,6 +185,5 @@ def mixed_currencies(session: Session, side: Side, measure: Measure, filters: tu
     if len(used) > 1:
         facts = {
             "measure": measure.name, "side": side.source.name, "dimension": dimension.name, "currencies": list(used),
-            "each": any(item.members[side.index].name == dimension.name for item in side.keys),
         }  # fmt: skip
         yield Claim(kind="mixed_currencies", facts=facts, filters=filters, proof=proof)

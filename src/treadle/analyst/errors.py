@@ -45,7 +45,8 @@ def unknown(what: str, argument: str, given: str, available: Iterable[str], wher
     advice = did_you_mean(near) or f"; there are: {', '.join(names) or 'none'}"
     shown = given if len(given) <= 80 else f"{given[:80]}…"
     # Under the name that says what they are, and under the one that every error has.
-    lists = {"available": names, f"available_{what.rpartition(' ')[2]}s": names}
+    noun = what.rpartition(" ")[2]
+    lists = {"available": names, f"available_{f'{noun[:-1]}ies' if noun.endswith('y') else f'{noun}s'}": names}
     return AnalystError(
         f"there is no {what} {shown!r}{place}{advice}", argument=argument, given=shown, nearest=near, **lists
     )

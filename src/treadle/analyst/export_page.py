@@ -119,7 +119,7 @@ def section(found: Comparison, number: int) -> str:
         f'<section aria-labelledby="m{number}">\n<h2 id="m{number}">{heading}</h2>\n'
         f"<p>{shown(found.interpretation)}</p>\n{warnings}{_proofs(found)}"
         f"{classes_chart(found.summary, number, shown)}{_classes(found)}"
-        f"{differences_chart(found, number, shown)}{_differences(found)}{_parts(found)}"
+        f"{differences_chart(found, number, shown)}{_differences(found)}{_subtotals(found)}{_parts(found)}"
         f'<p class="faint">{shown(rule)}</p>\n</section>\n'
     )
 
@@ -208,6 +208,24 @@ def _totals(found: Comparison) -> list[list[str]]:
     state = (total.total_status or "").replace("_", " ")
     rate = _percentage(total.total_percentage_diff, total.total_diff)
     return [["total", *apart, *totals, rate, state, shown(total.total_reason)]]
+
+
+def _subtotals(found: Comparison) -> str:
+    """The groups of each hierarchy that was asked for, with dots before those below another."""
+    parts = []
+    for hierarchy, groups in found.subtotals.items():
+        rows = [
+            [f"{'· ' * (one.level - 1)}{isolated('in no group' if one.group is None else one.group)}",
+             *([isolated(one.currency)] if found.currency else []),
+             _amount(one.source_a_value), _amount(one.source_b_value), _amount(one.diff),
+             _percentage(one.percentage_diff, one.diff), f"{one.differences:,}", f"{one.rows:,}",
+             f'<span class="{one.status}">{shown(one.status.replace("_", " "))}</span>', shown(one.reason)]
+            for one in groups
+        ]  # fmt: skip
+        heads = [hierarchy, *([found.currency] if found.currency else []), "A", "B", "A − B", "% of A",
+                 "keys that differ", "keys", "status", "why"]  # fmt: skip
+        parts.append(table(f"Subtotals of {hierarchy}", heads, rows, [], figures=6, words=2))
+    return "".join(parts)
 
 
 def _parts(found: Comparison) -> str:

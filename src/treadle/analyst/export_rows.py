@@ -79,7 +79,26 @@ def _sheets(session: Session, found: Comparison, rows: "_Rows") -> dict[str, tup
         told.append(("", None))
     columns = ["measure", *rows.names, *_AMOUNTS, *_TRAILING]
     keys = session.run(rows.plain().limit(MOST_ROWS))
-    return {"summary": (("", ""), told), "differences": (columns, keys)}
+    sheets: dict[str, tuple[Sequence[str], Sequence[Row]]] = {
+        "summary": (("", ""), told),
+        "differences": (columns, keys),
+    }
+    if found.subtotals:
+        sheets["subtotals"] = _subtotals(found)
+    return sheets
+
+
+def _subtotals(found: Comparison) -> tuple[Sequence[str], Sequence[Row]]:
+    """A row for each group, measure and currency."""
+    names = ("level", "group", "parent", "currency", "source_a_value", "source_b_value", "diff", "absolute_diff",
+             "percentage_diff", "status", "reason", "rows", "differences")  # fmt: skip
+    rows = [
+        (one.measure, hierarchy, *(getattr(group, name) for name in names))
+        for one in (found, *found.more)
+        for hierarchy, groups in one.subtotals.items()
+        for group in groups
+    ]
+    return ("measure", "hierarchy", *names), rows
 
 
 class _Rows:

@@ -87,7 +87,7 @@ def _mapping(
     old, value = _met(side, dimension, source.dimension(declared.old))
     new = source.dimension(declared.new)
     what = f"the mapping {source.name!r} of {dimension.name}"
-    places, made = _create(
+    places, made = table_of(
         session, source, [old, Key(new.name, (new,), "string", new.format.shared)], share, name, what
     )
     _refuse(session, name, 2, "k0 IS NULL OR k1 IS NULL", f"{what} has a row without an old or a new value")
@@ -104,7 +104,7 @@ def _rates(session: Session, catalog: Catalog, side: Side, measure: Measure, dec
     names = [(measure.currency, declared.currency), *((item, item) for item in declared.on)]
     met = [_met(side, side.source.dimension(own), source.dimension(theirs)) for own, theirs in names]
     what = f"the rates {source.name!r}"
-    places, made = _create(session, source, [key for key, _ in met], source.measure(declared.rate), name, what)
+    places, made = table_of(session, source, [key for key, _ in met], source.measure(declared.rate), name, what)
     _refuse(session, name, len(met), "n > 1", f"{what} have more than one rate for the same")
     _refuse(session, name, len(met), "m0 IS NULL OR m0 <= 0", f"{what} have one that is missing or not above zero")
     return Lookup(name, [value for _, value in met], places, what, made)
@@ -117,7 +117,7 @@ def _met(side: Side, own: Dimension, theirs: Dimension) -> "tuple[Key, exp.Expr]
     return Key(theirs.name, (theirs,), "string", form), value
 
 
-def _create(
+def table_of(
     session: Session, source: Source, keys: Sequence[Key], measure: Measure | None, name: str, what: str
 ) -> tuple[int, tuple[Proof, ...]]:
     """Creates table `name` of a source by key, n being how many rows; returns the decimals of m0, and how."""

@@ -8,33 +8,31 @@ import json
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
-from treadle.analyst.amounts import aggregates, common_scale, figure, trimmed
 from treadle.analyst.catalog import Catalog
 from treadle.analyst.claim import Claim
+from treadle.analyst.currencies import told_by_currency
 from treadle.analyst.diagnose import data_findings
 from treadle.analyst.errors import AnalystError, unknown
 from treadle.analyst.export import Drafts, Export
 from treadle.analyst.filters import Filters
+from treadle.analyst.grouped import grouped
 from treadle.analyst.keys import Key, chosen_measures, conditions_of, shared_key
 from treadle.analyst.lookups import look_up
-from treadle.analyst.parameters import Parameters
 from treadle.analyst.plain import plain
 from treadle.analyst.proof import Proof
 from treadle.analyst.remote import load
-from treadle.analyst.rows import Side, Statement, build, places_of, settle
+from treadle.analyst.rows import Side, settle
 from treadle.analyst.session import Bounds, Interrupt, Session
 from treadle.analyst.source import Measure, Source
 from treadle.analyst.spreadsheet import write_csv, write_xlsx
-from treadle.analyst.terms import call, literal, named
-
-if TYPE_CHECKING:
-    pass
+from treadle.analyst.subtotals import tree_claims
+from treadle.analyst.tree import grown, hierarchies_of
 
 MOST_ROWS = 100_000
 
@@ -52,6 +50,9 @@ class QueryRequest(BaseModel):
         default_factory=list,
         description="names of asked dimensions or measures, each with ' desc' for descending; dimensions come last",
     )
+    subtotals: list[str] = Field(
+        default_factory=list, description="names of hierarchies, of whose groups the subtotals are wanted too"
+    )
     limit: int | None = Field(default=None, ge=1, le=MOST_ROWS, description=f"most rows, {MOST_ROWS:,} at most")
 
 
@@ -60,12 +61,17 @@ class QueryResult(Struct, frozen=True, kw_only=True):
 
     Attributes:
         source: the source.
-        dimensions: what the rows are grouped by.
+        dimensions: what the rows are grouped by: what was asked for, and the currency where there are several.
         measures: the figures in each row.
         filters: the conditions that held, the source's default ones included.
         rows: one mapping a group: dimensions' values, then figures (decimals, or None where no row has an amount).
         total_rows: how many groups there are, also beyond a limit.
-        totals: the figures over all groups together.
+        totals: the figures over all groups together; None for amounts of several currencies.
+        totals_by_currency: the figures over all groups of each currency, where there are several: one mapping a
+            currency, with it and the measures that it is of.
+        subtotals: for each hierarchy that was asked for, its groups that have a row, each before those below it, and
+            at last what is in none: one mapping a group (and currency, where there are several), with `group`, `level`
+            (1 for the first), `parent`, `key` (the currency, where there are several) and `figures`.
         source_rows: how many rows of the source these were made of; one that a mapping splits counts for each part.
         claims: what to know before the figures are used, each with the query that proves it.
         made: the statements behind the figures.
@@ -79,6 +85,8 @@ class QueryResult(Struct, frozen=True, kw_only=True):
     total_rows: int
     totals: dict[str, Decimal | None]
     source_rows: int
+    totals_by_currency: list[dict[str, Any]] = []
+    subtotals: dict[str, list[dict[str, Any]]] = {}
     claims: tuple[Claim, ...] = ()
     made: tuple[Proof, ...] = ()
 
@@ -103,6 +111,9 @@ class QueryResult(Struct, frozen=True, kw_only=True):
         shown = self.rows if rows is None else self.rows[:rows]
         data: dict[str, Any] = plain(replace(self, rows=shown, claims=(), made=()), numbers=numbers)
         del data["claims"], data["made"]
+        for name in ("totals_by_currency", "subtotals"):
+            if not data[name]:
+                del data[name]
         data["warnings"] = list(self.warnings)
         if explain:
             data |= {"claims": [claim.to_dict(explain=True) for claim in self.claims], "sql": list(self.sql)}
@@ -171,95 +182,37 @@ def _asked(
     measures = chosen_measures(source, request.measures)
     keys = [shared_key(name, [source], "dimensions") for name in _distinct(request.dimensions)]
     order = _order(request.order, keys, measures, source)
-    with Session(catalog, [source, *catalog.tables(source)], bounds, interrupt) as session:
+    hierarchies = hierarchies_of(catalog, request.subtotals)
+    read = [source, *catalog.tables(source), *(catalog.source(one.source) for one in hierarchies if one.source)]
+    with Session(catalog, list({one.name: one for one in read}.values()), bounds, interrupt) as session:
         side = Side("a", 0, source, keys, measures, conditions_of(source, 0, [source], request.filters))
         side.open(session)
         settle([side], keys)
         asked = (*session.attached, *load(session, [side]), *look_up(session, catalog, [side]))
-        total, made = _aggregate(session, side)
-        places = [places_of(measure, side, at) for at, measure in enumerate(measures)]
-        rows = _rows(session, side, order, request.limit or MOST_ROWS)
-        count = total[1] if keys else len(rows)
-        names = [measure.name for measure in measures]
+        keys, apart = told_by_currency(session, side)
+        side.settle(keys, side.conditions)
+        trees = grown(session, catalog, hierarchies, keys)
+        found = grouped(session, side, apart)
+        count, source_rows, totals = found.whole(session)
+        rows = found.groups(session, order, request.limit or MOST_ROWS)
         filters = tuple(str(condition) for _, condition in side.conditions)
-        figures = [trimmed(value, place) for value, place in zip(total[3:], places, strict=True)]
         return QueryResult(
             source=source.name,
             dimensions=tuple(key.name for key in keys),
-            measures=tuple(names),
+            measures=tuple(totals),
             filters=filters,
-            rows=[
-                dict(zip([key.name for key in keys], row, strict=False))
-                | {
-                    name: trimmed(value, place)
-                    for name, value, place in zip(names, row[len(keys) :], places, strict=True)
-                }
-                for row in rows
-            ],
-            total_rows=count,
-            totals=dict(zip(names, figures, strict=True)),
-            source_rows=total[2],
-            claims=tuple(data_findings(session, side, filters)),
-            made=(*asked, *made),
+            rows=rows,
+            total_rows=count if keys else len(rows),
+            totals=totals,
+            source_rows=source_rows,
+            totals_by_currency=found.by_currency(session),
+            subtotals={tree.hierarchy.name: found.subtotals(session, tree) for tree in trees},
+            claims=(
+                *data_findings(session, side, filters),
+                *(claim for tree in trees for claim in tree_claims(session, tree, side.keys, "figures", filters)),
+            ),
+            made=(*asked, *(proof for tree in trees for proof in tree.made), *found.made),
         )
-
-
-def _aggregate(session: Session, side: Side) -> tuple[tuple[Any, ...], tuple[Proof, ...]]:
-    """Creates table `figures` (groups, and the whole with total = 1); returns the whole's row, and the statements."""
-    from sqlglot import exp
-
-    made = build(session, lambda: _figures(side))
-    figures = [f"v{at}" for at in range(len(side.measures))]
-    groups = exp.select(exp.Count(this=exp.Star())).from_("figures").where("total = 0")
-    whole = exp.select("total", named(groups.subquery(), "groups"), "n", *figures).from_("figures")
-    found = session.run(whole.where("total = 1"))
-    return found[0] if found else (1, 0, 0, *([None] * len(figures))), made
-
-
-def _figures(side: Side) -> "Statement":
-    """The statement that creates table `figures`."""
-    from sqlglot import exp
-
-    parameters = Parameters()
-    amounts = [side.amount(at) for at in range(len(side.measures))]
-    keys = [f"k{at}" for at in range(len(side.keys))]
-    parts: dict[str, exp.Expr] = {"n": side.counted()}
-    for at, (measure, amount) in enumerate(zip(side.measures, amounts, strict=True)):
-        parts |= aggregates(measure, amount, side.name(at))
-    total: exp.Expr = literal(1)
-    if keys:
-        total = call("grouping", exp.column(keys[0]))
-    columns = [named(value, name) for name, value in (parts | {"total": total}).items()]
-    grouped = exp.select(*keys, *columns).from_(side.select(parameters).subquery("side", copy=False), copy=False)
-    if keys:
-        each = exp.Tuple(expressions=[exp.column(key) for key in keys])
-        sets = exp.GroupingSets(expressions=[each, exp.Tuple(expressions=[])])
-        grouped.set("group", exp.Group(grouping_sets=[sets]))
-    finished = exp.select("total", "n", *keys).from_(grouped.subquery("grouped", copy=False), copy=False)
-    for at, (measure, amount) in enumerate(zip(side.measures, amounts, strict=True)):
-        value = figure(measure, amount, side.name(at), common_scale(measure, amount))
-        finished = finished.select(named(value, f"v{at}"))
-    extras = [name for name in parts if name.endswith(("_bad", "_nan"))]
-    doubts = [(f"{side.name(at)}_bad", side, at) for at in range(len(amounts)) if f"{side.name(at)}_bad" in extras]
-    statement = exp.Create(this=exp.to_table("figures"), kind="TABLE", expression=finished.select(*extras))
-    return [statement], parameters, "figures", doubts
-
-
-def _rows(session: Session, side: Side, order: Sequence[tuple[str, bool]], limit: int) -> list[tuple[Any, ...]]:
-    from sqlglot import exp
-
-    keys = [exp.column(f"k{at}") for at in range(len(side.keys))]
-    figures = [f"v{at}" for at in range(len(side.measures))]
-    statement = exp.select(*(key.copy() for key in keys), *figures).from_("figures")
-    statement = statement.where("total = 0" if keys else "n > 0")
-    position = {f"k{at}": key for at, key in enumerate(side.keys)}
-    wanted = [*order, *((f"k{at}", False) for at in range(len(keys)))]
-    for column, descending in wanted:
-        value: exp.Expr = exp.column(column)
-        if column in position:
-            value = position[column].format.sortable(value)
-        statement = statement.order_by(exp.Ordered(this=value, desc=descending, nulls_first=False))
-    return session.run(statement.limit(limit))
 
 
 def _order(

@@ -12,7 +12,7 @@ Kind = Literal[
     "nothing", "one_empty", "totals", "keys", "offset", "largest", "by_currency", "more_currencies",
     "different_currencies", "unknown_currency", "unknown_unit", "contradicted_unit", "mixed_currencies",
     "filter_without_rows", "no_rows", "spelling", "granularity", "absent", "factor", "sign", "repeated", "duplicates",
-    "approximate", "not_a_number", "not_examined",
+    "approximate", "not_a_number", "not_examined", "in_no_group", "in_several_groups",
 ]  # fmt: skip
 Facts = Mapping[str, Any]
 Filters = Sequence[str]
@@ -185,11 +185,10 @@ def _contradicted_unit(facts: Facts, filters: Filters) -> str:
 
 
 def _mixed_currencies(facts: Facts, filters: Filters) -> str:
-    what = "the totals" if facts["each"] else "sums"
-    advice = "read them by currency only" if facts["each"] else f"ask by {facts['dimension']}, or filter to one"
-    shown = ", ".join(_shown(value) for value in facts["currencies"][:_MOST_SHOWN])
-    more = ", …" if len(facts["currencies"]) > _MOST_SHOWN else ""
-    return f"{what} of {facts['measure']} in {facts['side']} add up several currencies ({shown}{more}); {advice}"
+    return (
+        f"{_under(filters)}{facts['measure']} of {facts['side']} is told by {facts['dimension']} "
+        f"({listed(facts['currencies'])}), as amounts of different currencies are not added up"
+    )
 
 
 def _filter_without_rows(facts: Facts, filters: Filters) -> str:
@@ -283,6 +282,25 @@ def _not_examined(facts: Facts, filters: Filters) -> str:
     return f"{facts['what']}: {facts['why']}" if facts["why"] else str(facts["what"])
 
 
+def _in_no_group(facts: Facts, filters: Filters) -> str:
+    is_or_are = "is" if facts["count"] == 1 else "are"
+    return (
+        f"{_under(filters)}{facts['dimension']} {listed(facts['values'], facts['count'] - len(facts['values']))} "
+        f"{is_or_are} in no group of hierarchy {facts['hierarchy']}: no group's subtotal has "
+        f"{'its' if facts['count'] == 1 else 'their'} figures"
+    )
+
+
+def _in_several_groups(facts: Facts, filters: Filters) -> str:
+    shown = [f"{name} (in {_all_of(groups)})" for name, groups in facts["members"].items()]
+    left = facts["count"] - len(shown)
+    them = f"{', '.join(shown)} and {left:,} more" if left else _all_of(shown)
+    return (
+        f"{_under(filters)}{them} of hierarchy {facts['hierarchy']} {'is' if facts['count'] == 1 else 'are'} right "
+        f"below more than one group, whose subtotals each have the figures: these do not add up"
+    )
+
+
 SENTENCES: dict[Kind, Callable[[Facts, Filters], str]] = {
     "nothing": _nothing,
     "one_empty": _one_empty,
@@ -309,5 +327,7 @@ SENTENCES: dict[Kind, Callable[[Facts, Filters], str]] = {
     "approximate": _approximate,
     "not_a_number": _not_a_number,
     "not_examined": _not_examined,
+    "in_no_group": _in_no_group,
+    "in_several_groups": _in_several_groups,
 }
 """The words of each kind, which end as a sentence in an interpretation does, and without a full stop as a warning."""

@@ -145,8 +145,7 @@ class Measure(Member, frozen=True, omit_defaults=True, kw_only=True):
             (`treadle.analyst.expression_text` lists what it may have).
         aggregation: how rows become one figure. `count` counts the rows that have a value.
         unit: what it is measured in, such as "EUR" or "pieces".
-        currency: the dimension that holds the currency of each row; a comparison tells several apart, and sums of a
-            query over several are warned of.
+        currency: the dimension that holds the currency of each row; figures of several are told apart.
         sign: -1 for data whose sign is the wrong way round.
         decimals: how many decimals its figures have, at least; more are never cut off. None means as the data have.
         tolerance: from where its differences count.

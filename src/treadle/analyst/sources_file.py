@@ -17,6 +17,7 @@ from treadle.analyst.errors import AnalystError
 from treadle.analyst.expression_text import parse_expression
 from treadle.analyst.filters import Ends, Filter
 from treadle.analyst.formats import parse_format
+from treadle.analyst.hierarchy import Hierarchy
 from treadle.analyst.source import (
     AGGREGATIONS,
     KEY_TYPES,
@@ -110,11 +111,26 @@ class Field:
 
 
 def read_catalog(path: Path, roots: tuple[str | Path, ...], make: Callable[..., T]) -> T:
-    """What `make` makes of the `sources`, `folder` and `roots` of the file at `path`; see Catalog.load."""
+    """What `make` makes of `sources`, `folder`, `roots` and `hierarchies` of the file at `path`; see Catalog.load."""
     top = opened(path, "sources")
-    values = top.known({"sources": _sources, "roots": Field.texts}, required=("sources",))
+    readers: dict[str, Reader] = {"sources": _sources, "roots": Field.texts, "hierarchies": _hierarchies}
+    values = top.known(readers, required=("sources",))
     found = (*values.get("roots", ()), *roots)
-    return top.build(make, sources=values["sources"], folder=path.resolve().parent, roots=found)
+    hierarchies = values.get("hierarchies", [])
+    return top.build(
+        make, sources=values["sources"], folder=path.resolve().parent, roots=found, hierarchies=hierarchies
+    )
+
+
+def _hierarchies(field: Field) -> list[Hierarchy]:
+    readers: dict[str, Reader] = dict.fromkeys(("of", "source", "group", "member"), filled)
+    readers |= {
+        "description": Field.text,
+        "groups": lambda at: {name: tuple(map(filled, one.items())) for name, one in at.entries().items()},
+    }
+    return [
+        one.build(Hierarchy, name=name, **one.known(readers, required=("of",))) for name, one in field.entries().items()
+    ]
 
 
 def opened(path: Path, needed: str) -> Field:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from msgspec import Struct
 
@@ -15,6 +15,9 @@ from treadle.analyst.rows import Side
 from treadle.analyst.session import Session
 from treadle.analyst.terms import literal
 from treadle.analyst.units import Units
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 STATUSES: tuple[Status, ...] = get_args(Status)
 
@@ -39,19 +42,13 @@ def summed(session: Session, sides: Sequence[Side], pair: Pair, names: tuple[str
     """
     from sqlglot import exp
 
-    status, gap = exp.column(f"s{pair.at}"), exp.column(f"d{pair.at}")
-    more: dict[str, exp.Expr] = {
-        name: exp.func("count_if", exp.EQ(this=status.copy(), expression=literal(name))) for name in STATUSES
-    }
-    off = exp.or_(exp.NEQ(this=status, expression=literal("match")), exp.NEQ(this=gap, expression=literal(0)))
-    more |= {"unequal": exp.func("count_if", off), "absolute": exp.Sum(this=exp.Abs(this=gap.copy()))}
-    statement = whole(sides, pair, more, "" if units.currency is None else f"k{units.currency}")
+    statement = whole(sides, pair, counted(pair), by_currency(units))
     if units.currency is not None:
         order = exp.Ordered(this=exp.column(f"k{units.currency}"), nulls_first=False)
         statement = statement.order_by(order)
     rows = session.run(statement)
     counts = [sum(row[4 + at] for row in rows) for at in range(len(STATUSES) + 1)]
-    totals = [_total(row, pair, names, units) for row in rows]
+    totals = [total_of(row, pair, names, units) for row in rows]
     only = totals[0] if totals and units.currency is None else None
     total = sum(counts[: len(STATUSES)])
     summary = Summary(
@@ -74,24 +71,49 @@ def summed(session: Session, sides: Sequence[Side], pair: Pair, names: tuple[str
     return Summed(summary, counts[-1], proof_of(statement))
 
 
-def _total(row: tuple[Any, ...], pair: Pair, names: tuple[str, str], units: Units) -> Total:
-    a, b, d, state, *counted = row[: 4 + len(STATUSES) + 2]
+def by_currency(units: Units) -> list[str]:
+    """The column that tells currencies apart, where there are several."""
+    return [] if units.currency is None else [f"k{units.currency}"]
+
+
+def counted(pair: Pair) -> "dict[str, exp.Expr]":
+    """How many keys are of each class and how many are not equal, and their differences without signs."""
+    from sqlglot import exp
+
+    status, gap = exp.column(f"s{pair.at}"), exp.column(f"d{pair.at}")
+    more: dict[str, exp.Expr] = {
+        name: exp.func("count_if", exp.EQ(this=status.copy(), expression=literal(name))) for name in STATUSES
+    }
+    off = exp.or_(exp.NEQ(this=status, expression=literal("match")), exp.NEQ(this=gap, expression=literal(0)))
+    return more | {"unequal": exp.func("count_if", off), "absolute": exp.Sum(this=exp.Abs(this=gap.copy()))}
+
+
+def total_of(row: tuple[Any, ...], pair: Pair, names: tuple[str, str], units: Units) -> Total:
+    """Returns a row of `whole` with what is `counted`, by currency where there are several, as figures.
+
+    Args:
+        row: the row, the currency last.
+        pair: the measure.
+        names: what A and B are called.
+        units: what its amounts are measured in.
+    """
+    a, b, d, state, *counts = row[: 4 + len(STATUSES) + 2]
     currency = None if units.currency is None else row[-1]
     measured = units.measured if units.currency is None else units.of((*[None] * units.currency, currency))
     figures = [trimmed(value, pair.places) for value in (a, b)]
     difference = gap_of(d, pair.places)
-    rows = sum(counted[: len(STATUSES)])
+    rows = sum(counts[: len(STATUSES)])
     return Total(
         currency=None if currency is None else str(currency),
         source_a_value=figures[0],
         source_b_value=figures[1],
         diff=difference,
-        absolute_diff=gap_of(counted[-1], pair.places),
+        absolute_diff=gap_of(counts[-1], pair.places),
         percentage_diff=percentage(EXACT.abs(difference), EXACT.abs(figures[0] or Decimal(0))),
         status=state,
         reason=reason(state, figures[0], figures[1], pair.limits, names, measured),
         rows=rows,
-        differences=rows - counted[0],
+        differences=rows - counts[0],
     )
 
 

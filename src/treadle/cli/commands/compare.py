@@ -9,7 +9,7 @@ import click
 
 from treadle.cli import completion
 from treadle.cli.catalogs import open_catalog, sources_option
-from treadle.cli.conditions import filters_of, where_option
+from treadle.cli.conditions import filters_of, subtotals_option, where_option
 from treadle.cli.differences import print_comparison
 from treadle.cli.exits import ExitCode
 from treadle.cli.terminal import note, print_json
@@ -42,6 +42,7 @@ _STDOUT = "\0"
     "--map", "names", multiple=True, metavar="A=B",
     help="B is what the second source calls the dimension or measure A of the first. Repeatable.",
 )  # fmt: skip
+@subtotals_option
 @click.option("--tolerance", metavar="AMOUNT", help="Figures that differ by no more than this match.")
 @click.option("--relative", metavar="SHARE", help="A difference is minor below this share of A: 0.01, or 1%.")
 @click.option("--materiality", metavar="AMOUNT", help="And below this amount.")
@@ -77,9 +78,9 @@ _STDOUT = "\0"
 @click.option("--explain", is_flag=True, help="Show what each sentence rests on: figures, conditions, and its SQL.")
 def compare(
     a: str, b: str, by: str | None, measure: tuple[str, ...], where: tuple[str, ...], where_a: tuple[str, ...],
-    where_b: tuple[str, ...], names: tuple[str, ...], tolerance: str | None, relative: str | None,
-    materiality: str | None, fail_on: "Class | None", top: int, sources: str | None, json_file: str | None,
-    csv_file: str | None, parquet_file: str | None, html_file: str | None, xlsx_file: str | None,
+    where_b: tuple[str, ...], names: tuple[str, ...], subtotals: tuple[str, ...], tolerance: str | None,
+    relative: str | None, materiality: str | None, fail_on: "Class | None", top: int, sources: str | None,
+    json_file: str | None, csv_file: str | None, parquet_file: str | None, html_file: str | None, xlsx_file: str | None,
     lines: int, explain: bool,
 ) -> int:  # fmt: skip
     """Compare the sources A and B, of which A is the base of percentages.
@@ -95,8 +96,8 @@ def compare(
     given: dict[str, Any] = {
         "source_a": a, "source_b": b, "top": top, "keep": 0, "filters": filters_of("--where", where),
         "filters_a": filters_of("--where-a", where_a), "filters_b": filters_of("--where-b", where_b),
-        "names": _pairs(names), "tolerance": tolerance, "relative_tolerance": _share(relative),
-        "materiality": materiality,
+        "names": _pairs(names), "subtotals": list(subtotals), "tolerance": tolerance,
+        "relative_tolerance": _share(relative), "materiality": materiality,
     }  # fmt: skip
     if by is not None:
         given["dimensions"] = [name.strip() for name in by.split(",") if name.strip()]

@@ -66,6 +66,11 @@ def list_sources(name: str | None, sources: str | None, as_json: bool) -> int:
     click.echo()
     members = [("dimension", item.name, ", ".join(item.synonyms), item.description) for item in source.dimensions]
     members += [("measure", item.name, ", ".join(item.synonyms), item.description) for item in source.measures]
+    members += [
+        ("hierarchy", item.name, "", item.description or f"groups {item.of}")
+        for item in catalog.hierarchies.values()
+        if source.find_dimension(item.of)
+    ]
     print_table(["", "name", "also called", "description"], members)
     return 0
 
