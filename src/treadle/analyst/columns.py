@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from treadle.analyst.days import BLANKS, day_of
 from treadle.analyst.formats import period_of
-from treadle.analyst.number_spelling import CURRENCIES, looked_at
+from treadle.analyst.number_spelling import CURRENCIES, SIGNS, looked_at
 from treadle.analyst.source import UNKNOWN, KeyType
 
 _MEASURES = re.compile(
@@ -46,6 +46,7 @@ class Guess(Struct, frozen=True):
         decimals: how many decimals a measure has.
         currency: whether it holds currencies.
         unit: the currency that stands beside each of its amounts.
+        sign: the sign that does, where several currencies are written with it.
         money: whether its figures may be amounts of a currency, and not pieces or hours.
         question: what only a person can say of it.
     """
@@ -57,6 +58,7 @@ class Guess(Struct, frozen=True):
     decimals: int | None = None
     currency: bool = False
     unit: str = ""
+    sign: str = ""
     money: bool = True
     question: str = ""
 
@@ -157,6 +159,11 @@ def _number(name: str, texts: list[str], decimal: str, thousands: str, rows: int
         return Guess("measure", f"numbers, but which sign is the decimal one in {seen} is not known")
     if units:
         unit = units.pop()
+        if unit not in CURRENCIES:
+            codes = " or ".join(code for code, sign in SIGNS.items() if sign == unit)
+            asked = f"{name} has amounts in {unit}: say which currency that is, such as 'unit: {codes[:3]}' ({codes})"
+            told = f"amounts in {unit}, which several currencies are written with"
+            return Guess("measure", told, decimals=min(decimals, 12), sign=unit, question=asked)
         return Guess("measure", f"amounts in {unit}", decimals=min(decimals, 12), unit=unit)
     found_guess = _plain_guess(name, decimals, signed, distinct, rows)
     return replace(found_guess, money=not _QUANTITIES.search(name))

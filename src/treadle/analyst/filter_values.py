@@ -7,6 +7,7 @@ from treadle.analyst.amounts import decimals_of
 from treadle.analyst.days import day_of
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.filters import Scalar
+from treadle.analyst.formats import is_no_period
 from treadle.analyst.keys import MOST_KEY_DECIMALS, Key
 
 
@@ -24,6 +25,12 @@ def spelled_out(key: Key, value: Scalar) -> str:
         AnalystError: two sides spell days in ways by which it is not the same day.
     """
     text = text_of(value)
+    if "fiscal_period" in key.format.steps and is_no_period(text):
+        raise AnalystError(
+            f"{text!r} is no fiscal period of {key.name!r}: a year has 1 to 12, and special ones up to 16",
+            argument="filters",
+            given=text,
+        )
     spellings = {member.format.day for member in key.members} - {""}
     days = {found for spelling in spellings if (found := day_of(text, spelling)) is not None}
     if len(days) > 1:

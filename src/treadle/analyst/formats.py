@@ -20,15 +20,17 @@ if TYPE_CHECKING:
 
 STEPS = ("trim", "upper", "lower", "nfc", "blank_as_null", "date(DD.MM.YYYY)", "alpha(n)", "fiscal_period")
 
+# There are twelve, up to four special ones, and the balance carried forward, which is 0; 17/2024 is none.
+_PERIOD = r"0\d|1[0-6]"
 # A fiscal period's spellings, as DuckDB's regular expressions, and what YYYYPP is made of in each. SAP BW writes
 # 2024001 (0FISCPER: year and a period of three digits), Group Reporting 001.2024, BPC 2024.01; a calendar day stands
 # for its month. In what is made of it, \2 followed by 0 is the second group and a zero, as RE2 reads it.
 PERIODS = (
-    (r"(\d{4})0(\d{2})", r"\1\2"),
-    (r"(\d{4})[-./ ]0?(\d{2})", r"\1\2"),
-    (r"0?(\d{2})[-./ ](\d{4})", r"\2\1"),
+    (rf"(\d{{4}})0({_PERIOD})", r"\1\2"),
+    (rf"(\d{{4}})[-./ ]0?({_PERIOD})", r"\1\2"),
+    (rf"0?({_PERIOD})[-./ ](\d{{4}})", r"\2\1"),
     (r"([1-9])[-./ ](\d{4})", r"\20\1"),
-    (r"(\d{4})-(\d{2})-\d{2}.*", r"\1\2"),
+    (r"(\d{4})-(0[1-9]|1[0-2])-\d{2}.*", r"\1\2"),
 )
 
 
@@ -117,6 +119,12 @@ def period_of(text: str) -> str | None:
     return core if re.fullmatch(r"[0-9]{6}", core) else None
 
 
+def is_no_period(text: str) -> bool:
+    """Whether a text is spelled as a fiscal period is, but a year has no such period."""
+    core = text.strip(BLANKS)
+    return bool(re.fullmatch(r"\d{4}0\d{2}|\d{4}[-./ ]0?\d{2}|0?\d{1,2}[-./ ]\d{4}", core)) and period_of(core) is None
+
+
 def _apply(step: str, text: "exp.Expr", alpha: int) -> "exp.Expr":
     from sqlglot import exp
 
@@ -147,4 +155,4 @@ def _apply(step: str, text: "exp.Expr", alpha: int) -> "exp.Expr":
             # What most columns hold is told apart at one look: such a text is of none, or of the first.
             padded = exp.DPipe(this=call("left", text, literal(4)), expression=call("right", text, literal(2)))
             usual = exp.Case().when(matches(text, r"\d{6}"), text.copy())
-            return usual.when(matches(text, r"\d{4}0\d{2}"), padded).else_(found)
+            return usual.when(matches(text, PERIODS[0][0]), padded).else_(found)

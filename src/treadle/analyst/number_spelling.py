@@ -26,7 +26,9 @@ CURRENCIES = frozenset(
         "NOK NZD PEN PHP PKR PLN QAR RON RSD RUB SAR SEK SGD THB TRY TWD UAH USD VND ZAR",
     )
 )
-SIGNS = {"EUR": "€", "USD": "$", "GBP": "£", "JPY": "¥", "CNY": "¥", "INR": "₹", "CHF": "Fr."}
+SIGNS = {"EUR": "€", "GBP": "£", "JPY": "¥", "CNY": "¥", "INR": "₹", "CHF": "Fr."} | dict.fromkeys(
+    ("USD", "AUD", "CAD", "NZD", "HKD", "SGD", "MXN", "ARS", "CLP", "COP"), "$"
+)
 """How a currency may be written beside an amount, besides its code."""
 
 

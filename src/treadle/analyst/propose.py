@@ -21,6 +21,7 @@ from treadle.analyst.errors import AnalystError
 from treadle.analyst.excel import sheet_names, sheet_rows
 from treadle.analyst.footing import adds_up, has_unmarked, usual_marks
 from treadle.analyst.formats import parse_format
+from treadle.analyst.number_spelling import SIGNS
 from treadle.analyst.place import Place
 from treadle.analyst.session import Bounds, Session
 from treadle.analyst.source import Dimension, Kind, Measure, Source, TextFormat
@@ -142,11 +143,25 @@ def _guessed(session: Session, source: Source, decimal: str | None) -> Proposal:
                       text.thousands)
         for column, values in samples.items()
     }  # fmt: skip
+    guesses = _told_by_column(guesses, samples)
     if source.kind in ("csv", "xlsx") and (odd := no_names(list(columns))):
         questions += (odd,)
     questions += tuple(each.question for each in guesses.values() if each.question)
     dimensions, measures = _members(guesses)
     return Proposal(replace(source, dimensions=dimensions, measures=measures, text=text), guesses, questions)
+
+
+def _told_by_column(guesses: dict[str, Guess], samples: Mapping[str, list[str | None]]) -> dict[str, Guess]:
+    """The guesses, with the currency of amounts whose sign is that of several where a column has but that one."""
+    columns = [column for column, each in guesses.items() if each.currency]
+    codes = {value.strip() for column in columns for value in samples[column] if value is not None} - {""}
+    code = codes.pop() if len(codes) == 1 else ""
+    return {
+        column: replace(each, unit=code, question="", reason=f"amounts in {each.sign}, and {columns[0]} has {code}")
+        if each.sign and SIGNS.get(code) == each.sign
+        else each
+        for column, each in guesses.items()
+    }
 
 
 def _members(guesses: Mapping[str, Guess]) -> tuple[tuple[Dimension, ...], tuple[Measure, ...]]:
@@ -299,6 +314,8 @@ def _comment(text: str, indent: str) -> str:
 
 
 def _value(value: str | int | tuple[str, ...]) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, tuple):
         return f"[{', '.join(map(_scalar, value))}]"
     return str(value) if isinstance(value, int) else _scalar(value)

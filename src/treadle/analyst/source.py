@@ -198,6 +198,8 @@ class TextFormat(Struct, frozen=True, omit_defaults=True, kw_only=True):
         decimal: the decimal sign of numbers; "?" if that is still to be said.
         thousands: the sign between thousands, empty for none; an apostrophe or a blank stands for all of its kind.
         encoding: a Python codec name.
+        ruled: whether the table is drawn, with `|` around every field and lines of dashes, as SAP writes its lists; the
+            delimiter and `skip` do not count then.
         skip: how many lines stand before the one with the names of the columns.
         totals: what marks a line of totals, which is no row: the whole text of one of its fields, without regard to
             case, blanks around it and a colon behind it, `%` standing for any text; an empty one marks the lines
@@ -208,6 +210,7 @@ class TextFormat(Struct, frozen=True, omit_defaults=True, kw_only=True):
     decimal: str = "."
     thousands: str = ""
     encoding: str = "utf-8"
+    ruled: bool = False
     skip: int = 0
     totals: tuple[str, ...] = ()
 
@@ -272,6 +275,8 @@ class Source(Struct, frozen=True, omit_defaults=True, kw_only=True):
             raise ValueError(f"{told} {'is in no file, and takes no path' if self.path else 'needs a path'}")
         if (self.text.skip or self.text.totals) and self.kind not in ("csv", "xlsx"):
             raise ValueError(f"{told} has no lines that could be left out, and takes neither text.skip nor text.totals")
+        if self.text.ruled and self.kind != "csv":
+            raise ValueError(f"{told} is no text whose table could be drawn, and takes no text.ruled")
         if self.dsn_env and self.kind not in DATABASES:
             raise ValueError(f"{told} is in no database, and takes no dsn_env")
         if self.kind == "sqlalchemy" and not self.dsn_env:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec.structs import replace
 
 from treadle.analyst.errors import AnalystError
+from treadle.analyst.ruled import without_lines
 from treadle.analyst.session import Session
 from treadle.analyst.source import Source
 from treadle.analyst.staged import opener, read_json, read_sqlite
@@ -69,8 +70,12 @@ def read_csv(session: Session, source: Source, demand: Demand) -> Table:
     """CSV files, gzipped or not, as text; all must have the same columns."""
     from sqlglot import exp
 
+    found = session.files[source.name]
+    if source.text.ruled:
+        found = [without_lines(session, file, source.text.encoding) for file in found]
+        source = replace(source, text=replace(source.text, delimiter="|", encoding="utf-8", skip=0))
     text = source.text
-    headers = {file: _header(file, source) for file in session.files[source.name]}
+    headers = {file: _header(file, source) for file in found}
     columns = next(iter(headers.values()))
     for file, header in headers.items():
         if header != columns:

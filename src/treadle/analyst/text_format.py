@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from treadle.analyst.columns import special_values
 from treadle.analyst.number_spelling import looked_at
+from treadle.analyst.ruled import is_ruled
 from treadle.analyst.source import UNKNOWN, TextFormat
 
 # Where two are as likely, a comma is that of decimals.
@@ -43,6 +44,8 @@ def text_format(file: Path) -> TextFormat:
         except UnicodeDecodeError:
             encoding = "cp1252"
     lines = head.decode(encoding, errors="replace").lstrip("\ufeff").splitlines(keepends=True)[:_LINES]
+    if is_ruled(lines):
+        return TextFormat(delimiter="|", encoding=encoding, ruled=True)
     rows = {sign: _rows(lines, sign) for sign in _DELIMITERS}
     widths = {sign: Counter(len(row) for row in found if len(row) > 1) for sign, found in rows.items()}
     # The delimiter by which most lines have the same number of fields; of several, the one with more fields.
