@@ -33,8 +33,8 @@ SIGNS = {"EUR": "€", "GBP": "£", "JPY": "¥", "CNY": "¥", "INR": "₹", "CHF
 
 
 _UNITS = "|".join([*(re.escape(sign) for sign in ("€", "$", "£", "¥", "₹", "Fr.")), *sorted(CURRENCIES)])
-_BEFORE = re.compile(rf"([-+(]*)\s*({_UNITS})\s*([-+(]?[0-9.,].*)")
-_BEHIND = re.compile(rf"(.*[0-9.,][-)]?)\s*({_UNITS})([-)]?)")
+_BEFORE = re.compile(rf"([-+(]*) *({_UNITS}) *([-+(]?[0-9.,].*)")
+_BEHIND = re.compile(rf"(.*[0-9.,][-)]?) *({_UNITS})([-)]?)")
 
 
 def looked_at(text: str) -> tuple[str, str]:
@@ -45,12 +45,14 @@ def looked_at(text: str) -> tuple[str, str]:
         parts = list(found.groups())
         unit = parts.pop(1)
         plain = "".join(parts)
-    plain = re.sub(r"^([-+])\s+|\s+(-)$", r"\1\2", plain)
+    plain = re.sub(r"^([-+]) +| +(-)$", r"\1\2", plain)
     if bracketed := re.fullmatch(r"\(\s*([0-9][0-9., ']*)\)", plain):
         plain = f"-{bracketed[1].strip()}"
     return plain, {"€": "EUR", "£": "GBP", "₹": "INR", "Fr.": "CHF"}.get(unit, unit)
 
 
+# A blank beside a number; on another line its sign or unit would belong to something else.
+_APART = r"[ \x{a0}]"
 _PLAIN = str.maketrans(dict.fromkeys(MINUSES, "-") | dict.fromkeys(APOSTROPHES, "'") | dict.fromkeys(BLANKS, " "))
 
 
@@ -66,15 +68,16 @@ def respelled(text: "exp.Expr", form: TextFormat, unit: str) -> "exp.Expr":
     blank = form.thousands if form.thousands in (" ", "\u00a0") else " "
     plain = call("translate", text, literal(MINUSES), literal("-" * len(MINUSES)))
     plain = call("translate", plain, literal(f"{BLANKS} "), literal(blank * (len(BLANKS) + 1)))
+    plain = call("trim", plain, literal(" \u00a0"))
     if apart:
         plain = call("translate", plain, literal(APOSTROPHES), literal(apart * len(APOSTROPHES)))
     for sign in dict.fromkeys((unit.strip(), SIGNS.get(unit.strip().upper(), ""))):
         if sign:
-            before = rf"^([-+(]*)\s*{re.escape(sign)}\s*([-+(]?[0-9.,])"
+            before = rf"^([-+(]*){_APART}*{re.escape(sign)}{_APART}*([-+(]?[0-9.,])"
             plain = call("regexp_replace", plain, literal(before), literal(r"\1\2"))
-            behind = rf"([0-9.,][-)]?)\s*{re.escape(sign)}([-)]?)$"
+            behind = rf"([0-9.,][-)]?){_APART}*{re.escape(sign)}([-)]?)$"
             plain = call("regexp_replace", plain, literal(behind), literal(r"\1\2"))
-    plain = call("regexp_replace", plain, literal(r"^([-+])\s+|\s+(-)$"), literal(r"\1\2"))
+    plain = call("regexp_replace", plain, literal(rf"^([-+]){_APART}+|{_APART}+(-)$"), literal(r"\1\2"))
     bracketed = r"^\(\s*([0-9]|[0-9][0-9., '\x{a0}]*[0-9])\s*\)$"
     return call("regexp_replace", plain, literal(bracketed), literal(r"-\1"))
 

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 Row = tuple[Any, ...]
 _BATCH = 10_000
+# What the engine says of a number that is one, and does not fit.
+_BEYOND = re.compile(r"to type DECIMAL\(\d+,\s*\d+\) failed: value is out of range")
 
 
 class Bounds(Struct, frozen=True):
@@ -330,10 +332,10 @@ class Session:
                 f"some of it, set TMPDIR to a folder on a larger one, or narrow the question with filters"
             ) from error
         except duckdb.OutOfRangeException as error:
-            raise AnalystError(
-                f"the amounts are too large to be computed exactly (38 digits is the most): {_first_line(error)}"
-            ) from error
+            raise AnalystError(_too_large(error)) from error
         except duckdb.ConversionException as error:
+            if _BEYOND.search(str(error)):
+                raise AnalystError(_too_large(error)) from error
             raise AnalystError(_unlike(_first_line(error))) from error
         except duckdb.Error as error:
             if NOT_PLAIN in str(error):
@@ -371,6 +373,13 @@ class Session:
                 if part == file or state.st_size:
                     stamps.append((part, state.st_mtime_ns, state.st_size))
         return stamps
+
+
+def _too_large(error: Exception) -> str:
+    return (
+        f"the amounts are too large to be computed exactly (38 digits is the most, those of the tolerance after the "
+        f"point included): {_first_line(error)}"
+    )
 
 
 def _csv_fault(message: str) -> str:
