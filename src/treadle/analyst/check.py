@@ -5,12 +5,12 @@ from msgspec import Struct
 from treadle.analyst.catalog import Catalog
 from treadle.analyst.errors import AnalystError
 from treadle.analyst.footing import usual_marks
+from treadle.analyst.opening import open_table
 from treadle.analyst.propose import asked_totals
 from treadle.analyst.query import QueryRequest, query
 from treadle.analyst.session import Bounds, Cancelled, Interrupt, Session
 from treadle.analyst.source import Source
 from treadle.analyst.table import Demand, Table
-from treadle.analyst.tables import open_table
 from treadle.analyst.totals import USUAL, WITH_NAMES
 
 Asked = list[tuple[list[str], str | None]]

@@ -22,13 +22,13 @@ from treadle.analyst.errors import AnalystError
 from treadle.analyst.filters import Filter, Filters, Scalar
 from treadle.analyst.keys import Key, conditions_of
 from treadle.analyst.lookups import look_up
+from treadle.analyst.opening import open_table
 from treadle.analyst.parameters import Parameters
 from treadle.analyst.remote import load
 from treadle.analyst.rows import Side, Statement, build, places_of, typed_keys
 from treadle.analyst.session import Bounds, Interrupt, Session
 from treadle.analyst.source import Dimension, Source
 from treadle.analyst.table import Demand
-from treadle.analyst.tables import open_table
 from treadle.analyst.terms import call, literal
 
 MOST_LINES = 1000

@@ -22,11 +22,11 @@ from treadle.analyst.excel import sheet_names, sheet_rows
 from treadle.analyst.footing import adds_up, has_unmarked, usual_marks
 from treadle.analyst.formats import parse_format
 from treadle.analyst.number_spelling import SIGNS
+from treadle.analyst.opening import open_table
 from treadle.analyst.place import Place
 from treadle.analyst.session import Bounds, Session
 from treadle.analyst.source import Dimension, Kind, Measure, Source, TextFormat
 from treadle.analyst.table import Demand
-from treadle.analyst.tables import open_table
 from treadle.analyst.terms import cast, quoted
 from treadle.analyst.text_format import number_signs, text_format, title_rows
 from treadle.analyst.totals import WITH_NAMES

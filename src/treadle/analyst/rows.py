@@ -19,13 +19,13 @@ from treadle.analyst.formats import Format
 from treadle.analyst.key_values import ENGINE_TYPES, tells_apart, text_of_column, typed_column
 from treadle.analyst.keys import Key, natural_type
 from treadle.analyst.number_spelling import plain_number
+from treadle.analyst.opening import open_table
 from treadle.analyst.parameters import Parameters
 from treadle.analyst.proof import Proof, proof_of
 from treadle.analyst.ranges import Order, order_of, refused
 from treadle.analyst.session import Session
 from treadle.analyst.source import Dimension, Measure, Source
 from treadle.analyst.table import Demand, Table
-from treadle.analyst.tables import open_table
 from treadle.analyst.terms import call, cast, compared, literal, named, quoted, within
 
 if TYPE_CHECKING:

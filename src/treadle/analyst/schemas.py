@@ -6,10 +6,10 @@ from typing import Any, Literal
 from msgspec import Struct, to_builtins
 
 from treadle.analyst.catalog import Catalog
+from treadle.analyst.opening import open_table
 from treadle.analyst.session import Bounds, Interrupt, Session
 from treadle.analyst.source import Dimension, Measure, Source
 from treadle.analyst.table import Demand
-from treadle.analyst.tables import open_table
 
 Fate = Literal["same", "differs", "only_a", "only_b"]
 

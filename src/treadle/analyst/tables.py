@@ -2,7 +2,7 @@
 
 A reader makes one kind of source readable and says with what types; it is told what is wanted of it.
 CSV is read as text and never guessed at: what is a number, and how exact, is decided when amounts are computed.
-Neighbours: `staged`, for what the engine had better not read itself; `remote`, for databases.
+Neighbours: `staged`, for what the engine had better not read itself; `opening`, which adds databases.
 """
 
 import csv
@@ -40,8 +40,8 @@ class Reader(Protocol):
         """Returns the table. Raises AnalystError if it cannot be read or lacks a column."""
 
 
-def open_table(session: Session, source: Source, demand: Demand) -> Table:
-    """Returns the rows of `source` with the columns that `demand` needs."""
+def read_with(read: Reader, session: Session, source: Source, demand: Demand) -> Table:
+    """Returns the rows of `source`, as a reader of its kind makes them, with the columns that `demand` needs."""
     lowered: dict[str, str] = {}
     for column in demand.columns:
         if (other := lowered.setdefault(column.lower(), column)) != column:
@@ -51,7 +51,7 @@ def open_table(session: Session, source: Source, demand: Demand) -> Table:
                 argument="source",
                 given=column,
             )
-    table = READERS[source.kind](session, source, demand)
+    table = read(session, source, demand)
     for column in demand.columns:
         if column not in table.columns:
             near = nearest(column, table.columns)
@@ -153,13 +153,6 @@ def read_frame(session: Session, source: Source, demand: Demand) -> Table:
     return _typed(Table(table, _described(session, table)))
 
 
-def read_remote(session: Session, source: Source, demand: Demand) -> Table:
-    """A table or view of a database that makes the groups itself."""
-    from treadle.analyst.connections import open_remote
-
-    return open_remote(session, source, demand)
-
-
 def read_excel(session: Session, source: Source, demand: Demand) -> Table:
     """A sheet of an Excel file, copied as text."""
     from treadle.analyst.excel import read_xlsx
@@ -175,9 +168,8 @@ READERS: dict[str, Reader] = {
     "sqlite": read_sqlite,
     "json": read_json,
     "frame": read_frame,
-    "postgres": read_remote,
-    "sqlalchemy": read_remote,
 }
+"""The reader of each kind of source that is no database server."""
 
 
 def _scan(function: str, files: list[Path], options: Mapping[str, "exp.Expr"]) -> "exp.Expr":
