@@ -83,7 +83,7 @@ def meant(text: str, decimal: str, thousands: str, unit: str) -> Decimal | str |
             left = left.replace(apostrophe, "'")
     left = left.strip(" ")
     if not left:
-        return None if not text.strip(" \t\r\n\u00a0") else "refused"
+        return None
     return _number(left, decimal, "\u00a0 " if thousands == "\u00a0" else thousands, WORDS[unit])
 
 

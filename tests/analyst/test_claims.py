@@ -32,7 +32,7 @@ from treadle.analyst import (
     compare,
     page,
 )
-from treadle.analyst.sentences import SENTENCES, Kind
+from treadle.analyst.showing.sentences import SENTENCES, Kind
 
 from .claim_oracle import TRIALS, Key, Node, Row, Table, World, below, nodes, total
 

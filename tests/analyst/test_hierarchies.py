@@ -29,7 +29,7 @@ from treadle.analyst import (
     parse_format,
     query,
 )
-from treadle.analyst.source import Conversion, Mapping
+from treadle.analyst.declared.source import Conversion, Mapping
 
 from .claim_oracle import below
 from .conftest import QUICK, write_csv, write_json, write_sqlite, write_table

@@ -14,17 +14,17 @@ import anyio.lowlevel
 import anyio.to_thread
 from pydantic import Field, ValidationError
 
-from treadle.analyst.catalog import Catalog
-from treadle.analyst.compare import CompareRequest, compare
-from treadle.analyst.drill import DrillRequest
-from treadle.analyst.drill import drill as drill_rows
-from treadle.analyst.errors import AnalystError
-from treadle.analyst.filters import Filters, Scalar
-from treadle.analyst.query import QueryRequest, query
-from treadle.analyst.rows import converted
-from treadle.analyst.sample import sample_catalog
-from treadle.analyst.session import Bounds, Interrupt
-from treadle.analyst.source import Source
+from treadle.analyst.asking.catalog import Catalog
+from treadle.analyst.asking.compare import CompareRequest, compare
+from treadle.analyst.asking.drill import DrillRequest
+from treadle.analyst.asking.drill import drill as drill_rows
+from treadle.analyst.asking.query import QueryRequest, query
+from treadle.analyst.asking.rows import converted
+from treadle.analyst.asking.sample import sample_catalog
+from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.declared.filters import Filters, Scalar
+from treadle.analyst.declared.source import Source
+from treadle.analyst.reading.session import Bounds, Interrupt
 from treadle.tools import Skill, Tool, ToolResult, tool
 
 T = TypeVar("T")

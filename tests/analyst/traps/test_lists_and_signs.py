@@ -23,7 +23,7 @@ from treadle.analyst import (
     propose,
     query,
 )
-from treadle.analyst.formats import period_of
+from treadle.analyst.declared.formats import period_of
 
 QUICK = Bounds(threads=1)
 LIST = """\

@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import Struct
 
 from treadle.analyst.checks.declared import CLASSES, NOTHING, Allowed, Class, Known, Levels, told
-from treadle.analyst.comparison import Comparison, Difference, Total
+from treadle.analyst.showing.comparison import Comparison, Difference, Total
 
 Outcome = Literal["passed", "warned", "failed", "not_run"]
 OUTCOMES: tuple[Outcome, ...] = ("passed", "warned", "failed", "not_run")

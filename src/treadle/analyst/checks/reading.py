@@ -7,10 +7,10 @@ from typing import Any
 
 from yaml import ScalarNode, SequenceNode
 
+from treadle.analyst.asking.compare import CompareRequest
 from treadle.analyst.checks.declared import CLASSES, LEVELS, Allowed, Check, CheckFile, Known, Levels
-from treadle.analyst.compare import CompareRequest
-from treadle.analyst.source import Tolerance
-from treadle.analyst.sources_file import (
+from treadle.analyst.declared.source import Tolerance
+from treadle.analyst.declared.sources_file import (
     Field,
     decimal_of,
     filled,

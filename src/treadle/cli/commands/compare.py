@@ -18,7 +18,7 @@ from treadle.cli.working import working
 if TYPE_CHECKING:
     from treadle.analyst import Catalog, CompareRequest, Comparison, Export, Interrupt
     from treadle.analyst.checks.declared import Class
-    from treadle.analyst.export import ExportFormat
+    from treadle.analyst.showing.export import ExportFormat
 
 # What --json is without a file; no file can have this name.
 _STDOUT = "\0"
@@ -139,9 +139,9 @@ def _with_lines(
     """Compares, looks up the rows behind the largest differences, and writes all files, the page with those rows."""
     from treadle.analyst import compare as compared
     from treadle.analyst import page
-    from treadle.analyst.drill import DrillRequest, drill
-    from treadle.analyst.export import Drafts
-    from treadle.analyst.export_lines import lines_behind
+    from treadle.analyst.asking.drill import DrillRequest, drill
+    from treadle.analyst.asking.export_lines import lines_behind
+    from treadle.analyst.showing.export import Drafts
 
     pages = [export for export in exports if export.format == "html"]
     sources = [catalog.source(name) for name in (request.source_a, request.source_b)]

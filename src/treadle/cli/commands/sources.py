@@ -161,7 +161,7 @@ def check(names: tuple[str, ...], sources: str | None, as_json: bool) -> int:
 def diff(a: str, b: str, sources: str | None, as_json: bool) -> int:
     """Show the dimensions, measures and columns of the sources A and B side by side. Exit code 6 if they differ."""
     catalog = open_catalog(sources)
-    from treadle.analyst.schemas import compare_schemas
+    from treadle.analyst.asking.schemas import compare_schemas
 
     found = compare_schemas(catalog, a, b)
     if as_json:
