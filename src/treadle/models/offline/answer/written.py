@@ -12,6 +12,7 @@ from typing import Any
 
 from treadle.kernel.messages import Json
 from treadle.models.offline.grammar.comparison import Relation, find_comparison
+from treadle.models.offline.grammar.periods import is_to_date
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import alike, likeness, names_match, parts, stem
 from treadle.models.offline.plan.account import Left
@@ -80,6 +81,14 @@ def decline(box: Toolbox) -> str:
     return (
         "I cannot plan an answer to that. I am treadle's offline planner, not a language model: I match a question to "
         "the tools at hand, call them, and report what they return.\n" + capabilities(box)
+    )
+
+
+def foreign(box: Toolbox) -> str:
+    """What is said of a question in a language that is not read."""
+    return (
+        "I cannot plan an answer to that: it looks like German, and I read English only; please ask in English. (Ich "
+        f"lese nur Englisch.) I am treadle's offline planner, not a language model.\n{capabilities(box)}"
     )
 
 
@@ -171,6 +180,8 @@ def _condition(row: Json) -> str:
     field, *rest = row.values()
     op = str(next((row[key] for key in ("op", "operator", "operation") if key in row), "="))
     values = [each for key, each in row.items() if key in ("value", "values", "equals")] or rest[-1:]
+    if values == [op]:
+        return f"{field} {op}"
     shown = values[0] if values else ""
     listed = [str(each) for each in shown] if isinstance(shown, list) else [str(shown)]
     if op == "between" and len(listed) == 2:
@@ -185,9 +196,11 @@ def _listed(words: Sequence[str]) -> str:
 def _refusal(left: Left) -> str:
     """Why there is no answer: it would be one to another question."""
     words = _listed([*left.turning, *left.spare])
+    open_ended = next((word for word in left.turning if is_to_date(word)), "")
+    advice = f" Say up to which month “{open_ended}” goes, such as “year to date 202403”." if open_ended else ""
     return (
         f"I cannot answer that as it was asked: with the tools at hand I do not know what to do with {words}, and an "
-        "answer that leaves it out would be one to another question."
+        f"answer that leaves it out would be one to another question.{advice}"
     )
 
 
