@@ -1,12 +1,12 @@
 """The catalogue of sources that a command works on: the user's `sources.yaml`, else the sample."""
 
-import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from treadle.cli.settings import setting
 from treadle.cli.terminal import note
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def open_catalog(named: str | None) -> "Catalog":
     """The catalogue.
 
     Args:
-        named: the value of --sources; without it TREADLE_SOURCES counts, and without that the sample is taken.
+        named: the value of --sources; without it what is set counts, and without that the sample is taken.
 
     Raises:
         click.UsageError: the packages that the analyst needs are not installed.
@@ -39,8 +39,11 @@ def open_catalog(named: str | None) -> "Catalog":
 
 
 def named_sources(named: str | None) -> str:
-    """The file of sources that --sources (its value is `named`) or TREADLE_SOURCES names; empty if neither does."""
-    return named or os.environ.get("TREADLE_SOURCES", "").strip()
+    """The file of sources that --sources (its value is `named`), or a setting, names; empty if neither does."""
+    if named:
+        return named
+    found = setting("sources")
+    return "" if found is None else str(found.value)
 
 
 def missing_package() -> str | None:
