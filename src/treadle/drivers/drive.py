@@ -18,12 +18,14 @@ from msgspec.structs import replace
 from treadle.drivers.calls.door import act
 from treadle.drivers.calls.early import Early
 from treadle.drivers.calls.subrun import cut_short, left_below
+from treadle.drivers.commit import commit_before_asking
 from treadle.drivers.compact import compact, make_room, overflowed
 from treadle.drivers.configuration import AnswerType
+from treadle.drivers.driven import cancelled_itself
 from treadle.drivers.hooks import objection_of, settings_of
 from treadle.drivers.lease import hold
 from treadle.drivers.purse.claims import settle
-from treadle.drivers.run import Driver, Run, cancelled_itself
+from treadle.drivers.run import Driver, Run
 from treadle.drivers.think import seconds_left, think
 from treadle.drivers.turn import prepared_in_turn
 from treadle.journal import JournalError
@@ -48,7 +50,7 @@ async def drive(run: Run) -> None:
         asyncio.CancelledError: this task was cancelled; the run is recorded as `cancelled`.
         Exception: the agent's own code (`prepare_step`, a stop condition, a hook) raised it; the run can be resumed.
     """
-    run.begin()
+    run.driven.begin()
     if run.parent is not None:
         await _driven(run)
         return
@@ -74,9 +76,9 @@ async def _driven(run: Run) -> None:
         limit = run.state.limits.seconds
         await end(run, stopped("deadline", f"the time limit of {limit:g} s is reached."))
     except asyncio.CancelledError as error:
-        if run.is_given_up():
+        if run.driven.is_given_up():
             raise
-        if not run.is_cancelled():
+        if not run.driven.is_cancelled():
             await _broken_off(run)
             raise cancelled_itself("a function of the application's", error) from error
         await end(run, stopped("cancelled"))
@@ -188,7 +190,7 @@ async def _loop(run: Run, early: Early | None) -> None:
                     return
                 await perceive(run, command)
                 if run.writes:
-                    await run.commit_before_asking()
+                    await commit_before_asking(run)
             case CallModel():
                 hear = None if early is None else early.hear
                 await think(run, hear)

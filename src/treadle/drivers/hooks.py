@@ -45,7 +45,7 @@ async def settings_of(run: Run, step: int) -> StepSettings | None:
     """
     settings: StepSettings | None = None
     for function in run.config.prepare_step:
-        found = await run.own(function, "prepare_step", context_of(run, step, settings or StepSettings()))
+        found = await run.driven.own(function, "prepare_step", context_of(run, step, settings or StepSettings()))
         if found is not None and not isinstance(found, StepSettings):
             raise Misuse(f"prepare_step returns StepSettings or None; it returned {found!r}")
         if found is not None:
@@ -68,7 +68,7 @@ async def objection_of(run: Run, answer: Any) -> str:
     """
     for function in run.config.on_answer:
         step = len(run.state.steps) - 1
-        found = await run.own(function, "on_answer", answer, context_of(run, step, StepSettings()))
+        found = await run.driven.own(function, "on_answer", answer, context_of(run, step, StepSettings()))
         if found is not None and (not isinstance(found, str) or not found.strip()):
             raise Misuse(
                 f"on_answer returns a text that says what is wrong with the answer, or None; it returned {found!r:.100}"

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 from treadle.drivers.below import Below
 from treadle.drivers.calls.admission import Admitted
 from treadle.drivers.calls.subrun import carried
+from treadle.drivers.commit import confirm_before_effect
 from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
 from treadle.drivers.watching import ToolProgress
@@ -35,8 +36,8 @@ async def executed(
         return await carried(run, tool.agent, record, tool, admitted.arguments, below)
     context = context_of(run, record, admitted.arguments) if tool.injected else None
     if tool.effect != "read":
-        await run.confirm_before_effect()
-    output = await tool.call(admitted.arguments, context, cancelled=run.is_cancelled, errors=run.config.errors)
+        await confirm_before_effect(run)
+    output = await tool.call(admitted.arguments, context, cancelled=run.driven.is_cancelled, errors=run.config.errors)
     content, failed, app, raised = output.content, output.is_error, output.app, output.raised
     return ToolFinished(step, record.call.id, content, failed, app, raised=raised, at=run.clock.now()), output
 
@@ -52,7 +53,7 @@ def context_of(run: Run, record: CallRecord, arguments: dict[str, Any]) -> ToolC
         step=len(run.state.steps),
         deadline=None if left is None else run.clock.on_the_wall(run.state.now + left),
         deps=run.deps,
-        progress=lambda update: run.show(ToolProgress(record.id, name, update)),
+        progress=lambda update: run.audience.show(ToolProgress(record.id, name, update)),
         made=record.made,
         other=record.other,
         history=lambda: run.state.messages,
