@@ -15,7 +15,7 @@ from below import Below, belows
 from biller import Biller
 from clock import HOUR
 from dialects import DIALECTS, heard
-from hooks import Hooks, Rule, hooks, rules
+from hooks import Hooks, Rule, hooks, objects, rules
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from journals import Paper
@@ -390,7 +390,10 @@ class Setup:
             eager=self.eager,
             approvals=approvals,
             tell_remaining=self.tell_remaining,
-            on_tool_result=None if hooks.reacts is None else hooks.reacts.function(world, f"{path} on_tool_result"),
+            on_tool_result=[]
+            if hooks.reacts is None
+            else [lambda call, output: None, hooks.reacts.function(world, f"{path} on_tool_result")],
+            on_answer=None if hooks.answers is None else objects(world, hooks.answers, f"{path} on_answer"),
             name=path,
             budget=None if self.budget is None else world.budget(path, self.budget),
         )

@@ -186,9 +186,7 @@ def _check_kinds(given: Configuration) -> None:
     one_of("on_limit", given.on_limit, ("answer", "stop", "raise"))
     one_of("on_interrupted", given.on_interrupted, ("ask", "tell"))
     kind("instructions", given.instructions, lambda it: isinstance(it, str) or callable(it), "a text or a function")
-    kind("prepare_step", given.prepare_step, callable, "a function of a StepContext")
     kind("errors", given.errors, callable, "a function of the value that a tool returned")
-    kind("on_tool_result", given.on_tool_result, callable, "a function of a call and its result")
     kind("name", given.name, lambda it: isinstance(it, str), "a text")
     kind("retries", given.retries, lambda it: isinstance(it, Retries), "Retries(…), such as Retries(attempts=3)")
     kind("retries", given.retries, lambda it: it.attempts >= 1, "Retries(attempts=…) from 1, or a number from 0")
@@ -217,7 +215,11 @@ def _answer_type(
 
 def _hooks(given: Configuration, typed: AnswerType | None) -> tuple[str, ...]:
     """What else of the application's takes part in runs, by name."""
-    functions = (("on_tool_result", given.on_tool_result), ("prepare_step", given.prepare_step))
-    lines = [f"{what} {named(one)}" for what, one in functions if one]
+    kinds = (
+        ("on_tool_result", given.on_tool_result),
+        ("on_answer", given.on_answer),
+        ("prepare_step", given.prepare_step),
+    )
+    lines = [f"{what} {named(one)}" for what, functions in kinds for one in functions]
     lines += [] if given.stop_when is None else [f"stop_when {given.stop_when}"]
     return (*lines, *([] if typed is None else [f"output {typed.name}"]))

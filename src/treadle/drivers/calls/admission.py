@@ -179,4 +179,4 @@ def refused(run: Run, record: CallRecord, error: ToolError) -> Event:
     if record.in_doubt:
         return ToolFinished(step, record.id, cut_off(), is_error=True)
     content = encode_error(error).content
-    return ToolFinished(step, record.id, content, is_error=True, provisional=run.config.on_tool_result is not None)
+    return ToolFinished(step, record.id, content, is_error=True, provisional=bool(run.config.on_tool_result))
