@@ -41,6 +41,7 @@ from treadle.drivers.checks import model_of
 from treadle.drivers.clock import Clock, steady
 from treadle.drivers.configuration import AnswerType, Configuration, StepSettings
 from treadle.drivers.heartbeat import Lease
+from treadle.drivers.listing import with_listed
 from treadle.drivers.output import handed_in, typed_output
 from treadle.drivers.purse.arrived import Arrived
 from treadle.drivers.purse.claims import Claim, calls_allowed, claim, settle, used, within
@@ -72,6 +73,7 @@ from treadle.kernel.events import (
     RunResumed,
     RunStarted,
     StepPrepared,
+    ToolsListed,
 )
 from treadle.kernel.fold import fold, fold_all
 from treadle.kernel.messages import Message, Usage
@@ -138,7 +140,7 @@ class Run:
         parent: "Run | None" = None,
         journal: Journal | None = None,
     ) -> None:
-        self.config = config if state is None else reading(config, state.messages)
+        self.config = config if state is None else reading(_listed(config, state), state.messages)
         self.driver = driver
         self.deps = deps
         self.state = self._before = RunState() if state is None else state
@@ -260,6 +262,8 @@ class Run:
         earlier, before = self.state.steps, self.state.accounts
         state = self.state = fold(self.state, event)
         self._events.append(event)
+        if type(event) is ToolsListed:
+            self.config = _listed(self.config, state)
         if type(event) in _SETTLES:
             settle(self)
         if type(event) is RunFinished:
@@ -296,6 +300,8 @@ class Run:
         prepared, self.state = self.state.prepared, fold(self.state, event)
         if isinstance(event, ModelReplied):
             self._has_counted(prepared, event.usage)
+        elif isinstance(event, ToolsListed):
+            self.config = _listed(self.config, self.state)
         elif isinstance(event, (RunResumed, RunForked)):
             self._counted = None
 
@@ -677,6 +683,10 @@ class Run:
             if record.final and tool is not None and isinstance(tool.agent, Below):
                 return tool.agent.output_below(self.config.output)
         return None
+
+
+def _listed(config: Configuration, state: RunState) -> Configuration:
+    return with_listed(config, state.listed) if config.servers else config
 
 
 def cancelled_itself(what: str, error: asyncio.CancelledError) -> RuntimeError:
