@@ -228,6 +228,7 @@ class MCPServer:
     def _tool(self, listed: ListedTool) -> Tool:
         options: ToolOptions = {"effect": listed.effect, "timeout": self._options.get("timeout", 60.0)}
         options["max_output"] = self._options.get("max_output", 50_000)
+        options["needs_approval"] = listed.effect != "read" and self._options.get("needs_approval", False)
 
         async def call(**given: Any) -> ToolResult:
             context: ToolContext = given.pop(_CONTEXT)

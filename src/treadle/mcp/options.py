@@ -15,9 +15,10 @@ class Options(TypedDict, total=False):
 
     `trusted` is whether what it says of the effects of its tools counts; `effects` says it in its place, by its own
     names of the tools ("read", "idempotent", "write"); `only` names those that are wanted; `timeout` is the seconds
-    that a call may take and `max_output` the characters of its result, as for any tool; `ask` is asked what it wants to
-    know of the person; `roots` are the folders that it is told of; `sampling` answers when it wants a model asked, in
-    the terms of the official package.
+    that a call may take and `max_output` the characters of its result, as for any tool; `needs_approval` is whether a
+    person must agree to each call that may do more than read; `ask` is asked what it wants to know of the person;
+    `roots` are the folders that it is told of; `sampling` answers when it wants a model asked, in the terms of the
+    official package.
     """
 
     trusted: bool
@@ -25,6 +26,7 @@ class Options(TypedDict, total=False):
     only: Sequence[str] | None
     timeout: float | None
     max_output: int
+    needs_approval: bool
     ask: Ask | None
     roots: Sequence[str | Path]
     sampling: Callable[..., Awaitable[Any]] | None
