@@ -43,6 +43,7 @@ COMMANDS = {
     "drill": ("drill", "Show the rows behind one key of a comparison, on both sides."),
     "check": ("check", "Run a file of checks, and say what has changed since."),
     "memory": ("memory", "Show and edit the notes that agents keep."),
+    "mcp": ("mcp", "Serve an agent, or tools, to MCP clients."),
     "doctor": ("doctor", "Check that everything treadle needs is well."),
     "help": ("help", "Tell what there is, or what a command does."),
 }
