@@ -8,6 +8,7 @@ with `link.py` the connection; `serve.py` is the other way.
 from treadle.mcp.asking import Question
 from treadle.mcp.client import About, MCPServer
 from treadle.mcp.files import servers_in
+from treadle.mcp.serve import app_of, serve_stdio, server_of
 from treadle.tools.server import ServerFailed
 
-__all__ = ["About", "MCPServer", "Question", "ServerFailed", "servers_in"]
+__all__ = ["About", "MCPServer", "Question", "ServerFailed", "app_of", "serve_stdio", "server_of", "servers_in"]

@@ -249,7 +249,7 @@ class MCPServer:
     async def _call(self, listed: ListedTool, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
         """Makes one call. One of a tool that only reads, or may be repeated, is made again if the server died of it."""
         self._loop = asyncio.get_running_loop()
-        progress, attempts = self._progress(context), 2
+        progress, attempts, sent = self._progress(context), 2, False
         async with self:
             while True:
                 attempts -= 1
@@ -259,12 +259,13 @@ class MCPServer:
                     return await link.call(lambda client: self._asked(client, listed, arguments, context, progress))
                 except Forgotten as error:
                     if not attempts:
-                        raise ToolError(f"{self._failed(error)}; nothing was called", executed=False) from error
+                        raise self._not_made(error, sent) from error
                 except Gone as error:
                     if listed.effect == "write" or not attempts:
                         raise OutcomeUnknown(f"{self._failed(error)}; it may have done it") from error
+                    sent = True
                 except ServerFailed as error:
-                    raise ToolError(f"{self._failed(error)}; nothing was called", executed=False) from error
+                    raise self._not_made(error, sent) from error
 
     async def _asked(
         self, client: "Client", listed: ListedTool, arguments: dict[str, Any], context: ToolContext, progress: Any
@@ -433,6 +434,11 @@ class MCPServer:
         import mcp_types
 
         return mcp_types.ListRootsResult(roots=[mcp_types.Root(uri=uri) for uri in self._roots])
+
+    def _not_made(self, error: Exception, sent: bool) -> ToolError:
+        """What the model is told of a call that could not be made; or not again, where it was `sent` before."""
+        words = str(self._failed(error))
+        return ToolError(words) if sent else ToolError(f"{words}; nothing was called", executed=False)
 
     def _failed(self, error: Exception) -> ServerFailed:
         if isinstance(error, ServerFailed):

@@ -4,6 +4,7 @@ Nothing that it writes can take this process down: a line has a bound, what is n
 says on its standard error is kept, of which the end is shown if it does not start. With it goes all that it started.
 """
 
+import json
 import os
 import signal
 import sys
@@ -120,10 +121,27 @@ async def _hear(process: Process, heard: "MemoryObjectSendStream[SessionMessage]
                     message = jsonrpc_message_adapter.validate_json(whole, by_name=False)
                 except ValueError:
                     junk += bool(whole.strip())
-                else:
+                    message = _refused(whole)
+                if message is not None:
                     await heard.send(SessionMessage(message))
             parts.append(rest)
             length += len(rest)
+
+
+def _refused(line: bytes) -> Any:
+    """For an answer that is no message: an error in its place, lest somebody wait for it. None for any other junk."""
+    from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError
+
+    try:
+        found = json.loads(line) if line.lstrip().startswith(b"{") else None
+    except (ValueError, RecursionError):
+        return None
+    number = found.get("id") if isinstance(found, dict) and "method" not in found else None
+    if isinstance(number, bool) or not isinstance(number, (int, str)):
+        return None
+    return JSONRPCError(
+        jsonrpc="2.0", id=number, error=ErrorData(code=PARSE_ERROR, message="(what it sent is no message)")
+    )
 
 
 async def _ask(process: Process, asked: "MemoryObjectReceiveStream[SessionMessage]", heard: Any) -> None:
