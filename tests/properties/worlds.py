@@ -25,11 +25,15 @@ from toolbox import NAMES, TOOLS, World
 
 from treadle import (
     Agent,
+    ClearToolResults,
     Conversation,
     File,
+    KeepFirstAndRecent,
     Limits,
     Retries,
+    ShortenResult,
     StepSettings,
+    Summarise,
     Text,
     has_tool_call,
     step_count,
@@ -210,7 +214,8 @@ def _short_replies(context: Any) -> StepSettings | None:
 
 
 def _few_tools(context: Any) -> StepSettings | None:
-    return StepSettings(tools=[["look"], ["look", "write", "rows"], []][context.step_number % 3])
+    # A tool that the agent insists on, and that is not among them, is refused as a mistake of the application's.
+    return StepSettings(tools=[["look"], ["look", "write", "rows"], []][context.step_number % 3], tool_choice="auto")
 
 
 PREPARES: tuple[Any, ...] = (
@@ -222,6 +227,17 @@ PREPARES: tuple[Any, ...] = (
     _few_tools,
     _no_tools,
 )
+CONTEXTS: tuple[Any, ...] = (
+    *[None] * 14,
+    ClearToolResults(high=2650, low=2500, keep=0),
+    [ShortenResult(max_tokens=100), ClearToolResults(high=2700, low=2650, keep=1)],
+    KeepFirstAndRecent(high=2700, low=2600),
+    [ShortenResult(max_tokens=200), KeepFirstAndRecent(high=2620, low=2610)],
+    Summarise(high=2700, low=2660, max_tokens=16),
+    [ClearToolResults(high=2680, low=2600), Summarise(high=2720, low=2690, max_tokens=30)],
+)
+"""What fits, with marks that short runs with all tools reach. A summary is written by the agent's own model, which then
+plays its script."""
 QUESTIONS: tuple[Any, ...] = (
     QUESTION,
     hostile(QUESTION),
@@ -297,7 +313,8 @@ class Setup:
     """One generated run, as data. What is after `below` counts at the top only.
 
     `settles` is what a person says at once of calls that a process left in flight, gone through again and again; `live`
-    how a run that is taken up is steered, the first time, if it is streamed (None if not).
+    how a run that is taken up is steered, the first time, if it is streamed (None if not); `watched`, whether what
+    is shown of it is looked at.
     """
 
     script: tuple[Turn, ...] = ()
@@ -305,6 +322,7 @@ class Setup:
     on_limit: str = "answer"
     stop_when: int = 0
     prepare: int = 0
+    context: int = 0
     reports: bool = True
     usd: Any = None
     budget: int | None = None
@@ -332,6 +350,7 @@ class Setup:
     bound: int | None = None
     settles: tuple[str, ...] = ()
     live: tuple[tuple[str, int], ...] | None = None
+    watched: bool = False
 
     def agent(
         self, player: Player, journal: Journal | None = None, tools: Any = TOOLS, world: Any = None, path: str = "agent"
@@ -354,6 +373,7 @@ class Setup:
             prepare_step=self._prepare(world, path, second),
             tool_choice=self.tool_choice if self.tool_choice in known else "auto",
             on_limit=on_limit,
+            context=CONTEXTS[self.context],
             journal=journal,
             retries=Retries(attempts=2, base=0.0),
             on_interrupted=on_interrupted,
@@ -430,6 +450,7 @@ def setups(names: tuple[str, ...] = NAMES, max_size: int = 6, depth: int = 2) ->
         on_limit=st.sampled_from(["answer", "answer", "stop", "raise"]),
         stop_when=st.integers(0, len(CONDITIONS) - 1),
         prepare=st.integers(0, len(PREPARES) - 1),
+        context=st.integers(0, len(CONTEXTS) - 1),
         reports=st.booleans(),
         usd=money,
         budget=mostly(st.none(), st.sampled_from([0, 2000, 5000, 10_000, 30_000, 1_000_000]), times=2),
@@ -488,6 +509,7 @@ def _at_the_top() -> dict[str, Any]:
         "goes_on": st.sampled_from([0, 0, 1, 2]),
         "one_step": mostly(st.just(False), st.just(True), times=9),
         "bound": mostly(st.none(), st.sampled_from([30, 100, 250]), times=4),
+        "watched": st.booleans(),
         "settles": mostly(st.just(()), st.lists(st.sampled_from(SETTLES), min_size=1, max_size=3).map(tuple), times=1),
         "live": st.one_of(st.none(), st.just(()), st.lists(moves, min_size=1, max_size=4).map(tuple)),
         "clock": st.sampled_from([(), (HOUR,), (-HOUR,), (HOUR, -3 * HOUR), (-25 * HOUR, 0, 26 * HOUR)]),

@@ -18,11 +18,13 @@ from msgspec.structs import replace
 from treadle.drivers.calls.door import act
 from treadle.drivers.calls.early import Early
 from treadle.drivers.calls.subrun import cut_short, left_below
+from treadle.drivers.commit import commit_before_asking
 from treadle.drivers.compact import compact, make_room, overflowed
 from treadle.drivers.configuration import AnswerType, StepContext, StepSettings
+from treadle.drivers.driven import cancelled_itself
 from treadle.drivers.lease import hold
 from treadle.drivers.purse.claims import settle
-from treadle.drivers.run import Driver, Run, cancelled_itself
+from treadle.drivers.run import Driver, Run
 from treadle.drivers.stock import serving, take_stock
 from treadle.drivers.think import seconds_left, think
 from treadle.drivers.turn import prepared_in_turn
@@ -49,7 +51,7 @@ async def drive(run: Run) -> None:
         asyncio.CancelledError: this task was cancelled; the run is recorded as `cancelled`.
         Exception: the agent's own code (`prepare_step`, a stop condition, a hook) raised it; the run can be resumed.
     """
-    run.begin()
+    run.driven.begin()
     if run.parent is not None:
         await _driven(run)
         return
@@ -75,9 +77,9 @@ async def _driven(run: Run) -> None:
         limit = run.state.limits.seconds
         await end(run, stopped("deadline", f"the time limit of {limit:g} s is reached."))
     except asyncio.CancelledError as error:
-        if run.is_given_up():
+        if run.driven.is_given_up():
             raise
-        if not run.is_cancelled():
+        if not run.driven.is_cancelled():
             await _broken_off(run)
             raise cancelled_itself("a function of the application's", error) from error
         await end(run, stopped("cancelled"))
@@ -194,7 +196,7 @@ async def _loop(run: Run, early: Early | None) -> None:
                     command = again
                 await perceive(run, command)
                 if run.writes:
-                    await run.commit_before_asking()
+                    await commit_before_asking(run)
             case CallModel():
                 hear = None if early is None else early.hear
                 await think(run, hear)
@@ -246,7 +248,7 @@ async def chosen(run: Run, command: PrepareStep) -> StepSettings | None:
     if function is None:
         return None
     context = StepContext(command.step, state.steps, state.messages, run.config.model, state, run.deps)
-    found = await run.own(function, "prepare_step", context)
+    found = await run.driven.own(function, "prepare_step", context)
     if found is not None and not isinstance(found, StepSettings):
         raise Misuse(f"prepare_step returns StepSettings or None; it returned {found!r}")
     return found

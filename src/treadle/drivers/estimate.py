@@ -77,7 +77,7 @@ async def estimated(config: Configuration, asked: Asked) -> Estimate:
 
 
 def _reckoned(run: Run, command: PrepareStep, picked: StepSettings | None) -> Estimate:
-    event, state = run.reckoned(command, picked), run.state
+    event, state = run.asking.reckoned(command, picked), run.state
     worst = event.reserve or reckoned(run.config, state, event, run.model, None).event.reserve or Reserve(0)
     after, usd, request = decide(fold(state, event)), worst.usd, worst.tokens - worst.reply
     if usd is None:

@@ -72,7 +72,7 @@ class Anew:
         if callable(told):
             function: Any = told
             context = RunContext(recorded.run_id, config.name, self._deps)
-            told = await self.run.own(function, f"the instructions of {config.name}", context)
+            told = await self.run.driven.own(function, f"the instructions of {config.name}", context)
         if told is not None and not isinstance(told, str):
             raise Misuse(f"the instructions of {config.name} are a text; it was given {told!r:.100}")
         said = [message for message in recorded.messages if not isinstance(message, SystemMessage)]

@@ -108,13 +108,13 @@ async def _ruling(run: Run, admitted: Admitted, made: MadeCalls) -> Ruling:
     def times() -> int:
         return made.times(admitted.record)
 
-    own = await ruling(run.config.approvals, tool, arguments, times, run.own)
-    strictest = await own_word(tool, arguments, run.own) if own is None else own
+    own = await ruling(run.config.approvals, tool, arguments, times, run.driven.own)
+    strictest = await own_word(tool, arguments, run.driven.own) if own is None else own
     if tool.suspect and strictest.action != "deny":
         strictest = Ruling("ask", tool.suspect)
     above = run.parent
     while above is not None:
-        found = await ruling(above.config.approvals, tool, arguments, times, run.own) or ALLOWED
+        found = await ruling(above.config.approvals, tool, arguments, times, run.driven.own) or ALLOWED
         if found.action == "deny" or (found.action == "ask" and strictest.action == "allow"):
             strictest = found if strictest.action != "deny" else strictest
         above = above.parent

@@ -35,8 +35,10 @@ from treadle.drivers.calls.made import MadeCalls
 from treadle.drivers.calls.reaction import Retry, reacted, reaction_of
 from treadle.drivers.calls.recovery import asks_its_tool, reconciled
 from treadle.drivers.calls.subrun import begun_below, cut_short, is_orphan, left_below
+from treadle.drivers.commit import hand_over, hand_over_soon
+from treadle.drivers.driven import cancelled_itself
 from treadle.drivers.purse.claims import calls_allowed, give_back, settle
-from treadle.drivers.run import Run, cancelled_itself
+from treadle.drivers.run import Run
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import PassesThrough
 from treadle.kernel.events import Event, ResultAwaited, ToolFinished, ToolReacted, ToolStarted
@@ -125,7 +127,7 @@ class Batch:
         try:
             await work
         except asyncio.CancelledError as error:
-            if self._run.is_cancelled():
+            if self._run.driven.is_cancelled():
                 raise
             self.failure = self.failure or cancelled_itself("a function of the application's", error)
 
@@ -205,7 +207,7 @@ class Batch:
         settle(run)
         if run.writes:
             # What was done is in doubt until it is stored; what was read is read again.
-            await (run.hand_over_soon() if _only_reads(admitted.tool) else run.hand_over())
+            await (hand_over_soon(run) if _only_reads(admitted.tool) else hand_over(run))
 
     async def _react(self, call_id: str) -> None:
         """Asks the application about a result that is recorded.
@@ -219,7 +221,7 @@ class Batch:
         await run.commit()
         output = self._seen.pop(call_id, None) or _output_of(record)
         try:
-            reaction = await reaction_of(function, record, output, run.own)
+            reaction = await reaction_of(function, record, output, run.driven.own)
             event = reacted(len(run.state.steps), record, reaction, run.config.tools, calls_allowed(run), _repeatable)
             run.feed(event)
         except PassesThrough:
@@ -236,7 +238,7 @@ class Batch:
 async def _start(run: Run, calls: Sequence[Admitted]) -> None:
     """Records that `calls` start. What they may do that cannot be taken back waits until that is written."""
     if all(_only_reads(call.tool) for call in calls):
-        await run.hand_over()
+        await hand_over(run)
     else:
         await run.commit()
 
