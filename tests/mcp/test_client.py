@@ -164,6 +164,13 @@ async def test_a_server_that_goes_on_dying_is_left_alone(raw, notes):
     assert result.text == "done"
 
 
+async def test_a_server_may_be_started_and_stopped_by_any_number_of_runs(raw, notes):
+    agent = Agent(ScriptedModel(lambda _: "done"), tools=[raw()])
+    for _ in range(6):
+        await agent.run("go")
+    assert len(notes("starts")) == 6
+
+
 async def test_a_call_that_never_ends_is_ended_by_its_time_and_the_server_is_told(raw, notes):
     agent = Agent(ScriptedModel([[("raw__never", {})], "done"]), tools=[raw(timeout=0.2)])
     result = await agent.run("go")

@@ -2,9 +2,6 @@
 
 import asyncio
 import logging
-import threading
-import time
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from importlib.metadata import version
@@ -16,7 +13,7 @@ from treadle.kernel.events import ListedTool
 from treadle.kernel.messages import ToolSpec
 from treadle.mcp.address import over_http
 from treadle.mcp.asking import answered
-from treadle.mcp.failing import in_words
+from treadle.mcp.connection import Connection
 from treadle.mcp.link import STARTING, Forgotten, Gone, Link
 from treadle.mcp.listed import MOST_TOOLS, Reader
 from treadle.mcp.naming import check_server_name
@@ -35,9 +32,6 @@ if TYPE_CHECKING:
     from mcp import Client
 
 T = TypeVar("T")
-
-MOST_STARTS: Final = 4
-"""Times that a server is started within a minute; one that dies more often is left alone until that is over."""
 
 MOST_NEWS: Final = 1000
 """Reports of how far it has come that one call may make."""
@@ -79,13 +73,7 @@ class MCPServer:
         self._roots: Any = [Path(one).resolve().as_uri() for one in options.get("roots", ())]
         trusted, effects = options.get("trusted", False), options.get("effects", {})
         self._reader = Reader(name, secrets, trusted, effects, options.get("only"))
-        self._lock = threading.Lock()
-        self._link: Link | None = None
-        self._ended: list[Link] = []
-        self._said = Said()
-        self._holders = 0
-        self._starts: deque[float] = deque(maxlen=MOST_STARTS)
-        self._changes = 0
+        self._connection = Connection(name, told, secrets, self._client)
         self._tools: tuple[Link, int, Sequence[mcp_types.Tool]] | None = None
         self._made: dict[tuple[Any, ...], Tool] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -154,19 +142,11 @@ class MCPServer:
         return f"MCPServer({self._name!r}, {self._told!r})"
 
     async def __aenter__(self) -> "MCPServer":
-        with self._lock:
-            self._holders += 1
+        await self._connection.__aenter__()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        with self._lock:
-            self._holders -= 1
-            ended, self._ended = self._ended, []
-            if not self._holders and self._link is not None:
-                ended.append(self._link)
-                self._link = self._tools = None
-        for link in ended:
-            await link.close()
+        await self._connection.__aexit__()
 
     def held(self) -> AbstractAsyncContextManager[object]:
         """Keeps it running from its first use on, until the last that holds it lets go."""
@@ -180,7 +160,7 @@ class MCPServer:
         """
         async with self:
             try:
-                tools = await self._now(await self._connected())
+                tools = await self._now(await self._connection.up())
                 return self._reader.read(tools, known)
             except (ServerFailed, Gone, Forgotten) as error:
                 if known:
@@ -221,7 +201,7 @@ class MCPServer:
         async with self:
             self._loop = asyncio.get_running_loop()
             try:
-                return await (await self._connected()).call(work)
+                return await (await self._connection.up()).call(work)
             except (Gone, Forgotten) as error:
                 raise self._failed(error) from error
 
@@ -254,7 +234,7 @@ class MCPServer:
             while True:
                 attempts -= 1
                 try:
-                    link = await self._connected()
+                    link = await self._connection.up()
                     await self._require_as_shown(link, listed)
                     return await link.call(lambda client: self._asked(client, listed, arguments, context, progress))
                 except Forgotten as error:
@@ -321,7 +301,7 @@ class MCPServer:
 
     async def _now(self, link: Link) -> "Sequence[mcp_types.Tool]":
         """What it lists now, asked for if it may have changed."""
-        kept, changes = self._tools, self._changes
+        kept, changes = self._tools, self._connection.changes
         if kept is not None and kept[0] is link and kept[1] == changes:
             return kept[2]
         tools = await link.call(self._all_tools)
@@ -356,48 +336,8 @@ class MCPServer:
             f"the server {self._name} lists more than {most} tools: name those that are wanted (only=[…])"
         )
 
-    async def _connected(self) -> Link:
-        """A connection that is up.
-
-        Raises:
-            ServerFailed: there is none to be had.
-        """
-        link = self._live()
-        try:
-            await link.client()
-        except asyncio.CancelledError:
-            raise
-        except Exception as error:
-            words = in_words(error, self._told)
-            said = self._said.end
-            raise ServerFailed(
-                self._secrets.hidden(f"the server {self._name} cannot be used: {words}{said and f' (it said: {said})'}")
-            ) from None
-        return link
-
-    def _live(self) -> Link:
-        with self._lock:
-            if self._link is not None and not self._link.gone:
-                return self._link
-            if self._link is not None:
-                self._ended.append(self._link)
-                self._link = None
-            now = time.monotonic()
-            if len(self._starts) == MOST_STARTS and now - self._starts[0] < 60:
-                raise ServerFailed(
-                    f"the server {self._name} was started {MOST_STARTS} times within a minute and ended each time; it "
-                    "is left alone until that is over"
-                )
-            self._starts.append(now)
-            self._said = Said()
-            self._link = Link(self._name, self._client, self._other_tools)
-            return self._link
-
-    def _other_tools(self) -> None:
-        self._changes += 1
-
     @asynccontextmanager
-    async def _client(self) -> "AsyncIterator[Client]":
+    async def _client(self, said: Said) -> "AsyncIterator[Client]":
         """The official client, connected. Entered in the link's loop."""
         try:
             from mcp import Client
@@ -407,9 +347,9 @@ class MCPServer:
 
         async def heard(message: Any) -> None:
             if isinstance(message, mcp_types.ToolListChangedNotification):
-                self._other_tools()
+                self._connection.changed()
 
-        may, transport = self._options, self._transport(self._said)
+        may, transport = self._options, self._transport(said)
         elicited: Any = self._elicited if may.get("ask") is not None else None
         rooted: Any = self._rooted if may.get("roots") else None
         sampled: Any = may.get("sampling")

@@ -13,6 +13,8 @@ def in_words(error: BaseException, told: str) -> str:
         case PermissionError():
             return f"{told!r} is no program that may be started"
     kind = type(error).__name__
+    if str(error) == "Server returned an error response":
+        return f"{told} answers with an HTTP error: are the address and the headers right?"
     if kind in ("ConnectError", "ConnectTimeout"):
         return f"nobody answers at {told}"
     if (kind == "MCPError" and str(error) == "Connection closed") or kind == "Gone":
