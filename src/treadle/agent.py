@@ -65,7 +65,8 @@ class Agent(Generic[Deps, Output]):
     Args:
         model: a name such as "anthropic:claude-sonnet-4-5", "openai:gpt-5" or "offline", or any `Model`.
         instructions: the system prompt, or a function of the run's `RunContext` that returns it.
-        tools: tools, or plain functions to make tools of; or these by the name that the model is to call.
+        tools: tools, or plain functions to make tools of; or these by the name that the model is to call. In a list
+            also servers of tools, such as `treadle.mcp.MCPServer`, which are asked before each step what they have.
         skills: named bundles of instructions and tools, or a `SkillRegistry`: what is registered later counts for the
             runs that begin after that.
         limits: what a run may use at most: by default 20 steps (a step is a model call with the tool calls that it asks
@@ -146,7 +147,7 @@ class Agent(Generic[Deps, Output]):
     ) -> None:
         refuse_unknown(Agent, unknown, Agent)
         chosen = model_of(model)
-        toolbox, policies = toolbox_of(tools, skills, context, chosen)
+        toolbox, policies, servers = toolbox_of(tools, skills, context, chosen)
         enough = None if stop_when is None else condition(stop_when)
         given = Configuration(
             model=chosen,
@@ -171,6 +172,7 @@ class Agent(Generic[Deps, Output]):
             errors=errors,
             model_named=model_of,
             deps_type=deps_type,
+            servers=servers,
         )
         self._stock = Stock(
             lambda stock: with_budgets(assembled(given, stock, output, output_mode), budget), toolbox, skills

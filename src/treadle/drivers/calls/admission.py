@@ -99,7 +99,7 @@ def ruled(run: Run, tool: Tool) -> bool:
         if above.config.approvals:
             return True
         above = above.parent
-    return bool(tool.needs_approval)
+    return bool(tool.needs_approval or tool.suspect)
 
 
 async def _ruling(run: Run, admitted: Admitted, made: MadeCalls) -> Ruling:
@@ -111,6 +111,8 @@ async def _ruling(run: Run, admitted: Admitted, made: MadeCalls) -> Ruling:
 
     own = await ruling(run.config.approvals, tool, arguments, times, run.driven.own)
     strictest = await own_word(tool, arguments, run.driven.own) if own is None else own
+    if tool.suspect and strictest.action != "deny":
+        strictest = Ruling("ask", tool.suspect)
     above = run.parent
     while above is not None:
         found = await ruling(above.config.approvals, tool, arguments, times, run.driven.own) or ALLOWED
