@@ -9,8 +9,8 @@ from treadle.cli.choose import ModelChoice, choose, library_model, model_named
 from treadle.cli.configure import Options
 from treadle.cli.loading import load
 from treadle.cli.next_command import COMMAND_LINE, only_with_agent
-from treadle.cli.settings import configured_limits
 from treadle.cli.servers import servers_of
+from treadle.cli.settings import configured_limits
 from treadle.cli.terminal import set_off, visible
 from treadle.cli.toolset import gather
 from treadle.journal import Journal

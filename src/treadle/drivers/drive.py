@@ -82,7 +82,7 @@ async def _driven(run: Run) -> None:
         if not run.driven.is_cancelled():
             await _broken_off(run)
             raise cancelled_itself("a function of the application's", error) from error
-        await end(run, stopped("cancelled"))
+        await end(run, run.driven.cancelled_as)
         raise
     except JournalError:
         raise
