@@ -16,10 +16,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from treadle.agent import Agent
 from treadle.journal import Journal, MemoryJournal
 from treadle.kernel.errors import Misuse
+from treadle.serve import rest, talks
 from treadle.serve.access import LOOPBACK, Access, Auth, Bounds
 from treadle.serve.live import Live
 from treadle.serve.refused import Refused
-from treadle.serve.rest import ENDPOINTS
 from treadle.serve.runs import Runs
 from treadle.serve.serving import Serving, json_response, refusal
 
@@ -94,7 +94,8 @@ def app(
 
 
 def _routes(serving: Serving) -> list[BaseRoute]:
-    return [Route("/health", _health), *(one.route(serving) for one in ENDPOINTS)]
+    endpoints = (*rest.ENDPOINTS, *talks.ENDPOINTS)
+    return [Route("/health", _health), *(one.route(serving) for one in endpoints)]
 
 
 async def _health(request: Request) -> Response:

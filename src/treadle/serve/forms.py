@@ -8,6 +8,7 @@ from treadle.agent import Agent
 from treadle.drivers.partial import PartialArguments
 from treadle.drivers.watching import RunEvent, SpentSoFar, SubRunEvent, ToolProgress
 from treadle.journal.info import RunInfo
+from treadle.journal.titles import MOST
 from treadle.kernel.calls import CallRecord, plain
 from treadle.kernel.events import Happened, encode_event
 from treadle.kernel.state import RunState
@@ -15,6 +16,7 @@ from treadle.kernel.step import Step
 from treadle.kernel.stop import LIMIT_REASONS, Limits
 from treadle.models.port import TextDelta, ThinkingDelta, ToolCallCompleted, ToolCallDelta, ToolCallStarted
 from treadle.models.profile import profile_of
+from treadle.serve.conversations import Told
 from treadle.serve.feed import Numbered, Piece
 from treadle.serve.runs import Described, Waits
 
@@ -232,6 +234,18 @@ def agent_form(name: str, agent: Agent[Any, Any], *, inside: bool) -> Form:
 def asks(needs_approval: object) -> str:
     """Whether a tool asks a person before it is called: "always", "sometimes" or "never", as far as it says itself."""
     return "sometimes" if callable(needs_approval) else "always" if needs_approval else "never"
+
+
+def conversation_form(one: Told) -> Form:
+    """A conversation."""
+    return {
+        "id": one.name,
+        "title": one.title[:MOST],
+        "user": one.user,
+        "agent": one.last.agent,
+        "updated": one.last.updated_at,
+        "run": line_form(one.last),
+    }
 
 
 def fields(struct: msgspec.Struct) -> Form:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final, Literal
 
+from treadle.journal import JournalConflict, JournalDamaged, JournalError, UnknownRun
+
 Kind = Literal[
     "bad_request",
     "unauthorised",
@@ -59,3 +61,16 @@ class Refused(Exception):
     def to_dict(self) -> dict[str, dict[str, str]]:
         """The body of the response."""
         return {"error": {"kind": self.kind, "message": self.message, "advice": self.advice}}
+
+
+def of_journal(error: JournalError) -> Refused:
+    """What went wrong with the journal, as it may be told to a caller: no path and no other run's name."""
+    if isinstance(error, UnknownRun):
+        return Refused("not_found", "there is no such run")
+    if isinstance(error, JournalConflict):
+        return Refused(
+            "conflict", "the run is driven elsewhere, or somebody else has just decided", "Look at it again."
+        )
+    if isinstance(error, JournalDamaged):
+        return Refused("conflict", "the run is damaged and cannot be read", "Whoever runs the server can repair it.")
+    return Refused("unavailable", "the journal cannot be used now", "Try again later.", 5)

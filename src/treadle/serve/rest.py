@@ -23,6 +23,7 @@ from treadle.serve.forms import (
     run_form,
     steps_form,
 )
+from treadle.serve.page_of import place_after, place_of
 from treadle.serve.refused import Refused
 from treadle.serve.runs import Verb, Verdict
 from treadle.serve.serving import Serving, json_response, sse
@@ -150,7 +151,7 @@ async def list_runs(serving: Serving, request: Request, which: Which) -> Respons
         user=which.user, conversation=which.conversation, top=which.parent is None,
     )  # fmt: skip
     if which.parent is None:
-        found = await serving.runs.list(user, wanted, limit, _place(which.before))
+        found = await serving.runs.list(user, wanted, limit, place_of(which.before))
         last = found[-1] if len(found) == limit else None
     else:
         below = (await serving.runs.describe(user, which.parent)).below
@@ -159,19 +160,9 @@ async def list_runs(serving: Serving, request: Request, which: Which) -> Respons
     return json_response(
         {
             "runs": [line_form(line, True if line.run_id in driven else None) for line in found],
-            "next": None if last is None else f"{last.started_at!r}_{last.run_id}",
+            "next": place_after(last),
         }
     )
-
-
-def _place(before: str | None) -> tuple[float, str] | None:
-    if before is None:
-        return None
-    at, _, run_id = before.partition("_")
-    try:
-        return float(at), run_id
-    except ValueError:
-        raise Refused("unfit", "before takes the `next` of the page before") from None
 
 
 async def run(serving: Serving, request: Request) -> Response:

@@ -22,7 +22,7 @@ from treadle.drivers.configuration import Configuration
 from treadle.drivers.dispatch import cancelled
 from treadle.drivers.taking_up import GoingOn, taken_up
 from treadle.drivers.unsettled import unsettled
-from treadle.journal import Journal, JournalConflict, JournalDamaged, JournalError, Leases, UnknownRun
+from treadle.journal import Journal, JournalError, Leases, UnknownRun
 from treadle.journal.families import below, every, family
 from treadle.journal.info import RunInfo, Wanted, told_by, unknown
 from treadle.kernel.errors import IllegalEvent, Misuse
@@ -32,10 +32,11 @@ from treadle.kernel.messages import Message
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import Limits, Stop, stopped
 from treadle.models.fixed import fixed_tokens
-from treadle.result import Pending, RunResult, conversation_part, history, result_of
+from treadle.result import Pending, RunResult, result_of
+from treadle.serve.conversations import Conversations
 from treadle.serve.feed import Numbered, Piece
 from treadle.serve.live import Live
-from treadle.serve.refused import Refused
+from treadle.serve.refused import Refused, of_journal
 from treadle.serve.user import User
 from treadle.timetravel.forking import Forked, begin_fork, with_model
 from treadle.timetravel.parting import Diff, diff
@@ -136,7 +137,7 @@ class Runs:
         self.journal, self.live = journal, live
         self._deps = deps
         self._whose: OrderedDict[str, _Whose] = OrderedDict()
-        self._talking: set[tuple[str, str]] = set()
+        self.conversations = Conversations(journal)
 
     # What there is.
 
@@ -210,7 +211,7 @@ class Runs:
             async for one in self.live.follow(run_id, after, pieces=pieces, until_pause=until_pause):
                 yield one
         except JournalError as error:
-            raise _of_journal(error) from error
+            raise of_journal(error) from error
 
     # What can be done.
 
@@ -243,29 +244,8 @@ class Runs:
         if conversation is None:
             talk = Conversation(history) if history else None
             return await self._carried(user, config, input, talk, limits)
-        key = (user.name, conversation)
-        if key in self._talking:
-            raise _busy(conversation)
-        self._talking.add(key)
-        try:
-            said = await self.said(user, conversation)
+        async with self.conversations.lent(user, conversation) as said:
             return await self._carried(user, config, input, Conversation(said, name=conversation), limits)
-        finally:
-            self._talking.discard(key)
-
-    async def said(self, user: User, conversation: str) -> builtins.list[Message]:
-        """What was said in a conversation of the user's; empty if there is none of that name.
-
-        Raises:
-            Refused: a run of it is under way, or waits.
-        """
-        last = await self.journal.list(1, None, Wanted(user=user.name, conversation=conversation, top=True))
-        if not last:
-            return []
-        state = fold_all(await self._read(last[0].run_id))
-        if state.phase != "finished":
-            raise _busy(conversation, last[0])
-        return conversation_part(history(state, state.stop or stopped("running")))
 
     async def decide(self, user: User, run_id: str, verdicts: Sequence[Verdict]) -> None:
         """Records what is decided of calls that wait, and has the run go on here.
@@ -410,7 +390,7 @@ class Runs:
         try:
             await begin
         except JournalError as error:
-            raise _of_journal(error) from error
+            raise of_journal(error) from error
         except Misuse as error:
             if going_on.answers:
                 raise
@@ -466,7 +446,7 @@ class Runs:
             except UnknownRun:
                 return None
             except JournalError as error:
-                raise _of_journal(error) from error
+                raise of_journal(error) from error
             line = told_by(events)
             found = _Whose(run_id, line.user, line.agent)
             if line.parent is not None:
@@ -485,7 +465,7 @@ class Runs:
         try:
             return await done
         except JournalError as error:
-            raise _of_journal(error) from error
+            raise of_journal(error) from error
         except Misuse as error:
             raise Refused("unfit", str(error)) from error
 
@@ -552,25 +532,3 @@ def _answer(answers: Answers, verdict: Verdict, waits: Waits | None, run_id: str
             answers.approve[key] = verdict.arguments
         case "approve" | "again":
             answers.approve[key] = None
-
-
-def _busy(conversation: str, line: RunInfo | None = None) -> Refused:
-    what = "a run of it is under way"
-    if line is not None:
-        what = f"its run {line.run_id} {'waits for a decision' if line.status == 'waiting' else 'is under way'}"
-    return Refused(
-        "conflict", f"conversation {conversation!r:.200} takes no message now: {what}", "Decide, or cancel that run."
-    )
-
-
-def _of_journal(error: JournalError) -> Refused:
-    """What went wrong with the journal, as it may be told to a caller: no path and no other run's name."""
-    if isinstance(error, UnknownRun):
-        return Refused("not_found", "there is no such run")
-    if isinstance(error, JournalConflict):
-        return Refused(
-            "conflict", "the run is driven elsewhere, or somebody else has just decided", "Look at it again."
-        )
-    if isinstance(error, JournalDamaged):
-        return Refused("conflict", "the run is damaged and cannot be read", "Whoever runs the server can repair it.")
-    return Refused("unavailable", "the journal cannot be used now", "Try again later.", 5)
