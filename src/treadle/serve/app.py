@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from treadle.agent import Agent
 from treadle.journal import Journal, MemoryJournal
 from treadle.kernel.errors import Misuse
-from treadle.serve import rest, talks
+from treadle.serve import fronts, fronts_openai, rest, talks
 from treadle.serve.access import LOOPBACK, Access, Auth, Bounds
 from treadle.serve.live import Live
 from treadle.serve.refused import Refused
@@ -95,7 +95,8 @@ def app(
 
 def _routes(serving: Serving) -> list[BaseRoute]:
     endpoints = (*rest.ENDPOINTS, *talks.ENDPOINTS)
-    return [Route("/health", _health), *(one.route(serving) for one in endpoints)]
+    protocols = [*fronts.routes(serving), *fronts_openai.routes(serving)]
+    return [Route("/health", _health), *(one.route(serving) for one in endpoints), *protocols]
 
 
 async def _health(request: Request) -> Response:

@@ -30,7 +30,9 @@ from treadle.serve.protocols.wire import (
     said,
     text_at,
     text_result,
+    unfinished,
 )
+from treadle.serve.refused import Refused
 from treadle.tools import BadTool, Tool, external_tool
 
 PROTOCOL: Final = "1.0"
@@ -206,6 +208,16 @@ def _verdict(payload: Any) -> Verdict:
 def call_name(run_id: str, pending: Pending) -> str:
     """What the call of `pending` is called in the thread."""
     return f"{run_id}:{pending.call_id if pending.run_id else pending.plain}"
+
+
+def answers(posted: Posted, run_id: str, pending: Pending) -> bool:
+    """Whether the post answers what `pending` waits for, or waited for once."""
+    return approval_id(run_id, pending) in posted.verdicts or call_name(run_id, pending) in posted.results
+
+
+def trouble(error: Refused) -> Json:
+    """What is told where a stream cannot go on."""
+    return _event("RUN_ERROR", {}, message=f"{error.message}. {error.advice}".strip(), code=error.kind)
 
 
 class Writer:
@@ -435,10 +447,9 @@ class Writer:
         match how:
             case "failed":
                 code = move.failure[0] if move.failure else move.stop.reason
-                yield _event("RUN_ERROR", {}, message=failed(move.stop, move.failure), code=code, usage=tokens)
+                yield _event("RUN_ERROR", {}, message=failed(move.failure), code=code, usage=tokens)
             case "limit" | "length" | "filtered":
-                words = f"The run stopped before it was done: {move.stop.reason}. {move.stop.advice}".strip()
-                yield _event("RUN_ERROR", {}, message=words, code=move.stop.reason, usage=tokens)
+                yield _event("RUN_ERROR", {}, message=unfinished(move.stop), code=move.stop.reason, usage=tokens)
             case "cancelled":
                 yield _event("RUN_FINISHED", {}, **finished, outcome={"type": "cancelled"})
             case "waits":

@@ -38,7 +38,9 @@ from treadle.serve.protocols.wire import (
     said,
     text_at,
     text_result,
+    unfinished,
 )
+from treadle.serve.refused import Refused
 
 HEADERS: Final[Mapping[str, str]] = {"x-vercel-ai-ui-message-stream": "v1"}
 VERSIONS: Final = (6, 7)
@@ -63,7 +65,7 @@ class Posted(Struct, frozen=True):
 
     Attributes:
         chat: the id of the chat, which names the conversation.
-        again: whether the last answer is to be given anew.
+        anew: whether what was answered is to be answered anew, or was said in other words: after `after`.
         message: what the person said; None if they said nothing new.
         after: the id of the last message of the assistant that the browser has; empty if it has none.
         verdicts: by approval id.
@@ -71,7 +73,7 @@ class Posted(Struct, frozen=True):
     """
 
     chat: str
-    again: bool
+    anew: bool
     message: UserMessage | None
     after: str
     verdicts: dict[str, Verdict]
@@ -98,9 +100,12 @@ def posted(body: Any) -> Posted:
         if one.get("role") == "assistant":
             after = text_at(one, "id", f"request.messages[{i}]", "")
             _read_tools(one, f"request.messages[{i}]", edits, verdicts, results)
-    last = messages[-1] if messages else {}
-    said = _read_message(last, f"request.messages[{len(messages) - 1}]") if last.get("role") == "user" else None
-    return Posted(chat, trigger == "regenerate-message", said, after, verdicts, results)
+    last, name = messages[-1] if messages else {}, text_at(post, "messageId", "request", "")
+    anew = trigger == "regenerate-message" or (name != "" and name == last.get("id"))
+    # A message that is named, and is not the last, has the approvals that are answered here.
+    is_new = last.get("role") == "user" and (anew or not name)
+    message = _read_message(last, f"request.messages[{len(messages) - 1}]") if is_new else None
+    return Posted(chat, anew and is_new, message, after, verdicts, results)
 
 
 def _read_message(message: Json, where: str) -> UserMessage:
@@ -154,6 +159,11 @@ def call_name(pending: Pending) -> str:
     return pending.call_id if pending.run_id else pending.plain
 
 
+def trouble(error: Refused) -> Json:
+    """What is told where a stream cannot go on."""
+    return {"type": "error", "errorText": f"{error.message}. {error.advice}" if error.advice else error.message}
+
+
 class Writer:
     """Writes moves as parts of a UI message.
 
@@ -202,6 +212,7 @@ class Writer:
             case moves.Asked(pending=pending):
                 for one in pending:
                     yield from self._asks(one)
+                yield from self._above(pending)
             case moves.Ended():
                 yield from self._ended(move)
             case _:
@@ -274,6 +285,16 @@ class Writer:
         data = {"toolCallId": call_id, "toolName": one.tool, "kind": one.kind, "question": one.question}
         yield {"type": "data-waiting", "id": name, "data": {**data, "found": one.found}}
 
+    def _above(self, pending: Iterable[Pending]) -> Iterator[Json]:
+        """The calls that those that wait belong to. A client sends verdicts when nothing else in the step is open."""
+        parts = {escaped(one): one for one in self._parts if "/" not in one} | {one: one for one in self._parts}
+        for one in pending:
+            path = one.call_id.split("/")[:-1] if one.run_id else []
+            for depth in range(1, len(path) + 1):
+                above = parts.pop("/".join(path[:depth]), None)
+                if above is not None:
+                    yield {"type": "tool-output-available", "toolCallId": above, "output": {"waits": True}}
+
     def _answered(self, call_id: str, approved: bool, reason: str) -> Iterator[Json]:
         """A verdict, where this message has the question and the client reads that it was answered."""
         name = self._asked.pop(call_id, None)
@@ -304,7 +325,10 @@ class Writer:
         if move.output is not None and how != "calls":
             yield {"type": "data-output", "data": move.output}
         if how == "failed":
-            yield {"type": "error", "errorText": failed(move.stop, move.failure)}
+            yield {"type": "error", "errorText": failed(move.failure)}
+        elif how in ("limit", "length", "filtered"):
+            # Also keeps a client from asking on its own for what a limit does not allow.
+            yield {"type": "error", "errorText": unfinished(move.stop)}
         if how == "cancelled":
             yield {"type": "abort"}
             return

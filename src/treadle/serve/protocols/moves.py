@@ -81,6 +81,14 @@ class CallReady(Struct, frozen=True, gc=False):
     arguments: str
 
 
+class CallStarted(Struct, frozen=True, gc=False):
+    """The call was handed to its tool."""
+
+    id: str
+    name: str
+    arguments: str
+
+
 class CallEdited(Struct, frozen=True, gc=False):
     """A person allowed the call with other arguments."""
 
@@ -195,6 +203,7 @@ Move = (
     | CallBegan
     | CallPiece
     | CallReady
+    | CallStarted
     | CallEdited
     | CallRefused
     | CallReturned

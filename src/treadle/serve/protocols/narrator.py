@@ -123,6 +123,8 @@ class Narrator:
             case happened.MessageAdded(message=message):
                 self._said += 1
                 yield moves.Said(self._said, message.text)
+            case happened.ToolStarted(call_id=call_id) if call_id in self._names:
+                yield moves.CallStarted(call_id, self._names[call_id], self._arguments(call_id))
             case happened.ToolFinished() | happened.ToolReacted() | happened.ApprovalDecided():
                 yield from self._call_settled(event)
             case happened.RunPaused() | happened.RunFinished():

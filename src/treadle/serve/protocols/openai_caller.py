@@ -81,9 +81,8 @@ def error_form(error: Refused) -> Json:
     return {"error": {"message": message, "type": kind, "param": None, "code": error.kind}}
 
 
-def no_model(name: str, there: Iterable[str]) -> Json:
+def no_model(message: str) -> Json:
     """The refusal of a model that there is not."""
-    message = f"The model {name[:100]!r} does not exist; there is: {', '.join(there) or 'none'}."
     return {"error": {"message": message, "type": "invalid_request_error", "param": "model", "code": "model_not_found"}}
 
 
@@ -184,8 +183,8 @@ def _part(one: Any, where: str) -> Content:
                 text_at(image, "url", f"{where}.image_url"), _image(image.get("url")), "", f"{where}.image_url"
             )
         case "input_image":
-            url = text_at(part, "image_url", where)
-            return media(url, _image(url), "", f"{where}.image_url")
+            link = text_at(part, "image_url", where)
+            return media(link, _image(link), "", f"{where}.image_url")
         case "file" | "input_file" as kind:
             file = object_at(part.get("file"), f"{where}.file") if kind == "file" else part
             url = file.get("file_url") or file.get("file_data")

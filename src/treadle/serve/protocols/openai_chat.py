@@ -173,7 +173,7 @@ class Writer:
     def _ended(self, end: moves.Ended) -> Iterator[Json]:
         how, self._end = outcome(end.stop), end
         if how in ("failed", "cancelled"):
-            words = failed(end.stop, end.failure) if how == "failed" else "The run was cancelled."
+            words = failed(end.failure) if how == "failed" else "The run was cancelled."
             code = end.failure[0] if end.failure else end.stop.reason
             self.failure = {"error": {"message": words, "type": "server_error", "param": None, "code": code}}
             yield self.failure

@@ -5,7 +5,7 @@ tools that run inside, and a call that a person must allow is its `mcp_approval_
 `function_call`. `previous_response_id` goes on with a response's run, and `conversation` with a conversation.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final
 
 from treadle.kernel.messages import Json, Text, ToolCall, Usage, UserMessage
@@ -186,16 +186,23 @@ class Writer:
         number: the number of the event after which this response begins.
         posted: the request that this answers.
         created: when the answer began, in Unix seconds.
-        server: what the agent's own tools are told to be of: its name.
+        externals: the agent's own tools that callers carry out.
         before: tokens of the run that an earlier response told.
         typed: whether the run's answer is typed, and alone is a message.
     """
 
     def __init__(
-        self, run_id: str, number: int, posted: Posted, created: float, before: Usage = NO_USAGE, typed: bool = False
+        self,
+        run_id: str,
+        number: int,
+        posted: Posted,
+        created: float,
+        externals: Iterable[str] = (),
+        before: Usage = NO_USAGE,
+        typed: bool = False,
     ) -> None:
         self._run_id, self._posted, self._before, self._typed = run_id, posted, before, typed
-        self._callers = {tool.name for tool in posted.tools}
+        self._callers = {*externals, *(tool.name for tool in posted.tools)}
         self._output: list[Json] = []
         self._places: dict[str, int] = {}
         self._count = 0
@@ -234,16 +241,14 @@ class Writer:
                 yield from self._piece(part_id, text)
             case moves.PartEnded(id=part_id) if part_id in self._places:
                 yield from self._part_ended(part_id)
-            case moves.CallReady(id=call_id, name=name, arguments=arguments) if not self._is_callers(name):
+            case moves.CallStarted(id=call_id, name=name, arguments=arguments):
                 yield from self._call_began(call_id, name, arguments)
-            case moves.CallReturned(id=call_id, name=name) if not self._is_callers(name):
+            case moves.CallReturned(id=call_id, name=name) if name not in self._callers:
                 yield from self._call_began(call_id, name, move.arguments)
                 yield from self._call_ended(call_id, text_result(move.content), move.is_error)
             case moves.CallRefused(id=call_id, name=name, reason=reason):
                 yield from self._call_began(call_id, name, move.arguments)
                 yield from self._call_ended(call_id, f"not approved: {reason}" if reason else "not approved", True)
-            case moves.CallEdited(id=call_id, arguments=arguments) if call_id in self._places:
-                self._output[self._places[call_id]]["arguments"] = arguments
             case moves.Withdrawn(parts=parts):
                 for part in parts:
                     if part in self._places:
@@ -252,9 +257,6 @@ class Writer:
                 self._pending = pending
             case moves.Ended():
                 yield from self._ended(move)
-
-    def _is_callers(self, name: str) -> bool:
-        return name in self._callers
 
     def _event(self, kind: str, **fields: Any) -> Json:
         self._count += 1
@@ -344,7 +346,7 @@ class Writer:
             reason = "content_filter" if how == "filtered" else "max_output_tokens"
             self._whole["incomplete_details"] = {"reason": reason}
         if how == "failed":
-            self._whole["error"] = {"code": "server_error", "message": failed(end.stop, end.failure)}
+            self._whole["error"] = {"code": "server_error", "message": failed(end.failure)}
         self._whole["status"] = status
         kind = {"cancelled": "failed"}.get(status, status)
         yield self._event(f"response.{kind}", response=self._whole)

@@ -82,10 +82,15 @@ def outcome(stop: Stop) -> Outcome:
             return "failed"
 
 
-def failed(stop: Stop, failure: tuple[str, str] | None) -> str:
+def failed(failure: tuple[str, str] | None) -> str:
     """What a client is told of a run that a model's failure ended. What the provider said stays in the journal."""
     kind = f" ({failure[0]})" if failure else ""
-    return f"The run ended because the model failed{kind}. {stop.advice}".strip()
+    return f"The run ended because the model failed{kind}."
+
+
+def unfinished(stop: Stop) -> str:
+    """What a client is told of a run that ended before it was done."""
+    return f"The run stopped before it was done: {stop.reason}. {stop.advice}".strip()
 
 
 class Verdict(Struct, frozen=True):
