@@ -102,7 +102,7 @@ class Fronts:
         post = openai_chat.posted(body, _externals(agent))
         point = await self._once(request, user, body, partial(self._chat_point, user, post))
         telling = Telling(self._runs, user, point)
-        state = (await telling.begin()).state
+        state = await telling.begin()
         created, typed = await self._created(user, point), _typed(agent, post)
         writer = openai_chat.Writer(point.run_id, post.model, created, state.usage, typed)
         if not post.stream:
@@ -132,7 +132,7 @@ class Fronts:
         post = openai_responses.posted(body, _externals(agent))
         point = await self._once(request, user, body, partial(self._responses_point, user, post))
         telling = Telling(self._runs, user, point)
-        state = (await telling.begin()).state
+        state = await telling.begin()
         writer = await self._response_writer(user, point, post, state, _typed(agent, post))
         if not post.stream:
             for _ in writer.open():
@@ -203,7 +203,7 @@ class Fronts:
             raise Refused("not_found", f"there is no response {name[:200]!r}")
         point = Point(run_id, number)
         telling = Telling(self._runs, user, point)
-        state = (await telling.begin()).state
+        state = await telling.begin()
         started = (await self._runs.events(user, run_id, limit=1))[0].event
         model = started.agent if isinstance(started, RunStarted) else ""
         agent = self._runs.agents.get(model)

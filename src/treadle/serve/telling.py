@@ -1,15 +1,27 @@
 """Telling: a run's events as moves, from a point that a client names by what it posts, to where it ends or waits."""
 
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Sequence
 from contextlib import aclosing
 from typing import Final, NamedTuple
 
-from treadle.drivers.watching import RunEvent
-from treadle.kernel.events import Event, MessageAdded, RunFinished, RunPaused
+from treadle.drivers.watching import RunEvent, SubRunEvent
+from treadle.kernel.errors import IllegalEvent
+from treadle.kernel.events import (
+    Event,
+    Happened,
+    MessageAdded,
+    ResultAwaited,
+    RunFinished,
+    RunPaused,
+    ToolFinished,
+    encode_event,
+)
+from treadle.kernel.names import escaped
+from treadle.kernel.state import RunState
 from treadle.result import Pending
 from treadle.serve.feed import Piece
-from treadle.serve.protocols.moves import Asked, Move, Said
+from treadle.serve.protocols.moves import Asked, Below, Move, Said
 from treadle.serve.protocols.narrator import Narrator
 from treadle.serve.protocols.wire import Decisions
 from treadle.serve.refused import Refused
@@ -34,47 +46,157 @@ class Point(NamedTuple):
 
 
 class Telling:
-    """A run as moves, from a point on."""
+    """A run as moves, from a point on, with the runs below it."""
 
     def __init__(self, runs: Runs, user: User, point: Point) -> None:
         self._runs, self._user, self.point = runs, user, point
-        self._narrator = Narrator()
+        self._branch = Branch(runs, user, point.run_id)
         self._stored: Sequence[Event] = ()
         self._said = point.said
 
-    async def begin(self) -> Narrator:
+    async def begin(self) -> RunState:
         """Takes in what is before the point: the run as it was there. Raises `Refused` if it cannot be read."""
         run_id, number = self.point.run_id, self.point.number
         self._stored = [one.event for one in await self._runs.events(self._user, run_id, limit=_ALL)]
-        for event in self._stored[:number]:
-            self._narrator.skip(event)
-        return self._narrator
+        await self._branch.skip(self._stored[:number])
+        return self._branch.narrator.state
 
     async def moves(self, *, wait: bool = True) -> AsyncGenerator[Move]:
         """What there is to tell; without `wait`, only what is stored by now."""
-        known, hear = len(self._stored), self._heard
+        async for move in self._all(wait):
+            if isinstance(move, Said) and move.text == self._said:
+                self._said = None
+            else:
+                yield move
+
+    async def _all(self, wait: bool) -> AsyncGenerator[Move]:
+        known = len(self._stored)
         for event in self._stored[self.point.number :]:
-            for move in hear(event):
+            async for move in self._branch.hear(event):
                 yield move
         if not wait or (self._stored and _ends(self._stored[-1])):
             return
         following = self._runs.follow(self._user, self.point.run_id, known, until_pause=True)
         async with aclosing(following):
             async for one in following:
-                if isinstance(one, Piece) and one.after < known:
-                    # It belongs to an event that was told already.
+                if isinstance(one, Piece):
+                    if one.after >= known:
+                        async for move in self._branch.piece(one.event):
+                            yield move
                     continue
-                for move in hear(one.event):
+                async for move in self._branch.hear(one.event):
                     yield move
                 if _ends(one.event):
                     return
 
-    def _heard(self, event: RunEvent) -> Iterator[Move]:
-        for move in self._narrator.hear(event):
-            if isinstance(move, Said) and move.text == self._said:
-                self._said = None
-            else:
+
+class Branch:
+    """A run, with those that work for it. Of these the journal tells what happened before anybody listened."""
+
+    def __init__(self, runs: Runs, user: User, run_id: str) -> None:
+        self._runs, self._user, self._run_id = runs, user, run_id
+        self.narrator = Narrator()
+        self._below: dict[str, tuple[str, Branch]] = {}
+        self._number = 0
+        # Whether the journal was asked since anybody listens; the events that it told then, which pieces may bring
+        # once more, and until then pieces are old; and whether pieces do not follow on what is known.
+        self._joined = False
+        self._ahead: set[bytes] = set()
+        self._lost = False
+
+    async def skip(self, events: Iterable[Event]) -> None:
+        """Takes note of what was told before, here and in the runs below that this one waits for."""
+        at = 0.0
+        for event in events:
+            self.narrator.skip(event)
+            self._number, at = self._number + 1, event.at
+        step = self.narrator.state.step
+        for record in () if step is None else step.calls:
+            if record.run_id:
+                stored = await self._stored(record.run_id, 0)
+                paused = [i for i, one in enumerate(stored, 1) if isinstance(one, RunPaused) and one.at <= at]
+                await self._branch(record.id, record.run_id).skip(stored[: paused[-1] if paused else 0])
+
+    async def hear(self, event: Event) -> AsyncGenerator[Move]:
+        """What there is to tell of the journal's next event."""
+        self._number += 1
+        below = _below(self._run_id, event)
+        if below is not None:
+            call_id, run_id = below
+            async for move in self._caught_up(call_id, run_id):
                 yield move
+        for move in self.narrator.hear(event):
+            yield move
+
+    async def piece(self, event: RunEvent) -> AsyncGenerator[Move]:
+        """What there is to tell of something that is shown live."""
+        if not isinstance(event, SubRunEvent):
+            for move in self.narrator.hear(event):
+                yield move
+            return
+        branch = self._branch(event.call_id, event.run_id)
+        if not branch._joined:
+            async for move in self._caught_up(event.call_id, event.run_id):
+                yield move
+        async for move in branch._live(event.event):
+            yield self._wrapped(event.call_id, event.run_id, move)
+
+    async def _live(self, event: RunEvent) -> AsyncGenerator[Move]:
+        if self._lost:
+            return
+        if isinstance(event, Happened):
+            key = encode_event(event)
+            if key in self._ahead:
+                self._ahead.discard(key)
+                return
+            self._ahead.clear()
+            try:
+                async for move in self.hear(event):
+                    yield move
+            except IllegalEvent:
+                # What came before it was shown before anybody listened. The journal tells it with the call's result.
+                self._lost, self._number = True, self._number - 1
+        elif not self._ahead:
+            async for move in self.piece(event):
+                yield move
+
+    async def _caught_up(self, call_id: str, run_id: str) -> AsyncGenerator[Move]:
+        """What the journal has of a run below that was not told yet."""
+        branch = self._branch(call_id, run_id)
+        branch._joined, branch._lost = True, False
+        for event in await self._stored(run_id, branch._number):
+            branch._ahead.add(encode_event(event))
+            async for move in branch.hear(event):
+                yield self._wrapped(call_id, run_id, move)
+
+    def _branch(self, call_id: str, run_id: str) -> "Branch":
+        if run_id not in self._below:
+            self._below[run_id] = (call_id, Branch(self._runs, self._user, run_id))
+        return self._below[run_id][1]
+
+    async def _stored(self, run_id: str, after: int) -> list[Event]:
+        try:
+            return [one.event for one in await self._runs.events(self._user, run_id, after, _ALL)]
+        except Refused:
+            # It was never begun, or is gone.
+            return []
+
+    def _wrapped(self, call_id: str, run_id: str, move: Move) -> Move:
+        path = f"{escaped(call_id)}/"
+        if isinstance(move, Below):
+            inner = path + move.call_id
+            return Below(path + move.path, move.run_id, move.parent or run_id, inner, move.agent, move.move)
+        return Below(path, run_id, "", call_id, self._below[run_id][1].narrator.state.agent, move)
+
+
+def _below(run_id: str, event: Event) -> tuple[str, str] | None:
+    """The call and the run below of which an event says that it has come back, or waits."""
+    match event:
+        case ToolFinished(step=step, call_id=call_id) if event.spent is not None:
+            return call_id, f"{run_id}.{step}.{escaped(call_id)}"
+        case ResultAwaited(call_id=call_id, run_id=below) if below:
+            return call_id, below
+    return None
 
 
 def _ends(event: object) -> bool:

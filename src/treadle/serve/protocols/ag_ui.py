@@ -195,7 +195,7 @@ def decisions(posted: Posted, run_id: str, pending: Iterable[Pending]) -> Decisi
 def _verdict(payload: Any) -> Verdict:
     match payload:
         case None:
-            return Verdict(False, "The person did not decide.")
+            return Verdict(False, "nobody decided")
         case bool():
             return Verdict(payload)
         case {"approved": bool(approved), **more}:
@@ -233,7 +233,9 @@ class Writer:
         self._run_id, self._posted = run_id, posted
         self._declared = {tool.name for tool in posted.tools}
         self._started = False
-        self._known = set(known)
+        calls = [call for one in posted.messages for call in one.get("toolCalls") or () if isinstance(call, dict)]
+        self._known = {*known, *(str(call.get("id")) for call in calls)}
+        self._answered = {str(one.get("toolCallId")) for one in posted.messages if one.get("role") == "tool"}
         self._open: dict[tuple[str, str], Json] = {}
         self._messages = list(posted.messages)
         self._carrier: dict[str, str] = {}
@@ -381,6 +383,9 @@ class Writer:
                 yield _event("TOOL_CALL_ARGS", whose, toolCallId=name, delta=arguments)
             yield from self._closed("call", whose, name)
         self._carrier.pop(path, None)
+        if name in self._answered:
+            # The client brought it.
+            return
         told: Json = {"messageId": f"{name}:result", "toolCallId": name, "content": text, "role": "tool"}
         yield _event("TOOL_CALL_RESULT", whose, **told)
         self._messages.append({"id": told["messageId"], "role": "tool", "content": text, "toolCallId": name, **whose})

@@ -8,12 +8,11 @@ state and not from events, as some are given without one: calls over a limit, cu
 from collections.abc import Iterator
 from typing import Final
 
-from treadle.drivers.watching import RunEvent, SubRunEvent, ToolProgress
+from treadle.drivers.watching import RunEvent, ToolProgress
 from treadle.kernel import events as happened
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.fold import fold
-from treadle.kernel.messages import AssistantMessage, Text, Thinking, ToolCall, ToolMessage
-from treadle.kernel.names import escaped
+from treadle.kernel.messages import AssistantMessage, Text, Thinking, ToolCall
 from treadle.kernel.state import RunState
 from treadle.kernel.step import Step
 from treadle.models.port import TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStarted
@@ -42,24 +41,17 @@ class _Shown:
 
 
 class Narrator:
-    """Tells a run. `skip` what is known already, then `hear` the rest, in the journal's order.
-
-    A sub-run that was begun before is told from where it is taken up, by what its events say alone.
-    """
+    """Tells a run. `skip` what is known already, then `hear` the rest, in the journal's order."""
 
     def __init__(self) -> None:
         self._state = RunState()
         self._shown = _Shown()
         self._part: tuple[PartKind, str] | None = None
         self._said = 0
-        self._place = ""
         self._step: int | None = None
         self._told: set[str] = set()
         self._used: set[str] = set()
         self._names: dict[str, str] = {}
-        self._found: dict[str, ToolMessage] = {}
-        self._below: dict[str, Narrator] = {}
-        self._folds = True
 
     @property
     def state(self) -> RunState:
@@ -93,18 +85,12 @@ class Narrator:
                 yield moves.CallPiece(call_id, json)
             case ToolProgress(call_id=call_id, name=name, update=update):
                 yield moves.Progress(call_id, name, update)
-            case SubRunEvent():
-                yield from self._of_sub_run(event)
             case _ if isinstance(event, happened.Happened):
                 yield from self._of_journal(event)
 
     def _of_journal(self, event: happened.Event) -> Iterator[Move]:
-        if self._state.phase == "new" and not isinstance(event, happened.RunStarted):
-            self._folds = False
         before = self._state.step
-        if self._folds:
-            self._state = fold(self._state, event)
-        self._place = str(self._state.events) if self._folds else f"{event.at:.6f}"
+        self._state = fold(self._state, event)
         match event:
             case happened.RunStarted(run_id=run_id, agent=agent):
                 yield moves.Began(run_id, agent)
@@ -136,7 +122,7 @@ class Narrator:
         if self._part is None or self._part[0] != kind:
             yield from self._close_part()
             # Named by its place in the journal, so that no part of a run is called like another, whoever tells them.
-            part_id = f"{kind}-{self._place}-{len(self._shown.parts)}"
+            part_id = f"{kind}-{self._state.events}-{len(self._shown.parts)}"
             self._part = (kind, part_id)
             self._shown.parts.append(part_id)
             yield moves.PartBegan(kind, part_id)
@@ -234,9 +220,6 @@ class Narrator:
     def _call_settled(self, event: CallEvent) -> Iterator[Move]:
         if isinstance(event, happened.ApprovalDecided):
             yield from self._decided(event)
-        if not self._folds:
-            yield from self._settled_unfolded(event)
-            return
         for step in self._steps():
             found = step.calls.find(event.call_id)
             if found is not None:
@@ -254,26 +237,7 @@ class Narrator:
         found = [step.calls.find(call_id) for step in self._steps()]
         return "".join([one[1].arguments_json for one in found if one is not None])
 
-    def _settled_unfolded(self, event: CallEvent) -> Iterator[Move]:
-        """The result of a call of a sub-run whose beginning is not known."""
-        call_id, name = event.call_id, self._names.get(event.call_id, "")
-        match event:
-            case happened.ToolFinished(content=content, is_error=is_error):
-                self._found[call_id] = ToolMessage(call_id, name, content, is_error)
-                if event.provisional:
-                    return
-            case happened.ToolReacted(action="replace", content=content, is_error=is_error):
-                self._found[call_id] = ToolMessage(call_id, name, content, is_error)
-            case happened.ToolReacted(action="keep"):
-                pass
-            case _:
-                return
-        found = self._found.pop(call_id, None)
-        if found is not None and call_id not in self._told:
-            self._told.add(call_id)
-            yield moves.CallReturned(call_id, name, found.content, found.is_error)
-
-    # The run as a whole, and those below it.
+    # The run as a whole.
 
     def _close_step(self) -> Iterator[Move]:
         yield from self._close_part()
@@ -299,19 +263,3 @@ class Narrator:
         failure = failed if event.stop.reason == "model_error" else None
         cost = state.accounts.whole_cost
         yield moves.Ended(event.stop, state.text, state.output, state.usage, cost, failure, tuple(unanswered))
-
-    def _of_sub_run(self, event: SubRunEvent) -> Iterator[Move]:
-        narrator = self._below.setdefault(event.run_id, Narrator())
-        path = f"{escaped(event.call_id)}/"
-        for move in narrator.hear(event.event):
-            if isinstance(move, moves.Below):
-                yield moves.Below(
-                    path + move.path,
-                    move.run_id,
-                    move.parent or event.run_id,
-                    path + move.call_id,
-                    move.agent,
-                    move.move,
-                )
-            else:
-                yield moves.Below(path, event.run_id, "", event.call_id, event.agent, move)
