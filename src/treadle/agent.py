@@ -411,6 +411,7 @@ class Agent(Generic[Deps, Output]):
         message: str | None = None,
         tool_results: Mapping[str, Any] | None = None,
         model: str | Model | None = None,
+        instructions: str | None = None,
         limits: Limits | None = None,
         deps: Deps | None = None,
         budget: Budgets = None,
@@ -430,6 +431,7 @@ class Agent(Generic[Deps, Output]):
             message: something to say at that point; the model is shown it at its next call.
             tool_results: other results of calls of the step before, by call id.
             model: in place of the agent's.
+            instructions: in place of those that the run was begun with; empty for none.
             limits: in place of those that the run was under.
             deps: as in `run`.
             budget: as in `run`.
@@ -442,7 +444,9 @@ class Agent(Generic[Deps, Output]):
                 agent's, or had ended there and nothing is said to it.
         """
         refuse_unknown(Agent.fork, unknown, Agent)
-        asked = Forked(at, message, tool_results, model, limits, deps, on_event, budget, user)
+        asked = Forked(
+            at, message, tool_results, model, limits, deps, on_event, budget, user, instructions=instructions
+        )
         return await driven(*await forked(self._config, run, asked))
 
     async def begin_fork(
@@ -453,6 +457,7 @@ class Agent(Generic[Deps, Output]):
         message: str | None = None,
         tool_results: Mapping[str, Any] | None = None,
         model: str | Model | None = None,
+        instructions: str | None = None,
         limits: Limits | None = None,
         deps: Deps | None = None,
         budget: Budgets = None,
@@ -465,7 +470,7 @@ class Agent(Generic[Deps, Output]):
             UnknownRun, Misuse: as `fork`; and if the agent keeps no journal.
         """
         refuse_unknown(Agent.begin_fork, unknown, Agent)
-        asked = Forked(at, message, tool_results, model, limits, deps, None, budget, user)
+        asked = Forked(at, message, tool_results, model, limits, deps, None, budget, user, instructions=instructions)
         begun = await begin_fork(self._config, run, asked)
         if not isinstance(begun, str):
             raise Misuse("begin_fork needs a journal to keep the fork in: give the agent one, or use fork")

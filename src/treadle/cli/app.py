@@ -34,6 +34,7 @@ COMMANDS = {
     "fork": ("fork", "Go on from any step of a run as a run of its own."),
     "submit": ("submit", "Have a worker answer a question, or go on with a run."),
     "worker": ("worker", "Drive the runs that were submitted, until stopped."),
+    "serve": ("serve", "Serve agents over HTTP, with a page to watch and steer them."),
     "tools": ("tools", "List the tools and their schemas."),
     "models": ("models", "List the providers of models, and which can be used here."),
     "sources": ("sources", "List the data analyst's sources, or describe one."),

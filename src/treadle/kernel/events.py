@@ -321,7 +321,8 @@ class RunForked(Happened, frozen=True, gc=False, tag="run_forked"):
 
     `model`, the name of the agent's, and `limits` replace those of that run, if given. `taken` is what runs below took,
     by call, for calls of the step under way that have another result in the fork: that run has paid it as well.
-    `by` is who made it, and `origin` what goes on with it after a crash, as far as they were said.
+    `instructions` is the system message from here on, empty for none; None leaves it as it was. `by` is who made it,
+    and `origin` what goes on with it after a crash, as far as they were said.
     """
 
     run_id: str
@@ -330,6 +331,7 @@ class RunForked(Happened, frozen=True, gc=False, tag="run_forked"):
     taken: dict[str, Spent] = {}
     by: str = ""
     origin: str = ""
+    instructions: str | None = None
 
 
 class RunFinished(Happened, frozen=True, gc=False, tag="run_finished"):

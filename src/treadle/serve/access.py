@@ -31,6 +31,9 @@ SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 FEWEST_TOKEN: Final = 16
 """Characters of a token that is taken."""
 
+_TRIES: Final = 20
+"""Tokens that may be tried from one address in a minute."""
+
 _USERS: Final = 10_000
 """Users whose rate is remembered."""
 
@@ -99,6 +102,7 @@ class Access:
         self._streams: dict[str, int] = {}
         self._requests = Rate(self.bounds.requests_per_minute)
         self._starts = Rate(self.bounds.starts_per_minute)
+        self._tries = Rate(_TRIES)
 
     @property
     def is_open(self) -> bool:
@@ -118,7 +122,7 @@ class Access:
         """
         headers = connection.headers
         host = headers.get("host", "")
-        if "*" not in self.hosts and _name_of(host) not in self.hosts:
+        if not self._is_called(connection, _name_of(host)):
             raise Refused(
                 "misdirected",
                 f"this server is not called {host!r:.100}",
@@ -132,6 +136,14 @@ class Access:
             raise Refused("forbidden", f"pages of {origin!r:.100} may not use this server")
         if connection.scope.get("method") not in SAFE and origin is None and _is_cross_site(headers):
             raise Refused("forbidden", "pages of other sites may not use this server")
+
+    def _is_called(self, connection: HTTPConnection, name: str) -> bool:
+        """Whether it goes by that name: one that it was given, or the very address that was reached. No name of a
+        stranger's is an address.
+        """
+        server = connection.scope.get("server")
+        own = server is not None and name.strip("[]") == server[0] and _is_address(server[0])
+        return own or "*" in self.hosts or name in self.hosts
 
     async def user(self, request: Request) -> User:
         """Who calls.
@@ -174,6 +186,10 @@ class Access:
     def session(self) -> str:
         """What a browser is given to keep: it follows from the token, which does not follow from it."""
         return hmac.new((self._token or "").encode(), b"treadle session", hashlib.sha256).hexdigest()
+
+    def tries(self, request: Request) -> None:
+        """Somebody tries a token. Raises `Refused` if that is tried too often, from wherever."""
+        self._tries.take(request.client.host if request.client is not None else "", "tokens tried")
 
     def starts(self, user: User) -> None:
         """The user begins a run, or has one go on. Raises `Refused` if that is too often."""
@@ -236,6 +252,14 @@ def is_loopback(host: str) -> bool:
         return ip_address(host.strip("[]").partition("%")[0]).is_loopback
     except ValueError:
         return False
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _hosts(given: Iterable[str]) -> Collection[str]:

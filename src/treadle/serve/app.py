@@ -5,19 +5,19 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
-from starlette._utils import get_route_path
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from treadle.agent import Agent
 from treadle.journal import Journal, MemoryJournal
 from treadle.kernel.errors import Misuse
-from treadle.serve import fronts, fronts_openai, rest, talks
+from treadle.serve import fronts, fronts_openai, looks, openapi, rest, session, talks
 from treadle.serve.access import LOOPBACK, Access, Auth, Bounds
+from treadle.serve.endpoint import Endpoint
+from treadle.serve.gate import Gate
 from treadle.serve.live import Live
 from treadle.serve.refused import Refused
 from treadle.serve.runs import Runs
@@ -32,14 +32,12 @@ class Served(Starlette):
     Attributes:
         runs: what can be done with the runs, for code in the same process.
         serving: what further routes work with.
+        lifespan: what an app that this one is mounted in takes as its own `lifespan`.
     """
 
     runs: Runs
     serving: Serving
-
-    def lifespan(self, app: object = None) -> AbstractAsyncContextManager[None]:
-        """What an app that this one is mounted in takes as its own `lifespan`: runs are driven while it is entered."""
-        return self.runs.live.running()
+    lifespan: Callable[[Any], AbstractAsyncContextManager[None]]
 
     def stop(self) -> None:
         """Ends the streams, and has each run pause after its step: call it when the process is told to stop."""
@@ -57,6 +55,7 @@ def app(
     bounds: Bounds | None = None,
     deps: Callable[[str], Any] | None = None,
     user: str = "local",
+    take_up: bool = True,
     grace: float = 20.0,
 ) -> Served:
     """Agents over HTTP, as an ASGI app: alone (`uvicorn module:app`), or mounted in another.
@@ -71,6 +70,8 @@ def app(
         bounds: how much it takes on.
         deps: given a user's name, returns what that user's runs are given as dependencies.
         user: the name that stands in the journal for whoever has the token, or is at this machine.
+        take_up: whether runs that a server began, and that were under way when its process ended, go on when this one
+            starts; else they are shown as left, and go on when they are resumed.
         grace: seconds that steps under way have to end when it stops.
 
     Raises:
@@ -80,21 +81,25 @@ def app(
     kept = _journal(named, journal)
     access = Access(token=token, auth=auth, hosts=hosts, origins=origins, bounds=bounds, user=user)
     live = Live(kept, runs=access.bounds.runs, grace=grace)
-    serving = Serving(Runs(named, kept, live, deps), access)
+    serving = Serving(Runs(named, kept, live, deps, access.starts), access)
+
+    runs = serving.runs
 
     @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        async with live.running():
+    async def lifespan(_: object) -> AsyncIterator[None]:
+        async with live.running(runs.take_up if take_up else None):
             yield
 
     served = Served(routes=_routes(serving), lifespan=lifespan, exception_handlers=_handlers())
-    served.add_middleware(_Gate, access=access)
-    served.runs, served.serving = serving.runs, serving
+    served.lifespan = lifespan
+    served.add_middleware(Gate, access=access)
+    served.runs, served.serving = runs, serving
     return served
 
 
 def _routes(serving: Serving) -> list[BaseRoute]:
-    endpoints = (*rest.ENDPOINTS, *talks.ENDPOINTS)
+    endpoints: tuple[Endpoint, ...] = (*rest.ENDPOINTS, *looks.ENDPOINTS, *talks.ENDPOINTS, *session.ENDPOINTS)
+    endpoints = (*endpoints, openapi.endpoint(endpoints))
     protocols = [*fronts.routes(serving), *fronts_openai.routes(serving)]
     return [Route("/health", _health), *(one.route(serving) for one in endpoints), *protocols]
 
@@ -125,37 +130,18 @@ def _listed(agents: Any) -> list[Agent[Any, Any]]:
 
 def _journal(agents: Mapping[str, Agent[Any, Any]], journal: Journal | None) -> Journal:
     if journal is not None:
+        for one in agents.values():
+            redact = getattr(one.journal, "redact", None)
+            if redact is not None and redact is not getattr(journal, "redact", None):
+                raise Misuse(
+                    f"the journal of agent {one.name!r} redacts texts, and the one that all runs are kept in does "
+                    "not: give that the same redact="
+                )
         return journal
     there = {id(one.journal): one.journal for one in agents.values() if one.journal is not None}
     if len(there) > 1:
         raise Misuse("the agents have different journals: say which one all runs are kept in, with journal=")
     return next(iter(there.values()), None) or MemoryJournal()
-
-
-class _Gate:
-    """Lets in who may come in, before any route is asked."""
-
-    def __init__(self, app: ASGIApp, access: Access) -> None:
-        self._app, self._access = app, access
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        request = Request(scope, receive)
-        try:
-            self._access.check_place(request)
-            if not _is_public(request):
-                scope["treadle.user"] = await self._access.user(request)
-        except Refused as error:
-            await refusal(error)(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
-
-
-def _is_public(request: Request) -> bool:
-    """Whether it is for anybody whose place is right: nothing of a run is in it."""
-    return get_route_path(request.scope) == "/health"
 
 
 def _handlers() -> dict[Any, Any]:

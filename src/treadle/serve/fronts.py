@@ -89,7 +89,6 @@ class Fronts:
         if post.message is None:
             point = await self._decided(user, last, partial(ai_sdk.decisions, post), _asked_of(post))
         elif post.anew or last is None or not is_open(last):
-            serving.access.starts(user)
             after = post.after.partition(":")[0] if post.anew else None
             run_id = await self._runs.start(user, agent, post.message, conversation=post.chat, after=after)
             point = Point(run_id)
@@ -137,7 +136,6 @@ class Fronts:
             return await self._decided(user, last, partial(ag_ui.decisions, post), fits, post.tools)
         if last is not None and waits:
             return await self._told(user, last, post.message)
-        self._serving.access.starts(user)
         run_id = await self._runs.start(user, agent, post.message, conversation=post.thread, tools=post.tools)
         return Point(run_id)
 
@@ -153,7 +151,6 @@ class Fronts:
         """Says something to a run that is under way or waits."""
         if not isinstance(message.content, str):
             raise Refused("conflict", "a run that is under way takes text only", "Send the file when it has ended.")
-        self._serving.access.starts(user)
         return await say(self._runs, user, line.run_id, message.content)
 
     async def _decided(
@@ -237,7 +234,6 @@ async def decided(
     pending = tuple([one.pending for one in found.waits])
     decisions = decide(run_id, pending)
     if decisions:
-        serving.access.starts(user)
         point = Point(run_id, len(found.events), pending)
         await runs.decide(user, run_id, verdicts(decisions, pending), tools=tools)
         return point

@@ -113,7 +113,6 @@ class Fronts:
         run_id = caller.run_of(post.results) if post.message is None else ""
         if run_id and await self._is_there(user, run_id):
             return await self._went_on(user, post, run_id)
-        self._serving.access.starts(user)
         history, message = post.history, post.message
         return Point(await self._runs.start(user, post.model, message, history=history, tools=post.tools))
 
@@ -156,7 +155,6 @@ class Fronts:
             return await self._went_on(user, post, run_id)
         if post.verdicts:
             raise Refused("not_found", "there is no run that waits for this approval")
-        self._serving.access.starts(user)
         if not post.conversation:
             history, message = post.history, post.message
             return Point(await self._runs.start(user, post.model, message, history=history, tools=post.tools))
@@ -172,7 +170,6 @@ class Fronts:
         if post.results or post.verdicts:
             return await self._went_on(user, post, run_id)
         message, found = _together(post), await self._runs.describe(user, run_id)
-        self._serving.access.starts(user)
         if found.state.phase != "finished":
             return await say(self._runs, user, run_id, message.text)
         history = conversation_part(found.result.messages)

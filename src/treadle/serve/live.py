@@ -42,6 +42,13 @@ class Driven:
     def __init__(self, run: Run, hearing: Hearing, task: "asyncio.Task[Any]") -> None:
         self.run, self.hearing, self.task = run, hearing, task
         self.over = asyncio.Event()
+        # What cancels the task without a word, as the end of its event loop does, leaves the run to be gone on with.
+        run.given_up = True
+
+    def cancel(self, stop: Stop) -> None:
+        """Ends the run, for a reason that somebody has."""
+        self.run.given_up, self.run.cancelled_as = False, stop
+        self.task.cancel()
 
 
 class Live:
@@ -64,17 +71,24 @@ class Live:
         self._stopping = False
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Drives runs and feeds clients from here on; at its end each run pauses, to be gone on with later."""
+    async def running(self, first: Callable[[], Awaitable[None]] | None = None) -> AsyncIterator[None]:
+        """Drives runs and feeds clients from here on; at its end each run pauses, to be gone on with later.
+
+        Args:
+            first: done beside everything else, once, such as to take up what was left.
+        """
         if self._group is not None:
             raise RuntimeError("this app is running already: one lifespan at a time")
         self._stopping, self._pausing = False, Pausing(STOPPED)
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
+                task = None if first is None else group.create_task(_once(first))
                 try:
                     yield
                 finally:
+                    if task is not None:
+                        task.cancel()
                     await self._stop()
         finally:
             self._group = None
@@ -123,6 +137,8 @@ class Live:
         if len(self._driven) + self._beginning >= self._most:
             raise Refused("too_many", f"{self._most} runs are under way here, as many as may be", "Try again later.", 5)
         begun: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        # Whoever asked may be gone by then.
+        begun.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._beginning += 1
         self._group.create_task(self._carry(begin, begun))
         return await asyncio.shield(begun)
@@ -218,3 +234,11 @@ class Live:
                 task.cancel()
             if feed.hearing is not None:
                 feed.hearing.feed = None
+
+
+async def _once(first: Callable[[], Awaitable[None]]) -> None:
+    try:
+        await first()
+    except Exception:
+        # The server is of use without it.
+        log.exception("runs that were left could not be taken up; resume them by hand")

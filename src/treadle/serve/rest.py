@@ -77,6 +77,7 @@ class Fork(Struct, forbid_unknown_fields=True):
 
     at: int
     message: str | None = None
+    instructions: str | None = None
     model: str | None = None
     tool_results: dict[str, Any] | None = None
     limits: Limits | None = None
@@ -133,7 +134,6 @@ async def agents(serving: Serving, request: Request) -> Response:
 async def start(serving: Serving, request: Request, given: Begin) -> Response:
     """Begins a run; with `Accept: text/event-stream` the answer is its stream."""
     user = serving.user(request)
-    serving.access.starts(user)
     run_id = await serving.runs.start(
         user, given.agent, given.input, conversation=given.conversation, limits=given.limits
     )
@@ -274,7 +274,6 @@ async def pause(serving: Serving, request: Request) -> Response:
 async def resume(serving: Serving, request: Request, given: Resume) -> Response:
     """Goes on with a run."""
     user = serving.user(request)
-    serving.access.starts(user)
     await serving.runs.resume(user, _named(request), limits=given.limits, message=given.message)
     return await _run(serving, request, _named(request))
 
@@ -282,10 +281,9 @@ async def resume(serving: Serving, request: Request, given: Resume) -> Response:
 async def fork(serving: Serving, request: Request, given: Fork) -> Response:
     """Goes on from a step of a run as a run of its own."""
     user = serving.user(request)
-    serving.access.starts(user)
     run_id = await serving.runs.fork(
         user, _named(request), given.at, message=given.message, tool_results=given.tool_results, model=given.model,
-        limits=given.limits,
+        limits=given.limits, instructions=given.instructions,
     )  # fmt: skip
     return await _run(serving, request, run_id, 201)
 

@@ -4,11 +4,14 @@ Each method takes the user first, and gives or does nothing that they may not ha
 for them. What is refused is a `Refused`, which knows its HTTP status.
 """
 
+import asyncio
 import builtins
 import dataclasses
+import logging
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
+from math import inf
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -22,9 +25,9 @@ from treadle.drivers.configuration import Configuration
 from treadle.drivers.dispatch import cancelled
 from treadle.drivers.taking_up import GoingOn, taken_up
 from treadle.drivers.unsettled import unsettled
-from treadle.journal import Journal, JournalError, Leases, UnknownRun
+from treadle.journal import Journal, JournalError, Leases, RunHeld, UnknownRun, export_runs
 from treadle.journal.families import below, every, family
-from treadle.journal.info import RunInfo, Wanted, told_by, unknown
+from treadle.journal.info import RunInfo, RunStatus, Wanted, told_by, unknown
 from treadle.kernel.errors import IllegalEvent, Misuse
 from treadle.kernel.events import Event, MessageAdded, RunPaused
 from treadle.kernel.fold import fold_all
@@ -35,16 +38,19 @@ from treadle.models.fixed import fixed_tokens
 from treadle.result import Pending, RunResult, result_of
 from treadle.serve.conversations import Conversations
 from treadle.serve.feed import Numbered, Piece
-from treadle.serve.live import Live
+from treadle.serve.live import STOPPED, Live
 from treadle.serve.refused import Refused, of_journal
 from treadle.serve.user import User
 from treadle.timetravel.forking import Forked, begin_fork, with_model
 from treadle.timetravel.parting import Diff, diff
 from treadle.timetravel.replay import Replay
+from treadle.timetravel.statistics import Statistics, statistics
 from treadle.timetravel.waterfall import Waterfall, waterfall
 from treadle.tools import Tool
 
 T = TypeVar("T")
+
+log = logging.getLogger("treadle.serve")
 
 ORIGIN = "serve"
 """What the journal says began a run that a server began: it goes on with it after a crash."""
@@ -124,6 +130,7 @@ class Runs:
         journal: where all their runs are.
         live: drives them.
         deps: given a user's name, returns what that user's runs are given as dependencies; may be asynchronous.
+        starting: called before a user begins a run or has one go on; raises `Refused` if that is too often.
     """
 
     def __init__(
@@ -132,12 +139,14 @@ class Runs:
         journal: Journal,
         live: Live,
         deps: Callable[[str], Any] | None = None,
+        starting: Callable[[User], None] = lambda _: None,
     ) -> None:
         self.agents = {name: _served(agent, name, journal) for name, agent in agents.items()}
         self.journal, self.live = journal, live
-        self._deps = deps
+        self._deps, self._starting = deps, starting
         self._whose: OrderedDict[str, _Whose] = OrderedDict()
         self.conversations = Conversations(journal)
+        self._adding_up = asyncio.Lock()
 
     # What there is.
 
@@ -241,6 +250,7 @@ class Runs:
         """
         if not user.begins:
             raise Refused("forbidden", "you may look at runs, and not begin any")
+        self._starting(user)
         config = _with_tools(self.agent(user, agent)._config, tools)
         limits = _bounded(user, limits, config.limits)
         if conversation is None:
@@ -298,8 +308,7 @@ class Runs:
         driven = self.live.driven.get(run_id)
         stop = stopped("cancelled", f"by {user.name}")
         if driven is not None:
-            driven.run.cancelled_as = stop
-            driven.task.cancel()
+            driven.cancel(stop)
             await driven.over.wait()
             return
         config = self._agent_of(whose)._config
@@ -325,6 +334,7 @@ class Runs:
         """Goes on with a run that is paused, that a limit stopped, or whose process died."""
         whose = await self._decided_on(user, run_id)
         limits = _bounded(user, limits, self._agent_of(whose).limits)
+        self._starting(user)
         await self._go_on(user, run_id, GoingOn(message=message, limits=limits, by=user.name), tools)
 
     async def fork(
@@ -334,6 +344,7 @@ class Runs:
         at: int,
         *,
         message: str | None = None,
+        instructions: str | None = None,
         tool_results: Mapping[str, Any] | None = None,
         model: str | None = None,
         limits: Limits | None = None,
@@ -341,11 +352,12 @@ class Runs:
         """Goes on from the beginning of step `at` as a run of its own, of the same owner: its id."""
         whose = await self._decided_on(user, run_id)
         agent = self._agent_of(whose)
-        if model is not None and not user.raises_limits:
-            raise Refused("forbidden", "you may not choose the model")
+        if (model is not None or instructions is not None) and not user.raises_limits:
+            raise Refused("forbidden", "you may choose neither the model nor the instructions")
+        self._starting(user)
         asked = Forked(
             at, message, tool_results, model, _bounded(user, limits, agent.limits),
-            await self._deps_of(whose.owner), by=user.name, origin=ORIGIN,
+            await self._deps_of(whose.owner), by=user.name, origin=ORIGIN, instructions=instructions,
         )  # fmt: skip
         forked = await self._kept(begin_fork(agent._config, run_id, asked))
         assert isinstance(forked, str)  # noqa: S101 - there is a journal
@@ -379,6 +391,69 @@ class Runs:
         """Where the time of a run went."""
         await self._seen(user, run_id)
         return await self._kept(waterfall(self.journal, run_id))
+
+    async def statistics(
+        self, user: User, *, since: float | None, until: float | None, agent: str | None, model: str | None
+    ) -> Statistics:
+        """Figures over the runs that the user may see; one such question is answered at a time."""
+        if agent is not None and not user.may_use(agent):
+            raise Refused("not_found", f"there is no agent {agent!r:.100}")
+        if agent is None and user.agents is not None:
+            raise Refused("unfit", "say of which agent", f"You may use: {', '.join(user.agents) or 'none'}.")
+        whose = None if user.sees == "all" else user.name
+        async with self._adding_up:
+            told = statistics(self.journal, since=since, until=until, agent=agent, model=model, user=whose)
+            return await self._kept(told)
+
+    async def opened(self, user: User, run_id: str) -> tuple[Sequence[Event], Configuration | None]:
+        """The events of a run, and its agent, if that is here."""
+        whose = await self._seen(user, run_id)
+        agent = self.agents.get(whose.agent) if whose.top == run_id else None
+        return await self._read(run_id), None if agent is None else agent._config
+
+    async def lines(self, user: User, run_id: str) -> AsyncGenerator[bytes]:
+        """The run and those that work for it, as lines of JSON that `treadle runs import` takes."""
+        await self._seen(user, run_id)
+        async for line in export_runs(self.journal, [run_id]):
+            yield line
+
+    async def take_up(self) -> None:
+        """Goes on with the runs that a server began, and that were under way when its process ended.
+
+        Those that wait for a person stay as they are; so do those that no server began. One that another process has is
+        asked for again once its lease may have run out: that process may be the one that died, on another machine.
+        """
+        left: builtins.list[RunInfo] = []
+        statuses: tuple[RunStatus, ...] = ("running", "waiting")
+        for status in statuses:
+            lines = every(self.journal, Wanted(status=status, top=True))
+            left += [line async for line in lines if line.origin == ORIGIN and line.stop in (None, STOPPED)]
+        held = [line for line in left if not await self._taken_up(line)]
+        lease = self.journal.lease if isinstance(self.journal, Leases) else inf
+        if held and lease < inf:
+            await asyncio.sleep(lease)
+            for line in held:
+                await self._taken_up(line)
+
+    async def _taken_up(self, line: RunInfo) -> bool:
+        """Goes on with a run; False if another process has it."""
+        agent = self.agents.get(line.agent)
+        while agent is not None:
+            try:
+                going_on = GoingOn(deps=await self._deps_of(line.user))
+                await self.live.carry(partial(taken_up, agent._config, line.run_id, going_on))
+            except RunHeld:
+                return False
+            except Refused as error:
+                if error.kind != "too_many":
+                    return True
+                await asyncio.sleep(1)
+                continue
+            except Exception as error:
+                # It is there as it was; whoever resumes it is told the same.
+                log.warning("run %s was left and could not be taken up: %s", line.run_id, error)
+            return True
+        return True
 
     # How it is done.
 
