@@ -33,6 +33,11 @@ class Gate:
         self.entered = threading.Event()
         self.cancelled = threading.Event()
 
+    def shut(self) -> None:
+        """As at the beginning."""
+        for one in (self.open, self.entered, self.cancelled):
+            one.clear()
+
 
 GATE = Gate()
 

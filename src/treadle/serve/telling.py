@@ -21,7 +21,7 @@ from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
 from treadle.result import Pending
 from treadle.serve.feed import Piece
-from treadle.serve.protocols.moves import Asked, Below, Move, Said
+from treadle.serve.protocols.moves import Asked, Began, Below, Move, Said
 from treadle.serve.protocols.narrator import Narrator
 from treadle.serve.protocols.wire import Decisions
 from treadle.serve.refused import Refused
@@ -71,6 +71,8 @@ class Telling:
 
     async def _all(self, wait: bool) -> AsyncGenerator[Move]:
         known = len(self._stored)
+        if self.point.number:
+            yield Began(self.point.run_id, self._branch.narrator.state.agent, again=True)
         for event in self._stored[self.point.number :]:
             async for move in self._branch.hear(event):
                 yield move

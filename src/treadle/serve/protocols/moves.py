@@ -18,7 +18,7 @@ PartKind = Literal["text", "thinking"]
 
 
 class Began(Struct, frozen=True, gc=False):
-    """The telling begins: of a new run, or of one that is taken up again."""
+    """The telling begins: of a new run, or of one that is taken up again. It may be told more than once."""
 
     run_id: str
     agent: str

@@ -147,17 +147,8 @@ class Narrator:
         yield moves.CallBegan(call_id, name)
 
     def _replied(self, message: AssistantMessage) -> Iterator[Move]:
-        calls = {call.id: call for call in message.calls}
         shown = self._shown
-        fits = message.text.startswith(shown.text) and all(
-            [
-                call_id in calls
-                and calls[call_id].name == shown.names[call_id]
-                and calls[call_id].arguments.startswith(json)
-                for call_id, json in shown.calls.items()
-            ]
-        )
-        if not fits:
+        if not self._fits(message):
             yield from self._withdraw(again=True)
             shown = self._shown
         text_left, thought = len(shown.text), bool(shown.thinking)
@@ -174,6 +165,18 @@ class Narrator:
         yield from self._close_part()
         self._note(message)
         self._shown = _Shown()
+
+    def _fits(self, message: AssistantMessage) -> bool:
+        """Whether what was shown is the beginning of the whole, and each part of it can be gone on with."""
+        shown, calls = self._shown, {call.id: call for call in message.calls}
+        closed = self._part is None or self._part[0] != "text"
+        if not message.text.startswith(shown.text) or (closed and shown.text and message.text != shown.text):
+            return False
+        for call_id, json in shown.calls.items():
+            call = calls.get(call_id)
+            if call is None or call.name != shown.names[call_id] or not call.arguments.startswith(json):
+                return False
+        return True
 
     def _call_whole(self, call: ToolCall) -> Iterator[Move]:
         so_far = self._shown.calls.get(call.id)

@@ -131,7 +131,7 @@ class Writer:
         self._thoughts: dict[str, str] = {}
         self._calls: list[Json] = []
         self._pending: tuple[Pending, ...] = ()
-        self._streamed = ""
+        self._began = False
         self._end: moves.Ended | None = None
         self._finish = "stop"
         self.failure: Json | None = None
@@ -140,7 +140,8 @@ class Writer:
     def write(self, move: Move) -> Iterator[Json]:
         """The chunks that say `move`."""
         match move:
-            case moves.Began(again=False):
+            case moves.Began() if not self._began:
+                self._began = True
                 yield self._chunk({"role": "assistant", "content": ""})
             case moves.PartBegan(kind="text", id=part_id):
                 if any(self._texts.values()):
