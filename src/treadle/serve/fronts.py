@@ -131,7 +131,7 @@ class Fronts:
     async def _ag_ui_point(self, user: User, agent: str, post: ag_ui.Posted) -> Point:
         last = await newest(self._runs, user, post.thread)
         waits = last is not None and is_open(last)
-        if post.message is None or (waits and post.verdicts):
+        if post.message is None or post.verdicts:
             fits = partial(ag_ui.answers, post, "" if last is None else last.run_id)
             return await self._decided(user, last, partial(ag_ui.decisions, post), fits, post.tools)
         if last is not None and waits:
