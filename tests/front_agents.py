@@ -199,11 +199,13 @@ def served(
     import uvicorn
 
     from treadle.serve import app
+    from treadle.serve.access import Bounds
 
+    bounds = Bounds(requests_per_minute=1_000_000, starts_per_minute=1_000_000)
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         config = uvicorn.Config(
-            app(made(), journal=journal, grace=1.0, **options), log_level="warning", lifespan="on", ws="none",
+            app(made(), journal=journal, grace=1.0, bounds=bounds, **options), log_level="warning", lifespan="on", ws="none",
             timeout_graceful_shutdown=2,
         )  # fmt: skip
         server = uvicorn.Server(config)

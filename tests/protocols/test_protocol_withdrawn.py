@@ -51,8 +51,8 @@ async def test_chat_says_in_the_stream_that_it_broke_off_and_not_in_the_whole() 
     assert writer.whole()["choices"][0]["message"]["content"] == "I say it again."
 
 
-async def test_responses_mark_the_message_as_incomplete() -> None:
+async def test_responses_keep_an_empty_message_that_is_incomplete() -> None:
     writer = openai_responses.Writer("run", 0, Posted("shop", (), None), 0.0)
     await written(writer)
     lost, kept = writer.whole()["output"]
-    assert (lost["status"], kept["status"]) == ("incomplete", "completed")
+    assert (lost["status"], lost["content"], kept["status"]) == ("incomplete", [], "completed")

@@ -252,7 +252,9 @@ class Writer:
             case moves.Withdrawn(parts=parts):
                 for part in parts:
                     if part in self._places:
-                        self._output[self._places[part]]["status"] = "incomplete"
+                        # What a client adds up of the whole response has nothing of it.
+                        item = self._output[self._places[part]]
+                        item |= {"status": "incomplete", "summary" if item["type"] == "reasoning" else "content": []}
             case moves.Asked(pending=pending):
                 self._pending = pending
             case moves.Ended():
