@@ -7,12 +7,13 @@
 #   make claims PAIRS=5000                    as many pairs of tables, every claim about them judged; SEED=17 for others
 #   make differential CASES=5000              as many questions to every engine, each answered in plain Python too
 #   make workers RUNS=1000                    as many runs on three workers, one killed and one stopped
+#   make load SOAK=3600                       clients on live runs for an hour; CLIENTS=100 LIVE=20 for fewer
 #   make mutants SAMPLE=0                     all mutants
 #   make demo PYTHON=/opt/python/bin/python3  another Python
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-peers kills simulate claims differential workers mutants check bench docs diagram lock clean
+.PHONY: help demo test test-peers kills simulate claims differential workers load mutants check bench docs diagram lock clean
 # One target at a time, so that `make -j check test` prints one thing after the other.
 .NOTPARALLEL:
 
@@ -31,6 +32,9 @@ FIRST ?= 0
 SEEDS ?= 2000
 SEED ?=
 RUNS ?= 60
+CLIENTS ?= 1000
+LIVE ?= 200
+SOAK ?= 0
 PAIRS ?= 1000
 CASES ?= 1000
 SAMPLE ?= 300
@@ -54,6 +58,7 @@ demo: ## set everything up and run the main job, with no key
 	$(call ready,)
 	$(call ask,"Compare the amount totals between fi_reporting and consolidation_mart for company 1001 in period 202401", --skill analyst)
 	$(call ask,"What's the total value of our gadget inventory?")
+	@printf '\nTo ask, watch and steer in a browser:\n\n$$ %s\n' '$(BIN)/treadle serve --skill analyst --skill inventory --open'
 
 test: ## set everything up and run the tests
 	$(call ready,test)
@@ -85,6 +90,10 @@ differential: ## ask every engine the same generated questions, and plain Python
 workers: ## drive runs with three workers, kill one, stop one, and see that all end and none twice
 	$(call ready,test)
 	@$(BIN)/python scripts/workers.py --runs $(RUNS)
+
+load: ## CLIENTS of the server on LIVE runs, or for SOAK seconds; see that each client's log is the journal
+	$(call ready,test)
+	@$(BIN)/python scripts/load.py --clients $(CLIENTS) --runs $(LIVE) --soak $(SOAK)
 
 mutants: ## change the kernel and the door in small ways, and see whether a test notices
 	$(call ready,test mutants)

@@ -99,6 +99,10 @@ _OPTIONS = (
 )  # fmt: skip
 
 
+MODEL_AND_TOOLS = _OPTIONS[1:5]
+"""The options of an agent that the command line makes."""
+
+
 def agent_options(command: Callable[..., Any], *, another_model: bool = False) -> Callable[..., Any]:
     """Gives a command the options of an agent, as one argument `options`.
 

@@ -8,7 +8,7 @@ journal.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from threading import get_ident
 from typing import Final, NamedTuple
@@ -23,8 +23,8 @@ LATEST: Final = 200
 PIECES: Final = 2000
 """Pieces that are held; what is older is left out, and comes as a whole in the event that it belongs to."""
 
-PAGE: Final = 200
-"""Events that are handed out from one look at the journal."""
+TOGETHER: Final = 50
+"""Events that are handed out at once, at most."""
 
 
 class Numbered(NamedTuple):
@@ -107,8 +107,10 @@ class Feed:
         self.closed = True
         self.ring()
 
-    async def read(self, after: int, *, pieces: bool, until_pause: bool) -> AsyncIterator[Numbered | Piece]:
+    async def read(self, after: int, *, pieces: bool, until_pause: bool) -> AsyncIterator[Sequence[Numbered | Piece]]:
         """The events after number `after`, and the pieces that come between them, until the run has finished.
+
+        What is there already comes together, so that a client that has fallen behind is sent it at once.
 
         Args:
             after: the number of the last event that the client has; 0 for none.
@@ -118,39 +120,46 @@ class Feed:
         Raises:
             JournalError: the run cannot be read.
         """
-        number, heard = after, 0
+        number, heard, ahead = after, 0, deque[Numbered]()
         ends = (RunFinished, RunPaused) if until_pause else RunFinished
         while True:
-            news = self._news
-            for one in await self._next(number):
+            news, batch = self._news, list[Numbered | Piece]()
+            if not ahead:
+                ahead.extend(await self._next(number))
+            while ahead and len(batch) < TOGETHER:
+                one = ahead.popleft()
                 for count, piece in self._before(one.number, heard) if pieces else ():
                     heard = count
-                    yield piece
-                yield one
+                    batch.append(piece)
+                batch.append(one)
                 number = one.number
                 # A pause that is not the last event is over.
                 if number >= self.number and isinstance(one.event, ends):
+                    yield batch
                     return
-            if number < self.number:
+            if number >= self.number:
+                for count, piece in self._before(number + 1, heard) if pieces else ():
+                    heard = count
+                    batch.append(piece)
+            if batch:
+                yield batch
+            elif number < self.number:
                 continue
-            for count, piece in self._before(number + 1, heard) if pieces else ():
-                heard = count
-                yield piece
-            if self.failure is not None:
+            elif self.failure is not None:
                 raise self.failure
-            if self.closed:
+            elif self.closed:
                 return
-            await news.wait()
+            else:
+                await news.wait()
 
-    async def _next(self, after: int) -> list[Numbered]:
+    async def _next(self, after: int) -> Sequence[Numbered]:
         """The next events that are stored after number `after`; none if there are none yet."""
         if after >= self.number:
             return []
         latest = self._latest
         if latest and latest[0].number <= after + 1:
             return [one for one in latest if one.number > after]
-        stored = await self._journal.read(self.run_id, after)
-        return [Numbered(number, event) for number, event in enumerate(stored[:PAGE], after + 1)]
+        return [Numbered(n, event) for n, event in enumerate(await self._journal.read(self.run_id, after), after + 1)]
 
     def _before(self, number: int, heard: int) -> list[tuple[int, Piece]]:
         """The pieces that came before event `number`, but for those up to count `heard`."""

@@ -6,7 +6,7 @@ person has no task; nor has a run that nobody here drives and nobody follows.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -80,18 +80,24 @@ class Live:
         if self._group is not None:
             raise RuntimeError("this app is running already: one lifespan at a time")
         self._stopping, self._pausing = False, Pausing(STOPPED)
+        failure: Exception | None = None
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
                 task = None if first is None else group.create_task(_once(first))
                 try:
                     yield
+                except Exception as error:
+                    # Raised below, outside the group, which would wrap it.
+                    failure = error
                 finally:
                     if task is not None:
                         task.cancel()
                     await self._stop()
         finally:
             self._group = None
+        if failure is not None:
+            raise failure
 
     def stop_streams(self) -> None:
         """Ends what clients read, and has runs pause after the step under way: the server is about to stop."""
@@ -194,8 +200,10 @@ class Live:
 
     async def follow(
         self, run_id: str, after: int = 0, *, pieces: bool = True, until_pause: bool = False
-    ) -> AsyncIterator[Numbered | Piece]:
+    ) -> AsyncIterator[Sequence[Numbered | Piece]]:
         """The events of a run from number `after` + 1 on, those stored and then each new one, whoever drives it.
+
+        What is there at once comes together.
 
         Args:
             run_id: the run.
@@ -209,8 +217,8 @@ class Live:
         feed = self._feed(run_id)
         feed.clients += 1
         try:
-            async for one in feed.read(after, pieces=pieces, until_pause=until_pause):
-                yield one
+            async for batch in feed.read(after, pieces=pieces, until_pause=until_pause):
+                yield batch
         finally:
             feed.clients -= 1
             self._drop(feed)

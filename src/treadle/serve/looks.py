@@ -1,6 +1,5 @@
 """Looks: the routes for whoever wants to know more of runs: a step's inside, figures over many, and files to keep."""
 
-from collections.abc import AsyncGenerator
 from typing import Literal
 
 from msgspec import Struct
@@ -56,8 +55,7 @@ async def export(serving: Serving, request: Request, wanted: File) -> Response:
     # It is a file to keep: nothing in it is shown as a page of this server's.
     headers = {"content-disposition": f'attachment; filename="{file_name(found, format)}"'}
     if format == "jsonl":
-        lines: AsyncGenerator[bytes] = serving.runs.lines(user, run_id)
-        return StreamingResponse(lines, headers=headers, media_type=MEDIA[format])
+        return StreamingResponse(await serving.runs.lines(user, run_id), headers=headers, media_type=MEDIA[format])
     text = as_markdown(found) if format == "markdown" else as_html(found)
     return Response(text, headers=headers, media_type=MEDIA[format])
 

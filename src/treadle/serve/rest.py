@@ -12,7 +12,7 @@ from starlette.responses import Response
 from treadle.journal.info import RunStatus, Wanted
 from treadle.kernel.stop import Limits
 from treadle.serve.endpoint import Endpoint
-from treadle.serve.feed import Numbered
+from treadle.serve.feed import Numbered, Piece
 from treadle.serve.forms import (
     agent_form,
     encoded,
@@ -125,9 +125,7 @@ class Pair(Struct, forbid_unknown_fields=True):
 async def agents(serving: Serving, request: Request) -> Response:
     """The agents that there are."""
     user, runs = serving.user(request), serving.runs
-    found = [
-        agent_form(name, one, inside=user.sees == "all") for name, one in runs.agents.items() if user.may_use(name)
-    ]
+    found = [agent_form(name, one, inside=user.inside) for name, one in runs.agents.items() if user.may_use(name)]
     return json_response(found)
 
 
@@ -195,6 +193,7 @@ async def stream(serving: Serving, request: Request, wanted: Stream) -> Response
         if not (last.isascii() and last.isdigit() and len(last) < 16):
             raise Refused("unfit", "Last-Event-ID is the number of the last event that is known")
         wanted.after = int(last)
+    _after(wanted.after)
     run_id = _named(request)
     await serving.runs.look(serving.user(request), run_id)
     return _streamed(serving, request, run_id, wanted)
@@ -210,21 +209,24 @@ def _streamed(serving: Serving, request: Request, run_id: str, wanted: Stream) -
 
 async def _chunks(serving: Serving, request: Request, run_id: str, wanted: Stream) -> AsyncGenerator[bytes]:
     pause = wanted.until == "pause"
-    following = serving.runs.follow(
+    batches = serving.runs.batches(
         serving.user(request), run_id, _after(wanted.after), pieces=wanted.deltas, until_pause=pause
     )
     try:
-        async with aclosing(following):
-            async for one in following:
-                if isinstance(one, Numbered):
-                    data = event_json(one)
-                    yield sse(_tag(data), data, one.number)
-                else:
-                    name, shown = piece_form(one)
-                    yield sse(name, encoded(shown))
+        async with aclosing(batches):
+            async for batch in batches:
+                yield b"".join([_chunk(one) for one in batch])
         yield sse("end", encoded({"run": run_id}))
     except Refused as error:
         yield sse("error", encoded(error.to_dict()["error"]))
+
+
+def _chunk(one: Numbered | Piece) -> bytes:
+    if isinstance(one, Numbered):
+        data = event_json(one)
+        return sse(_tag(data), data, one.number)
+    name, shown = piece_form(one)
+    return sse(name, encoded(shown))
 
 
 def _tag(data: bytes) -> str:

@@ -9,7 +9,8 @@ import builtins
 import dataclasses
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from functools import partial
 from math import inf
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -41,8 +42,9 @@ from treadle.serve.feed import Numbered, Piece
 from treadle.serve.live import STOPPED, Live
 from treadle.serve.refused import Refused, of_journal
 from treadle.serve.user import User
+from treadle.serve.veil import veiled, veiled_piece, veiled_stop
 from treadle.timetravel.forking import Forked, begin_fork, with_model
-from treadle.timetravel.parting import Diff, diff
+from treadle.timetravel.parting import Diff, diff_of
 from treadle.timetravel.replay import Replay
 from treadle.timetravel.statistics import Statistics, statistics
 from treadle.timetravel.waterfall import Waterfall, waterfall
@@ -177,7 +179,8 @@ class Runs:
         found: builtins.list[RunInfo] = []
         while len(found) < limit:
             page = await self.journal.list(limit, last, wanted)
-            found += [line for line in page if user.may_see(line.user, line.agent) or line.parent is not None]
+            seen = [line for line in page if user.may_see(line.user, line.agent)]
+            found += seen if user.inside else map(_veiled_line, seen)
             if len(page) < limit:
                 break
             last = page[-1]
@@ -186,7 +189,7 @@ class Runs:
     async def describe(self, user: User, run_id: str) -> Described:
         """A run and all that is known of it."""
         await self._seen(user, run_id)
-        events = await self._read(run_id)
+        events = _shown(user, await self._read(run_id))
         state, line = fold_all(events), told_by(events)
         held = await self.journal.holders([run_id]) if isinstance(self.journal, Leases) else {}
         driven = run_id in held or run_id in self.live.driven
@@ -195,6 +198,8 @@ class Runs:
             waits = tuple([self._waits(state, one) for one in await unsettled(state, self.journal)])
         lines = {one.run_id: one async for one in every(self.journal, Wanted(text=f"{run_id}."))}
         under = [lines[one] for one in below(lines.values(), {run_id}).get(run_id, ())]
+        if not user.inside:
+            under = [*map(_veiled_line, under)]
         return Described(line, state, events, result_of(state, None, events), waits, driven, under)
 
     async def look(self, user: User, run_id: str) -> None:
@@ -204,7 +209,7 @@ class Runs:
     async def events(self, user: User, run_id: str, after: int = 0, limit: int = 1000) -> builtins.list[Numbered]:
         """The events of a run after number `after`, at most `limit`."""
         await self._seen(user, run_id)
-        stored = await self._read(run_id, after)
+        stored = _shown(user, await self._read(run_id, after))
         return [Numbered(number, event) for number, event in enumerate(stored[:limit], after + 1)]
 
     async def follow(
@@ -215,10 +220,20 @@ class Runs:
         With `pieces` what is shown live comes between them, where the run is driven here. It ends when the run has
         finished; with `until_pause` also where it waits.
         """
+        batches = self.batches(user, run_id, after, pieces=pieces, until_pause=until_pause)
+        async with aclosing(batches):
+            async for batch in batches:
+                for one in batch:
+                    yield one
+
+    async def batches(
+        self, user: User, run_id: str, after: int = 0, *, pieces: bool = True, until_pause: bool = False
+    ) -> AsyncGenerator[Sequence[Numbered | Piece]]:
+        """The same, what is there at once together."""
         await self._seen(user, run_id)
         try:
-            async for one in self.live.follow(run_id, after, pieces=pieces, until_pause=until_pause):
-                yield one
+            async for batch in self.live.follow(run_id, after, pieces=pieces, until_pause=until_pause):
+                yield batch if user.inside else [one for one in map(_veiled, batch) if one is not None]
         except JournalError as error:
             raise of_journal(error) from error
 
@@ -377,6 +392,8 @@ class Runs:
     async def replay(self, user: User, run_id: str) -> Replay:
         """Carries a run out again with its agent, with no model and no tool, and says where it comes out otherwise."""
         whose = await self._seen(user, run_id)
+        if not user.inside:
+            raise Refused("forbidden", "a run is carried out again by who may see its inside")
         agent = self._agent_of(whose)
         deps = await self._deps_of(whose.owner)
         return await self._kept(agent.replay(run_id, deps=deps, recorded_limits=True))
@@ -385,7 +402,7 @@ class Runs:
         """Where two runs part."""
         for run_id in (a, b):
             await self._seen(user, run_id)
-        return await self._kept(diff(self.journal, a, b))
+        return diff_of(*[_shown(user, await self._read(run_id)) for run_id in (a, b)])
 
     async def waterfall(self, user: User, run_id: str) -> Waterfall:
         """Where the time of a run went."""
@@ -409,13 +426,14 @@ class Runs:
         """The events of a run, and its agent, if that is here."""
         whose = await self._seen(user, run_id)
         agent = self.agents.get(whose.agent) if whose.top == run_id else None
-        return await self._read(run_id), None if agent is None else agent._config
+        return _shown(user, await self._read(run_id)), None if agent is None else agent._config
 
-    async def lines(self, user: User, run_id: str) -> AsyncGenerator[bytes]:
+    async def lines(self, user: User, run_id: str) -> AsyncIterator[bytes]:
         """The run and those that work for it, as lines of JSON that `treadle runs import` takes."""
         await self._seen(user, run_id)
-        async for line in export_runs(self.journal, [run_id]):
-            yield line
+        if not user.inside:
+            raise Refused("forbidden", "a whole run is for who may see its inside", "Take it as Markdown or HTML.")
+        return export_runs(self.journal, [run_id])
 
     async def take_up(self) -> None:
         """Goes on with the runs that a server began, and that were under way when its process ended.
@@ -556,6 +574,22 @@ class Runs:
 def _served(agent: Agent[Any, Any], name: str, journal: Journal) -> Agent[Any, Any]:
     """The agent under the name by which it is served, which its runs have in the journal."""
     return agent._with(lambda config: dataclasses.replace(config, name=name, journal=journal))
+
+
+def _shown(user: User, events: builtins.list[Event]) -> builtins.list[Event]:
+    """The events as the user may see them."""
+    return events if user.inside else [veiled(event) for event in events]
+
+
+def _veiled(one: Numbered | Piece) -> Numbered | Piece | None:
+    if isinstance(one, Numbered):
+        return Numbered(one.number, veiled(one.event))
+    shown = veiled_piece(one.event)
+    return None if shown is None else Piece(one.after, shown)
+
+
+def _veiled_line(line: RunInfo) -> RunInfo:
+    return line if line.stop is None else replace(line, stop=veiled_stop(line.stop))
 
 
 def _bounded(user: User, asked: Limits | None, most: Limits) -> Limits | None:

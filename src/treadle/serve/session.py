@@ -47,7 +47,13 @@ async def session(serving: Serving, request: Request) -> Response:
         if error.kind != "unauthorised":
             raise
         return json_response({"user": None, "login": serving.access.has_token})
-    may = {"sees": user.sees, "decides": user.decides, "begins": user.begins, "raises_limits": user.raises_limits}
+    may = {
+        "sees": user.sees,
+        "decides": user.decides,
+        "begins": user.begins,
+        "inside": user.inside,
+        "raises_limits": user.raises_limits,
+    }
     return json_response({"user": {"name": user.name, **may}, "login": serving.access.has_token})
 
 

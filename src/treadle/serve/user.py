@@ -19,6 +19,8 @@ class User:
             resume, fork and delete it; "nothing" for somebody who may only look. What is not seen is not decided on.
         begins: whether they may begin runs.
         agents: the names of the agents that they may use and whose runs they may see; None for all.
+        inside: whether they see what is for whoever runs the agents: what those are told, and the words of providers
+            and exceptions.
         raises_limits: whether limits that they ask for may be higher than the agent's; otherwise each limit is at most
             the agent's own.
 
@@ -31,6 +33,7 @@ class User:
     decides: Literal["own", "all", "nothing"] = "own"
     begins: bool = True
     agents: Collection[str] | None = None
+    inside: bool = False
     raises_limits: bool = False
 
     def __post_init__(self) -> None:
@@ -60,4 +63,4 @@ class User:
 
 def operator(name: str) -> User:
     """Somebody who may do everything: whoever is at this machine, or has the token."""
-    return User(name, sees="all", decides="all", raises_limits=True)
+    return User(name, sees="all", decides="all", inside=True, raises_limits=True)

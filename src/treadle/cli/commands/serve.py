@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
+import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,8 @@ import click
 
 from treadle.agent import Agent
 from treadle.cli import completion
-from treadle.cli.agents import keeping, load_agent
+from treadle.cli.agents import agent_to_ask, keeping, load_agent
+from treadle.cli.configure import MODEL_AND_TOOLS, Options
 from treadle.cli.exits import ExitCode
 from treadle.cli.loading import load
 from treadle.cli.storage import journal_at, journal_named, journal_option, told
@@ -25,17 +27,23 @@ if TYPE_CHECKING:
 PORT = 8700
 
 
+def _agent_of_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(MODEL_AND_TOOLS):
+        command = option(command)
+    return command
+
+
 @click.command(short_help="Serve agents over HTTP, with a page to watch and steer them.")
 @click.option(
     "--agent",
     "-a",
     "agents",
     multiple=True,
-    required=True,
     metavar="MODULE[:NAME]",
     shell_complete=completion.agents,
-    help="An agent to serve: module:name or path.py:name; repeatable.",
+    help="An agent to serve: module:name or path.py:name; repeatable. Default: one of the four options below.",
 )
+@_agent_of_options
 @journal_option
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="Where to listen. Anywhere but here needs a token."
@@ -60,6 +68,10 @@ PORT = 8700
 @click.option("--quiet", "-q", is_flag=True, help="Log warnings only.")
 def serve(
     agents: tuple[str, ...],
+    model: str | None,
+    skill: tuple[str, ...],
+    tools: tuple[str, ...],
+    sources: str | None,
     journal: str | None,
     host: str,
     port: int,
@@ -83,7 +95,10 @@ def serve(
             f"whoever reaches {host} could use your agents: give --token (or TREADLE_TOKEN) or --auth, or listen on "
             "127.0.0.1"
         )
-    loaded = [load_agent(target) for target in agents]
+    of_options = Options(None, model, skill, tools, sources, None, None, None, None, None, None, journal)
+    if agents and of_options != Options(None, None, (), (), None, None, None, None, None, None, None, journal):
+        raise click.UsageError("--agent brings its own model and tools; leave out --model, --skill, --tools, --sources")
+    loaded = [load_agent(target) for target in agents] or [agent_to_ask(of_options, None)[0]]
     level = logging.WARNING if quiet else logging.INFO
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(message)s")
     hosts = [*_OWN, *allow_host, *([] if host in ("0.0.0.0", "::", "") else [_bracketed(host)])]  # noqa: S104 - as names
@@ -120,9 +135,16 @@ def _bracketed(host: str) -> str:
 def _listening(host: str, port: int) -> socket.socket:
     """A socket that listens there."""
     family = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+    # Of one that does not say that it is TCP asyncio lets small writes wait for acknowledgements, for 40 ms.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        return socket.create_server((host, port), family=socket.AddressFamily(family), backlog=2048)
+        if os.name == "posix":
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(2048)
+        return listening
     except OSError as error:
+        listening.close()
         raise click.ClickException(
             f"cannot listen on {host} port {port}: {error.strerror or error}. Name another with --port"
         ) from error
