@@ -338,3 +338,23 @@ def test_a_post_that_makes_no_sense_is_refused(client: Client, wrong: Any) -> No
     refused = httpx2.post(client.url, json=client.body(**wrong))
     assert refused.status_code == 400, refused.text
     assert refused.json()["error"]["message"]
+
+
+def test_a_typed_answer_is_the_result_of_the_run(url: str) -> None:
+    client = Client(url, "typed")
+    client.url = f"{url}/ag-ui/typed"
+    assert client.say("n?")[-1]["result"] == {"n": 3}
+
+
+def test_something_said_to_a_run_under_way_is_answered(client: Client) -> None:
+    client.messages.append({"id": "u", "role": "user", "content": "slow"})
+    with httpx2.stream("POST", client.url, json=client.body()):
+        assert GATE.entered.wait(10)
+        client.messages += [
+            {"id": "a", "role": "assistant", "content": ""},
+            {"id": "v", "role": "user", "content": "remember"},
+        ]
+        with httpx2.stream("POST", client.url, json=client.body()) as second:
+            GATE.open.set()
+            events = read(httpx2.Response(200, content=second.read()))
+    assert "user:remember" in text(events)

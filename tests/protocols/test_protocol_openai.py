@@ -448,3 +448,20 @@ def test_hostile_ids_stay_what_they_are(client: openai.OpenAI) -> None:
     done = respond(client, [answer], previous_response_id=response.id)
     assert done.output_text == "It says: paid 1 to Bob"
     assert PAID == [("Bob", 1)]
+
+
+def test_a_chat_whose_run_is_cancelled_is_told_so(client: openai.OpenAI, url: str) -> None:
+    stream = ask(client, "slow", stream=True)
+    run = stream.response.headers["x-treadle-run"]
+    assert GATE.entered.wait(10)
+    assert httpx2.post(f"{url}/api/runs/{run}/cancel", json={}).status_code == 200
+    with pytest.raises(openai.APIError, match="cancelled"):
+        list(stream)
+
+
+def test_something_said_after_a_response_that_waits_is_said_to_its_run(client: openai.OpenAI) -> None:
+    waiting = respond(client, "pay")
+    again = respond(client, "remember", previous_response_id=waiting.id)
+    answer: Any = {"type": "mcp_approval_response", "approval_request_id": approval(again).id, "approve": True}
+    done = respond(client, [answer], previous_response_id=again.id)
+    assert ("user:remember" in done.output_text, PAID) == (True, [("Bob", 500)])
