@@ -205,9 +205,12 @@ def served(
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         config = uvicorn.Config(
-            app(made(), journal=journal, grace=1.0, bounds=bounds, **options), log_level="warning", lifespan="on", ws="none",
+            app(made(), journal=journal, grace=1.0, bounds=bounds, **options),
+            log_level="warning",
+            lifespan="on",
+            ws="none",
             timeout_graceful_shutdown=2,
-        )  # fmt: skip
+        )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()

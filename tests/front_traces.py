@@ -18,7 +18,7 @@ from treadle.drivers.watching import RunEvent, ToolProgress
 from treadle.kernel.events import Happened, decode_event, encode_event
 from treadle.models.port import TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStarted
 from treadle.serve.forms import encoded
-from treadle.serve.protocols import ag_ui, ai_sdk, openai_chat, openai_responses
+from treadle.serve.protocols import ag_ui, ag_ui_post, ai_sdk, openai_chat, openai_responses
 from treadle.serve.protocols.narrator import Narrator
 from treadle.serve.protocols.openai_caller import Posted
 
@@ -64,7 +64,7 @@ def streams(recorded: Sequence[dict[str, Any]]) -> dict[str, str]:
         "ai_sdk_6_first": ai_sdk.Writer(RUN, RUN),
         "ai_sdk_6": ai_sdk.Writer(RUN, RUN),
         "ai_sdk_7": ai_sdk.Writer(RUN, RUN, (), 7),
-        "ag_ui": ag_ui.Writer(RUN, ag_ui.posted(asked)),
+        "ag_ui": ag_ui.Writer(RUN, ag_ui_post.posted(asked)),
         "chat": openai_chat.Writer(RUN, "shop", 0.0),
         "responses": responses,
     }

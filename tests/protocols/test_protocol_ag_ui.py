@@ -2,6 +2,7 @@
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx2
@@ -278,6 +279,24 @@ def test_the_same_run_id_twice_is_one_run(client: Client) -> None:
     first, second = (httpx2.post(client.url, json=body) for _ in range(2))
     assert first.headers["x-treadle-run"] == second.headers["x-treadle-run"]
     assert text(read(first)) == text(read(second)) == "Hello there."
+
+
+def test_the_same_run_id_many_times_at_once_is_one_run(client: Client) -> None:
+    client.messages.append({"id": "u", "role": "user", "content": "hello"})
+    body = client.body()
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: httpx2.post(client.url, json=body, timeout=30), range(8)))
+    assert len({answer.headers["x-treadle-run"] for answer in answers}) == 1
+    assert {text(read(answer)) for answer in answers} == {"Hello there."}
+
+
+def test_a_verdict_given_many_times_at_once_pays_once(client: Client) -> None:
+    one = interrupt(client.say("pay"))
+    bodies = [client.body(resume=resolved(one)) for _ in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(lambda body: httpx2.post(client.url, json=body, timeout=30), bodies))
+    assert {answer.status_code for answer in answers} <= {200, 409}
+    assert PAID == [("Bob", 500)]
 
 
 def test_a_lost_client_takes_its_run_up_by_its_run_id(client: Client) -> None:

@@ -128,7 +128,9 @@ def test_whatever_pieces_are_lost_the_same_is_told(question: str, data: st.DataO
     live = recorded(question)
     left = [event for event in live if isinstance(event, Happened) or data.draw(st.booleans())]
     assert_balanced(told(left))
-    assert outcome(told(left)) == outcome(told(live))
+    (some, *rest), (whole, *other) = outcome(told(left)), outcome(told(live))
+    assert [one for one in some if one[0] == "text"] == [one for one in whole if one[0] == "text"]
+    assert rest == other
 
 
 @given(st.sampled_from(QUESTIONS), st.data())

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from front_agents import agents
 
-from treadle.serve.protocols import ag_ui, ai_sdk, openai_chat, openai_responses
+from treadle.serve.protocols import ag_ui, ag_ui_post, ai_sdk, openai_chat, openai_responses
 from treadle.serve.protocols.narrator import Narrator
 from treadle.serve.protocols.openai_caller import Posted
 
@@ -36,7 +36,7 @@ async def test_version_7_takes_the_step_back() -> None:
 async def test_ag_ui_tells_the_thread_without_it() -> None:
     asked = {"id": "u", "role": "user", "content": "withdrawn"}
     body = {"threadId": "t", "runId": "r", "messages": [asked]}
-    events = await written(ag_ui.Writer("run", ag_ui.posted(body)))
+    events = await written(ag_ui.Writer("run", ag_ui_post.posted(body)))
     (snapshot,) = [event for event in events if event["type"] == "MESSAGES_SNAPSHOT"]
     assert snapshot["messages"] == [asked]
     started = [event["toolCallId"] for event in events if event["type"] == "TOOL_CALL_START"]

@@ -18,13 +18,13 @@ from treadle.journal.info import RunInfo
 from treadle.kernel.messages import Json, UserMessage
 from treadle.result import Pending
 from treadle.serve.forms import encoded
-from treadle.serve.protocols import ag_ui, ai_sdk
+from treadle.serve.protocols import ag_ui, ag_ui_post, ai_sdk
 from treadle.serve.protocols.moves import Move
 from treadle.serve.protocols.wire import Decisions, bad
 from treadle.serve.refused import Refused
 from treadle.serve.runs import Runs
 from treadle.serve.serving import Serving, refusal
-from treadle.serve.telling import Answers, Point, Telling, asked_at, last_said, say, verdicts
+from treadle.serve.telling import Answers, Point, Telling, asked_at, last_said, say, settled, verdicts
 from treadle.serve.user import User
 from treadle.tools import Tool
 
@@ -120,20 +120,20 @@ class Fronts:
         serving, user, agent = self._serving, self._serving.user(request), request.path_params["agent"]
         asked = self._asked(request)
         self._runs.agent(user, agent)
-        post = ag_ui.posted(await serving.body(request, dict[str, Any]))
+        post = ag_ui_post.posted(await serving.body(request, dict[str, Any]))
         key = ("ag-ui", user.name, agent, post.thread, post.run)
-        point = self._answers.find(key) or self._answers.keep(key, await self._ag_ui_point(user, agent, post))
-        known = [ag_ui.call_name(point.run_id, one) for one in point.pending]
+        point = await self._answers.once(key, partial(self._ag_ui_point, user, agent, post))
+        known = [ag_ui_post.call_name(point.run_id, one) for one in point.pending]
         writer = ag_ui.Writer(point.run_id, post, known)
         chunks = self._chunks(user, point, writer.write, ag_ui.trouble)
         return self._stream(request, user, point, chunks, asked, {})
 
-    async def _ag_ui_point(self, user: User, agent: str, post: ag_ui.Posted) -> Point:
+    async def _ag_ui_point(self, user: User, agent: str, post: ag_ui_post.Posted) -> Point:
         last = await newest(self._runs, user, post.thread)
         waits = last is not None and is_open(last)
         if post.message is None or post.verdicts:
-            fits = partial(ag_ui.answers, post, "" if last is None else last.run_id)
-            return await self._decided(user, last, partial(ag_ui.decisions, post), fits, post.tools)
+            fits = partial(ag_ui_post.answers, post, "" if last is None else last.run_id)
+            return await self._decided(user, last, partial(ag_ui_post.decisions, post), fits, post.tools)
         if last is not None and waits:
             return await self._told(user, last, post.message)
         run_id = await self._runs.start(user, agent, post.message, conversation=post.thread, tools=post.tools)
@@ -230,6 +230,7 @@ async def decided(
         Refused: nothing of what was posted fits anything that the run ever waited for.
     """
     runs = serving.runs
+    await settled(runs, run_id)
     found = await runs.describe(user, run_id)
     pending = tuple([one.pending for one in found.waits])
     decisions = decide(run_id, pending)

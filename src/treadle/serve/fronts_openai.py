@@ -22,7 +22,7 @@ from treadle.result import Pending, conversation_part
 from treadle.serve.forms import encoded
 from treadle.serve.fronts import Asked, data, decided
 from treadle.serve.protocols import openai_caller as caller
-from treadle.serve.protocols import openai_chat, openai_responses
+from treadle.serve.protocols import openai_chat, openai_responses, openai_responses_post
 from treadle.serve.protocols.moves import Move
 from treadle.serve.protocols.openai_caller import Posted
 from treadle.serve.protocols.wire import approval_id, bad
@@ -128,7 +128,7 @@ class Fronts:
         user = self._serving.user(request)
         body = await self._serving.body(request, dict[str, Any])
         agent = self._agent(user, body.get("model"))
-        post = openai_responses.posted(body, _externals(agent))
+        post = openai_responses_post.posted(body, _externals(agent))
         point = await self._once(request, user, body, partial(self._responses_point, user, post))
         telling = Telling(self._runs, user, point)
         state = await telling.begin()
@@ -164,7 +164,7 @@ class Fronts:
 
     async def _after(self, user: User, post: Posted) -> Point:
         """What goes on with the run of an earlier response."""
-        run_id, _ = openai_responses.run_of_response(post.before)
+        run_id, _ = openai_responses_post.run_of_response(post.before)
         if not run_id or not await self._is_there(user, run_id):
             raise Refused("not_found", f"there is no response {post.before[:200]!r}")
         if post.results or post.verdicts:
@@ -190,12 +190,12 @@ class Fronts:
     async def cancel(self, request: Request) -> Response:
         """Cancels the run of a response."""
         user, name = self._serving.user(request), request.path_params["response"]
-        run_id, _ = openai_responses.run_of_response(name)
+        run_id, _ = openai_responses_post.run_of_response(name)
         await self._runs.cancel(user, run_id)
         return json_response(await self._stored(user, name))
 
     async def _stored(self, user: User, name: str) -> Json:
-        run_id, number = openai_responses.run_of_response(name)
+        run_id, number = openai_responses_post.run_of_response(name)
         if not run_id or not await self._is_there(user, run_id):
             raise Refused("not_found", f"there is no response {name[:200]!r}")
         point = Point(run_id, number)
@@ -246,8 +246,7 @@ class Fronts:
         again = request.headers.get("x-stainless-retry-count", "0") not in ("", "0")
         digest = hashlib.sha256(encoded({"path": request.url.path, "body": body})).hexdigest()
         key = (user.name, named or "", digest)
-        there = self._answers.find(key) if named or again else None
-        return there or self._answers.keep(key, await begin())
+        return await (self._answers.once if named or again else self._answers.anew)(key, begin)
 
     async def _created(self, user: User, point: Point) -> float:
         first = await self._runs.events(user, point.run_id, max(0, point.number - 1), 1)

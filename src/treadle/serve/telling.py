@@ -1,7 +1,9 @@
 """Telling: a run's events as moves, from a point that a client names by what it posts, to where it ends or waits."""
 
+import asyncio
+import contextlib
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterable, Sequence
 from contextlib import aclosing
 from typing import Final, NamedTuple
 
@@ -29,6 +31,8 @@ from treadle.serve.runs import Runs, Verb, Verdict
 from treadle.serve.user import User
 
 _ALL: Final = 10_000_000
+_MOMENT: Final = 5.0
+"""Seconds that a run that has paused may take to be let go."""
 _ANSWERS: Final = 10_000
 """Answers that are remembered, so that a request that comes twice is answered by one run."""
 
@@ -247,6 +251,7 @@ async def say(runs: Runs, user: User, run_id: str, text: str) -> Point:
     Raises:
         Refused: neither is so any more.
     """
+    await settled(runs, run_id)
     point = Point(run_id, len(await runs.events(user, run_id, limit=_ALL)), (), text)
     try:
         await runs.say(user, run_id, text)
@@ -261,15 +266,41 @@ class Answers:
     """Which run answers which request, for as long as this process lives and not too many come after."""
 
     def __init__(self) -> None:
-        self._points: OrderedDict[Hashable, Point] = OrderedDict()
+        self._points: OrderedDict[Hashable, asyncio.Future[Point]] = OrderedDict()
 
-    def find(self, key: Hashable) -> Point | None:
-        """What answered a request before; None if nothing did."""
-        return self._points.get(key)
+    async def once(self, key: Hashable, begin: Callable[[], Awaitable[Point]]) -> Point:
+        """From where the request is told; what answered it before, or is about to, where it comes again."""
+        there = self._points.get(key)
+        if there is not None:
+            return await asyncio.shield(there)
+        return await self.anew(key, begin)
 
-    def keep(self, key: Hashable, point: Point) -> Point:
-        """Remembers what answers it."""
-        self._points[key] = point
+    async def anew(self, key: Hashable, begin: Callable[[], Awaitable[Point]]) -> Point:
+        """From where the request is told, whether it came before or not."""
+        told = self._points[key] = asyncio.get_running_loop().create_future()
+        self._points.move_to_end(key)
         while len(self._points) > _ANSWERS:
             self._points.popitem(last=False)
+        try:
+            point = await begin()
+        except BaseException as error:
+            if self._points.get(key) is told:
+                del self._points[key]
+            # A refusal holds for those who wait too; whoever waits for a request that was given up asks again.
+            told.set_exception(error if isinstance(error, Refused) else _given_up())
+            told.exception()
+            raise
+        told.set_result(point)
         return point
+
+
+def _given_up() -> Refused:
+    return Refused("unavailable", "the same request was begun and given up", "Send it again.", 1)
+
+
+async def settled(runs: Runs, run_id: str) -> None:
+    """Waits until a run that has paused is let go here: its pause is told a moment before."""
+    driven = runs.live.driven.get(run_id)
+    if driven is not None and driven.run.state.phase in ("paused", "finished"):
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(driven.over.wait(), _MOMENT)

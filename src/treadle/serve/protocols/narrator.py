@@ -151,14 +151,15 @@ class Narrator:
         if not self._fits(message):
             yield from self._withdraw(again=True)
             shown = self._shown
-        text_left, thought = len(shown.text), bool(shown.thinking)
+        rest = message.text[len(shown.text) :]
+        if shown.text and rest:
+            # It goes on where it was; what was thought and not shown comes late.
+            yield from self._piece("text", rest)
         for part in message.content:
             match part:
-                case Text(text=text):
-                    rest, text_left = text[text_left:], max(0, text_left - len(text))
-                    if rest:
-                        yield from self._piece("text", rest)
-                case Thinking(text=text) if text and not thought:
+                case Text(text=text) if text and not shown.text:
+                    yield from self._piece("text", text)
+                case Thinking(text=text) if text and not shown.thinking:
                     yield from self._piece("thinking", text)
                 case ToolCall():
                     yield from self._call_whole(part)
