@@ -43,7 +43,7 @@ def _agent_of_options(command: Callable[..., Any]) -> Callable[..., Any]:
     multiple=True,
     metavar="MODULE[:NAME]",
     shell_complete=completion.agents,
-    help="An agent to serve: module:name or path.py:name; repeatable. Default: one of the four options below.",
+    help="An agent to serve: module:name or path.py:name; repeatable. Default: one made of the options below.",
 )
 @_agent_of_options
 @mcp_option
