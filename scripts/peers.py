@@ -7,7 +7,7 @@ datacompy compares frames. It wants older versions of pandas and Polars than tho
 ours as far as it is used; so it is installed in a place of its own, without what it asks for.
 
 The clients (the AI SDK's, AG-UI's, OpenAI's for Node), the servers of MCP and its conformance suite are packages of
-npm, installed where that is at hand; the suite wants a newer Node than many machines have, which npm installs beside it.
+npm, installed where that is at hand; the suite wants a newer Node than many machines have, which npm installs too.
 
 The server's source is the one that the `llama-cpp-python` package ships; it is compiled without a web page, TLS or
 anything that is downloaded beside it, which takes ten minutes or so on two cores. All of it stays in .cache/peers: the
