@@ -128,10 +128,14 @@ class Player:
                 if self.reports:
                     self._charge(request.run_id, asked)
                     yield UsageReported(asked)
+                written, most = 0, request.settings.max_tokens
                 for i, event in enumerate(self._pieces(turn.text, turn.calls)[: turn.after]):
                     await self._wait(i)
                     begun = i == 0 and not self.reports
                     piece = self.biller.tokens(getattr(event, "text", getattr(event, "json", "")))
+                    written += piece
+                    if most is not None and written > most:
+                        break
                     self._charge(request.run_id, replace(asked, output_tokens=piece) if begun else Usage(0, piece))
                     yield event
                 await self._wait(0)

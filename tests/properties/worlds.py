@@ -15,7 +15,7 @@ from below import Below, belows
 from biller import Biller
 from clock import HOUR
 from dialects import DIALECTS, heard
-from hooks import Hooks, Rule, hooks, rules
+from hooks import Hooks, Rule, hooks, objects, rules
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from journals import Paper
@@ -26,11 +26,15 @@ from toolbox import NAMES, TOOLS, World
 
 from treadle import (
     Agent,
+    ClearToolResults,
     Conversation,
     File,
+    KeepFirstAndRecent,
     Limits,
     Retries,
+    ShortenResult,
     StepSettings,
+    Summarise,
     Text,
     has_tool_call,
     step_count,
@@ -226,6 +230,17 @@ PREPARES: tuple[Any, ...] = (
     _few_tools,
     _no_tools,
 )
+CONTEXTS: tuple[Any, ...] = (
+    *[None] * 14,
+    ClearToolResults(high=2650, low=2500, keep=0),
+    [ShortenResult(max_tokens=100), ClearToolResults(high=2700, low=2650, keep=1)],
+    KeepFirstAndRecent(high=2700, low=2600),
+    [ShortenResult(max_tokens=200), KeepFirstAndRecent(high=2620, low=2610)],
+    Summarise(high=2700, low=2660, max_tokens=16),
+    [ClearToolResults(high=2680, low=2600), Summarise(high=2720, low=2690, max_tokens=30)],
+)
+"""What fits, with marks that short runs with all tools reach. A summary is written by the agent's own model, which then
+plays its script."""
 QUESTIONS: tuple[Any, ...] = (
     QUESTION,
     hostile(QUESTION),
@@ -305,7 +320,8 @@ class Setup:
     `dialect` is that in which the model is heard, of `dialects.py`; empty for none.
 
     `settles` is what a person says at once of calls that a process left in flight, gone through again and again; `live`
-    how a run that is taken up is steered, the first time, if it is streamed (None if not).
+    how a run that is taken up is steered, the first time, if it is streamed (None if not); `watched`, whether what
+    is shown of it is looked at.
     """
 
     script: tuple[Turn, ...] = ()
@@ -313,6 +329,7 @@ class Setup:
     on_limit: str = "answer"
     stop_when: int = 0
     prepare: int = 0
+    context: int = 0
     reports: bool = True
     usd: Any = None
     budget: int | None = None
@@ -341,6 +358,7 @@ class Setup:
     bound: int | None = None
     settles: tuple[str, ...] = ()
     live: tuple[tuple[str, int], ...] | None = None
+    watched: bool = False
 
     def agent(
         self, player: Player, journal: Journal | None = None, tools: Any = TOOLS, world: Any = None, path: str = "agent"
@@ -363,6 +381,7 @@ class Setup:
             prepare_step=self._prepare(world, path, second),
             tool_choice=self.tool_choice if self.tool_choice in known else "auto",
             on_limit=on_limit,
+            context=CONTEXTS[self.context],
             journal=journal,
             retries=Retries(attempts=2, base=0.0),
             on_interrupted=on_interrupted,
@@ -371,7 +390,10 @@ class Setup:
             eager=self.eager,
             approvals=approvals,
             tell_remaining=self.tell_remaining,
-            on_tool_result=None if hooks.reacts is None else hooks.reacts.function(world, f"{path} on_tool_result"),
+            on_tool_result=[]
+            if hooks.reacts is None
+            else [lambda call, output: None, hooks.reacts.function(world, f"{path} on_tool_result")],
+            on_answer=None if hooks.answers is None else objects(world, hooks.answers, f"{path} on_answer"),
             name=path,
             budget=None if self.budget is None else world.budget(path, self.budget),
         )
@@ -441,6 +463,7 @@ def setups(names: tuple[str, ...] = NAMES, max_size: int = 6, depth: int = 2) ->
         on_limit=st.sampled_from(["answer", "answer", "stop", "raise"]),
         stop_when=st.integers(0, len(CONDITIONS) - 1),
         prepare=st.integers(0, len(PREPARES) - 1),
+        context=st.integers(0, len(CONTEXTS) - 1),
         reports=st.booleans(),
         usd=money,
         budget=mostly(st.none(), st.sampled_from([0, 2000, 5000, 10_000, 30_000, 1_000_000]), times=2),
@@ -500,6 +523,7 @@ def _at_the_top() -> dict[str, Any]:
         "goes_on": st.sampled_from([0, 0, 1, 2]),
         "one_step": mostly(st.just(False), st.just(True), times=9),
         "bound": mostly(st.none(), st.sampled_from([30, 100, 250]), times=4),
+        "watched": st.booleans(),
         "settles": mostly(st.just(()), st.lists(st.sampled_from(SETTLES), min_size=1, max_size=3).map(tuple), times=1),
         "live": st.one_of(st.none(), st.just(()), st.lists(moves, min_size=1, max_size=4).map(tuple)),
         "clock": st.sampled_from([(), (HOUR,), (-HOUR,), (HOUR, -3 * HOUR), (-25 * HOUR, 0, 26 * HOUR)]),

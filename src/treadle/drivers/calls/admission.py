@@ -99,7 +99,7 @@ def ruled(run: Run, tool: Tool) -> bool:
         if above.config.approvals:
             return True
         above = above.parent
-    return bool(tool.needs_approval)
+    return bool(tool.needs_approval or tool.suspect)
 
 
 async def _ruling(run: Run, admitted: Admitted, made: MadeCalls) -> Ruling:
@@ -109,11 +109,13 @@ async def _ruling(run: Run, admitted: Admitted, made: MadeCalls) -> Ruling:
     def times() -> int:
         return made.times(admitted.record)
 
-    own = await ruling(run.config.approvals, tool, arguments, times, run.own)
-    strictest = await own_word(tool, arguments, run.own) if own is None else own
+    own = await ruling(run.config.approvals, tool, arguments, times, run.driven.own)
+    strictest = await own_word(tool, arguments, run.driven.own) if own is None else own
+    if tool.suspect and strictest.action != "deny":
+        strictest = Ruling("ask", tool.suspect)
     above = run.parent
     while above is not None:
-        found = await ruling(above.config.approvals, tool, arguments, times, run.own) or ALLOWED
+        found = await ruling(above.config.approvals, tool, arguments, times, run.driven.own) or ALLOWED
         if found.action == "deny" or (found.action == "ask" and strictest.action == "allow"):
             strictest = found if strictest.action != "deny" else strictest
         above = above.parent
@@ -179,4 +181,4 @@ def refused(run: Run, record: CallRecord, error: ToolError) -> Event:
     if record.in_doubt:
         return ToolFinished(step, record.id, cut_off(), is_error=True)
     content = encode_error(error).content
-    return ToolFinished(step, record.id, content, is_error=True, provisional=run.config.on_tool_result is not None)
+    return ToolFinished(step, record.id, content, is_error=True, provisional=bool(run.config.on_tool_result))
