@@ -18,11 +18,10 @@ from treadle.analyst.declared.errors import NOT_PLAIN, AnalystError
 from treadle.analyst.declared.source import UNKNOWN, Measure, Source, TextFormat
 from treadle.analyst.reading.number_spelling import respelled
 from treadle.analyst.reading.table import Table
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import call, cast, is_null, literal, matches, quoted, try_cast, when
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from treadle.analyst.reading.database import Partial
 
 EXACT = Context(prec=120, rounding=ROUND_HALF_UP)
@@ -146,8 +145,6 @@ def amount_of(source: Source, measure: Measure, table: Table, scale: Scale | Non
 
 def multiplied(amount: Amount, factor: "exp.Expr", places: int) -> Amount:
     """Returns an amount times a factor of so many decimals, exactly: the engine raises an error where it cannot be."""
-    from sqlglot import exp
-
     value = exp.Mul(
         this=cast(amount.value.copy(), f"DECIMAL(38, {amount.scale})"),
         expression=cast(factor, f"DECIMAL(38, {places})"),
@@ -171,8 +168,6 @@ def aggregates(measure: Measure, amount: Amount, name: str) -> dict[str, "exp.Ex
     The rows that they are taken over have the amount in column `name`, and `name_bad` and `name_nan` where those can
     be.
     """
-    from sqlglot import exp
-
     column = exp.column(name)
     found: dict[str, exp.Expr] = {}
     match measure.aggregation:
@@ -200,7 +195,6 @@ def aggregates(measure: Measure, amount: Amount, name: str) -> dict[str, "exp.Ex
 
 def of_one_row(aggregate: "exp.Expr") -> "exp.Expr":
     """Returns what an aggregate over a single row is, and over a row that an outer join has made up, of NULLs."""
-    from sqlglot import exp
 
     def alone(node: "exp.Expr") -> "exp.Expr":
         value: exp.Expr = node.this
@@ -219,8 +213,6 @@ def figure(measure: Measure, amount: Amount, name: str, scale: int) -> "exp.Expr
 
     An average is rounded half away from zero at `scale` decimals, by whole-number division.
     """
-    from sqlglot import exp
-
     column = exp.column(name)
     whole = cast(column, f"DECIMAL(38, {scale})")
     if measure.aggregation != "avg":
@@ -245,8 +237,6 @@ def noise(measure: Measure, amount: Amount, name: str, scale: int) -> "exp.Expr"
     Each value is off by half a unit in its last binary place (2**-53 of its size for a double, doubled here for the way
     it was computed before it was stored) and by half of the last decimal it is read at.
     """
-    from sqlglot import exp
-
     if not amount.floating or measure.aggregation == "count":
         return cast(literal(0), "DOUBLE")
     size = exp.Mul(this=exp.column(f"{name}_size"), expression=literal(RELATIVE_ERROR))
@@ -329,8 +319,6 @@ def _number(text: str) -> Decimal | None:
 
 def _of_groups(measure: Measure, partial: "Partial", scale: Scale | None) -> Amount:
     """The amount of a row that a database has made of several."""
-    from sqlglot import exp
-
     value = exp.column(partial.value)
     if measure.aggregation == "count" or measure.source_column == "*":
         return Amount(cast(value, "HUGEINT"), 0, grouped=True)
@@ -356,8 +344,6 @@ def _of_groups(measure: Measure, partial: "Partial", scale: Scale | None) -> Amo
 
 
 def _floating(column: "exp.Expr", measure: Measure, kind: str, chosen: Scale | None) -> Amount:
-    from sqlglot import exp
-
     scale = chosen.places if chosen else max(_FLOAT_SCALE, (measure.decimals or 0) + 4)
     not_a_number = None
     if kind in ("DOUBLE", "FLOAT"):
@@ -369,8 +355,6 @@ def _floating(column: "exp.Expr", measure: Measure, kind: str, chosen: Scale | N
 
 
 def _from_text(column: "exp.Expr", measure: Measure, form: TextFormat, scale: Scale | None) -> Amount:
-    from sqlglot import exp
-
     chosen = scale or Scale(max(_TEXT_SCALE, measure.decimals or 0))
     trimmed = call("trim", column, literal(" \t\r\n\u00a0"))
     if chosen.spelled:
@@ -392,8 +376,6 @@ def _from_text(column: "exp.Expr", measure: Measure, form: TextFormat, scale: Sc
 
 def _plain(column: "exp.Expr", form: TextFormat, places: int) -> "exp.Expr | None":
     """The number that a text is, where one look at it says that it is read whole; else an error."""
-    from sqlglot import exp
-
     if form.decimal == UNKNOWN or places > _PLAIN_SCALE:
         return None
     sign, point, most = re.escape(form.thousands), re.escape(form.decimal), _PLAIN_DIGITS - places
@@ -424,8 +406,6 @@ def _pointed(text: "exp.Expr", form: TextFormat) -> "exp.Expr":
 
 def _plain_number(text: "exp.Expr", form: TextFormat) -> "exp.Expr":
     """The text with a decimal point, without thousands and with its minus in front; marked as none where it is none."""
-    from sqlglot import exp
-
     plain = text
     wrong: list[exp.Expr] = []
     if form.thousands:
@@ -448,6 +428,4 @@ def _plain_number(text: "exp.Expr", form: TextFormat) -> "exp.Expr":
 
 def signed(value: "exp.Expr", measure: Measure) -> "exp.Expr":
     """The value with the sign that the measure declares."""
-    from sqlglot import exp
-
     return value if measure.sign > 0 else exp.Neg(this=exp.paren(value))
