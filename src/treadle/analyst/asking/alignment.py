@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from treadle.analyst.asking.rows import Side, Statement, build, places_of
 from treadle.analyst.declared.errors import NotEnoughMemory, NotPlain
 from treadle.analyst.declared.source import Measure, Tolerance
-from treadle.analyst.reading.amounts import aggregates, common_scale, figure, noise, of_one_row
+from treadle.analyst.reading.aggregates import aggregates, common_scale, figure, noise, of_one_row
 from treadle.analyst.reading.keys import Key
 from treadle.analyst.reading.row_count import rows_in
 from treadle.analyst.reading.session import Row, Session

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from treadle.analyst.asking.rows import Side, Statement, build, settle
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Source
-from treadle.analyst.reading.amounts import aggregates
+from treadle.analyst.reading.aggregates import aggregates
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Table
 from treadle.analyst.reading.totals import USUAL, marks

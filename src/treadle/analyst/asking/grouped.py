@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from treadle.analyst.asking.rows import Side, Statement, build, places_of
 from treadle.analyst.asking.tree import NODE, Tree
-from treadle.analyst.reading.amounts import aggregates, common_scale, figure, trimmed
+from treadle.analyst.reading.aggregates import aggregates, common_scale, figure
+from treadle.analyst.reading.amounts import trimmed
 from treadle.analyst.reading.session import Row, Session
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters

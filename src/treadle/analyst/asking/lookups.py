@@ -14,7 +14,7 @@ from treadle.analyst.asking.loading import load
 from treadle.analyst.asking.rows import Side, Statement, build, settle
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Conversion, Dimension, Mapping, Measure, Source
-from treadle.analyst.reading.amounts import aggregates
+from treadle.analyst.reading.aggregates import aggregates
 from treadle.analyst.reading.keys import Key, conditions_of
 from treadle.analyst.reading.session import Row, Session
 from treadle.analyst.sql.lazy import exp

@@ -13,7 +13,8 @@ from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.expression import Expression, Number, Term
 from treadle.analyst.declared.formula import Fits, Operation, Shape, doubt, formula, shape
 from treadle.analyst.declared.source import Measure, Source
-from treadle.analyst.reading.amounts import RELATIVE_ERROR, Amount, Scale, amount_of, signed
+from treadle.analyst.reading.aggregates import RELATIVE_ERROR
+from treadle.analyst.reading.amounts import Amount, Scale, amount_of, signed
 from treadle.analyst.reading.table import Table
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import call, cast, literal, quoted
