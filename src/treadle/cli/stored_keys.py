@@ -41,7 +41,11 @@ def stored_names() -> list[str]:
     """The variables whose keys are in the keyring."""
     with suppress(FileNotFoundError, ValueError):
         found = json.loads(_names_file().read_text("utf-8"))
-        return [name for name in found if name in key_variables()] if isinstance(found, list) else []
+        return (
+            [name for name in found if isinstance(name, str) and name in key_variables()]
+            if isinstance(found, list)
+            else []
+        )
     return []
 
 
