@@ -173,3 +173,24 @@ def test_a_place_that_cannot_be_written_is_told(treadle: Any) -> None:
     (treadle.folder / "file").write_text("", "utf-8")
     done = treadle("config", "set", "limits.steps", "3", HOME=str(treadle.folder / "file"))
     assert (done.code, "cannot be written" in done.err, "fault" in done.err) == (2, True, False)
+
+
+def test_the_doctor_says_which_setting_is_bad(treadle: Any) -> None:
+    path = user_file(treadle)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("limits.steps = 0", "utf-8")
+    done = treadle("doctor", "--json")
+    rows = {one["what"]: (one["state"], one["found"]) for one in json.loads(done.out)}
+    assert done.code == 2
+    assert rows["settings"] == ("bad", f"{path}: limits.steps is a whole number from 1, not 0")
+    path.unlink()
+    assert "TREADLE_MAX_STEPS" in treadle("doctor", TREADLE_MAX_STEPS="x").out
+
+
+def test_a_folder_that_is_gone_is_no_fault(treadle: Any) -> None:
+    gone = treadle.folder / "gone"
+    gone.mkdir()
+    os.chdir(gone)
+    gone.rmdir()
+    assert treadle("config", "get", "limits.steps").out == "20\n"
+    assert treadle("runs").code == 0
