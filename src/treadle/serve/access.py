@@ -5,6 +5,7 @@ Whoever calls is held against, in this order: the `Host` (so that no name of a s
 rate. Only then is any route asked.
 """
 
+import asyncio
 import hashlib
 import hmac
 import time
@@ -25,6 +26,9 @@ COOKIE: Final = "treadle_session"
 
 LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 """Names under which a server is reached from its own machine only."""
+
+PATIENCE: Final = 30.0
+"""Seconds in which a body must have come."""
 
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -201,11 +205,15 @@ class Access:
         told = request.headers.get("content-length", "")
         if told.isdigit() and int(told) > most:
             raise _too_large(most)
-        async for part in request.stream():
-            size += len(part)
-            if size > most:
-                raise _too_large(most)
-            parts.append(part)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                async for part in request.stream():
+                    size += len(part)
+                    if size > most:
+                        raise _too_large(most)
+                    parts.append(part)
+        except TimeoutError:
+            raise Refused("bad_request", f"the body did not come within {PATIENCE:g} seconds") from None
         return b"".join(parts)
 
     def stream(self, user: User) -> Callable[[], None]:

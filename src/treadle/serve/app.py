@@ -92,6 +92,7 @@ def app(
 
     served = Served(routes=_routes(serving), lifespan=lifespan, exception_handlers=_handlers())
     served.lifespan = lifespan
+    served.router.redirect_slashes = False
     served.add_middleware(Gate, access=access)
     served.runs, served.serving = runs, serving
     return served

@@ -110,6 +110,8 @@ class Conversations:
     async def delete(self, user: User, name: str) -> None:
         """Removes it with all its runs. Raises `Refused` while one of them is under way."""
         await self.find(user, name)
+        if user.decides == "nothing":
+            raise Refused("forbidden", "you may look at conversations, and not delete any")
         while runs := await self.runs(user, name, _PAGE):
             for line in runs:
                 if line.status == "running":
@@ -133,8 +135,8 @@ class Conversations:
         Raises:
             Refused: a run of it is under way or waits, the name cannot be used, or it has no such run.
         """
-        if not name.strip() or len(name) > MOST_NAME or not name.isprintable():
-            raise Refused("unfit", f"the name of a conversation is a text of at most {MOST_NAME} characters")
+        if not name.strip() or len(name) > MOST_NAME or not name.isprintable() or "/" in name:
+            raise Refused("unfit", f"a conversation's name is a text of at most {MOST_NAME} characters, without '/'")
         key = (user.name, name)
         if key in self._lent:
             raise _busy(name, None)
@@ -164,7 +166,7 @@ class Conversations:
             found = await self.runs(user, name, 1)
         except JournalError as error:
             raise of_journal(error) from error
-        return found[0] if found else None
+        return found[0] if found and user.may_use(found[0].agent) else None
 
     async def _said_until(self, line: RunInfo) -> Sequence[Message]:
         try:

@@ -8,6 +8,7 @@ import asyncio
 import builtins
 import dataclasses
 import logging
+import re
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
@@ -30,7 +31,7 @@ from treadle.journal import Journal, JournalError, Leases, RunHeld, UnknownRun, 
 from treadle.journal.families import below, every, family
 from treadle.journal.info import RunInfo, RunStatus, Wanted, told_by, unknown
 from treadle.kernel.errors import IllegalEvent, Misuse
-from treadle.kernel.events import Event, MessageAdded, RunPaused
+from treadle.kernel.events import Event, MessageAdded, RunFinished, RunPaused
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import Message
 from treadle.kernel.state import RunState
@@ -56,6 +57,9 @@ log = logging.getLogger("treadle.serve")
 
 ORIGIN = "serve"
 """What the journal says began a run that a server began: it goes on with it after a crash."""
+
+_MADE_HERE = re.compile(r"\d{8}-\d{6}-[0-9a-f]{10}(\.|$)")
+"""Ids of runs that no second run ever has."""
 
 _KNOWN = 10_000
 """Runs of which is remembered whose they are; that never changes."""
@@ -189,10 +193,9 @@ class Runs:
     async def describe(self, user: User, run_id: str) -> Described:
         """A run and all that is known of it."""
         await self._seen(user, run_id)
-        events = _shown(user, await self._read(run_id))
+        read, driven = await self._stands(run_id)
+        events = _shown(user, read)
         state, line = fold_all(events), told_by(events)
-        held = await self.journal.holders([run_id]) if isinstance(self.journal, Leases) else {}
-        driven = run_id in held or run_id in self.live.driven
         waits: tuple[Waits, ...] = ()
         if not driven and state.phase != "finished":
             waits = tuple([self._waits(state, one) for one in await unsettled(state, self.journal)])
@@ -281,7 +284,7 @@ class Runs:
             Refused: a call does not wait (any more) under this fingerprint, or somebody else decides ("conflict"); the
                 edited arguments do not fit ("unfit"). Nothing was decided then.
         """
-        await self._decided_on(user, run_id)
+        whose = await self._decided_on(user, run_id)
         if not verdicts:
             raise Refused("unfit", "there is no decision", "Give at least one of the calls that wait.")
         state = fold_all(await self._read(run_id))
@@ -290,7 +293,7 @@ class Runs:
         for verdict in verdicts:
             _answer(answers, verdict, waiting.get(verdict.call), run_id)
         try:
-            await self._go_on(user, run_id, GoingOn(answers, by=user.name), tools)
+            await self._go_on(whose, run_id, GoingOn(answers, by=user.name), tools)
         except Misuse as error:
             # Somebody else may have decided between the look and the record.
             left = {one.key for one in await unsettled(fold_all(await self._read(run_id)), self.journal)}
@@ -310,7 +313,7 @@ class Runs:
             question = asked_of(text)
             if question is None:
                 raise Misuse("there is nothing in the text")
-            driven.run.feed(MessageAdded(question, user.name))
+            driven.run.feed(MessageAdded(question, by=user.name))
         except IllegalEvent as error:
             raise Refused("conflict", f"run {run_id} takes no message now: it ends or pauses") from error
         except Misuse as error:
@@ -350,7 +353,7 @@ class Runs:
         whose = await self._decided_on(user, run_id)
         limits = _bounded(user, limits, self._agent_of(whose).limits)
         self._starting(user)
-        await self._go_on(user, run_id, GoingOn(message=message, limits=limits, by=user.name), tools)
+        await self._go_on(whose, run_id, GoingOn(message=message, limits=limits, by=user.name), tools)
 
     async def fork(
         self,
@@ -422,6 +425,20 @@ class Runs:
             told = statistics(self.journal, since=since, until=until, agent=agent, model=model, user=whose)
             return await self._kept(told)
 
+    async def _stands(self, run_id: str) -> tuple[builtins.list[Event], bool]:
+        """The events of a run, and whether somebody drives it; both as they were at one time."""
+        events = await self._read(run_id)
+        while True:
+            held = await self.journal.holders([run_id]) if isinstance(self.journal, Leases) else {}
+            driven = run_id in held or run_id in self.live.driven
+            if driven or isinstance(events[-1], RunFinished | RunPaused):
+                return events, driven
+            # It may have gone on, and ended, between the two looks.
+            further = await self._read(run_id, len(events))
+            if not further:
+                return events, driven
+            events += further
+
     async def opened(self, user: User, run_id: str) -> tuple[Sequence[Event], Configuration | None]:
         """The events of a run, and its agent, if that is here."""
         whose = await self._seen(user, run_id)
@@ -482,8 +499,7 @@ class Runs:
         asked = Asked(input, talk, deps, limits, user=user.name, origin=ORIGIN)
         return await self._kept(self.live.carry(partial(begun_anew, config, asked)))
 
-    async def _go_on(self, user: User, run_id: str, going_on: GoingOn, tools: Iterable[Tool] = ()) -> None:
-        whose = self._whose[run_id]
+    async def _go_on(self, whose: _Whose, run_id: str, going_on: GoingOn, tools: Iterable[Tool] = ()) -> None:
         config = _with_tools(self._agent_of(whose)._config, tools)
         deps = await self._deps_of(whose.owner)
         going_on = going_on._replace(deps=deps)
@@ -553,6 +569,9 @@ class Runs:
             if line.parent is not None:
                 above = None if depth > 100 else await self._whose_of(line.parent.run_id, depth + 1)
                 found = _Whose(run_id, "", "") if above is None else above
+            if not _MADE_HERE.match(run_id):
+                # A name that somebody chose may be another's run, once this one is deleted.
+                return found
             self._whose[run_id] = found
             while len(self._whose) > _KNOWN:
                 self._whose.popitem(last=False)

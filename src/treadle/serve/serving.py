@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from decimal import Decimal
 from typing import Any, NamedTuple, TypeVar
 
 import anyio
@@ -48,7 +49,8 @@ class Serving(NamedTuple):
             raise Refused("wrong_type", "the body must be JSON", "Send it as content-type: application/json.")
         data = await self.access.body(request)
         try:
-            return msgspec.json.decode(data, type=kind)
+            # What a person gives as arguments keeps all its digits.
+            return msgspec.json.Decoder(kind, float_hook=Decimal).decode(data)
         except msgspec.ValidationError as error:
             raise Refused("unfit", f"the body does not fit: {error}") from error
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
