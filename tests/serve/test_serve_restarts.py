@@ -62,6 +62,12 @@ class Process:
         except httpx2.ConnectError:
             return None
 
+    def listens(self) -> bool:
+        try:
+            return httpx2.get(f"{self.client.base_url}/health").is_success
+        except httpx2.TransportError:
+            return False
+
     def end(self, name: signal.Signals) -> int:
         self.process.send_signal(name)
         code = self.process.wait(30)
@@ -123,6 +129,8 @@ def test_told_to_stop_it_lets_the_step_end_and_goes_on_when_it_is_back(tmp_path)
     run_id = first.client.post("/api/runs", json={"agent": "payer", "input": "go"}).json()["id"]
     until(lambda: lines(tmp_path / "paid") == ["0"])
     first.process.send_signal(signal.SIGTERM)
+    # It takes nobody in any more once it has been told.
+    until(lambda: not first.listens())
     (tmp_path / "go0").touch()
     assert first.end(signal.SIGTERM) == 0
     assert lines(tmp_path / "asked") == ["0"]

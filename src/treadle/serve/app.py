@@ -14,7 +14,7 @@ from starlette.routing import BaseRoute, Route
 from treadle.agent import Agent
 from treadle.journal import Journal, MemoryJournal
 from treadle.kernel.errors import Misuse
-from treadle.serve import looks, openapi, rest, session, talks
+from treadle.serve import fronts, fronts_openai, looks, openapi, rest, session, talks
 from treadle.serve.access import LOOPBACK, Access, Auth, Bounds
 from treadle.serve.endpoint import Endpoint
 from treadle.serve.gate import Gate
@@ -102,7 +102,8 @@ def app(
 def _routes(serving: Serving) -> list[BaseRoute]:
     endpoints: tuple[Endpoint, ...] = (*rest.ENDPOINTS, *looks.ENDPOINTS, *talks.ENDPOINTS, *session.ENDPOINTS)
     endpoints = (*endpoints, openapi.endpoint(endpoints))
-    return [Route("/health", _health), *(one.route(serving) for one in endpoints), *page_routes()]
+    protocols = [*fronts.routes(serving), *fronts_openai.routes(serving)]
+    return [Route("/health", _health), *(one.route(serving) for one in endpoints), *protocols, *page_routes()]
 
 
 async def _health(request: Request) -> Response:

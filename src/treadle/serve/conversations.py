@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from treadle.journal import Journal, JournalError, Titles
 from treadle.journal.families import family
-from treadle.journal.info import RunInfo, Wanted, unknown
+from treadle.journal.info import RunInfo, Wanted, told_by, unknown
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import Message
 from treadle.kernel.stop import stopped
@@ -123,11 +123,17 @@ class Conversations:
             await self._journal.entitle(user.name, name, None)
 
     @asynccontextmanager
-    async def lent(self, user: User, name: str) -> AsyncIterator[Sequence[Message]]:
+    async def lent(self, user: User, name: str, after: str | None = None) -> AsyncIterator[Sequence[Message]]:
         """What was said in a conversation, for a run that is begun in it meanwhile; nothing in a new one.
 
+        Args:
+            user: whose it is.
+            name: of the conversation.
+            after: the run of it after which it is gone on with, where that is not the last; empty for from its
+                beginning. What was said since is left out.
+
         Raises:
-            Refused: a run of it is under way or waits, or the name cannot be used.
+            Refused: a run of it is under way or waits, the name cannot be used, or it has no such run.
         """
         if not name.strip() or len(name) > MOST_NAME or not name.isprintable() or "/" in name:
             raise Refused("unfit", f"a conversation's name is a text of at most {MOST_NAME} characters, without '/'")
@@ -139,9 +145,21 @@ class Conversations:
             newest = await self._newest(user, name)
             if newest is not None and newest.status != "finished":
                 raise _busy(name, newest)
-            yield [] if newest is None else await self._said_until(newest)
+            if after:
+                newest = await self._of(user, name, after)
+            yield [] if newest is None or after == "" else await self._said_until(newest)
         finally:
             self._lent.discard(key)
+
+    async def _of(self, user: User, name: str, run_id: str) -> RunInfo:
+        """The line of a run that belongs to the conversation. Raises `Refused` if it does not, or has not ended."""
+        try:
+            line = told_by(await self._journal.read(run_id))
+        except JournalError:
+            line = unknown(run_id, 0.0)
+        if (line.user, line.conversation, line.status) != (user.name, name, "finished"):
+            raise Refused("conflict", f"conversation {name!r:.200} has no run {run_id!r:.100} that has ended")
+        return line
 
     async def _newest(self, user: User, name: str) -> RunInfo | None:
         try:

@@ -63,7 +63,7 @@ async def export(serving: Serving, request: Request, wanted: File) -> Response:
 
 ENDPOINTS = (
     Endpoint("GET", "/api/runs/{run}/steps/{step}", step),
-    Endpoint("GET", "/api/runs/{run}/export", export, query=File),
+    Endpoint("GET", "/api/runs/{run}/export", export, query=File, media=tuple(MEDIA.values())),
     Endpoint("GET", "/api/statistics", figures, query=Which),
 )
 """Every route of this kind."""

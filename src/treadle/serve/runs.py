@@ -249,6 +249,7 @@ class Runs:
         input: Input,
         *,
         conversation: str | None = None,
+        after: str | None = None,
         history: Sequence[Message] = (),
         limits: Limits | None = None,
         tools: Iterable[Tool] = (),
@@ -260,6 +261,7 @@ class Runs:
             agent: the agent's name.
             input: the question; None if `history` ends with it.
             conversation: the name of the user's conversation that it goes on with; a new one, if there is none.
+            after: the run of it after which it goes on, where that is not the last; empty for from its beginning.
             history: what was said before, where there is no conversation.
             limits: in place of the agent's; for most users each at most what the agent's is.
             tools: further tools for this run, each an `external_tool`: those that the caller carries out.
@@ -272,11 +274,11 @@ class Runs:
         if conversation is None:
             talk = Conversation(history) if history else None
             return await self._carried(user, config, input, talk, limits)
-        async with self.conversations.lent(user, conversation) as said:
+        async with self.conversations.lent(user, conversation, after) as said:
             return await self._carried(user, config, input, Conversation(said, name=conversation), limits)
 
-    async def decide(self, user: User, run_id: str, verdicts: Sequence[Verdict]) -> None:
-        """Records what is decided of calls that wait, and has the run go on here.
+    async def decide(self, user: User, run_id: str, verdicts: Sequence[Verdict], *, tools: Iterable[Tool] = ()) -> None:
+        """Records what is decided of calls that wait, and has the run go on here, with `tools` as it was begun with.
 
         Raises:
             Refused: a call does not wait (any more) under this fingerprint, or somebody else decides ("conflict"); the
@@ -291,7 +293,7 @@ class Runs:
         for verdict in verdicts:
             _answer(answers, verdict, waiting.get(verdict.call), run_id)
         try:
-            await self._go_on(whose, run_id, GoingOn(answers, by=user.name))
+            await self._go_on(whose, run_id, GoingOn(answers, by=user.name), tools)
         except Misuse as error:
             # Somebody else may have decided between the look and the record.
             left = {one.key for one in await unsettled(fold_all(await self._read(run_id)), self.journal)}
@@ -311,7 +313,7 @@ class Runs:
             question = asked_of(text)
             if question is None:
                 raise Misuse("there is nothing in the text")
-            driven.run.feed(MessageAdded(question, user.name))
+            driven.run.feed(MessageAdded(question, by=user.name))
         except IllegalEvent as error:
             raise Refused("conflict", f"run {run_id} takes no message now: it ends or pauses") from error
         except Misuse as error:
@@ -336,16 +338,22 @@ class Runs:
         driven = self.live.driven.get(run_id)
         if driven is None:
             raise Refused("conflict", f"run {run_id} is not under way in this server")
-        driven.run.pause_wanted = RunPaused(Stop("waiting", f"paused by {user.name}", "Resume the run."))
+        driven.run.pause_wanted = RunPaused(Stop("waiting", f"paused by {user.name}", "Resume the run."), by=user.name)
 
     async def resume(
-        self, user: User, run_id: str, *, limits: Limits | None = None, message: str | None = None
+        self,
+        user: User,
+        run_id: str,
+        *,
+        limits: Limits | None = None,
+        message: str | None = None,
+        tools: Iterable[Tool] = (),
     ) -> None:
         """Goes on with a run that is paused, that a limit stopped, or whose process died."""
         whose = await self._decided_on(user, run_id)
         limits = _bounded(user, limits, self._agent_of(whose).limits)
         self._starting(user)
-        await self._go_on(whose, run_id, GoingOn(message=message, limits=limits, by=user.name))
+        await self._go_on(whose, run_id, GoingOn(message=message, limits=limits, by=user.name), tools)
 
     async def fork(
         self,
@@ -491,8 +499,8 @@ class Runs:
         asked = Asked(input, talk, deps, limits, user=user.name, origin=ORIGIN)
         return await self._kept(self.live.carry(partial(begun_anew, config, asked)))
 
-    async def _go_on(self, whose: _Whose, run_id: str, going_on: GoingOn) -> None:
-        config = self._agent_of(whose)._config
+    async def _go_on(self, whose: _Whose, run_id: str, going_on: GoingOn, tools: Iterable[Tool] = ()) -> None:
+        config = _with_tools(self._agent_of(whose)._config, tools)
         deps = await self._deps_of(whose.owner)
         going_on = going_on._replace(deps=deps)
         begin = self.live.carry(lambda hear: taken_up(config, run_id, going_on, hear))
