@@ -331,3 +331,31 @@ def test_two_pages_decide_and_one_is_told(walk: Any, server: Any) -> None:
     other.locator(".approval").get_by_role("button", name="Deny").click()
     other.get_by_text("It is done: paid").first.wait_for()
     assert other.get_by_text("denied").count() == 0
+
+
+def test_a_page_that_nobody_looks_at_lets_its_connection_go_and_misses_nothing(walk: Any, server: Any) -> None:
+    page = walk.page
+    page.clock.install()
+    walk.ask("shop", "stream a story")
+    page.clock.run_for(1000)
+    walk.sees("came back with a story.")
+    look = "hidden => { Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });"
+    look += " document.dispatchEvent(new Event('visibilitychange')) }"
+    page.evaluate(look, True)
+    with page.expect_event("requestfailed", lambda request: "/stream" in request.url):
+        page.clock.run_for(21_000)
+    server.open("stream")
+    page.evaluate(look, False)
+    page.clock.resume()
+    walk.status("finished")
+    # What was shown live before stands there once.
+    assert page.locator(".windowed").inner_text().count("Once a shuttle") == 1
+    walk.sees("The end.")
+
+
+def test_a_call_of_a_run_below_is_decided_from_above(walk: Any) -> None:
+    walk.ask("manager", "have the shop pay")
+    walk.status("waiting")
+    walk.page.locator(".approval").get_by_role("button", name="Approve").click()
+    walk.status("finished")
+    walk.sees("The shop says: It is done: paid")

@@ -128,7 +128,8 @@ def _manage(request: ModelRequest) -> Any:
     last = request.messages[-1]
     if last.role == "tool":
         return _reply(Text(f"The shop says: {last.text[:80]}"))
-    return _reply(ToolCall("shop_1", "ask_shop", '{"task": "look Ada up"}'))
+    task = "please pay Ada" if "pay" in last.text else "look Ada up"
+    return _reply(ToolCall("shop_1", "ask_shop", f'{{"task": "{task}"}}'))
 
 
 desk = Agent("offline", skills=[analyst_skill(), *SKILLS.values()], name="desk")
