@@ -282,6 +282,9 @@ def test_a_token_is_asked_for_once(guarded: Any) -> None:
     page.get_by_label("Ask desk").wait_for()
     page.reload()
     page.get_by_label("Ask desk").wait_for()
+    # Whom the server does not know any more is asked again.
+    page.context.clear_cookies()
+    page.get_by_label("The server's token").wait_for()
     # No script of the page can read what the browser keeps.
     assert page.evaluate("() => document.cookie + JSON.stringify({ ...localStorage })").count("token") == 0
 
