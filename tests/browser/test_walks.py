@@ -362,3 +362,10 @@ def test_a_call_of_a_run_below_is_decided_from_above(walk: Any) -> None:
     walk.page.locator(".approval").get_by_role("button", name="Approve").click()
     walk.status("finished")
     walk.sees("The shop says: It is done: paid")
+
+
+def test_a_text_that_is_slow_to_read_does_not_hold_the_page(walk: Any) -> None:
+    walk.ask("shop", "be tiresome")
+    walk.status("finished")
+    walk.sees("_a_a_a_a")
+    assert walk.page.evaluate("() => document.querySelectorAll('.said-by-model').length") == 1

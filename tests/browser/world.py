@@ -92,6 +92,8 @@ def clerk(request: ModelRequest) -> Any:
         return _reply(ToolCall("send_1", "send", '{"parcel": "a shuttle"}'))
     if "hostile" in asked:
         return _reply(Text(HOSTILE))
+    if "tiresome" in asked:
+        return _reply(Text("_a" * 40_000))
     if "look" in asked:
         calls = [ToolCall(f"look_{at}", "look_up", f'{{"customer": "Ada {at}"}}') for at in range(2)]
         return _reply(Text("I look both up."), *calls, ToolCall("broken_1", "broken", '{"word": "x"}'))
