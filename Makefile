@@ -13,7 +13,8 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-peers kills simulate claims differential workers load mutants check bench docs diagram lock clean
+.PHONY: help demo test test-peers test-browser kills simulate claims differential workers load mutants check check-web web \
+	bench docs diagram lock clean
 # One target at a time, so that `make -j check test` prints one thing after the other.
 .NOTPARALLEL:
 
@@ -69,6 +70,10 @@ test-peers: ## fetch and build what others made, once, and test against it
 	@$(BIN)/python scripts/peers.py
 	@TREADLE_PEERS=1 $(BIN)/python -m pytest tests/peers tests/analyst/test_datacompy.py $(ARGS)
 
+test-browser: ## walk through the page in a real Chromium (apt-get install chromium, or CHROMIUM=/path/to/it)
+	$(call ready,test browser)
+	@TREADLE_REQUIRE_BROWSER=1 $(BIN)/python -m pytest tests/browser $(ARGS)
+
 kills: ## kill processes in the middle of runs, take the runs up again, count what it cost
 	$(call ready,test)
 	@$(BIN)/python scripts/kills.py --kills $(KILLS) --first $(FIRST) $(if $(SEED),--seed $(SEED))
@@ -107,6 +112,12 @@ check: ## formatting, lint, strict types, import contracts, no imports in a circ
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/circles.py
 
+web: ## build the page in web/ into src/treadle/serve/page (needs Node)
+	@"$(PYTHON)" scripts/page.py build
+
+check-web: ## see that the page in src/treadle/serve/page is what web/ builds; skipped where there is no Node
+	@"$(PYTHON)" scripts/page.py check
+
 bench: ## the benchmarks, or BENCH=bench/loop.py
 	$(call ready,)
 	@for bench in $(BENCH); do echo "$$ python $$bench"; $(BIN)/python "$$bench" || exit 1; done
@@ -125,6 +136,6 @@ lock: ## choose the newest versions that pyproject.toml allows, into constraints
 	    --custom-compile-command "make lock" --output-file constraints.txt pyproject.toml
 
 clean: ## remove everything that can be made again
-	rm -rf .venv .venv.log .venv.lock site build dist mutants .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+	rm -rf .venv .venv.log .venv.lock web/node_modules site build dist mutants .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis \
 	    .import_linter_cache
 	find src tests bench examples docs scripts -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -44,6 +44,9 @@ COMMANDS = {
     "drill": ("drill", "Show the rows behind one key of a comparison, on both sides."),
     "check": ("check", "Run a file of checks, and say what has changed since."),
     "memory": ("memory", "Show and edit the notes that agents keep."),
+    "config": ("config", "Show and change what is set where no option says it."),
+    "keys": ("keys", "Keep keys of providers in the system's keyring."),
+    "mcp": ("mcp", "Serve an agent, or tools, to MCP clients."),
     "doctor": ("doctor", "Check that everything treadle needs is well."),
     "help": ("help", "Tell what there is, or what a command does."),
 }

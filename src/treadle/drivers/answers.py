@@ -252,5 +252,5 @@ def _result(run: Run, step: int, record: CallRecord, output: ToolOutput) -> Tool
     A call in place of another that a crash cut off has an earlier result too, but nobody was asked about that.
     """
     asked = record.status == "awaited" and record.found is not None
-    provisional = run.config.on_tool_result is not None and not asked
+    provisional = bool(run.config.on_tool_result) and not asked
     return ToolFinished(step, record.id, output.content, output.is_error, output.app, provisional=provisional)

@@ -97,6 +97,11 @@ def begun_now(config: Configuration, asked: Asked) -> Run:
         Misuse: as above, or the agent's instructions are an asynchronous function.
     """
     require_dependencies(config.tools, asked.deps)
+    if config.servers:
+        raise Misuse(
+            f"agent.start cannot wait for what {config.servers[0].name} lists as its tools: use agent.run or "
+            "agent.stream"
+        )
     run_id = new_run_id()
     instructions = _instructions(config, run_id, asked.deps)
     if inspect.isawaitable(instructions):

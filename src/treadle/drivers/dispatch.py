@@ -104,7 +104,7 @@ class Pausing:
         """Leaves each run, or that one, as if this process had died: cancels what is under way, and records nothing."""
         for run, task in self._runs.items():
             if run_id is None or run.run_id == run_id:
-                run.given_up = True
+                run.driven.given_up = True
                 if task is not None:
                     task.cancel()
 
@@ -262,7 +262,7 @@ async def carried(
     run, earlier, to_do = await taken_up(config, run_id, going_on)
     if not to_do:
         return run.result_after(earlier)
-    run.order = _queued_last(events)
+    run.driven.order = _queued_last(events)
     try:
         with (pausing or Pausing()).holding(run):
             await drive(run)
@@ -318,7 +318,7 @@ def _order(run_id: str, agent: str, queued: Queued) -> Order:
 
 
 def _again(run: Run) -> RunPaused:
-    return RunPaused(QUEUED, run.order or Queued())
+    return RunPaused(QUEUED, run.driven.order or Queued())
 
 
 def _require_same(run: Run, events: Sequence[Event]) -> None:

@@ -16,6 +16,7 @@ from treadle.kernel.messages import (
     AssistantMessage,
     Content,
     FinishReason,
+    Json,
     Message,
     ModelSettings,
     ToolCall,
@@ -275,6 +276,36 @@ class ContextEdited(Happened, frozen=True, gc=False, tag="context_edited"):
     reserve: Reserve | None = None
 
 
+class ListedTool(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A tool that a server listed, as the run has it: `name` is what the model calls, `remote` what the server does.
+
+    `says_effect` is whether its `effect` was said by somebody who is believed, `digest` that of all that the server
+    says of the tool, and `changed` how that differs from what it first said in this run (empty if it does not): such a
+    tool is only called after a person has looked at it.
+    """
+
+    name: str
+    server: str
+    remote: str
+    description: str
+    input_schema: Json
+    output_schema: Json | None = None
+    effect: Literal["read", "idempotent", "write"] = "write"
+    says_effect: bool = False
+    digest: str = ""
+    changed: str = ""
+
+
+class ToolsListed(Happened, frozen=True, gc=False, tag="tools_listed"):
+    """Servers said what tools they have, before the first step or since the last: `listed` are all of theirs.
+
+    `tool_tokens` estimates what the descriptions of these and of the agent's own tools take of each request.
+    """
+
+    listed: tuple[ListedTool, ...]
+    tool_tokens: int = 0
+
+
 class NudgeGiven(Happened, frozen=True, gc=False, tag="nudge_given"):
     """treadle told the model something: its reply was empty, not what was asked for (`fault`), or it is `stuck`."""
 
@@ -345,6 +376,7 @@ Event = (
     | ResultAwaited
     | MessageAdded
     | ContextEdited
+    | ToolsListed
     | NudgeGiven
     | RunPaused
     | RunResumed

@@ -22,6 +22,7 @@ def run_started(state: RunState, event: events.RunStarted) -> Changes:
         "started": event,
         "limits": event.limits,
         "size": RequestSize(event.tool_tokens),
+        "tool_tokens": event.tool_tokens,
         "messages": Log(event.messages),
         "pinned": Log([message for message in event.messages[-1:] if isinstance(message, UserMessage)]),
         "resumed_at": event.at,
@@ -56,7 +57,14 @@ def context_edited(state: RunState, event: events.ContextEdited) -> Changes:
     }
     if prepared is not None and chosen is not None:
         return changes | {"prepared": replace(prepared, messages=tuple(after))}
-    return changes | {"messages": Log(after), "size": RequestSize(state.started.tool_tokens, ratios=state.size.ratios)}
+    unknown = RequestSize(state.tool_tokens, ratios=state.size.ratios)
+    return changes | {"messages": Log(after), "size": unknown}
+
+
+def tools_listed(state: RunState, event: events.ToolsListed) -> Changes:
+    """From the next step on these are offered beside the agent's own; nobody has counted a request with them."""
+    size = RequestSize(event.tool_tokens, ratios=state.size.ratios)
+    return {"listed": event.listed, "tool_tokens": event.tool_tokens, "size": size}
 
 
 def nudge_given(state: RunState, event: events.NudgeGiven) -> Changes:

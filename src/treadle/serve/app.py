@@ -19,6 +19,7 @@ from treadle.serve.access import LOOPBACK, Access, Auth, Bounds
 from treadle.serve.endpoint import Endpoint
 from treadle.serve.gate import Gate
 from treadle.serve.live import Live
+from treadle.serve.page_files import page_routes
 from treadle.serve.refused import Refused
 from treadle.serve.runs import Runs
 from treadle.serve.serving import Serving, json_response, refusal
@@ -102,7 +103,7 @@ def _routes(serving: Serving) -> list[BaseRoute]:
     endpoints: tuple[Endpoint, ...] = (*rest.ENDPOINTS, *looks.ENDPOINTS, *talks.ENDPOINTS, *session.ENDPOINTS)
     endpoints = (*endpoints, openapi.endpoint(endpoints))
     protocols = [*fronts.routes(serving), *fronts_openai.routes(serving)]
-    return [Route("/health", _health), *(one.route(serving) for one in endpoints), *protocols]
+    return [Route("/health", _health), *(one.route(serving) for one in endpoints), *protocols, *page_routes()]
 
 
 async def _health(request: Request) -> Response:

@@ -43,11 +43,11 @@ class Driven:
         self.run, self.hearing, self.task = run, hearing, task
         self.over = asyncio.Event()
         # What cancels the task without a word, as the end of its event loop does, leaves the run to be gone on with.
-        run.given_up = True
+        run.driven.given_up = True
 
     def cancel(self, stop: Stop) -> None:
         """Ends the run, for a reason that somebody has."""
-        self.run.given_up, self.run.cancelled_as = False, stop
+        self.run.driven.given_up, self.run.driven.cancelled_as = False, stop
         self.task.cancel()
 
 

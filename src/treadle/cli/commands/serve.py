@@ -7,6 +7,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +18,7 @@ from treadle.cli.agents import agent_to_ask, keeping, load_agent
 from treadle.cli.configure import MODEL_AND_TOOLS, Options
 from treadle.cli.exits import ExitCode
 from treadle.cli.loading import load
+from treadle.cli.servers import mcp_option
 from treadle.cli.storage import journal_at, journal_named, journal_option, told
 from treadle.cli.terminal import clean, set_off
 from treadle.journal import Journal
@@ -41,9 +43,10 @@ def _agent_of_options(command: Callable[..., Any]) -> Callable[..., Any]:
     multiple=True,
     metavar="MODULE[:NAME]",
     shell_complete=completion.agents,
-    help="An agent to serve: module:name or path.py:name; repeatable. Default: one of the four options below.",
+    help="An agent to serve: module:name or path.py:name; repeatable. Default: one made of the options below.",
 )
 @_agent_of_options
+@mcp_option
 @journal_option
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="Where to listen. Anywhere but here needs a token."
@@ -72,6 +75,7 @@ def serve(
     skill: tuple[str, ...],
     tools: tuple[str, ...],
     sources: str | None,
+    mcp: tuple[str, ...],
     journal: str | None,
     host: str,
     port: int,
@@ -95,9 +99,9 @@ def serve(
             f"whoever reaches {host} could use your agents: give --token (or TREADLE_TOKEN) or --auth, or listen on "
             "127.0.0.1"
         )
-    of_options = Options(None, model, skill, tools, sources, None, None, None, None, None, None, journal)
-    if agents and of_options != Options(None, None, (), (), None, None, None, None, None, None, None, journal):
-        raise click.UsageError("--agent brings its own model and tools; leave out --model, --skill, --tools, --sources")
+    of_options = Options(None, model, skill, tools, sources, mcp, None, None, None, None, None, None, journal)
+    if agents:
+        replace(of_options, agent=agents[0]).require_agent_alone()
     loaded = [load_agent(target) for target in agents] or [agent_to_ask(of_options, None)[0]]
     level = logging.WARNING if quiet else logging.INFO
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(message)s")
