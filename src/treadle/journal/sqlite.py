@@ -16,6 +16,7 @@ from typing import Self
 from treadle.journal import database, lease_table, titles
 from treadle.journal.appends import Append
 from treadle.journal.batch import batch_of
+from treadle.journal.glances import Ends, Glances
 from treadle.journal.holder import Holder
 from treadle.journal.info import ALL, RunInfo, Wanted
 from treadle.journal.leases import LEASE, Held, checked_lease
@@ -29,7 +30,7 @@ from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event
 
 POLL = 0.05
-"""Seconds between a watcher's looks for what other processes have appended."""
+"""Seconds between the looks for what other processes have appended, of all watchers together."""
 
 
 class SqliteJournal:
@@ -70,6 +71,7 @@ class SqliteJournal:
             partial(FileHands, self._path, answer_each),
             self._where,
         )
+        self._glances = Glances(self._bell, partial(_ends, self._workers), POLL)
 
     @property
     def path(self) -> Path:
@@ -127,7 +129,12 @@ class SqliteJournal:
     def watch(self, run_id: str, start: int = 0) -> AsyncIterator[Event]:
         """See `Journal.watch`. What other processes append is seen within some 50 ms."""
         check_count("start", start)
-        return follow(self.read, self._bell, run_id, start, poll=POLL)
+        return self._followed(run_id, start)
+
+    async def _followed(self, run_id: str, start: int) -> AsyncIterator[Event]:
+        with self._glances.going():
+            async for event in follow(self.read, self._bell, run_id, start, poll=None):
+                yield event
 
     @property
     def lease(self) -> float:
@@ -223,6 +230,10 @@ class SqliteJournal:
         check_count("limit", limit)
         look = partial(database.list_runs, limit=limit, before=before, wanted=wanted, where=self._where)
         return await settled(self._workers.read(look))
+
+
+def _ends(workers: Pair[Action], run_ids: Sequence[str]) -> "Future[Ends]":
+    return workers.read(partial(database.ends_of, run_ids=run_ids))
 
 
 def _writer(path: Path) -> FileHands:

@@ -52,7 +52,7 @@ class Parent(Struct, frozen=True, gc=False):
 
 
 class Happened(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_field="event"):
-    """What all events have: the time at which they happened, in Unix seconds, and whose doing it was, if it was said."""
+    """What all events have: when they happened, in Unix seconds, and whose doing it was, as far as it was said."""
 
     at: float = 0.0
     by: str = ""

@@ -338,7 +338,7 @@ class Runs:
         driven = self.live.driven.get(run_id)
         if driven is None:
             raise Refused("conflict", f"run {run_id} is not under way in this server")
-        driven.run.pause_wanted = RunPaused(Stop("waiting", f"paused by {user.name}", "Resume the run."))
+        driven.run.pause_wanted = RunPaused(Stop("waiting", f"paused by {user.name}", "Resume the run."), by=user.name)
 
     async def resume(
         self,
