@@ -424,6 +424,15 @@ def test_a_lost_client_cancels_where_it_was_asked_for(url: str) -> None:
     assert GATE.cancelled.wait(10)
 
 
+def test_cancelling_with_the_client_is_refused_where_nobody_would_notice_it_go(url: str) -> None:
+    for path, said in (
+        ("chat/completions", {"messages": [{"role": "user", "content": "hello"}]}),
+        ("responses", {"input": "x"}),
+    ):
+        refused = httpx2.post(f"{url}/v1/{path}?on_disconnect=cancel", json={"model": "shop", **said})
+        assert (refused.status_code, "streams" in refused.text) == (400, True)
+
+
 def test_a_response_can_be_cancelled(client: openai.OpenAI) -> None:
     stream = respond(client, "slow", stream=True)
     response = next(event.response for event in stream if event.type == "response.created")

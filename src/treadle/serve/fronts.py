@@ -35,6 +35,11 @@ class Asked(Struct, forbid_unknown_fields=True):
     """What may stand in the query of a post."""
 
     on_disconnect: Literal["go_on", "cancel"] = "go_on"
+
+
+class AskedOfAiSdk(Asked):
+    """Likewise of a post of the AI SDK: the newest version whose parts it reads."""
+
     sdk: int = 6
 
 
@@ -106,7 +111,7 @@ class Fronts:
             return Response(status_code=204)
         return await self._ai_sdk_stream(request, user, await last_said(self._runs, user, last.run_id), asked)
 
-    async def _ai_sdk_stream(self, request: Request, user: User, point: Point, asked: Asked) -> Response:
+    async def _ai_sdk_stream(self, request: Request, user: User, point: Point, asked: AskedOfAiSdk) -> Response:
         # What answers a message to a run that had waited is another message than what it said before.
         told_before = point.said is not None
         message_id = f"{point.run_id}:{point.number}" if told_before else point.run_id
@@ -118,7 +123,7 @@ class Fronts:
     async def post_ag_ui(self, request: Request) -> Response:
         """A post of an AG-UI client."""
         serving, user, agent = self._serving, self._serving.user(request), request.path_params["agent"]
-        asked = self._asked(request)
+        asked = self._serving.query(request, Asked)
         self._runs.agent(user, agent)
         post = ag_ui_post.posted(await serving.body(request, dict[str, Any]))
         key = ("ag-ui", user.name, agent, post.thread, post.run)
@@ -141,8 +146,8 @@ class Fronts:
 
     # What both need.
 
-    def _asked(self, request: Request) -> Asked:
-        asked = self._serving.query(request, Asked)
+    def _asked(self, request: Request) -> AskedOfAiSdk:
+        asked = self._serving.query(request, AskedOfAiSdk)
         if asked.sdk not in ai_sdk.VERSIONS:
             raise bad("sdk in the query", f"is the AI SDK's version: {' or '.join(map(str, ai_sdk.VERSIONS))}")
         return asked
