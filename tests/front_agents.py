@@ -40,6 +40,8 @@ class Gate:
 
 
 GATE = Gate()
+STOP: dict[str, Callable[[], object]] = {}
+"""By the address of a server: tells it to stop."""
 
 
 @tool(effect="read")
@@ -204,22 +206,30 @@ def served(
     bounds = Bounds(requests_per_minute=1_000_000, starts_per_minute=1_000_000)
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
+        application = app(made(), journal=journal, grace=1.0, bounds=bounds, **options)
         config = uvicorn.Config(
-            app(made(), journal=journal, grace=1.0, bounds=bounds, **options),
+            application,
             log_level="warning",
             lifespan="on",
             ws="none",
             timeout_graceful_shutdown=2,
         )
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        server, loops = uvicorn.Server(config), list[asyncio.AbstractEventLoop]()
+
+        async def serve() -> None:
+            loops.append(asyncio.get_running_loop())
+            await server.serve([listening])
+
+        thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
         thread.start()
         while not server.started:
             if not thread.is_alive():
                 raise RuntimeError("the server did not start")
             threading.Event().wait(0.01)
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        STOP[address] = lambda: loops[0].call_soon_threadsafe(application.stop)
         try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+            yield address
         finally:
             GATE.open.set()
             server.should_exit = True

@@ -377,3 +377,25 @@ def test_something_said_to_a_run_under_way_is_answered(client: Client) -> None:
             GATE.open.set()
             events = read(httpx2.Response(200, content=second.read()))
     assert "user:remember" in text(events)
+
+
+def test_a_run_that_somebody_pauses_is_neither_done_nor_cancelled(url: str, client: Client) -> None:
+    client.messages.append({"id": "u", "role": "user", "content": "slow"})
+    with httpx2.stream("POST", client.url, json=client.body()) as stream:
+        assert GATE.entered.wait(10)
+        run = stream.headers["x-treadle-run"]
+        assert httpx2.post(f"{url}/api/runs/{run}/pause", json={}).status_code == 202
+        GATE.open.set()
+        last = read(httpx2.Response(200, content=stream.read()))[-1]
+    assert (last["type"], last["code"], "paused by local" in last["message"]) == ("RUN_ERROR", "paused", True)
+
+
+def test_the_same_question_while_it_is_being_answered_is_not_asked_again(client: Client) -> None:
+    client.messages.append({"id": "u", "role": "user", "content": "slow"})
+    with httpx2.stream("POST", client.url, json=client.body()) as first:
+        assert GATE.entered.wait(10)
+        with httpx2.stream("POST", client.url, json=client.body()) as second:
+            GATE.open.set()
+            events = read(httpx2.Response(200, content=second.read()))
+        assert first.headers["x-treadle-run"] == second.headers["x-treadle-run"]
+    assert text(events) == "Done at last."

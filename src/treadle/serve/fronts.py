@@ -24,7 +24,7 @@ from treadle.serve.protocols.wire import Decisions, bad
 from treadle.serve.refused import Refused
 from treadle.serve.runs import Runs
 from treadle.serve.serving import Serving, refusal
-from treadle.serve.telling import Answers, Point, Telling, asked_at, last_said, say, settled, verdicts
+from treadle.serve.telling import Answers, Point, Telling, asked_at, last_said, said_last, say, settled, verdicts
 from treadle.serve.user import User
 from treadle.tools import Tool
 
@@ -107,7 +107,7 @@ class Fronts:
         asked = self._asked(request)
         self._runs.agent(user, agent)
         last = await newest(self._runs, user, request.path_params["chat"])
-        if last is None or last.run_id not in self._runs.live.driven:
+        if last is None or not (await self._runs.describe(user, last.run_id)).driven:
             return Response(status_code=204)
         return await self._ai_sdk_stream(request, user, await last_said(self._runs, user, last.run_id), asked)
 
@@ -140,6 +140,9 @@ class Fronts:
             fits = partial(ag_ui_post.answers, post, "" if last is None else last.run_id)
             return await self._decided(user, last, partial(ag_ui_post.decisions, post), fits, post.tools)
         if last is not None and waits:
+            if last.run_id in self._runs.live.driven and await said_last(self._runs, user, last.run_id) == post.message:
+                # It comes again from a client that was cut off; the run that is under way answers it.
+                return await last_said(self._runs, user, last.run_id)
             return await self._told(user, last, post.message)
         run_id = await self._runs.start(user, agent, post.message, conversation=post.thread, tools=post.tools)
         return Point(run_id)

@@ -63,12 +63,18 @@ class _NoModel(Refused):
     """There is no such agent."""
 
 
+class _Lost(Refused):
+    """The answer was lost, and its run was not: asked again it would be another one."""
+
+
 def _answered(call: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         try:
             return await call(request)
         except Refused as error:
             headers = {} if error.after is None else {"retry-after": f"{max(1, round(error.after))}"}
+            if isinstance(error, _Lost):
+                headers |= NOT_AGAIN
             body = caller.no_model(error.message) if isinstance(error, _NoModel) else caller.error_form(error)
             return json_response(body, error.status, headers)
 
@@ -264,10 +270,13 @@ class Fronts:
             yield caller.error_form(error)
 
     async def _whole(self, telling: Telling, writer: openai_chat.Writer | openai_responses.Writer) -> Response:
-        async with aclosing(telling.moves()) as moves:
-            async for move in moves:
-                for _ in writer.write(move):
-                    pass
+        try:
+            async with aclosing(telling.moves()) as moves:
+                async for move in moves:
+                    for _ in writer.write(move):
+                        pass
+        except Refused as error:
+            raise _Lost(error.kind, f"{error.message}; this is run {telling.point.run_id}", error.advice) from error
         failure = writer.failure if isinstance(writer, openai_chat.Writer) else None
         if failure is not None:
             return json_response(failure, 500, {**NOT_AGAIN, "x-treadle-run": telling.point.run_id})

@@ -232,7 +232,7 @@ class Writer:
                 yield from self._close_all([one for one in self._open if one[0].endswith(run_id) and one != key])
                 if self._open.pop(key, None) is None:
                     return
-                if outcome(stop) == "waits":
+                if stop.reason == "waiting":
                     yield _event("SUBAGENT_FINISHED", whose, outcome={"type": "suspended"})
                 elif stop.finished:
                     yield _event("SUBAGENT_FINISHED", whose, result=text)
@@ -247,7 +247,7 @@ class Writer:
 
     def _ended(self, move: moves.Ended) -> Iterator[Json]:
         yield from self._close_all(list(reversed(self._open)))
-        usage, how = move.usage, outcome(move.stop)
+        usage, how = move.usage, outcome(move.stop, self._pending)
         yield from self._state("replace", "/status", move.stop.reason)
         counts = {"inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens}
         tokens = [counts | {"totalTokens": usage.total_tokens, "reasoningTokens": usage.reasoning_tokens}]
@@ -256,8 +256,9 @@ class Writer:
             case "failed":
                 code = move.failure[0] if move.failure else move.stop.reason
                 yield _event("RUN_ERROR", {}, message=failed(move.failure), code=code, usage=tokens)
-            case "limit" | "length" | "filtered":
-                yield _event("RUN_ERROR", {}, message=unfinished(move.stop), code=move.stop.reason, usage=tokens)
+            case "limit" | "length" | "filtered" | "paused":
+                code = "paused" if how == "paused" else move.stop.reason
+                yield _event("RUN_ERROR", {}, message=unfinished(move.stop), code=code, usage=tokens)
             case "cancelled":
                 yield _event("RUN_FINISHED", {}, **finished, outcome={"type": "cancelled"})
             case "waits":
@@ -274,7 +275,7 @@ class Writer:
         interrupts = [self._interrupt(one) for one in self._pending if not self._clients(one)]
         if interrupts:
             return {"type": "interrupt", "interrupts": interrupts}
-        return {"type": "success", "pendingToolCallIds": calls} if calls else {"type": "cancelled"}
+        return {"type": "success", "pendingToolCallIds": calls}
 
     def _clients(self, one: Pending) -> bool:
         return one.kind == "result" and one.tool in self._declared and not one.run_id
