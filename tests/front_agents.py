@@ -127,9 +127,11 @@ SCRIPTS: dict[str, list[Any]] = {
     "forbidden": [[("pay", {"to": "Eve", "amount": 1})], last_result],
     "break": [[("breaks", {})], "It broke."],
     "slow": [[("slow", {})], "Done at last."],
-    "loop": [[LOOK]] * 9,
+    "loop": [[("look_up", {"word": f"word {i}"})] for i in range(9)],
     "delegate": [[("researcher", {"task": "look up"})], "The researcher knows."],
     "clerk": [[("researcher", {"task": "spend"})], "The researcher paid."],
+    "twins": [[("researcher", {"task": "look slowly"}), ("researcher", {"task": "look slowly"})], "Both know."],
+    "look slowly": [("I look.", [("slow", {})]), "Tea is a drink."],
     "colour": [[("pick_colour", {"of": "the door"}), LOOK], last_result],
     "choose": [[("choose", {"of": "wine"}), LOOK], last_result],
     "mixed": [[("choose", {"of": "wine"}), PAY], "Both are done."],
@@ -173,14 +175,14 @@ def agents() -> dict[str, Agent[Any, Any]]:
     from treadle import Retries
 
     model = ScriptedModel(plays, chunk=4, usage=Usage(10, 5))
-    researcher = Agent(model, name="researcher", tools=[look_up, pay], limits=Limits(steps=5))
+    researcher = Agent(model, name="researcher", tools=[look_up, pay, slow], limits=Limits(steps=5))
     shop = Agent(
         model,
         name="shop",
         instructions="You keep a shop.",
         tools=[look_up, pay, breaks, slow, pick_colour, researcher.as_tool()],
         approvals=[deny("pay", when=no_eve, reason="Eve is blocked")],
-        limits=Limits(steps=4),
+        limits=Limits(steps=6),
         on_limit="stop",
         retries=Retries(attempts=2, base=0.01),
     )

@@ -28,7 +28,7 @@ from treadle.serve.protocols import ai_sdk, moves
 from treadle.serve.protocols.narrator import Narrator
 from treadle.serve.telling import verdicts
 
-QUESTIONS = sorted(set(SCRIPTS) - {"slow"})
+QUESTIONS = sorted(set(SCRIPTS) - {"slow", "twins", "look slowly"})
 
 
 @cache
