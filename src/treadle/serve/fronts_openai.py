@@ -63,12 +63,18 @@ class _NoModel(Refused):
     """There is no such agent."""
 
 
+class _Lost(Refused):
+    """The answer was lost, and its run was not: asked again it would be another one."""
+
+
 def _answered(call: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         try:
             return await call(request)
         except Refused as error:
             headers = {} if error.after is None else {"retry-after": f"{max(1, round(error.after))}"}
+            if isinstance(error, _Lost):
+                headers |= NOT_AGAIN
             body = caller.no_model(error.message) if isinstance(error, _NoModel) else caller.error_form(error)
             return json_response(body, error.status, headers)
 
@@ -100,6 +106,7 @@ class Fronts:
         body = await self._serving.body(request, dict[str, Any])
         agent = self._agent(user, body.get("model"))
         post = openai_chat.posted(body, _externals(agent))
+        asked = self._asked(request, post)
         point = await self._once(request, user, body, partial(self._chat_point, user, post))
         telling = Telling(self._runs, user, point)
         state = await telling.begin()
@@ -107,7 +114,7 @@ class Fronts:
         writer = openai_chat.Writer(point.run_id, post.model, created, state.usage, typed)
         if not post.stream:
             return await self._whole(telling, writer)
-        return self._stream(request, user, point, self._chat_chunks(telling, writer, post.usage))
+        return self._stream(request, user, point, self._chat_chunks(telling, writer, post.usage), asked)
 
     async def _chat_point(self, user: User, post: Posted) -> Point:
         run_id = caller.run_of(post.results) if post.message is None else ""
@@ -129,6 +136,7 @@ class Fronts:
         body = await self._serving.body(request, dict[str, Any])
         agent = self._agent(user, body.get("model"))
         post = openai_responses_post.posted(body, _externals(agent))
+        asked = self._asked(request, post)
         point = await self._once(request, user, body, partial(self._responses_point, user, post))
         telling = Telling(self._runs, user, point)
         state = await telling.begin()
@@ -137,7 +145,7 @@ class Fronts:
             for _ in writer.open():
                 pass
             return await self._whole(telling, writer)
-        return self._stream(request, user, point, self._response_chunks(telling, writer))
+        return self._stream(request, user, point, self._response_chunks(telling, writer), asked)
 
     async def _response_writer(
         self, user: User, point: Point, post: Posted, state: RunState, typed: bool
@@ -262,17 +270,27 @@ class Fronts:
             yield caller.error_form(error)
 
     async def _whole(self, telling: Telling, writer: openai_chat.Writer | openai_responses.Writer) -> Response:
-        async with aclosing(telling.moves()) as moves:
-            async for move in moves:
-                for _ in writer.write(move):
-                    pass
+        try:
+            async with aclosing(telling.moves()) as moves:
+                async for move in moves:
+                    for _ in writer.write(move):
+                        pass
+        except Refused as error:
+            raise _Lost(error.kind, f"{error.message}; this is run {telling.point.run_id}", error.advice) from error
         failure = writer.failure if isinstance(writer, openai_chat.Writer) else None
         if failure is not None:
             return json_response(failure, 500, {**NOT_AGAIN, "x-treadle-run": telling.point.run_id})
         return json_response(writer.whole(), 200, {"x-treadle-run": telling.point.run_id})
 
-    def _stream(self, request: Request, user: User, point: Point, chunks: AsyncGenerator[bytes]) -> Response:
+    def _asked(self, request: Request, post: Posted) -> Asked:
         asked = self._serving.query(request, Asked)
+        if asked.on_disconnect == "cancel" and not post.stream:
+            raise bad("on_disconnect=cancel", "is for streams", "Ask for stream, or leave it out.")
+        return asked
+
+    def _stream(
+        self, request: Request, user: User, point: Point, chunks: AsyncGenerator[bytes], asked: Asked
+    ) -> Response:
         left = partial(self._runs.cancel, user, point.run_id) if asked.on_disconnect == "cancel" else None
         return self._serving.stream(request, chunks, headers={"x-treadle-run": point.run_id}, left=left)
 

@@ -16,9 +16,11 @@ from treadle.kernel.events import (
     ResultAwaited,
     RunFinished,
     RunPaused,
+    RunStarted,
     ToolFinished,
     encode_event,
 )
+from treadle.kernel.messages import Message
 from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
 from treadle.result import Pending
@@ -94,6 +96,7 @@ class Telling:
                     yield move
                 if _ends(one.event):
                     return
+        raise Refused("unavailable", "the server is stopping", "The run is kept, and goes on when it is back.", 5)
 
 
 class Branch:
@@ -226,6 +229,17 @@ async def last_said(runs: Runs, user: User, run_id: str) -> Point:
         if isinstance(event, MessageAdded) and paused:
             found, paused = Point(run_id, paused, (), event.message.text), 0
         paused = number if isinstance(event, RunPaused) else paused
+    return found
+
+
+async def said_last(runs: Runs, user: User, run_id: str) -> Message | None:
+    """What a person said to a run last: its question, or what came after."""
+    found: Message | None = None
+    for _, event in await runs.events(user, run_id, limit=_ALL):
+        if isinstance(event, RunStarted):
+            found = event.messages[-1] if event.messages else None
+        elif isinstance(event, MessageAdded):
+            found = event.message
     return found
 
 
