@@ -6,7 +6,7 @@ something has happened. Holds no threads and no tasks: while somebody watches, a
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 
@@ -14,7 +14,7 @@ from treadle.journal.errors import JournalError
 from treadle.journal.os_fork import renewed_in_a_child
 from treadle.journal.watch import Bell
 
-Ends = Mapping[str, int | None]
+Ends = dict[str, int | None]
 """By run, the number of its last event; None where there is no such run."""
 
 
@@ -49,6 +49,11 @@ class Glances:
             yield
         finally:
             self._watchers[loop] -= 1
+
+    def know(self, run_id: str, end: int) -> None:
+        """This process has appended to the run, and told who watches it: there is nothing to look for up to `end`."""
+        if run_id in self._ends:
+            self._ends[run_id] = end
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._watchers[loop] <= 0:

@@ -89,8 +89,8 @@ class SqliteJournal:
             check_first(run_id, events)
         batch, large = taken_out(batch_of(run_id, seq, events, self.redact, self._where), seq)
         stored = self._workers.write(Append(run_id, seq, batch, large, self._where, held))
-        ring = partial(self._bell.ring, run_id)
-        stored.add_done_callback(lambda _: ring())
+        shown = tuple(events) if self.redact is None else None
+        stored.add_done_callback(partial(_tell, self._bell, self._glances, run_id, seq, shown))
         return stored
 
     async def fork(self, source: str, seq: int, run_id: str, events: Sequence[Event]) -> None:
@@ -230,6 +230,17 @@ class SqliteJournal:
         check_count("limit", limit)
         look = partial(database.list_runs, limit=limit, before=before, wanted=wanted, where=self._where)
         return await settled(self._workers.read(look))
+
+
+def _tell(
+    bell: Bell, glances: Glances, run_id: str, seq: int, events: Sequence[Event] | None, stored: "Future[None]"
+) -> None:
+    """Tells who watches the run what was stored; where it was redacted, or was not stored, they look themselves."""
+    if events is None or stored.cancelled() or stored.exception() is not None:
+        bell.ring(run_id)
+    else:
+        glances.know(run_id, seq + len(events) - 1)
+        bell.tell(run_id, seq, events)
 
 
 def _ends(workers: Pair[Action], run_ids: Sequence[str]) -> "Future[Ends]":
