@@ -36,6 +36,12 @@ NOT_AGAIN: Final = {"x-should-retry": "false"}
 """Tells OpenAI's clients that asking again would help nothing: the run is over, and was paid."""
 
 
+class Again(Asked):
+    """What may stand in the query for a response: whether it is told as a stream."""
+
+    stream: bool = False
+
+
 class Writer(Protocol):
     """What writes either protocol."""
 
@@ -172,12 +178,15 @@ class Fronts:
 
     async def _after(self, user: User, post: Posted) -> Point:
         """What goes on with the run of an earlier response."""
-        run_id, _ = openai_responses_post.run_of_response(post.before)
+        run_id, number = openai_responses_post.run_of_response(post.before)
         if not run_id or not await self._is_there(user, run_id):
+            raise Refused("not_found", f"there is no response {post.before[:200]!r}")
+        found = await self._runs.describe(user, run_id)
+        if number >= len(found.events):
             raise Refused("not_found", f"there is no response {post.before[:200]!r}")
         if post.results or post.verdicts:
             return await self._went_on(user, post, run_id)
-        message, found = _together(post), await self._runs.describe(user, run_id)
+        message = _together(post)
         if found.state.phase != "finished":
             return await say(self._runs, user, run_id, message.text)
         history = conversation_part(found.result.messages)
@@ -191,31 +200,39 @@ class Fronts:
                 yield _event(part)
 
     async def response(self, request: Request) -> Response:
-        """A response as far as it is."""
-        user = self._serving.user(request)
-        return json_response(await self._stored(user, request.path_params["response"]))
+        """A response as far as it is; with `stream`, told from its beginning to its end."""
+        user, asked = self._serving.user(request), self._serving.query(request, Again)
+        telling, writer = await self._kept(user, request.path_params["response"])
+        if asked.stream:
+            return self._stream(request, user, telling.point, self._response_chunks(telling, writer), asked)
+        return json_response(await self._as_it_is(telling, writer))
 
     async def cancel(self, request: Request) -> Response:
         """Cancels the run of a response."""
         user, name = self._serving.user(request), request.path_params["response"]
         run_id, _ = openai_responses_post.run_of_response(name)
         await self._runs.cancel(user, run_id)
-        return json_response(await self._stored(user, name))
+        return json_response(await self._as_it_is(*await self._kept(user, name)))
 
-    async def _stored(self, user: User, name: str) -> Json:
+    async def _kept(self, user: User, name: str) -> tuple[Telling, openai_responses.Writer]:
+        """What tells a response again. Raises `Refused` if there is none of that id."""
         run_id, number = openai_responses_post.run_of_response(name)
         if not run_id or not await self._is_there(user, run_id):
             raise Refused("not_found", f"there is no response {name[:200]!r}")
         point = Point(run_id, number)
         telling = Telling(self._runs, user, point)
         state = await telling.begin()
+        if number >= len(telling.stored):
+            raise Refused("not_found", f"there is no response {name[:200]!r}")
         started = (await self._runs.events(user, run_id, limit=1))[0].event
-        model = started.agent if isinstance(started, RunStarted) else ""
+        model, tools = (started.agent, started.tools) if isinstance(started, RunStarted) else ("", ())
         agent = self._runs.agents.get(model)
         own = () if agent is None else agent.tools
-        tools = started.tools if isinstance(started, RunStarted) else ()
         theirs = tuple([caller.external(tool, "", None, "tool") for tool in tools if tool not in own])
-        writer = await self._response_writer(user, point, Posted(model, (), None, theirs), state, False)
+        typed = agent is not None and agent._config.output is not None
+        return telling, await self._response_writer(user, point, Posted(model, (), None, theirs), state, typed)
+
+    async def _as_it_is(self, telling: Telling, writer: openai_responses.Writer) -> Json:
         async with aclosing(telling.moves(wait=False)) as moves:
             async for move in moves:
                 for _ in writer.write(move):
