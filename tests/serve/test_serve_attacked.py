@@ -152,3 +152,23 @@ async def test_a_stream_of_a_run_with_a_name_of_somebodys_own():
         await served.runs.agents["talker"].submit("hi", to=Nowhere(), run_id="Größe “1”")
         found = await events_of(client, "/api/runs/Größe “1”/stream", until="pause")
         assert [name for _, name, _ in found] == ["run_started", "run_paused", "end"]
+
+
+async def test_a_run_that_something_in_it_cancels_is_left_and_goes_on_when_it_is_resumed(tmp_path, caplog):
+    asked = []
+
+    def turn(request):
+        asked.append(1)
+        if len(asked) == 1:
+            raise asyncio.CancelledError
+        return "here I am"
+
+    agent = Agent(ScriptedModel(turn), name="odd")
+    async with SqliteJournal(tmp_path / "runs.db") as journal, serving(app([agent], journal=journal)) as client:
+        run_id = (await client.post("/api/runs", json={"agent": "odd", "input": "go"})).json()["id"]
+        found = await run_when(client, run_id, "left", "failed")
+        assert not found["driven"]
+        if found["status"] == "left":
+            assert "can be resumed" in caplog.text
+            assert (await client.post(f"/api/runs/{run_id}/resume", json={})).is_success
+            assert (await run_when(client, run_id, "finished"))["text"] == "here I am"
