@@ -10,6 +10,7 @@ from treadle.cli.configure import Options
 from treadle.cli.loading import load
 from treadle.cli.next_command import COMMAND_LINE, only_with_agent
 from treadle.cli.servers import servers_of
+from treadle.cli.settings import configured_limits
 from treadle.cli.terminal import set_off, visible
 from treadle.cli.toolset import gather
 from treadle.journal import Journal
@@ -56,6 +57,7 @@ def agent_to_ask(
         skills=toolset.skills,
         tools=[*toolset.tools, *servers_of(options.mcp)],
         on_limit=on_limit or "answer",
+        limits=configured_limits(),
         journal=journal,
         name=COMMAND_LINE,
     )

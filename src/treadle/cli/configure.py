@@ -85,7 +85,7 @@ _OPTIONS = (
     ),
     click.option(
         "--skill", "-s", multiple=True, metavar="NAME", shell_complete=completion.skills,
-        help="A built-in skill; repeatable. Default: basics, inventory.",
+        help="A built-in skill; repeatable (TREADLE_SKILLS).",
     ),
     click.option(
         "--tools", "-t", multiple=True, metavar="MODULE[:NAME]", shell_complete=completion.tools,
@@ -93,14 +93,32 @@ _OPTIONS = (
     ),
     sources_option,
     mcp_option,
-    click.option("--max-steps", type=_POSITIVE, metavar="N", help="Model calls at most. Default: 20."),
-    click.option("--max-tool-calls", type=_COUNT, metavar="N", help="Tool calls at most. Default: 100."),
-    click.option("--max-cost", type=_AMOUNT, callback=_finite, metavar="USD", help="Dollars at most. Default: any."),
-    click.option("--max-tokens", type=_COUNT, metavar="N", help="Tokens at most, in and out. Default: any."),
-    click.option("--timeout", type=_AMOUNT, callback=_finite, metavar="SECONDS", help="Time at most. Default: 300."),
+    click.option(
+        "--max-steps", type=_POSITIVE, metavar="N", help="Model calls at most (TREADLE_MAX_STEPS). Default: 20."
+    ),
+    click.option(
+        "--max-tool-calls", type=_COUNT, metavar="N",
+        help="Tool calls at most (TREADLE_MAX_TOOL_CALLS). Default: 100.",
+    ),
+    click.option(
+        "--max-cost", type=_AMOUNT, callback=_finite, metavar="USD",
+        help="Dollars at most (TREADLE_MAX_COST). Default: any.",
+    ),
+    click.option(
+        "--max-tokens", type=_COUNT, metavar="N",
+        help="Tokens at most, in and out (TREADLE_MAX_TOKENS). Default: any.",
+    ),
+    click.option(
+        "--timeout", type=_AMOUNT, callback=_finite, metavar="SECONDS",
+        help="Time at most (TREADLE_TIMEOUT). Default: 300.",
+    ),
     click.option("--user", metavar="NAME", help="Whose run it is, for budgets of the agent that each user has."),
     journal_option,
 )  # fmt: skip
+
+
+MODEL_AND_TOOLS = _OPTIONS[1:5]
+"""The options of an agent that the command line makes."""
 
 
 def agent_options(command: Callable[..., Any], *, another_model: bool = False) -> Callable[..., Any]:

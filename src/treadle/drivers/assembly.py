@@ -150,6 +150,10 @@ def assembled(
     require_dependencies_injected(tools)
     require_one_kind_of_dependencies(given.tools, given.deps_type)
     typed = _answer_type(output, output_mode, given)
+    final = () if typed is None or typed.tool is None else (typed.tool.name,)
+    if not any(is_of(server.name, given.tool_choice) for server in given.servers):
+        told = [*given.tools, *final, *[f"{one.name}__…" for one in given.servers]]
+        check_tool_choice(given.tool_choice, told, "Agent")
     if typed is not None:
         require_answers_that_fit(given.tools, typed)
     _check_takes_tools(given.model, [*[one.name for one in tools], *[one.name for one in given.servers]])
@@ -190,14 +194,10 @@ def _point_out(name: str, description: str, where: str) -> None:
 
 
 def _check_kinds(given: Configuration) -> None:
-    if not any(is_of(server.name, given.tool_choice) for server in given.servers):
-        check_tool_choice(given.tool_choice, [*given.tools, *[f"{one.name}__…" for one in given.servers]], "Agent")
     one_of("on_limit", given.on_limit, ("answer", "stop", "raise"))
     one_of("on_interrupted", given.on_interrupted, ("ask", "tell"))
     kind("instructions", given.instructions, lambda it: isinstance(it, str) or callable(it), "a text or a function")
-    kind("prepare_step", given.prepare_step, callable, "a function of a StepContext")
     kind("errors", given.errors, callable, "a function of the value that a tool returned")
-    kind("on_tool_result", given.on_tool_result, callable, "a function of a call and its result")
     kind("name", given.name, lambda it: isinstance(it, str), "a text")
     kind("retries", given.retries, lambda it: isinstance(it, Retries), "Retries(…), such as Retries(attempts=3)")
     kind("retries", given.retries, lambda it: it.attempts >= 1, "Retries(attempts=…) from 1, or a number from 0")
@@ -224,7 +224,11 @@ def _answer_type(output: Any, output_mode: OutputMode | None, given: Configurati
 
 def _hooks(given: Configuration, typed: AnswerType | None) -> tuple[str, ...]:
     """What else of the application's takes part in runs, by name."""
-    functions = (("on_tool_result", given.on_tool_result), ("prepare_step", given.prepare_step))
-    lines = [f"{what} {named(one)}" for what, one in functions if one]
+    kinds = (
+        ("on_tool_result", given.on_tool_result),
+        ("on_answer", given.on_answer),
+        ("prepare_step", given.prepare_step),
+    )
+    lines = [f"{what} {named(one)}" for what, functions in kinds for one in functions]
     lines += [] if given.stop_when is None else [f"stop_when {given.stop_when}"]
     return (*lines, *([] if typed is None else [f"output {typed.name}"]))

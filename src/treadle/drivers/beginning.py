@@ -43,6 +43,7 @@ class Asked(NamedTuple):
     user: str | None = None
     run_id: str | None = None
     elsewhere: bool = False
+    origin: str = ""
 
 
 class Begun(NamedTuple):
@@ -152,5 +153,11 @@ def _begun(config: Configuration, run_id: str, instructions: Any, asked: Asked) 
             "results"
         )
     said = [*before, *([] if question is None else [question])]
-    run.start(run_id, [*config.system(instructions, config.output), *said], limits, one_step=asked.one_step)
+    run.start(
+        run_id,
+        [*config.system(instructions, config.output), *said],
+        limits,
+        one_step=asked.one_step,
+        origin=asked.origin,
+    )
     return run

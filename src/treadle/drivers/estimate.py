@@ -7,7 +7,7 @@ from treadle.conversation import Conversation
 from treadle.drivers.beginning import Asked, begun
 from treadle.drivers.compact import compact
 from treadle.drivers.configuration import Configuration, StepSettings
-from treadle.drivers.drive import chosen
+from treadle.drivers.hooks import settings_of
 from treadle.drivers.purse.claims import refused
 from treadle.drivers.purse.patience import patiently
 from treadle.drivers.purse.reckoning import reckoned, worst_price
@@ -72,7 +72,7 @@ async def estimated(config: Configuration, asked: Asked) -> Estimate:
         command = await run.judged()
     if not isinstance(command, PrepareStep):
         return Estimate(run.model.name, 0, 0, Decimal(0), command.stop if isinstance(command, Finish) else None)
-    picked, asked_for = await chosen(run, command), command
+    picked, asked_for = await settings_of(run, command.step), command
     return await patiently(lambda: _reckoned(run, asked_for, picked))
 
 

@@ -292,8 +292,10 @@ class Run:
         parent: Parent | None = None,
         *,
         one_step: bool = False,
+        origin: str = "",
     ) -> None:
         """Feeds the run's first event."""
+        whose = self.whose
         config = self.config = reading(self.config, messages)
         self.feed(
             RunStarted(
@@ -315,6 +317,9 @@ class Run:
                 config.rules,
                 config.hooks,
                 one_step,
+                whose.user or "",
+                (whose.conversation or "") if parent is None else "",
+                origin,
                 at=self.clock.now(),
             )
         )

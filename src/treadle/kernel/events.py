@@ -52,9 +52,10 @@ class Parent(Struct, frozen=True, gc=False):
 
 
 class Happened(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_field="event"):
-    """What all events have: the time at which they happened, in Unix seconds."""
+    """What all events have: when they happened, in Unix seconds, and whose doing it was, as far as it was said."""
 
     at: float = 0.0
+    by: str = ""
 
 
 class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
@@ -66,7 +67,8 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
 
     `rules` says which of its calls somebody must decide on and which are never made, a line a rule, and `hooks` what
     else of the application's takes part in it, by name: only an agent that has them all may take the run up. They are
-    None in a journal of treadle 0.1. `one_step` is whether the run ends after its first step, within its limits.
+    None in a journal of treadle 0.1. `one_step` is whether the run ends after its first step, within its limits. `user`
+    is whose run it is, `conversation` the name of the one it belongs to, `origin` what goes on with it after a crash.
     """
 
     run_id: str
@@ -87,6 +89,9 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     rules: tuple[str, ...] | None = None
     hooks: tuple[str, ...] | None = None
     one_step: bool = False
+    user: str = ""
+    conversation: str = ""
+    origin: str = ""
 
 
 class Reserve(Struct, frozen=True, gc=False):
@@ -344,14 +349,16 @@ class RunResumed(Happened, frozen=True, gc=False, tag="run_resumed"):
 class RunForked(Happened, frozen=True, gc=False, tag="run_forked"):
     """Run `run_id` began as a fork of the run whose the events before this one are; what these took that run has paid.
 
-    `model`, the name of the agent's, and `limits` replace those of that run, if given. `taken` is what runs below took,
-    by call, for calls of the step under way that have another result in the fork: that run has paid it as well.
+    `model`, the name of the agent's, `limits` and `instructions`, the system message, replace those of that run, if
+    given. `taken` is what runs below took, by call, for calls of the step under way with another result: it is paid.
     """
 
     run_id: str
     model: str = ""
     limits: Limits | None = None
     taken: dict[str, Spent] = {}
+    origin: str = ""
+    instructions: str | None = None
 
 
 class RunFinished(Happened, frozen=True, gc=False, tag="run_finished"):

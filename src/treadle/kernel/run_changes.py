@@ -7,7 +7,7 @@ from treadle.kernel.accounts import Progress, RequestSize, Spent
 from treadle.kernel.call_changes import charged
 from treadle.kernel.calls import Calls
 from treadle.kernel.errors import IllegalEvent
-from treadle.kernel.history import edited
+from treadle.kernel.history import edited, instructed
 from treadle.kernel.log import Log
 from treadle.kernel.messages import UserMessage
 from treadle.kernel.reply import left_open
@@ -146,6 +146,9 @@ def run_forked(state: RunState, event: events.RunForked) -> Changes:
     changes, taken = take_up(state, events.RunResumed(event.limits, at=event.at)), state.accounts
     steps = len(state.steps) + taken.sub_steps
     shared = Spent(steps, taken.usage, taken.cost, taken.tool_calls, taken.unpriced, taken.presumed)
+    if event.instructions is not None:
+        messages = Log(instructed(changes.get("messages", state.messages), event.instructions))
+        changes |= {"messages": messages, "size": RequestSize(state.started.tool_tokens, ratios=state.size.ratios)}
     return changes | {
         "started": replace(state.started, run_id=event.run_id, model=event.model or state.model, parent=None),
         "accounts": replace(changes.get("accounts", taken), shared=shared),

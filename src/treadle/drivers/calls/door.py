@@ -94,7 +94,7 @@ class Batch:
             else:
                 async with lock_of(resource):
                     await self._carry(admitted)
-        if self._run.config.on_tool_result is not None:
+        if self._run.config.on_tool_result:
             await self._react(record.id)
 
     async def together(self, records: Sequence[CallRecord]) -> None:
@@ -161,7 +161,7 @@ class Batch:
             found = check(run, record)
         else:
             found, output = await reconciled(run, record, asked)
-            if output is not None and run.config.on_tool_result is not None:
+            if output is not None and run.config.on_tool_result:
                 self._seen[record.call.id] = output
         if isinstance(found, Admitted) and ruled(run, found.tool):
             found = await allowed(run, found, self._made)
@@ -199,7 +199,7 @@ class Batch:
             # A run below ended on a function of the application's: the call is taken up again with it.
             self.failure = error
             return
-        if isinstance(event, ToolFinished) and run.config.on_tool_result is not None:
+        if isinstance(event, ToolFinished) and run.config.on_tool_result:
             event = replace(event, provisional=True)
             self._seen[admitted.record.call.id] = output
         run.feed(event)
@@ -214,14 +214,14 @@ class Batch:
 
         A call that it wants in its place is admitted when all that is under way is back: it may have to run alone.
         """
-        run, function = self._run, self._run.config.on_tool_result
-        record = None if function is None else _returned(run, call_id)
-        if function is None or record is None or self.failure is not None:
+        run, functions = self._run, self._run.config.on_tool_result
+        record = _returned(run, call_id) if functions else None
+        if record is None or self.failure is not None:
             return
         await run.commit()
         output = self._seen.pop(call_id, None) or _output_of(record)
         try:
-            reaction = await reaction_of(function, record, output, run.driven.own)
+            reaction = await reaction_of(functions, record, output, run.config.tools, run.driven.own)
             event = reacted(len(run.state.steps), record, reaction, run.config.tools, calls_allowed(run), _repeatable)
             run.feed(event)
         except PassesThrough:

@@ -119,7 +119,7 @@ class Early:
                         event.content,
                         event.is_error,
                         event.app,
-                        provisional=run.config.on_tool_result is not None,
+                        provisional=bool(run.config.on_tool_result),
                         raised=event.raised,
                     )
                 )

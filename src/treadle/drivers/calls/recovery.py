@@ -48,7 +48,7 @@ async def reconciled(run: Run, record: CallRecord, tool: Tool) -> tuple[Admitted
 
 
 def _finished(run: Run, record: CallRecord, output: ToolOutput) -> ToolFinished:
-    provisional = run.config.on_tool_result is not None
+    provisional = bool(run.config.on_tool_result)
     step = len(run.state.steps)
     return ToolFinished(step, record.id, output.content, output.is_error, output.app, provisional=provisional)
 

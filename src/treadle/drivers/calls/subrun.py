@@ -218,8 +218,7 @@ def _orphan(parent: Run, record: CallRecord, events: list[Event]) -> Run:
 
 
 def _run(parent: Run, below: Below, record: CallRecord, events: list[Event] | None) -> Run:
-    config = replace(below.config, output=below.output_below(parent.config.output))
-    return _run_of(config, parent, record, None if events is None else fold_all(events))
+    return _run_of(below.config_below(parent.config), parent, record, None if events is None else fold_all(events))
 
 
 def _run_of(config: Configuration, parent: Run, record: CallRecord, state: RunState | None) -> Run:
