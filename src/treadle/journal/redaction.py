@@ -53,7 +53,7 @@ _KEPT: dict[type[Struct], str] = {
     ToolReacted: "call_id action",
     ApprovalRequested: "call_id why",
     ApprovalDecided: "call_id",
-    ResultAwaited: "call_id run_id",
+    ResultAwaited: "call_id run_id again",
     ContextEdited: "policy model",
     ListedTool: "name server remote effect digest",
     RunForked: "run_id model origin",

@@ -22,7 +22,7 @@ from treadle.kernel.messages import Json, ToolSpec
 from treadle.tools.arguments import Arguments
 from treadle.tools.context import Cancellation, ToolContext
 from treadle.tools.described import described
-from treadle.tools.errors import BadTool, OutcomeUnknown, ToolError, passing, place_of_exception
+from treadle.tools.errors import AsksPerson, BadTool, OutcomeUnknown, ToolError, passing, place_of_exception
 from treadle.tools.failure import SaysError, is_failure
 from treadle.tools.limit import TimedOut, within
 from treadle.tools.options import Effect, NeedsApproval, ToolOptions, check_name
@@ -260,6 +260,8 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         if isinstance(error, asyncio.CancelledError):
             told = encode_error(ToolError(f"{self.name} cancelled itself: {error!r}"), self.max_output)
             return replace(output, content=told.content)
+        if isinstance(error, AsksPerson):
+            return replace(output, asks=(error.question, error.again))
         return replace(output, in_doubt=True) if isinstance(error, OutcomeUnknown) else output
 
     def _tell(self, error: BaseException) -> None:

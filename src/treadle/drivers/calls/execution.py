@@ -17,8 +17,8 @@ from treadle.drivers.commit import confirm_before_effect
 from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
 from treadle.drivers.watching import ToolProgress
-from treadle.kernel.calls import CallRecord
-from treadle.kernel.events import Event, ToolFinished
+from treadle.kernel.calls import CallRecord, parsed
+from treadle.kernel.events import Event, ResultAwaited, ToolFinished
 from treadle.tools import ToolContext, ToolOutput
 
 
@@ -38,6 +38,9 @@ async def executed(run: Run, admitted: Admitted, below: Run | None = None) -> tu
     if tool.effect != "read":
         await confirm_before_effect(run)
     output = await tool.call(admitted.arguments, context, cancelled=run.driven.is_cancelled, errors=run.config.errors)
+    if output.asks is not None:
+        question, again = output.asks
+        return ResultAwaited(step, record.call.id, wait=True, question=question, again=again), output
     if output.in_doubt and tool.effect == "write":
         why = f"{tool.name} was under way when what served it went away."
         return unknown_outcome(run, replace(record, in_doubt=True), why), output
@@ -59,6 +62,8 @@ def context_of(run: Run, record: CallRecord, arguments: dict[str, Any]) -> ToolC
         progress=lambda update: run.audience.show(ToolProgress(record.id, name, update)),
         made=record.made,
         other=record.other,
+        again="" if record.answer is None else record.again,
+        answer=None if record.answer is None else parsed(record.answer),
         history=lambda: run.state.messages,
         arguments=MappingProxyType(arguments),
     )
