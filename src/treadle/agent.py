@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import partial
+from os import PathLike
 from types import UnionType
 from typing import Any, Generic, Literal, Never, Self, _SpecialForm
 
@@ -65,8 +66,8 @@ class Agent(Generic[Deps, Output]):
         model: a name such as "anthropic:claude-sonnet-4-5", "openai:gpt-5" or "offline", or any `Model`.
         instructions: the system prompt, or a function of the run's `RunContext` that returns it.
         tools: tools, or plain functions to make tools of; or these by the name that the model is to call.
-        skills: named bundles of instructions and tools, or a `SkillRegistry`: what is registered later counts for the
-            runs that begin after that.
+        skills: named bundles of instructions and tools, and folders with a `SKILL.md`, or of such folders, by their
+            paths; or a `SkillRegistry`: what is registered later counts for the runs that begin after that.
         limits: what a run may use at most: by default 20 steps (a step is a model call with the tool calls that it asks
             for; others say iteration or turn), 100 tool calls, 300 seconds, and 3 steps in a row that went wrong.
         stop_when: when enough has been done: a condition, several combined by `|`, `&`, `~`, or a list (any of them).
@@ -114,7 +115,7 @@ class Agent(Generic[Deps, Output]):
         *,
         instructions: Instructions[Deps] = None,
         tools: Tools = (),
-        skills: Iterable[Skill] | SkillRegistry = (),
+        skills: Iterable[Skill | str | PathLike[str]] | SkillRegistry = (),
         limits: Limits | None = None,
         stop_when: StopWhen | None = None,
         prepare_step: PrepareStepFunction[Deps] | None = None,
@@ -188,6 +189,11 @@ class Agent(Generic[Deps, Output]):
     def tools(self) -> Mapping[str, Tool]:
         """Its tools and those of its skills, by name."""
         return self._config.tools
+
+    @property
+    def skills(self) -> SkillRegistry:
+        """Its skills and tools."""
+        return self._config.skills
 
     @property
     def limits(self) -> Limits:

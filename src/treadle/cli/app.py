@@ -35,6 +35,7 @@ COMMANDS = {
     "submit": ("submit", "Have a worker answer a question, or go on with a run."),
     "worker": ("worker", "Drive the runs that were submitted, until stopped."),
     "tools": ("tools", "List the tools and their schemas."),
+    "skills": ("skills", "List, show, check and begin skills that stand in folders."),
     "models": ("models", "List the providers of models, and which can be used here."),
     "sources": ("sources", "List the data analyst's sources, or describe one."),
     "query": ("query", "Ask one source for figures, without a model."),

@@ -1,20 +1,28 @@
 """The tools and skills that a command line names: built-in skills, the data analyst, and the user's own."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import click
 
+from treadle.cli import skill_folders
 from treadle.cli.catalogs import missing_package, named_sources, open_catalog
 from treadle.cli.loading import load, search_here
 from treadle.models.names import OFFLINE
-from treadle.tools import Skill, Tool, did_you_mean, load_tools, nearest
+from treadle.tools import AgentSkills, Skill, Tool, agent_skills, did_you_mean, load_tools, nearest
+from treadle.tools.agent_skills.folder import SkillFolder
+from treadle.tools.agent_skills.skill import skills_of
 
 ANALYST = "analyst"
 """The name of the data analyst's skill on the command line."""
 
 MEMORY = "memory"
 """The name of the memory skill on the command line; only given to an agent that asks for it."""
+
+
+NONE = "none"
+"""What stands for no skill at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +43,9 @@ def gather(skills: Iterable[str], tools: Iterable[str], sources: str | None, *, 
     """The tools that the options name.
 
     With neither skills nor tools named they are those that are given unasked: of all commands every built-in skill; to
-    the offline planner, which can do nothing without tools, all but the analyst; to a model nothing, for what it is
-    shown costs money and may be called. The analyst comes along wherever sources are named.
+    the offline planner, which can do nothing without tools, all but the analyst; to a model none of these, for what it
+    is shown costs money and may be called, but the skills in `.agents/skills`, which somebody put there for models.
+    The analyst comes along wherever sources are named.
 
     Args:
         skills: the values of --skill.
@@ -50,8 +59,11 @@ def gather(skills: Iterable[str], tools: Iterable[str], sources: str | None, *, 
     from treadle.tools.builtin import SKILLS
 
     own = [tool for target in tools for tool in _loaded(target)]
-    names = list(dict.fromkeys(skills))
-    if not names and not own:
+    named = tuple(dict.fromkeys(skills))
+    names = [name for name in named if name != NONE]
+    folders: AgentSkills | None = None
+    if not named and not own:
+        folders = None if model == OFFLINE else skill_folders.offered(told=model is not None)
         wanted = model is None or bool(named_sources(sources))
         names = [
             *(SKILLS if model in (None, OFFLINE) else ()),
@@ -59,7 +71,8 @@ def gather(skills: Iterable[str], tools: Iterable[str], sources: str | None, *, 
         ]
     if sources and ANALYST not in names:
         names.append(ANALYST)
-    chosen: list[Skill] = []
+    chosen: list[Skill] = [] if folders is None else [folders]
+    in_folders: dict[str, SkillFolder] = {}
     for name in names:
         if name == ANALYST:
             chosen.append(_analyst(sources))
@@ -68,12 +81,24 @@ def gather(skills: Iterable[str], tools: Iterable[str], sources: str | None, *, 
         elif name in SKILLS:
             chosen.append(SKILLS[name])
         else:
-            known = [*SKILLS, ANALYST, MEMORY]
-            raise click.BadParameter(
-                f"there is no skill {name!r}{did_you_mean(nearest(name, known))} (there are: {', '.join(known)})",
-                param_hint="'--skill'",
-            )
+            in_folders |= _in_folder(name, [*SKILLS, ANALYST, MEMORY])
+    if in_folders:
+        chosen.append(skills_of(in_folders.values()))
     return Toolset(tuple(chosen), tuple(own))
+
+
+def _in_folder(name: str, others: Sequence[str]) -> dict[str, SkillFolder]:
+    """The skill in `.agents/skills` of that name, or those in the folder of that path."""
+    there = skill_folders.usable(skill_folders.found())
+    if name in there:
+        return {name: there[name]}
+    if Path(name).is_dir():
+        return dict(agent_skills(name).folders)
+    known = [*others, *there]
+    raise click.BadParameter(
+        f"there is no skill {name!r}{did_you_mean(nearest(name, known))} (there are: {', '.join(known)})",
+        param_hint="'--skill'",
+    )
 
 
 def _analyst(sources: str | None) -> Skill:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import lru_cache
+from os import PathLike
 from typing import Any
 
 from msgspec import structs
@@ -32,7 +33,7 @@ from treadle.models.fixed import fixed_tokens
 from treadle.models.given import check_settings
 from treadle.models.port import Model
 from treadle.models.profile import OutputMode, profile_of
-from treadle.tools import Skill, SkillRegistry, Tool, tool
+from treadle.tools import Skill, SkillRegistry, Tool, agent_skills, tool
 from treadle.tools.read_result import read_result
 
 log = logging.getLogger("treadle")
@@ -49,7 +50,7 @@ Tools = Iterable[Tool | Callable[..., Any]] | Mapping[str, Tool | Callable[..., 
 
 def toolbox_of(
     tools: Tools,
-    skills: Iterable[Skill],
+    skills: Iterable[Skill | str | PathLike[str]],
     context: ContextPolicy | Iterable[ContextPolicy] | None,
     model: Model,
 ) -> tuple[SkillRegistry, Policies]:
@@ -68,9 +69,27 @@ def toolbox_of(
         given = [_tool_of(one) for one in tools]
     if isinstance(skills, SkillRegistry):
         given = [*skills.loose, *given]
+    else:
+        skills = _with_folders(skills)
     if context is not None and reads_results(policies or ()):
         given.append(read_result)
     return SkillRegistry(skills=skills, tools=given), policies
+
+
+def _with_folders(skills: Iterable[Skill | str | PathLike[str]]) -> list[Skill]:
+    """The skills, those that stand in folders together as one, in the place of the first of them."""
+    made: list[Skill] = []
+    paths: list[str | PathLike[str]] = []
+    place = 0
+    for one in skills:
+        if isinstance(one, (str, PathLike)):
+            place = place if paths else len(made)
+            paths.append(one)
+        else:
+            made.append(one)
+    if paths:
+        made.insert(place, agent_skills(*paths))
+    return made
 
 
 def _tool_of(given: Tool | Callable[..., Any], name: str | None = None) -> Tool:
@@ -92,7 +111,7 @@ class Stock:
     """
 
     def __init__(
-        self, make: Callable[[SkillRegistry], Configuration], toolbox: SkillRegistry, skills: Iterable[Skill]
+        self, make: Callable[[SkillRegistry], Configuration], toolbox: SkillRegistry, skills: Iterable[Any]
     ) -> None:
         self._make = make
         self._toolbox = toolbox

@@ -33,7 +33,17 @@ from treadle.kernel.events import (
     ToolReacted,
     ToolStarted,
 )
-from treadle.kernel.messages import File, Image, ModelSettings, Opaque, Thinking, ToolCall, ToolMessage, Usage
+from treadle.kernel.messages import (
+    File,
+    Image,
+    ModelSettings,
+    Opaque,
+    Thinking,
+    ToolCall,
+    ToolMessage,
+    Usage,
+    UserMessage,
+)
 from treadle.kernel.stop import Check, Decision, Stop
 
 S = TypeVar("S", bound=Struct)
@@ -55,6 +65,7 @@ _KEPT: dict[type[Struct], str] = {
     ContextEdited: "policy model",
     RunForked: "run_id model",
     ToolMessage: "call_id name",
+    UserMessage: "skill",
     Image: "media_type",
     File: "media_type",
     Thinking: "signature data id",

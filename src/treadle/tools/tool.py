@@ -74,6 +74,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         reconcile: for a tool that writes, finds out what came of a call that was under way when a process died: given
             the call's `ToolContext`, it gives `Done(result)`, `NotDone()` (the call is made again) or None (unknown).
             Plain or asynchronous, within `timeout`; it may be called more than once for a call.
+        keep: whether its results stay in the history, whole, whatever a context policy takes away.
         agent: the agent that works on its calls, for a tool that is one; the driver knows what it is.
         external: whether it has no function: calling it ends or pauses the run.
         wait: for an external tool, whether the run pauses for a result instead of ending.
@@ -100,6 +101,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
     thread: bool = True
     errors: SaysError | None = None
     reconcile: Reconcile | None = None
+    keep: bool = False
     agent: object | None = None
     external: bool = False
     wait: bool = False

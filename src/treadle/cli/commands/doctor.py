@@ -16,14 +16,16 @@ from treadle.cli.catalogs import missing_package
 from treadle.cli.choose import DEFAULT_MODELS, choose, local_models, ollama_address
 from treadle.cli.environment import TAKEN
 from treadle.cli.exits import ExitCode
+from treadle.cli.skill_folders import found, usable, user_folder
 from treadle.cli.storage import in_postgres, journal_at, journal_named, journal_option, may_be_there, told
 from treadle.cli.table import print_table
-from treadle.cli.terminal import print_json
+from treadle.cli.terminal import print_json, visible
 from treadle.journal import JournalError
 from treadle.journal.disks import shared_kind
 from treadle.journal.permissions import exposed
 from treadle.kernel.errors import Misuse
 from treadle.models.providers import PROVIDERS
+from treadle.tools import BadTool
 
 Row = tuple[str, str, str]
 """What was looked at, how it is ("ok", "no": missing and not needed, "bad": needed), and what was found."""
@@ -47,11 +49,12 @@ PACKAGES = (
 @journal_option
 @click.option("--json", "as_list", is_flag=True, help="Print a JSON list.")
 def doctor(journal: str | None, as_list: bool) -> int:
-    """Check Python, the packages, the journal, the data analyst, keys (never shown), local servers and the terminal.
+    """Check Python, the packages, the journal, the data analyst, skills, keys, local servers and the terminal.
 
-    What is "no" is not there and not needed for everything. The exit code is 2 if something is "bad", else 0.
+    A key is never shown. What is "no" is not there and not needed for everything. The exit code is 2 if something is
+    "bad", else 0.
     """
-    rows: list[Row] = [*_python(), *_journal(journal), *_analyst(), *_models(), *_terminal()]
+    rows: list[Row] = [*_python(), *_journal(journal), *_analyst(), *_skills(), *_models(), *_terminal()]
     if as_list:
         print_json([{"what": what, "state": state, "found": found} for what, state, found in rows])
     else:
@@ -113,6 +116,24 @@ def _analyst() -> Iterator[Row]:
         yield "analyst", "bad", f"DuckDB does not work: {error}"
         return
     yield "analyst", "ok" if answer == (42,) else "bad", f"DuckDB {_version('duckdb')}"
+
+
+def _skills() -> Iterator[Row]:
+    try:
+        there = found()
+    except BadTool as error:
+        yield "skills", "no", str(error)
+        return
+    given = usable(there)
+    waiting = [one.name for one in there if not one.trusted]
+    names = ", ".join(visible(name) for name in given)
+    yield "skills", "ok" if given else "no", f"used: {names}" if given else f"none in {user_folder()} or this project"
+    if waiting:
+        told = ", ".join(visible(name) for name in waiting)
+        yield "skills", "no", f"not trusted: {told} of this project; treadle skills trust"
+    for one in there:
+        if one.looked.folder is None:
+            yield "skills", "no", f"{visible(str(one.path))} is not valid: {visible('; '.join(one.looked.faults))}"
 
 
 def _models() -> Iterator[Row]:

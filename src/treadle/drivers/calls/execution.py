@@ -4,6 +4,7 @@ called, or a run below this one is driven.
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -16,6 +17,8 @@ from treadle.drivers.think import seconds_left
 from treadle.drivers.watching import ToolProgress
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.events import ResultAwaited, ToolFinished
+from treadle.kernel.messages import Message
+from treadle.kernel.state import RunState
 from treadle.tools import ToolContext, ToolOutput
 
 
@@ -55,9 +58,16 @@ def context_of(run: Run, record: CallRecord, arguments: dict[str, Any]) -> ToolC
         progress=lambda update: run.show(ToolProgress(record.id, name, update)),
         made=record.made,
         other=record.other,
-        history=lambda: run.state.messages,
+        history=lambda: _said_so_far(run.state),
         arguments=MappingProxyType(arguments),
     )
+
+
+def _said_so_far(state: RunState) -> Sequence[Message]:
+    """The messages of a run, and the results that the step under way has brought."""
+    step = state.step
+    results = () if step is None else [record.result for record in step.calls if record.result is not None]
+    return [*state.messages, *results] if results else state.messages
 
 
 _locks: "WeakKeyDictionary[asyncio.AbstractEventLoop, defaultdict[str, asyncio.Lock]]" = WeakKeyDictionary()
