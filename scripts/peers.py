@@ -1,9 +1,11 @@
-"""Fetches and builds, once, what others made and we test against: datacompy, and llama.cpp's server with a model.
+"""Fetches and builds, once, what others made and we test against: datacompy, Phoenix, llama.cpp's server with a model.
 
     python scripts/peers.py
 
 datacompy compares frames. It wants older versions of pandas and Polars than those that we test with, but works with
 ours as far as it is used; so it is installed in a place of its own, without what it asks for.
+
+Phoenix receives traces and shows them; it has a hundred packages of its own, in a place of their own too.
 
 The server's source is the one that the `llama-cpp-python` package ships; it is compiled without a web page, TLS or
 anything that is downloaded beside it, which takes ten minutes or so on two cores. All of it stays in .cache/peers: the
@@ -24,6 +26,8 @@ CACHE = ROOT / ".cache" / "peers"
 LOG = CACHE / "build.log"
 DATACOMPY = ("datacompy==1.1.0", "ordered-set==4.1.0", "jinja2==3.1.6", "markupsafe")
 LIBRARY = CACHE / DATACOMPY[0]
+PHOENIX_VERSION = "20.26.1"
+PHOENIX = CACHE / f"arize-phoenix-{PHOENIX_VERSION}"
 VERSION = "0.3.36"
 GGUF = "0.19.0"
 SERVER = CACHE / f"llama-server-{VERSION}"
@@ -58,6 +62,7 @@ def main() -> None:
     CACHE.mkdir(parents=True, exist_ok=True)
     LOG.write_text("", encoding="utf-8")
     install(LIBRARY, "--no-deps", *DATACOMPY)
+    install(PHOENIX, f"arize-phoenix=={PHOENIX_VERSION}")
     if not SERVER.exists():
         if missing := lacking():
             say(f"no server to test against: {missing} is not installed, and llama.cpp is built with it")

@@ -39,6 +39,7 @@ from treadle.drivers.purse.drawing import Budgets
 from treadle.drivers.purse.spending import Spending, spending_of
 from treadle.drivers.run import Run
 from treadle.drivers.taking_up import GoingOn, recorded, taken_up
+from treadle.drivers.watching import Observer
 from treadle.journal import Journal
 from treadle.judging.conditions import StopWhen, condition
 from treadle.kernel.errors import Misuse
@@ -104,6 +105,8 @@ class Agent(Generic[Deps, Output]):
         errors: whether a value that a tool returned says that the call failed, such as `says_error`; it is shown as it
             is. A tool's own `errors` goes before it.
         budget: what all of its runs may take together, beside the limits of each: a `Budget`, or a list of them.
+        telemetry: what its runs are told to as they go, such as `treadle.telemetry.Telemetry()`; it holds for the runs
+            below them too, but those of agents that have their own.
 
     Raises:
         Misuse: something does not fit; the message says what would.
@@ -138,6 +141,7 @@ class Agent(Generic[Deps, Output]):
         context: ContextPolicy | Iterable[ContextPolicy] | None = None,
         errors: Errors | None = None,
         budget: Budgets = None,
+        telemetry: Observer | None = None,
         **unknown: Never,
     ) -> None:
         refuse_unknown(Agent, unknown, Agent)
@@ -166,6 +170,7 @@ class Agent(Generic[Deps, Output]):
             errors=errors,
             model_named=model_of,
             deps_type=deps_type,
+            telemetry=telemetry,
         )
         self._stock = Stock(
             lambda stock: with_budgets(assembled(given, stock, output, output_mode), budget), toolbox, skills

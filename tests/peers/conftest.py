@@ -21,7 +21,7 @@ import pytest
 
 from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIChatModel, OpenAIResponsesModel
 
-collect_ignore = [] if os.environ.get("TREADLE_PEERS") else ["test_llama_server.py"]
+collect_ignore = [] if os.environ.get("TREADLE_PEERS") else ["test_llama_server.py", "test_phoenix.py"]
 
 KEY = "a key that the server was given"
 PATIENCE = 60.0

@@ -147,5 +147,6 @@ def _begun(config: Configuration, run_id: str, instructions: Any, asked: Asked) 
             "results"
         )
     said = [*before, *([] if question is None else [question])]
-    run.start(run_id, [*config.system(instructions, config.output), *said], limits, one_step=asked.one_step)
+    messages, name = [*config.system(instructions, config.output), *said], whose.conversation or ""
+    run.start(run_id, messages, limits, one_step=asked.one_step, conversation=name)
     return run

@@ -52,7 +52,7 @@ from treadle.drivers.purse.telling import tell_used, tell_whose
 from treadle.drivers.reading import reading
 from treadle.drivers.recorder import Recorder, is_promising
 from treadle.drivers.request import prepared, request_of
-from treadle.drivers.watching import RunEvent, SpentSoFar, StepCompleted, log_event, log_failure
+from treadle.drivers.watching import Observer, RunEvent, SpentSoFar, StepCompleted, log_event, log_failure
 from treadle.journal import Journal, JournalConflict, MemoryJournal, Promises, RedactionFailed
 from treadle.journal.redaction import redacted
 from treadle.judging.judge import judge
@@ -123,6 +123,7 @@ class Run:
         error: the exception behind the state's failure, while this process has it.
         pause_wanted: the pause that somebody asked for before the next step.
         order: how it was queued, if a worker drives it.
+        telemetry: what its events are told to; by default that of the run that it works for.
         given_up: whether this process leaves it as it is: what is cancelled then is as if the process had died.
     """
 
@@ -172,6 +173,10 @@ class Run:
         self._recent = Recent()
         self._task: asyncio.Task[Any] | None = None
         self._cancels = 0
+        self.telemetry: Observer | None = config.telemetry if parent is None else config.telemetry or parent.telemetry
+        self._observe: Callable[[int, Event], None] | None = None
+        if self.telemetry is not None and state is None:
+            self.observe(())
 
     @property
     def run_id(self) -> str:
@@ -266,6 +271,8 @@ class Run:
             log_failure(state, event)
         if self._logged:
             log_event(state, event)
+        if self._observe is not None:
+            self._observe(state.events - 1, event)
         if self._on_event is not None:
             if type(event) in _ENDS and self._journal is not None:
                 self._unshown.append(event)
@@ -286,6 +293,11 @@ class Run:
                 self.show(step)
         if self._over is not None and self.state.phase in ("finished", "paused"):
             self.release()
+
+    def observe(self, earlier: Sequence[Event]) -> None:
+        """Has what happens from here on told to the agent's telemetry, after its `earlier` events."""
+        if self.telemetry is not None:
+            self._observe = self.telemetry.observed(earlier, getattr(self._journal, "redact", None))
 
     def follow(self, event: Event) -> None:
         """Takes an event as it was recorded before: it is neither shown nor written again, and has no time of its own.
@@ -319,7 +331,8 @@ class Run:
                 self._on_event(event)
             except (Exception, asyncio.CancelledError, SystemExit):
                 # It is a plain function: a cancellation can only be its own.
-                log.exception("on_event raised on %s; run %s goes on", type(event).__name__, self.run_id)
+                about = {"run_id": self.run_id, "event": type(event).__name__}
+                log.exception("on_event raised on %s; run %s goes on", about["event"], self.run_id, extra=about)
 
     def _tell_spent(self) -> None:
         """Shows whoever watches the run at the top what that one has spent, if it has changed."""
@@ -515,6 +528,7 @@ class Run:
         parent: Parent | None = None,
         *,
         one_step: bool = False,
+        conversation: str = "",
     ) -> None:
         """Feeds the run's first event."""
         config = self.config = reading(self.config, messages)
@@ -538,6 +552,7 @@ class Run:
                 config.rules,
                 config.hooks,
                 one_step,
+                conversation,
                 at=self.clock.now(),
             )
         )

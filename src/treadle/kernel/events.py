@@ -66,6 +66,7 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     `rules` says which of its calls somebody must decide on and which are never made, a line a rule, and `hooks` what
     else of the application's takes part in it, by name: only an agent that has them all may take the run up. They are
     None in a journal of treadle 0.1. `one_step` is whether the run ends after its first step, within its limits.
+    `conversation` is the name of the conversation that it belongs to, if it belongs to one.
     """
 
     run_id: str
@@ -86,6 +87,7 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     rules: tuple[str, ...] | None = None
     hooks: tuple[str, ...] | None = None
     one_step: bool = False
+    conversation: str = ""
 
 
 class Reserve(Struct, frozen=True, gc=False):

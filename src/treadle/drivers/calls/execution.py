@@ -39,7 +39,8 @@ async def executed(
     context = context_of(run, record, admitted.arguments) if tool.injected else None
     if tool.effect != "read":
         await run.confirm_before_effect()
-    output = await tool.call(admitted.arguments, context, cancelled=run.is_cancelled, errors=run.config.errors)
+    about = {"run_id": run.run_id, "step": step, "call_id": record.id, "tool": record.doing.name}
+    output = await tool.call(admitted.arguments, context, run.is_cancelled, run.config.errors, about)
     content, failed, app, raised = output.content, output.is_error, output.app, output.raised
     return ToolFinished(step, record.call.id, content, failed, app, raised=raised, at=run.clock.now()), output
 
