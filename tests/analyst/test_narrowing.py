@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from treadle.analyst import Dimension, Filter, Source, parse_format
-from treadle.analyst.dialect import Column, Dialect
-from treadle.analyst.keys import Key
-from treadle.analyst.narrowing import narrowing
-from treadle.analyst.parameters import Parameters
+from treadle.analyst.reading.dialect import Column, Dialect
+from treadle.analyst.reading.keys import Key
+from treadle.analyst.remote.narrowing import narrowing
+from treadle.analyst.sql.parameters import Parameters
 
 PERIODS = st.builds(
     lambda year, part, form: form.format(y=year, p=part),
@@ -44,8 +44,8 @@ def wanted(engine: Any, condition: Filter, key: Key, held: str) -> bool:
     """Whether treadle's own filter lets the row pass."""
     from sqlglot import exp
 
-    from treadle.analyst.rows import Side
-    from treadle.analyst.table import Table
+    from treadle.analyst.asking.rows import Side
+    from treadle.analyst.reading.table import Table
 
     side = Side("a", 0, SOURCE, [], [], [(key, condition)])
     parameters = Parameters()

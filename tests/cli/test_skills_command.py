@@ -52,7 +52,7 @@ def test_the_skills_of_a_project_are_used_once_it_is_trusted(treadle: Any) -> No
     skill_in(treadle.folder / ".agents" / "skills", "evil")
     before = treadle("ask", "Go.", "--model", "skilled:model")
     assert before.out.startswith("knows ['pdf']")
-    assert "this project's (evil) are left aside until you trust it: treadle skills trust" in before.err
+    assert "of this project evil are left aside until you trust them: treadle skills trust" in before.err
     assert treadle("skills", "trust").code == 0
     assert treadle("ask", "Go.", "--model", "skilled:model").out.startswith("knows ['pdf', 'evil']")
     assert treadle("skills", "trust", "--revoke").code == 0
@@ -62,8 +62,18 @@ def test_the_skills_of_a_project_are_used_once_it_is_trusted(treadle: Any) -> No
 def test_a_project_cannot_trust_itself(treadle: Any) -> None:
     project(treadle)
     skill_in(treadle.folder / ".agents" / "skills", "evil")
-    (treadle.folder / "trusted-projects").write_text(f"{treadle.folder}\n")
+    (treadle.folder / "trusted.json").write_text(json.dumps({str(treadle.folder): "x"}))
     (treadle.folder / ".env").write_text(f"XDG_DATA_HOME={treadle.folder}\nTREADLE_TRUST=1\n")
+    assert treadle("ask", "Go.", "--model", "skilled:model").out.startswith("knows []")
+
+
+def test_a_skill_that_changed_or_came_later_is_to_be_trusted_again(treadle: Any) -> None:
+    project(treadle)
+    place = skill_in(treadle.folder / ".agents" / "skills", "pdf")
+    assert treadle("skills", "trust").out == "pdf: trusted as it is now\n"
+    skill_in(treadle.folder / ".agents" / "skills", "evil")
+    assert treadle("ask", "Go.", "--model", "skilled:model").out.startswith("knows ['pdf']")
+    (place / "SKILL.md").write_text("---\nname: pdf\ndescription: Something else.\n---\n")
     assert treadle("ask", "Go.", "--model", "skilled:model").out.startswith("knows []")
 
 

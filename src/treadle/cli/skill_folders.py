@@ -1,18 +1,18 @@
 """Skill folders: the skills in `.agents/skills`, of the user and of the project that the command runs in.
 
-A project's are only taken once its folder is trusted (`treadle skills trust`): what a folder that came from somebody
-else says would otherwise stand in every prompt. Which folders are trusted stands in the user's data folder, one a line,
-and never in the project.
+A project's are only taken once they are trusted (`treadle skills trust`), each as its SKILL.md is then: what a folder
+that came from somebody else says would otherwise stand in every prompt. What is trusted stands in the user's data
+folder, and never in the project.
 """
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from treadle.cli.terminal import note, visible
+from treadle.cli.trust import is_trusted
 from treadle.tools import AgentSkills, BadTool
-from treadle.tools.agent_skills.folder import Looked, SkillFolder, folders_in, looked_at
+from treadle.tools.agent_skills.folder import FILES, Looked, SkillFolder, folders_in, looked_at
 from treadle.tools.agent_skills.skill import MOST, skills_of
 
 INSIDE = Path(".agents", "skills")
@@ -62,13 +62,18 @@ def found() -> list[Found]:
     """
     project, out = project_folder(), list[Found]()
     if project is not None:
-        trusted, root = is_trusted(project), project.resolve()
+        root = project.resolve()
         for path in folders_in(project / INSIDE):
-            looked = looked_at(path)
+            looked, trusted = looked_at(path), is_trusted(file_of(path))
             if not path.resolve().is_relative_to(root):
                 looked = Looked(None, ("it is a link that leads out of the project",))
             out.append(Found("project", path, looked, trusted))
     return out + [Found("user", path, looked_at(path), True) for path in folders_in(user_folder())]
+
+
+def file_of(path: Path) -> Path:
+    """The SKILL.md of a skill's folder."""
+    return next((path / name for name in FILES if (path / name).is_file()), path / FILES[0])
 
 
 def usable(all_found: list[Found]) -> dict[str, SkillFolder]:
@@ -106,7 +111,7 @@ def _left_aside(all_found: list[Found]) -> Iterator[str]:
     if waiting:
         names = ", ".join(visible(name)[:64] for name in waiting[:5])
         more = ", …" if len(waiting) > 5 else ""
-        yield f"skills: this project's ({names}{more}) are left aside until you trust it: treadle skills trust"
+        yield f"skills: of this project {names}{more} are left aside until you trust them: treadle skills trust"
     for one in all_found:
         if one.trusted and one.looked.folder is None:
             yield f"skills: {visible(str(one.path))} is left aside: {visible('; '.join(one.looked.faults))}"
@@ -116,37 +121,3 @@ def _left_aside(all_found: list[Found]) -> Iterator[str]:
             first = taken.setdefault(one.name, one)
             if first is not one:
                 yield f"skills: {one.name} of the {one.owner} is left aside for that of the {first.owner}"
-
-
-def is_trusted(folder: Path) -> bool:
-    """Whether the user has said that the skills of a project in `folder` may be used."""
-    return str(folder.resolve()) in _trusted()
-
-
-def trust(folder: Path, trusted: bool) -> bool:
-    """Records that the folder is trusted, or is no longer; whether that was new."""
-    before, own = _trusted(), str(folder.resolve())
-    after = [*[one for one in before if one != own], *([own] if trusted else [])]
-    if (own in before) == trusted:
-        return False
-    place = _place()
-    place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    fresh = place.with_name(f"{place.name}.{os.getpid()}")
-    fresh.touch(mode=0o600)
-    fresh.write_text("".join(f"{one}\n" for one in after), encoding="utf-8")
-    fresh.replace(place)
-    return True
-
-
-def _trusted() -> list[str]:
-    try:
-        return _place().read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        # What cannot be read trusts nobody.
-        return []
-
-
-def _place() -> Path:
-    from platformdirs import user_data_path
-
-    return user_data_path("treadle", appauthor=False) / "trusted-projects"

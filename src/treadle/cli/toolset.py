@@ -1,6 +1,6 @@
 """The tools and skills that a command line names: built-in skills, the data analyst, and the user's own."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,20 +9,12 @@ import click
 from treadle.cli import skill_folders
 from treadle.cli.catalogs import missing_package, named_sources, open_catalog
 from treadle.cli.loading import load, search_here
+from treadle.cli.settings import setting
+from treadle.cli.skills import ANALYST, MEMORY, NONE, skill_names
 from treadle.models.names import OFFLINE
 from treadle.tools import AgentSkills, Skill, Tool, agent_skills, did_you_mean, load_tools, nearest
 from treadle.tools.agent_skills.folder import SkillFolder
 from treadle.tools.agent_skills.skill import skills_of
-
-ANALYST = "analyst"
-"""The name of the data analyst's skill on the command line."""
-
-MEMORY = "memory"
-"""The name of the memory skill on the command line; only given to an agent that asks for it."""
-
-
-NONE = "none"
-"""What stands for no skill at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +34,15 @@ class Toolset:
 def gather(skills: Iterable[str], tools: Iterable[str], sources: str | None, *, model: str | None = None) -> Toolset:
     """The tools that the options name.
 
-    With neither skills nor tools named they are those that are given unasked: of all commands every built-in skill; to
-    the offline planner, which can do nothing without tools, all but the analyst; to a model none of these, for what it
-    is shown costs money and may be called, but the skills in `.agents/skills`, which somebody put there for models.
-    The analyst comes along wherever sources are named.
+    Where no skills are named, a question has those that are set. With neither skills nor tools they are those that are
+    given unasked: of all commands every built-in skill; to the offline planner, which can do nothing without tools, all
+    but the analyst; to a model none of these, for what it is shown costs money and may be called, but the skills in
+    `.agents/skills`, which somebody put there for models. The analyst comes along wherever sources are named.
 
     Args:
         skills: the values of --skill.
         tools: the values of --tools.
-        sources: the value of --sources; given, it brings the analyst along, as TREADLE_SOURCES does.
+        sources: the value of --sources; given, it brings the analyst along, as sources that are set do.
         model: the name of the model that is asked with them; None where they are not for a question.
 
     Raises:
@@ -59,7 +51,9 @@ def gather(skills: Iterable[str], tools: Iterable[str], sources: str | None, *, 
     from treadle.tools.builtin import SKILLS
 
     own = [tool for target in tools for tool in _loaded(target)]
-    named = tuple(dict.fromkeys(skills))
+    named = list(dict.fromkeys(skills))
+    if not named and model is not None and (found := setting("skills")) is not None:
+        named = list(found.value)
     names = [name for name in named if name != NONE]
     folders: AgentSkills | None = None
     if not named and not own:
@@ -81,20 +75,20 @@ def gather(skills: Iterable[str], tools: Iterable[str], sources: str | None, *, 
         elif name in SKILLS:
             chosen.append(SKILLS[name])
         else:
-            in_folders |= _in_folder(name, [*SKILLS, ANALYST, MEMORY])
+            in_folders |= _in_folder(name)
     if in_folders:
         chosen.append(skills_of(in_folders.values()))
     return Toolset(tuple(chosen), tuple(own))
 
 
-def _in_folder(name: str, others: Sequence[str]) -> dict[str, SkillFolder]:
+def _in_folder(name: str) -> dict[str, SkillFolder]:
     """The skill in `.agents/skills` of that name, or those in the folder of that path."""
     there = skill_folders.usable(skill_folders.found())
     if name in there:
         return {name: there[name]}
     if Path(name).is_dir():
         return dict(agent_skills(name).folders)
-    known = [*others, *there]
+    known = skill_names()
     raise click.BadParameter(
         f"there is no skill {name!r}{did_you_mean(nearest(name, known))} (there are: {', '.join(known)})",
         param_hint="'--skill'",

@@ -89,10 +89,13 @@ it has spent, and each step as a whole."""
 class Observer(Protocol):
     """What an agent tells of its runs to, such as `treadle.telemetry.Telemetry`."""
 
-    def observed(self, earlier: Sequence[Event], redact: Callable[[str], str] | None) -> Callable[[int, Event], None]:
+    def observed(
+        self, earlier: Sequence[Event], redact: Callable[[str], str] | None, conversation: str = ""
+    ) -> Callable[[int, Event], None]:
         """What is called with each event of a run, and its number, as it happens; it may neither wait nor raise.
 
-        `earlier` are the run's events that have happened already, and `redact` is that of its journal.
+        `earlier` are the run's events that have happened already, `redact` is that of its journal, and `conversation`
+        the name of the one that the run above it belongs to.
         """
 
 

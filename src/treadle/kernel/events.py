@@ -16,6 +16,7 @@ from treadle.kernel.messages import (
     AssistantMessage,
     Content,
     FinishReason,
+    Json,
     Message,
     ModelSettings,
     ToolCall,
@@ -66,7 +67,9 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     `rules` says which of its calls somebody must decide on and which are never made, a line a rule, and `hooks` what
     else of the application's takes part in it, by name: only an agent that has them all may take the run up. They are
     None in a journal of treadle 0.1. `one_step` is whether the run ends after its first step, within its limits.
-    `conversation` is the name of the conversation that it belongs to, if it belongs to one.
+
+    `user` is whose run it is, `conversation` the name of the conversation that it belongs to, and `origin` what began
+    it and goes on with it after a crash ("serve"), each as far as it was said.
     """
 
     run_id: str
@@ -87,7 +90,9 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     rules: tuple[str, ...] | None = None
     hooks: tuple[str, ...] | None = None
     one_step: bool = False
+    user: str = ""
     conversation: str = ""
+    origin: str = ""
 
 
 class Reserve(Struct, frozen=True, gc=False):
@@ -220,13 +225,17 @@ class ApprovalRequested(Happened, frozen=True, gc=False, tag="approval_requested
 
 
 class ApprovalDecided(Happened, frozen=True, gc=False, tag="approval_decided"):
-    """A person decided on a call; `reason` is shown to the model, `arguments` (JSON text) replace the call's own."""
+    """A person decided on a call; `reason` is shown to the model, `arguments` (JSON text) replace the call's own.
+
+    `by` is who decided, as far as it was said.
+    """
 
     step: int
     call_id: str
     approved: bool
     reason: str = ""
     arguments: str | None = None
+    by: str = ""
 
 
 class ResultAwaited(Happened, frozen=True, gc=False, tag="result_awaited"):
@@ -246,9 +255,10 @@ class ResultAwaited(Happened, frozen=True, gc=False, tag="result_awaited"):
 
 
 class MessageAdded(Happened, frozen=True, gc=False, tag="message_added"):
-    """Someone steered the run; the message is taken up before the next model call."""
+    """Someone, `by` name as far as it was said, steered the run; it is taken up before the next model call."""
 
     message: UserMessage
+    by: str = ""
 
 
 class ContextEdited(Happened, frozen=True, gc=False, tag="context_edited"):
@@ -270,6 +280,36 @@ class ContextEdited(Happened, frozen=True, gc=False, tag="context_edited"):
     cost: Decimal | None = None
     model: str = ""
     reserve: Reserve | None = None
+
+
+class ListedTool(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A tool that a server listed, as the run has it: `name` is what the model calls, `remote` what the server does.
+
+    `says_effect` is whether its `effect` was said by somebody who is believed, `digest` that of all that the server
+    says of the tool, and `changed` how that differs from what it first said in this run (empty if it does not): such a
+    tool is only called after a person has looked at it.
+    """
+
+    name: str
+    server: str
+    remote: str
+    description: str
+    input_schema: Json
+    output_schema: Json | None = None
+    effect: Literal["read", "idempotent", "write"] = "write"
+    says_effect: bool = False
+    digest: str = ""
+    changed: str = ""
+
+
+class ToolsListed(Happened, frozen=True, gc=False, tag="tools_listed"):
+    """Servers said what tools they have, before the first step or since the last: `listed` are all of theirs.
+
+    `tool_tokens` estimates what the descriptions of these and of the agent's own tools take of each request.
+    """
+
+    listed: tuple[ListedTool, ...]
+    tool_tokens: int = 0
 
 
 class NudgeGiven(Happened, frozen=True, gc=False, tag="nudge_given"):
@@ -299,11 +339,12 @@ class RunResumed(Happened, frozen=True, gc=False, tag="run_resumed"):
     """A process took the run up, after a pause, a crash or its end; calls that were in flight then are interrupted.
 
     `limits` replaces the run's limits, if given. `lost` is the worst case of a model call that was under way: nobody
-    knows whether it was billed.
+    knows whether it was billed. `by` is who had it taken up, with what was decided then, as far as it was said.
     """
 
     limits: Limits | None = None
     lost: Spent | None = None
+    by: str = ""
 
 
 class RunForked(Happened, frozen=True, gc=False, tag="run_forked"):
@@ -311,12 +352,17 @@ class RunForked(Happened, frozen=True, gc=False, tag="run_forked"):
 
     `model`, the name of the agent's, and `limits` replace those of that run, if given. `taken` is what runs below took,
     by call, for calls of the step under way that have another result in the fork: that run has paid it as well.
+    `instructions` is the system message from here on, empty for none; None leaves it as it was. `by` is who made it,
+    and `origin` what goes on with it after a crash, as far as they were said.
     """
 
     run_id: str
     model: str = ""
     limits: Limits | None = None
     taken: dict[str, Spent] = {}
+    by: str = ""
+    origin: str = ""
+    instructions: str | None = None
 
 
 class RunFinished(Happened, frozen=True, gc=False, tag="run_finished"):
@@ -340,6 +386,7 @@ Event = (
     | ResultAwaited
     | MessageAdded
     | ContextEdited
+    | ToolsListed
     | NudgeGiven
     | RunPaused
     | RunResumed

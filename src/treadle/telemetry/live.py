@@ -65,18 +65,21 @@ class Telemetry:
         self._telling: _Telling | None = None
         self._worker = Worker(self._tell)
 
-    def observed(self, earlier: Sequence[Event], redact: Redact | None) -> Callable[[int, Event], None]:
+    def observed(
+        self, earlier: Sequence[Event], redact: Redact | None, conversation: str = ""
+    ) -> Callable[[int, Event], None]:
         """What is called with each event of a run, and its number, as it happens.
 
         Args:
             earlier: the run's events that have happened already.
             redact: that of the run's journal.
+            conversation: the name of the conversation that the run above it belongs to.
         """
         from opentelemetry import trace
 
         caller = trace.get_current_span().get_span_context()
         watched = _Watched(
-            Spans(content=self._content, newest=self._newest),
+            Spans(content=self._content, newest=self._newest, conversation=conversation),
             [one for one in (redact, self._redact) if one is not None] if self._content else [],
             caller if caller.is_valid else None,
             deque(earlier),

@@ -14,7 +14,7 @@ from treadle.journal.families import families, family
 from treadle.journal.port import Journal
 from treadle.journal.redaction import Redact, redacted
 from treadle.kernel.errors import Misuse
-from treadle.kernel.events import Event, RunForked
+from treadle.kernel.events import Event, RunForked, RunStarted
 from treadle.telemetry.metrics import wants_newest
 from treadle.telemetry.spans import Span, Spans
 
@@ -116,13 +116,17 @@ class _Sender:
         self._emitter = Emitter(provider.get_tracer(SCOPE, version_of_treadle()))
         self._newest = wants_newest()
         self.spans = 0
+        self._conversations: dict[str, str] = {}
 
     def take(self, run_id: str, events: Sequence[Event], content: bool, redact: Redact | None) -> bool:
         """Takes the spans of a run; whether its last leg is still under way."""
-        spans = Spans(content=content, newest=self._newest)
+        top = run_id.partition(".")[0]
+        spans = Spans(content=content, newest=self._newest, conversation=self._conversations.get(top, ""))
         own = max([seq for seq, event in enumerate(events) if isinstance(event, RunForked)], default=-1)
         begun: dict[int, Span] = {}
         for seq, event in enumerate(events):
+            if isinstance(event, RunStarted) and event.conversation:
+                self._conversations[run_id] = event.conversation
             if redact is not None and content:
                 (event,) = redacted(run_id, seq, [event], redact, "")
             for span in spans.take(seq, event):

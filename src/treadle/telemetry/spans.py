@@ -114,12 +114,14 @@ class Spans:
     Args:
         content: whether what was said is put into the spans.
         newest: whether the newest names are used where the conventions have changed them.
+        conversation: the name of the conversation that the run above it belongs to.
     """
 
-    def __init__(self, *, content: bool = False, newest: bool = False) -> None:
+    def __init__(self, *, content: bool = False, newest: bool = False, conversation: str = "") -> None:
         self._content, self._newest = content, newest
         self._state = RunState()
         self._started = self._state.started
+        self._conversation = conversation
         self._leg: Span | None = None
         self._fork: tuple[int, float, tuple[int, int]] | None = None
         self._first: tuple[int, int] | None = None
@@ -201,7 +203,7 @@ class Spans:
     def _begun(self, seq: int, at: float, link: tuple[int, int] | None = None) -> Span:
         started, parent = self._started, self._started.parent
         own, self._trace = span_of(started.run_id, seq), trace_of(started.run_id, parent)
-        name = started.conversation
+        name = started.conversation or self._conversation
         self._common = {"treadle.run.id": started.run_id, **({"gen_ai.conversation.id": name} if name else {})}
         self._of_chat = (None, {}, "")
         above = 0 if parent is None else span_of(parent.run_id, f"{parent.step}.{parent.call_id}")

@@ -23,7 +23,7 @@ from treadle.kernel.messages import Json, ToolSpec
 from treadle.tools.arguments import Arguments
 from treadle.tools.context import Cancellation, ToolContext
 from treadle.tools.described import described
-from treadle.tools.errors import BadTool, ToolError, passing, place_of_exception
+from treadle.tools.errors import BadTool, OutcomeUnknown, ToolError, passing, place_of_exception
 from treadle.tools.failure import SaysError, is_failure
 from treadle.tools.limit import TimedOut, within
 from treadle.tools.options import Effect, NeedsApproval, ToolOptions, check_name
@@ -79,6 +79,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         keep: whether its results stay in the history, whole, whatever a context policy takes away.
         agent: the agent that works on its calls, for a tool that is one; the driver knows what it is.
         external: whether it has no function: calling it ends or pauses the run.
+        suspect: why a person must look at each call of it, whatever rules say; empty if nothing is suspected.
         wait: for an external tool, whether the run pauses for a result instead of ending.
     """
 
@@ -107,6 +108,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
     agent: object | None = None
     external: bool = False
     wait: bool = False
+    suspect: str = ""
 
     @property
     def name(self) -> str:
@@ -266,7 +268,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         if isinstance(error, asyncio.CancelledError):
             told = encode_error(ToolError(f"{self.name} cancelled itself: {error!r}"), self.max_output)
             return replace(output, content=told.content)
-        return output
+        return replace(output, in_doubt=True) if isinstance(error, OutcomeUnknown) else output
 
     def _tell(self, error: BaseException, about: Mapping[str, object]) -> None:
         """Logs what an attempt raised; the arguments may be secret, and so may the words of a `ToolError`."""

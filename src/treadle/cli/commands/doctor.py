@@ -12,12 +12,17 @@ from pathlib import Path
 
 import click
 
+from treadle.cli.addresses import in_postgres
 from treadle.cli.catalogs import missing_package
 from treadle.cli.choose import DEFAULT_MODELS, choose, local_models, ollama_address
 from treadle.cli.environment import TAKEN
 from treadle.cli.exits import ExitCode
+from treadle.cli.servers import looked_at, mcp_option
+from treadle.cli.settings import files, values_of
 from treadle.cli.skill_folders import found, usable, user_folder
-from treadle.cli.storage import in_postgres, journal_at, journal_named, journal_option, may_be_there, told
+from treadle.cli.storage import journal_at, journal_named, journal_option, may_be_there, told
+from treadle.cli.stored_keys import TAKEN as FROM_KEYRING
+from treadle.cli.stored_keys import take_keys
 from treadle.cli.table import print_table
 from treadle.cli.terminal import print_json, visible
 from treadle.journal import JournalError
@@ -42,19 +47,26 @@ PACKAGES = (
     "sqlglot",
     "pyyaml",
     "psycopg",
+    "mcp",
 )
 
 
 @click.command(short_help="Check that everything treadle needs is well.")
+@mcp_option
 @journal_option
 @click.option("--json", "as_list", is_flag=True, help="Print a JSON list.")
-def doctor(journal: str | None, as_list: bool) -> int:
+def doctor(journal: str | None, mcp: tuple[str, ...], as_list: bool) -> int:
     """Check Python, the packages, the journal, the data analyst, skills, keys, local servers and the terminal.
+
+    With --mcp each server that the file describes is started, and asked for its tools; none of them is called.
 
     A key is never shown. What is "no" is not there and not needed for everything. The exit code is 2 if something is
     "bad", else 0.
     """
-    rows: list[Row] = [*_python(), *_journal(journal), *_analyst(), *_skills(), *_models(), *_terminal()]
+    rows: list[Row] = [
+        *_python(), *_settings(), *_journal(journal), *_analyst(), *_skills(), *_models(), *looked_at(mcp),
+        *_terminal(),
+    ]  # fmt: skip
     if as_list:
         print_json([{"what": what, "state": state, "found": found} for what, state, found in rows])
     else:
@@ -70,6 +82,14 @@ def _python() -> Iterator[Row]:
     yield "packages", "ok", ", ".join(f"{name} {number}" for name, number in found if number)
     if lacking := [name for name, number in found if number is None]:
         yield "packages", "no", f"{', '.join(lacking)}: pip install 'treadle[all]'"
+
+
+def _settings() -> Iterator[Row]:
+    paths = list(files())
+    for path in paths:
+        yield "settings", "ok", f"{path} sets {', '.join(values_of(path)) or 'nothing'}"
+    if not paths:
+        yield "settings", "no", "no file sets anything (treadle config)"
 
 
 def _journal(named: str | None) -> Iterator[Row]:
@@ -137,15 +157,17 @@ def _skills() -> Iterator[Row]:
 
 
 def _models() -> Iterator[Row]:
+    take_keys()
     keys = [PROVIDERS[name].key_variable for name in DEFAULT_MODELS]
     present = [key for key in keys if os.environ.get(key, "").strip()]
     from_file = f" ({', '.join(TAKEN)} from {Path('.env').absolute()})" if TAKEN else ""
+    from_file += f" ({', '.join(FROM_KEYRING)} from the keyring)" if FROM_KEYRING else ""
     yield (
         "keys",
         "ok" if present else "no",
         f"set: {', '.join(present)}{from_file}"
         if present
-        else (f"none of {', '.join(keys)}, in the environment or in a file .env"),
+        else (f"none of {', '.join(keys)}, in the environment, a file .env or the keyring"),
     )
     if present and find_spec("httpx2") is None:
         yield "network", "bad", "a key is set, but models are called with httpx2: pip install 'treadle[http]'"

@@ -8,9 +8,10 @@ import click
 
 from treadle.cli import completion
 from treadle.cli.exits import ExitCode
-from treadle.cli.skill_folders import INSIDE, Found, found, project_folder, trust, usable, user_folder
+from treadle.cli.skill_folders import INSIDE, Found, file_of, found, project_folder, usable, user_folder
 from treadle.cli.table import print_table
 from treadle.cli.terminal import clean, note, print_json, shorten, visible
+from treadle.cli.trust import distrust, trust
 from treadle.tools import BadTool, did_you_mean, nearest
 from treadle.tools.agent_skills.files import listed
 from treadle.tools.agent_skills.folder import SkillFolder, looked_at
@@ -165,17 +166,20 @@ def new(name: str, user: bool) -> int:
     return ExitCode.FINISHED
 
 
-@skills.command("trust", short_help="Say that this project's skills may be used.")
+@skills.command("trust", short_help="Say that this project's skills may be used, as they are now.")
 @click.option("--revoke", is_flag=True, help="Say that they may not any more.")
 def trust_project(revoke: bool) -> int:
-    """Say that the skills of this project may be used, those that come to it later included.
+    """Say that the skills of this project may be used, as they are now; one that changes is asked about again.
 
     They stand in prompts, and what they say a model may follow: look at them before (treadle skills show NAME).
     """
-    project = project_folder()
-    if project is None:
+    if project_folder() is None:
         raise click.UsageError(f"there is no {INSIDE} in this folder, nor above it in the same repository")
-    new = trust(project, not revoke)
-    said = "is not trusted any more" if revoke else "is trusted"
-    click.echo(clean(f"{project.resolve()} {said}{'' if new else ', as it was before'}"))
+    with _told():
+        there = [one for one in found() if one.owner == "project" and one.looked.folder is not None]
+    for one in there:
+        (distrust if revoke else trust)(file_of(one.path))
+        click.echo(clean(f"{one.name}: {'not trusted any more' if revoke else 'trusted as it is now'}"))
+    if not there:
+        note("no skill of this project is valid: treadle skills ls")
     return ExitCode.FINISHED

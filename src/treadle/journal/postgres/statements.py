@@ -215,6 +215,22 @@ class Statements:
             "RETURNING it.run_id"
         )
         self.let_go = self._made("DELETE FROM {}.leases WHERE run_id = %b AND name = %s")
+        self.make_titles = self._made(
+            """CREATE TABLE IF NOT EXISTS {}.titles (
+                "user" bytea NOT NULL, conversation bytea NOT NULL, title bytea NOT NULL,
+                PRIMARY KEY ("user", conversation)
+            )"""
+        )
+        named = Identifier(self._schema).as_string().replace("'", "''")
+        self.has_titles = f"SELECT to_regclass('{named}.titles')".encode()
+        self.titles = self._made(
+            'SELECT conversation, title FROM {}.titles WHERE "user" = %b AND conversation = ANY(%b)'
+        )
+        self.entitle = self._made(
+            'INSERT INTO {}.titles VALUES (%b, %b, %b) ON CONFLICT ("user", conversation) '
+            "DO UPDATE SET title = excluded.title"
+        )
+        self.untitle = self._made('DELETE FROM {}.titles WHERE "user" = %b AND conversation = %b')
         self.end_leases = self._made("DELETE FROM {}.leases WHERE run_id = ANY(%b)")
 
 

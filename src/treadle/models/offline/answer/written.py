@@ -12,6 +12,7 @@ from typing import Any
 
 from treadle.kernel.messages import Json
 from treadle.models.offline.grammar.comparison import Relation, find_comparison
+from treadle.models.offline.grammar.periods import is_to_date
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import alike, likeness, names_match, parts, stem
 from treadle.models.offline.plan.account import Left
@@ -80,6 +81,14 @@ def decline(box: Toolbox) -> str:
     return (
         "I cannot plan an answer to that. I am treadle's offline planner, not a language model: I match a question to "
         "the tools at hand, call them, and report what they return.\n" + capabilities(box)
+    )
+
+
+def foreign(box: Toolbox) -> str:
+    """What is said of a question in a language that is not read."""
+    return (
+        "I cannot plan an answer to that: it looks like German, and I read English only; please ask in English. (Ich "
+        f"lese nur Englisch.) I am treadle's offline planner, not a language model.\n{capabilities(box)}"
     )
 
 
@@ -171,6 +180,8 @@ def _condition(row: Json) -> str:
     field, *rest = row.values()
     op = str(next((row[key] for key in ("op", "operator", "operation") if key in row), "="))
     values = [each for key, each in row.items() if key in ("value", "values", "equals")] or rest[-1:]
+    if values == [op]:
+        return f"{field} {op}"
     shown = values[0] if values else ""
     listed = [str(each) for each in shown] if isinstance(shown, list) else [str(shown)]
     if op == "between" and len(listed) == 2:
@@ -185,9 +196,11 @@ def _listed(words: Sequence[str]) -> str:
 def _refusal(left: Left) -> str:
     """Why there is no answer: it would be one to another question."""
     words = _listed([*left.turning, *left.spare])
+    open_ended = next((word for word in left.turning if is_to_date(word)), "")
+    advice = f" Say up to which month “{open_ended}” goes, such as “year to date 202403”." if open_ended else ""
     return (
         f"I cannot answer that as it was asked: with the tools at hand I do not know what to do with {words}, and an "
-        "answer that leaves it out would be one to another question."
+        f"answer that leaves it out would be one to another question.{advice}"
     )
 
 
@@ -296,13 +309,17 @@ def _facts(fields: list[Field], exchange: Exchange, outcome: Outcome, beside_row
     return f"{subject}: {said}" if subject and said else f"{subject}:" if beside_rows and subject else said or subject
 
 
+_IS_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+"""An amount, which tools that take exact decimals are given as text."""
+
+
 def _split(fields: list[Field], exchange: Exchange, called: dict[str, str]) -> tuple[str, list[Field]]:
     """What was asked about, as one text, and the fields that do not merely repeat it."""
     given = exchange.arguments
     words = [
         called.get(f"{name}={value}", str(value))
         for name, value in given.items()
-        if isinstance(value, str) or f"{name}={value}" in called
+        if (isinstance(value, str) and not _IS_NUMBER.fullmatch(value)) or f"{name}={value}" in called
     ]
     same = [
         found
@@ -312,7 +329,9 @@ def _split(fields: list[Field], exchange: Exchange, called: dict[str, str]) -> t
     ]
     own = {word: found.value for word in words for found in same if likeness(word, str(found.value)) >= 0.97}
     subject = ", ".join(str(own.get(word, word)) for word in words) or ", ".join(
-        f"{' '.join(parts(name))} {value}" for name, value in given.items() if isinstance(value, int)
+        f"{' '.join(parts(name))} {value}"
+        for name, value in given.items()
+        if isinstance(value, int) or (isinstance(value, str) and _IS_NUMBER.fullmatch(value))
     )
     return subject, [found for found in fields if found not in same and found.value != ""]
 
