@@ -1,6 +1,7 @@
 """How telemetry tells: what hangs or raises hurts no run, samplers and processors are heeded, metrics have names."""
 
 import asyncio
+import os
 import subprocess
 import sys
 import threading
@@ -294,3 +295,34 @@ async def test_many_runs_at_once_are_told_apart(received: Any) -> None:
     assert set(by_run) == {result.run_id for result in results}
     assert all(len({span.context.trace_id for span in spans}) == 1 and len(spans) == 4 for spans in by_run.values())
     assert len({said(span)[2] for span in one.spans}) == 120
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_tells_of_its_own_runs() -> None:
+    program = """
+import os
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+from treadle import Agent
+from treadle.telemetry import Telemetry
+from treadle.testing import ScriptedModel
+
+class Saying(SpanProcessor):
+    def on_end(self, span):
+        print(span.name, flush=True)
+
+tracers = TracerProvider()
+tracers.add_span_processor(Saying())
+telemetry = Telemetry(tracer_provider=tracers)
+Agent(ScriptedModel(["Done."]), name="before", telemetry=telemetry).run_sync("Go.")
+assert telemetry.flush(30)
+child = os.fork()
+if not child:
+    Agent(ScriptedModel(["Done."]), name="child", telemetry=telemetry).run_sync("Go.")
+    assert telemetry.flush(30)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env=_here())
+    assert [line for line in found.stdout.splitlines() if "agent" in line] == [
+        "invoke_agent before", "invoke_agent child",
+    ], found.stderr  # fmt: skip

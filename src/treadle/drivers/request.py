@@ -114,7 +114,7 @@ def _with_choice(
 
 def _unwanted(config: Configuration, state: RunState) -> Sequence[str]:
     """The tools that the active skills do not want; what was shortened can be read in any case."""
-    return [name for name in config.skills.withheld(state.messages) if name != READ_RESULT]
+    return [name for name in config.skills.withheld(state.messages, config.tools) if name != READ_RESULT]
 
 
 def _without(config: Configuration, event: StepPrepared, names: Sequence[str]) -> StepPrepared:

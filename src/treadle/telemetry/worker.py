@@ -6,6 +6,7 @@ and what waits has a bound, past which what comes is counted and left out.
 
 import atexit
 import logging
+import os
 import time
 from collections import deque
 from collections.abc import Callable
@@ -36,16 +37,25 @@ class Worker:
         self._starting = Lock()
         self._thread: Thread | None = None
         self._hurry = False
+        self._pid = os.getpid()
         self._said = -_QUIET
 
     def put(self, thing: Any) -> None:
         """Has `thing` told; waits for nothing and raises nothing."""
         queue = self._queue
+        if self._pid != os.getpid():
+            self._begin_anew()
         if len(queue) >= MOST:
             return
         queue.append(thing)
         if not self._news.is_set():
             self._wake()
+
+    def _begin_anew(self) -> None:
+        """In a process that was forked from the one that had the thread, which tells what was put until then."""
+        self._pid = os.getpid()
+        self._news, self._starting, self._thread = Event(), Lock(), None
+        self._queue.clear()
 
     def flush(self, timeout: float = PATIENCE) -> bool:
         """Waits until all that was put is told, at most `timeout` seconds; whether it is."""

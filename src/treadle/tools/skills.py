@@ -153,10 +153,12 @@ class SkillRegistry:
         """
         return next((said for skill in self.skills if (said := skill.said(text, messages)) is not None), None)
 
-    def withheld(self, messages: Sequence[Message]) -> tuple[str, ...]:
-        """The tools that are not to be offered after `messages`, as an active skill says that it wants others."""
+    def withheld(self, messages: Sequence[Message], names: Iterable[str]) -> Sequence[str]:
+        """Those of the tools `names` that are not to be offered after `messages`: an active skill wants others."""
+        if not self._narrowing:
+            return ()
         said = [allowed for skill in self._narrowing if (allowed := skill.narrowed(messages)) is not None]
-        return tuple([name for name in self._tools if not any(name in names for names in said)]) if said else ()
+        return [name for name in names if not any(name in allowed for allowed in said)] if said else ()
 
     def _refuse_taken(self, tools: Sequence[Tool], skill: str | None) -> None:
         seen: dict[str, tuple[Tool, str | None]] = {
