@@ -244,6 +244,9 @@ def test_a_step_by_hand_and_a_stream_are_objected_to_alike() -> None:
             events = [event async for event in live]
         assert live.result.text == "Go, please."
         assert any(isinstance(event, NudgeGiven) for event in events)
+        agent = Agent(ScriptedModel(["Go.", "Go, please."]), on_answer=polite)
+        async with agent.stream("Well?") as live:
+            assert [text async for text in live.text_stream()] == ["Go.", "\n\n", "Go, please."]
 
     asyncio.run(run())
 

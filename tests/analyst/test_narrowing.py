@@ -8,6 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from treadle.analyst import Dimension, Filter, Source, parse_format
+from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.declared.formats import is_no_period
 from treadle.analyst.reading.dialect import Column, Dialect
 from treadle.analyst.reading.keys import Key
 from treadle.analyst.remote.narrowing import narrowing
@@ -41,7 +43,7 @@ def passes(engine: Any, condition: Any, parameters: Parameters, held: str) -> bo
 
 
 def wanted(engine: Any, condition: Filter, key: Key, held: str) -> bool:
-    """Whether treadle's own filter lets the row pass."""
+    """Whether treadle's own filter lets the row pass; one with what is no period is refused, and lets none."""
     from sqlglot import exp
 
     from treadle.analyst.asking.rows import Side
@@ -51,7 +53,11 @@ def wanted(engine: Any, condition: Filter, key: Key, held: str) -> bool:
     parameters = Parameters()
     rows = exp.select(exp.alias_(exp.cast(parameters.add(held), "VARCHAR"), "x")).subquery("t")
     side.table = Table(rows, {"x": "VARCHAR"})
-    statement = side.filtered(exp.select("1"), parameters)
+    try:
+        statement = side.filtered(exp.select("1"), parameters)
+    except AnalystError:
+        assert any(is_no_period(str(value)) for value in condition.values)
+        return False
     return bool(engine.execute(statement.sql(dialect="duckdb"), parameters.values).fetchall())
 
 

@@ -223,7 +223,7 @@ def test_a_big_run_keeps_a_small_page(walk: Any, server: Any) -> None:
     page.wait_for_function("() => /[45],\\d{3} events/.test(document.querySelector('.story-bar').textContent)")
     assert page.locator(".windowed [role=listitem]").count() < 80
     page.locator(".windowed").evaluate("box => { box.scrollTop = box.scrollHeight / 2 }")
-    page.locator(".windowed").get_by_text("Number 5").first.wait_for()
+    page.locator(".windowed").get_by_text("Number 6").first.wait_for()
     assert page.locator(".windowed [role=listitem]").count() < 80
     page.get_by_label("Find in this run").fill("Number 777.")
     page.get_by_text("1 of", exact=False).wait_for()

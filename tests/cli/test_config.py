@@ -147,3 +147,50 @@ def test_a_file_keeps_its_comments_is_its_owners_and_shows_no_password(treadle: 
         assert "hush" not in done.out + done.err
     treadle("config", "set", "journal", "here.db")
     assert treadle("config", "get", "journal").out.strip() == str(treadle.folder / "here.db")
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("limits = 5", "there is no setting 'limits'"),
+        ("[limits.steps]\nx = 1", "limits.steps is a whole number from 1"),
+        ('skills = "basics"', "skills is a list of names"),
+        ("[model]\na = 1", "model is a text"),
+        ('journal = "postgres:/x"', "begins with postgresql://"),
+        ("limits.usd = nan", "limits.usd is a number from 0"),
+        ("limits.steps = true", "limits.steps is a whole number from 1"),
+    ],
+)
+def test_a_file_of_any_kind_is_told_in_words(treadle: Any, body: str, told: str) -> None:
+    path = user_file(treadle)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(body, "utf-8")
+    done = treadle("ask", "2 * 3")
+    assert (done.code, told in done.err, "fault in treadle" in done.err) == (2, True, False)
+
+
+def test_a_place_that_cannot_be_written_is_told(treadle: Any) -> None:
+    (treadle.folder / "file").write_text("", "utf-8")
+    done = treadle("config", "set", "limits.steps", "3", HOME=str(treadle.folder / "file"))
+    assert (done.code, "cannot be written" in done.err, "fault" in done.err) == (2, True, False)
+
+
+def test_the_doctor_says_which_setting_is_bad(treadle: Any) -> None:
+    path = user_file(treadle)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("limits.steps = 0", "utf-8")
+    done = treadle("doctor", "--json")
+    rows = {one["what"]: (one["state"], one["found"]) for one in json.loads(done.out)}
+    assert done.code == 2
+    assert rows["settings"] == ("bad", f"{path}: limits.steps is a whole number from 1, not 0")
+    path.unlink()
+    assert "TREADLE_MAX_STEPS" in treadle("doctor", TREADLE_MAX_STEPS="x").out
+
+
+def test_a_folder_that_is_gone_is_no_fault(treadle: Any) -> None:
+    gone = treadle.folder / "gone"
+    gone.mkdir()
+    os.chdir(gone)
+    gone.rmdir()
+    assert treadle("config", "get", "limits.steps").out == "20\n"
+    assert treadle("runs").code == 0

@@ -116,3 +116,9 @@ def test_no_key_is_seen_as_it_is_typed(ringed: Any, terminal: Any) -> None:
     assert with_terminal.end() == 0
     assert KEY not in with_terminal.shown
     assert (ringed.folder / "ring.json").exists()
+
+
+def test_the_keyring_is_not_asked_for_a_model_that_needs_no_key(ringed: Any) -> None:
+    ringed("keys", "set", "anthropic", input=KEY)
+    done = ringed("ask", "2 * 3", "--model", "offline", PYTHON_KEYRING_BACKEND="ring.Locked")
+    assert (done.code, "left aside" in done.err) == (0, False)

@@ -183,3 +183,25 @@ async def test_an_address_that_is_no_server_of_this_kind_is_told_so():
 
     with Running(app) as running, pytest.raises(ServerFailed, match="Unexpected content type: text/html"):
         await MCPServer.http(running.url, name="page").about()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+async def test_an_answer_without_end_ends_the_connection(packed, monkeypatch):
+    monkeypatch.setattr("treadle.mcp.address.LONGEST_LINE", 100_000)
+
+    async def app(scope, receive, send):
+        if scope["type"] == "lifespan":
+            await receive()
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+            await send({"type": "lifespan.shutdown.complete"})
+            return
+        headers = [(b"content-type", b"application/json"), *([(b"content-encoding", b"gzip")] if packed else [])]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        for _ in range(1000):
+            await send({"type": "http.response.body", "body": b" " * 10_000, "more_body": True})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    with Running(app) as running, pytest.raises(ServerFailed) as caught:
+        await MCPServer.http(running.url, name="endless").about()
+    assert ("is compressed" if packed else "more than 100,000 bytes") in str(caught.value)

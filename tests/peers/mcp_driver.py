@@ -25,7 +25,7 @@ from treadle.testing import ScriptedModel
 SCENARIO = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
 GIVEN = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
 BACK = "http://localhost:3000/callback"
-ARGUMENTS = {"add_numbers": {"a": 5, "b": 3}}
+FILLED = {"string": "text", "number": 5, "integer": 5, "boolean": True, "object": {}, "array": []}
 
 
 class Kept:
@@ -136,10 +136,25 @@ def authorised(url: str):
     return None
 
 
+def filled(schema):
+    """Arguments that fit a simple schema."""
+    listed = schema.get("properties", {})
+    return {name: FILLED[listed.get(name, {}).get("type", "string")] for name in schema.get("required", listed)}
+
+
+def calls_of(listed):
+    """What the suite wants called, or else each tool once; one that wants a schema is given the first that there is."""
+    if "toolCalls" in GIVEN:
+        return [(f"suite__{one['name']}", one["arguments"]) for one in GIVEN["toolCalls"]]
+    schemas = [one.input_schema for one in listed]
+    echo = {"json_schema_echo": {"schema": schemas[0]}} if schemas else {}
+    return [(one.name, echo.get(one.remote, filled(one.input_schema))) for one in listed]
+
+
 async def main(url: str) -> None:
     server = MCPServer.http(url, name="suite", auth=authorised(url), ask=lambda question: {})
     async with server:
-        calls = [(f"suite__{one.remote}", ARGUMENTS.get(one.remote, {})) for one in await server.listed()]
+        calls = calls_of(await server.listed())
         agent = Agent(ScriptedModel([calls, "done"] if calls else ["done"]), tools=[server])
         result = await agent.run("Call what there is.")
     for record in result.tool_calls_made:

@@ -60,7 +60,11 @@ def anything(**arguments: object) -> str:
     return str(arguments)
 
 
-address = {"type": "object", "properties": {"street": {"type": "string"}, "city": {"type": "string"}}}
+address = {
+    "$anchor": "address",
+    "type": "object",
+    "properties": {"street": {"type": "string"}, "city": {"type": "string"}},
+}
 json_schema_2020_12_tool = Tool.from_schema(
     "json_schema_2020_12_tool",
     "Tool with JSON Schema 2020-12 features",
@@ -68,7 +72,17 @@ json_schema_2020_12_tool = Tool.from_schema(
         "$schema": DRAFT,
         "type": "object",
         "$defs": {"address": address},
-        "properties": {"name": {"type": "string"}, "address": {"$ref": "#/$defs/address"}},
+        "properties": {
+            "name": {"type": "string"},
+            "address": {"$ref": "#/$defs/address"},
+            "contactMethod": {"type": "string", "enum": ["phone", "email"]},
+            "phone": {"type": "string"},
+            "email": {"type": "string"},
+        },
+        "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+        "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
+        "then": {"required": ["phone"]},
+        "else": {"required": ["email"]},
         "additionalProperties": False,
     },
     anything,

@@ -397,8 +397,7 @@ class Worded:
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         said = ""
-        name, pieces = "", list[str]()
-        written = 0
+        after, written = "", 0
         async with aclosing(self.player.stream(ASKED.get(), request)) as events:
             async for event in events:
                 piece = ""
@@ -408,11 +407,12 @@ class Worded:
                     case TextDelta(text):
                         piece = text
                     case ToolCallStarted():
-                        piece, name, pieces = "\n", event.name, []
+                        before, _, after = self.form.call(event.name, "\0").partition("\0")
+                        piece, written = f"\n{before}", written + 1
                     case ToolCallDelta():
-                        pieces.append(event.json)
+                        piece = event.json
                     case ToolCallCompleted():
-                        piece, written = self.form.call(name, "".join(pieces)), written + 1
+                        piece = after
                     case ModelReply():
                         piece = "" if said else event.message.text
                         for call in event.message.calls[written:]:

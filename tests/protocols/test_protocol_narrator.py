@@ -23,8 +23,10 @@ from treadle.kernel.events import (
 )
 from treadle.kernel.messages import AssistantMessage, Text, ToolCall
 from treadle.models.port import TextDelta, ToolCallDelta, ToolCallStarted
-from treadle.serve.protocols import moves
+from treadle.result import Pending
+from treadle.serve.protocols import ai_sdk, moves
 from treadle.serve.protocols.narrator import Narrator
+from treadle.serve.telling import verdicts
 
 QUESTIONS = sorted(set(SCRIPTS) - {"slow"})
 
@@ -166,3 +168,21 @@ def test_text_that_the_whole_reply_does_not_have_is_withdrawn() -> None:
     given = told([*stored[:at], TextDelta("from the middle"), *stored[at:]])
     assert outcome(given)[0] == [("text", "Hello there.")]
     assert stored[at].message.content == (Text("Hello there."),)
+
+
+def test_a_call_that_a_crash_cut_off_is_asked_about_as_such_and_approved_as_running_again() -> None:
+    cut_off = Pending("call%2F1", "pay", {"to": "Bob"}, "interrupted", plain="call/1")
+    asked = moves.Asked((cut_off,))
+    (older, *_), (newer, *_) = (
+        [part for part in ai_sdk.Writer("run", "run", ("call/1",), version).write(asked)] for version in (6, 7)
+    )
+    assert (older["toolCallId"], "reason" in older, "nobody knows" in newer["reason"]) == ("call/1", False, True)
+    body = {"id": "c", "messages": [{"role": "assistant", "parts": [
+        {"type": "tool-pay", "toolCallId": "call/1", "state": "approval-responded",
+         "approval": {"id": older["approvalId"], "approved": True}},
+    ]}]}  # fmt: skip
+    decided = ai_sdk.decisions(ai_sdk.posted(body), "run", [cut_off])
+    (verdict,) = verdicts(decided, [cut_off])
+    assert (verdict.call, verdict.verb, f"{verdict.call}#{verdict.fingerprint}") == ("call%2F1", "again", cut_off.key)
+    once_more = Pending("call%2F1", "pay", {"to": "Bob"}, "approval", plain="call/1")
+    assert not ai_sdk.decisions(ai_sdk.posted(body), "run", [once_more]), "it is another question whether it may run"

@@ -129,7 +129,8 @@ def library_model(name: str) -> Model:
     """
     from importlib.util import find_spec
 
-    take_keys()
+    if name != OFFLINE:
+        take_keys()
     inner = in_text(name)
     if is_known(name if inner is None else inner.name) and find_spec("httpx2") is None:
         import click

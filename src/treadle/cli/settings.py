@@ -65,11 +65,12 @@ def setting(name: str) -> Found | None:
 
 def files() -> Iterator[Path]:
     """The files that hold here, the project's first; one that nobody has trusted yet is told of, and left aside."""
-    project = project_file()
-    if project.is_file():
+    # Looked for as it is named: the folder itself may be gone.
+    if Path(PROJECT).is_file():
+        project = project_file()
         if is_trusted(project):
             yield project
-        elif project not in _told:
+        elif project not in _told and "_TREADLE_COMPLETE" not in os.environ:
             _told.add(project)
             note(f"{PROJECT} in this folder is not used: look at it, then allow it with treadle config trust")
     user = user_file()

@@ -41,7 +41,11 @@ def stored_names() -> list[str]:
     """The variables whose keys are in the keyring."""
     with suppress(FileNotFoundError, ValueError):
         found = json.loads(_names_file().read_text("utf-8"))
-        return [name for name in found if name in key_variables()] if isinstance(found, list) else []
+        return (
+            [name for name in found if isinstance(name, str) and name in key_variables()]
+            if isinstance(found, list)
+            else []
+        )
     return []
 
 
@@ -150,7 +154,8 @@ def take_keys() -> None:
         return
     if gone := [name for name, key in found.items() if not key]:
         note(f"no longer in the keyring: {', '.join(gone)} (treadle keys set stores it, treadle keys rm forgets it)")
-    taken = {name: key for name, key in found.items() if key}
+    # What another program may have put there need not be a key.
+    taken = {name: key for name, key in found.items() if key and key.isprintable()}
     os.environ.update(taken)
     TAKEN.extend(taken)
 

@@ -9,6 +9,8 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
+import click
+
 
 def _kept() -> Path:
     from platformdirs import user_data_path
@@ -37,15 +39,18 @@ def distrust(path: Path) -> None:
 
 
 def write_own(path: Path, text: str) -> None:
-    """Writes a file that only its owner reads, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    target = path.resolve()
-    beside = target.with_name(f".{target.name}.{os.getpid()}")
-    with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(target)
+    """Writes a file that only its owner reads, whole or not at all. Raises click.UsageError if it cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        target = path.resolve()
+        beside = target.with_name(f".{target.name}.{os.getpid()}")
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(target)
+    except OSError as error:
+        raise click.UsageError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def _trusted() -> dict[str, str]:

@@ -167,7 +167,7 @@ class _Fitting:
         The other way round its answer would be taken and this run would wait for it for ever.
         """
         run = self.run
-        run.feed(RunResumed(limits, lost_call(run.state, run.model), by))
+        run.feed(RunResumed(limits, lost_call(run.state, run.model), by=by))
         step = len(run.state.steps)
         for call_id in self.interrupted:
             run.feed(ApprovalRequested(step, call_id, "interrupted"))

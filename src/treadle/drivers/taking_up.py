@@ -180,7 +180,7 @@ def _told(run: Run, before: RunState, message: str | None, by: str) -> None:
     """Says `message` to the run; where it ended on the model's word, and nobody says anything, that it may go on."""
     question = asked_of(message)
     if question is not None:
-        run.feed(MessageAdded(question, by))
+        run.feed(MessageAdded(question, by=by))
     elif before.phase == "finished" and isinstance(before.messages[-1], AssistantMessage):
         run.feed(NudgeGiven(ROOM))
 

@@ -24,6 +24,9 @@ FIND: Final = "find_tools"
 _LATEST: Final = 3
 """How many of the last messages of the person are taken for what was asked."""
 
+_READ: Final = 5_000
+"""Characters at the beginning and at the end of a long text in which words are looked for."""
+
 _K1, _B = 1.2, 0.75
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 _SAY_NOTHING = "a an and are as at be by for from how i in is it its me my of on or the this to us we what with you"
@@ -70,7 +73,8 @@ class ToolSearch:
 
     def fitting(self, words: str) -> list[str]:
         """The names of the tools that fit `words`, the best first; those that share none of them do not."""
-        return self._index.best(words, self._most)
+        ends = words if len(words) <= 2 * _READ else f"{words[:_READ]} {words[-_READ:]}"
+        return self._index.best(ends, self._most)
 
     def _finder(self) -> Tool:
         @tool(name=FIND, effect="read")

@@ -7,7 +7,7 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import msgspec
 from msgspec import Struct
@@ -20,8 +20,8 @@ from treadle.kernel.events import (
     ContextEdited,
     ErrorInfo,
     Event,
+    Happened,
     ListedTool,
-    MessageAdded,
     ModelFailed,
     ModelReplied,
     Parent,
@@ -29,7 +29,6 @@ from treadle.kernel.events import (
     Reserve,
     ResultAwaited,
     RunForked,
-    RunResumed,
     RunStarted,
     StepPrepared,
     ToolFinished,
@@ -63,13 +62,11 @@ _KEPT: dict[type[Struct], str] = {
     ToolFinished: "call_id",
     ToolReacted: "call_id action",
     ApprovalRequested: "call_id why",
-    ApprovalDecided: "call_id by",
+    ApprovalDecided: "call_id",
     ResultAwaited: "call_id run_id",
     ContextEdited: "policy model",
     ListedTool: "name server remote effect digest",
-    RunForked: "run_id model by origin",
-    RunResumed: "by",
-    MessageAdded: "by",
+    RunForked: "run_id model origin",
     ToolMessage: "call_id name",
     UserMessage: "skill",
     Image: "media_type",
@@ -89,7 +86,10 @@ _KEPT: dict[type[Struct], str] = {
     Queued: "key",
 }
 
-KEPT: Mapping[type[Struct], frozenset[str]] = {kind: frozenset(fields.split()) for kind, fields in _KEPT.items()}
+KEPT: Mapping[type[Struct], frozenset[str]] = {
+    kind: frozenset([*fields.split(), *(["by"] if issubclass(kind, Happened) else [])])
+    for kind, fields in (dict.fromkeys(get_args(Event), "") | _KEPT).items()
+}
 """By kind, the fields that are not passed through it: ids, names of tools, agents, models and rules, fixed words."""
 
 ARGUMENTS: frozenset[type[Struct]] = frozenset({ToolCall, ToolStarted, ApprovalDecided, Awaited})

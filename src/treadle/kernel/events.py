@@ -52,9 +52,10 @@ class Parent(Struct, frozen=True, gc=False):
 
 
 class Happened(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_field="event"):
-    """What all events have: the time at which they happened, in Unix seconds."""
+    """What all events have: when they happened, in Unix seconds, and whose doing it was, as far as it was said."""
 
     at: float = 0.0
+    by: str = ""
 
 
 class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
@@ -66,10 +67,8 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
 
     `rules` says which of its calls somebody must decide on and which are never made, a line a rule, and `hooks` what
     else of the application's takes part in it, by name: only an agent that has them all may take the run up. They are
-    None in a journal of treadle 0.1. `one_step` is whether the run ends after its first step, within its limits.
-
-    `user` is whose run it is, `conversation` the name of the conversation that it belongs to, and `origin` what began
-    it and goes on with it after a crash ("serve"), each as far as it was said.
+    None in a journal of treadle 0.1. `one_step` is whether the run ends after its first step, within its limits. `user`
+    is whose run it is, `conversation` the name of the one it belongs to, `origin` what goes on with it after a crash.
     """
 
     run_id: str
@@ -225,17 +224,13 @@ class ApprovalRequested(Happened, frozen=True, gc=False, tag="approval_requested
 
 
 class ApprovalDecided(Happened, frozen=True, gc=False, tag="approval_decided"):
-    """A person decided on a call; `reason` is shown to the model, `arguments` (JSON text) replace the call's own.
-
-    `by` is who decided, as far as it was said.
-    """
+    """A person decided on a call; `reason` is shown to the model, `arguments` (JSON text) replace the call's own."""
 
     step: int
     call_id: str
     approved: bool
     reason: str = ""
     arguments: str | None = None
-    by: str = ""
 
 
 class ResultAwaited(Happened, frozen=True, gc=False, tag="result_awaited"):
@@ -255,10 +250,9 @@ class ResultAwaited(Happened, frozen=True, gc=False, tag="result_awaited"):
 
 
 class MessageAdded(Happened, frozen=True, gc=False, tag="message_added"):
-    """Someone, `by` name as far as it was said, steered the run; it is taken up before the next model call."""
+    """Someone steered the run; the message is taken up before the next model call."""
 
     message: UserMessage
-    by: str = ""
 
 
 class ContextEdited(Happened, frozen=True, gc=False, tag="context_edited"):
@@ -339,28 +333,24 @@ class RunResumed(Happened, frozen=True, gc=False, tag="run_resumed"):
     """A process took the run up, after a pause, a crash or its end; calls that were in flight then are interrupted.
 
     `limits` replaces the run's limits, if given. `lost` is the worst case of a model call that was under way: nobody
-    knows whether it was billed. `by` is who had it taken up, with what was decided then, as far as it was said.
+    knows whether it was billed.
     """
 
     limits: Limits | None = None
     lost: Spent | None = None
-    by: str = ""
 
 
 class RunForked(Happened, frozen=True, gc=False, tag="run_forked"):
     """Run `run_id` began as a fork of the run whose the events before this one are; what these took that run has paid.
 
-    `model`, the name of the agent's, and `limits` replace those of that run, if given. `taken` is what runs below took,
-    by call, for calls of the step under way that have another result in the fork: that run has paid it as well.
-    `instructions` is the system message from here on, empty for none; None leaves it as it was. `by` is who made it,
-    and `origin` what goes on with it after a crash, as far as they were said.
+    `model`, the name of the agent's, `limits` and `instructions`, the system message, replace those of that run, if
+    given. `taken` is what runs below took, by call, for calls of the step under way with another result: it is paid.
     """
 
     run_id: str
     model: str = ""
     limits: Limits | None = None
     taken: dict[str, Spent] = {}
-    by: str = ""
     origin: str = ""
     instructions: str | None = None
 

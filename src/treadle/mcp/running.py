@@ -50,7 +50,7 @@ class Calls:
         """One call, or its continuation where the client brings what was asked for.
 
         Raises:
-            MCPError: there is no such tool.
+            MCPError: there is no such tool, or the client would have to ask its person and cannot.
         """
         from mcp import MCPError
         from mcp_types import INVALID_PARAMS
@@ -63,6 +63,9 @@ class Calls:
             group.start_soon(_tell, context, heard)
             with news:
                 found = await self._carried(context, params, _Watch(news))
+        if isinstance(found, MCPError):
+            # Raised in the group it would be wrapped.
+            raise found
         return found  # type: ignore[no-any-return]
 
     async def _carried(self, context: Any, params: Any, watch: "_Watch") -> Any:
@@ -80,6 +83,8 @@ class Calls:
         except Exception:
             _log.exception("a call of %s that was asked for over MCP failed", params.name)
             return _failed("the call failed; the server's log says why")
+        if result.stop.reason == "waiting" and _is_stateless(context) and not _can_ask(context):
+            return _cannot_ask(result)
         return self._told(result)
 
     async def _begun(self, params: Any, watch: "_Watch") -> RunResult[Any]:
@@ -139,8 +144,7 @@ class Calls:
         if not self._is_agent and result.steps:
             record = next(iter(result.steps[-1].calls), None)
         if result.stop.reason == "waiting":
-            waits = "; ".join(f"{one.tool} ({one.call_id}) waits for {one.kind}" for one in result.pending)
-            return _failed(f"Run {result.run_id} waits for a person, whom this client cannot ask: {waits}.", meta)
+            return _failed(_waits(result), meta)
         if record is not None and record.result is not None:
             content = record.result.content
             parts: Sequence[Content] = (Text(content),) if isinstance(content, str) else content
@@ -187,6 +191,20 @@ async def _tell(context: Any, heard: Any) -> None:
         async for words in heard:
             done += 1
             await context.session.report_progress(done, None, words)
+
+
+def _waits(result: RunResult[Any]) -> str:
+    calls = "; ".join(f"{one.tool} ({one.call_id}) waits for {one.kind}" for one in result.pending)
+    return f"Run {result.run_id} waits for a person, who was not asked: {calls}."
+
+
+def _cannot_ask(result: RunResult[Any]) -> Exception:
+    """What the newest era has for a client that does not say that it can ask its person."""
+    from mcp import MCPError
+    from mcp_types import MISSING_REQUIRED_CLIENT_CAPABILITY
+
+    data = {"requiredCapabilities": {"elicitation": {"form": {}}}, RUN: result.run_id}
+    return MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, _waits(result), data)
 
 
 def _can_ask(context: Any) -> bool:

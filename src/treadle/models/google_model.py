@@ -107,7 +107,7 @@ class GoogleModel(HttpModel):
             # Only to be taken out of messages; a request under way may have an earlier one.
             self._tokens = (*self._tokens[1 - KEPT :], token)
             known = {f"token {place}": one for place, one in enumerate(self._tokens)}
-            self._key, self._hidden = token, Hidden(token, {**self._headers, **known})
+            self._hidden = Hidden(token, {**self._headers, **known})
         return {"authorization": f"Bearer {token}"}
 
     def _advice(self) -> str:

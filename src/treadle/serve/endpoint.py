@@ -20,7 +20,7 @@ class Endpoint(NamedTuple):
         call: answers it: given the serving, the request and, if there is one, the body or query.
         body: the type of the JSON that it takes, if it takes any; `query`, of its query.
         status: of a good answer.
-        stream: whether the answer is a stream of server-sent events.
+        media: what a good answer may be.
     """
 
     method: Literal["GET", "POST", "PATCH", "DELETE"]
@@ -29,7 +29,7 @@ class Endpoint(NamedTuple):
     body: type[Any] | None = None
     query: type[Any] | None = None
     status: int = 200
-    stream: bool = False
+    media: tuple[str, ...] = ("application/json",)
 
     def route(self, serving: Serving) -> Route:
         """The route that is served."""

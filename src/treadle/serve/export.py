@@ -1,16 +1,16 @@
-"""Export: a run as something to keep: Markdown, or one page of HTML that opens offline. Pure.
+"""Export: a run as something to keep: its story in parts, and as Markdown; `export_page` makes a page of it. Pure.
 
-What a model or a tool wrote is text everywhere: in Markdown it stands in fences longer than any in it, in HTML it is
-escaped, and nothing is loaded.
+What a model or a tool wrote is text: it stands in fences longer than any in it, and what cannot be seen, or turns the
+writing direction, as an escape.
 """
 
 import re
 from collections.abc import Iterator
-from html import escape
 from typing import Literal
 
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.messages import UserMessage
+from treadle.kernel.names import visible
 from treadle.kernel.step import Step
 from treadle.serve.runs import Described
 
@@ -21,10 +21,6 @@ ENDING = {"jsonl": "jsonl", "markdown": "md", "html": "html"}
 
 Part = tuple[str, str, str]
 """What a part of a story is ("question", "text", "call", "result" or "end"), its heading, and what was said."""
-
-_STYLE = """:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:50rem;margin:2rem auto;
-padding:0 1rem}pre{white-space:pre-wrap;overflow-wrap:anywhere;border-left:3px solid #8888;padding:.2rem 1rem}
-h2{font-size:1rem;margin:1.5rem 0 .3rem}"""
 
 
 def story(found: Described) -> Iterator[Part]:
@@ -60,29 +56,18 @@ def as_markdown(found: Described) -> str:
     lines = [f"# Run {found.line.run_id}", "", f"Agent {_inline(found.line.agent)}, model {_inline(found.line.model)}"]
     for _, heading, said in story(found):
         fence = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", said)), default=0))
-        lines += ["", f"## {_inline(heading)}", "", f"{fence}text", said, fence]
+        lines += ["", f"## {_inline(heading)}", "", f"{fence}text", seen(said), fence]
     return "\n".join([*lines, ""])
 
 
 def _inline(text: str) -> str:
     """A name as it may stand in a line of Markdown: no sign in it means anything."""
-    return re.sub(r"([\\`*_{}\[\]<>()#+!|~&-])", r"\\\1", " ".join(text.split()))
+    return re.sub(r"([\\`*_{}\[\]<>()#+!|~&-])", r"\\\1", " ".join(visible(text).split()))
 
 
-def as_html(found: Described) -> str:
-    """A run as one page of HTML, which loads nothing and runs no script."""
-    parts = "".join(
-        f"<section><h2>{escape(heading)}</h2><pre>{escape(said)}</pre></section>" for _, heading, said in story(found)
-    )
-    title = escape(f"Run {found.line.run_id}")
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f'<meta http-equiv="content-security-policy" content="{policy}">'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head>'
-        f"<body><h1>{title}</h1><p>Agent {escape(found.line.agent)}, model {escape(found.line.model)}</p>{parts}"
-        "</body></html>"
-    )
+def seen(text: str) -> str:
+    """A text of several lines with escapes for what cannot be seen in it."""
+    return "\n".join("\t".join(map(visible, line.split("\t"))) for line in text.split("\n"))
 
 
 def file_name(found: Described, format: Format) -> str:

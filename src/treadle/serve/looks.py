@@ -8,7 +8,8 @@ from starlette.responses import Response, StreamingResponse
 
 from treadle.kernel.fold import fold_all
 from treadle.serve.endpoint import Endpoint
-from treadle.serve.export import MEDIA, Format, as_html, as_markdown, file_name
+from treadle.serve.export import MEDIA, Format, as_markdown, file_name
+from treadle.serve.export_page import as_html
 from treadle.serve.inside import inside
 from treadle.serve.refused import Refused
 from treadle.serve.serving import Serving, json_response
@@ -62,7 +63,7 @@ async def export(serving: Serving, request: Request, wanted: File) -> Response:
 
 ENDPOINTS = (
     Endpoint("GET", "/api/runs/{run}/steps/{step}", step),
-    Endpoint("GET", "/api/runs/{run}/export", export, query=File),
+    Endpoint("GET", "/api/runs/{run}/export", export, query=File, media=tuple(MEDIA.values())),
     Endpoint("GET", "/api/statistics", figures, query=Which),
 )
 """Every route of this kind."""

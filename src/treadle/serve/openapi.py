@@ -96,8 +96,10 @@ def _operation(one: Endpoint, query: dict[str, Any] | None, body: dict[str, Any]
 def _answer(one: Endpoint) -> dict[str, Any]:
     if one.status == 204:
         return {"description": "It is done."}
-    media = "text/event-stream" if one.stream else "application/json"
-    return {"description": "It is done." if one.status != 200 else "Found.", "content": {media: {}}}
+    return {
+        "description": "It is done." if one.status != 200 else "Found.",
+        "content": {name: {} for name in one.media},
+    }
 
 
 def _ref(name: str) -> dict[str, str]:

@@ -29,6 +29,8 @@ from treadle.serve.refused import Refused
 from treadle.serve.runs import Verb, Verdict
 from treadle.serve.serving import Serving, json_response, sse
 
+EVENTS = "text/event-stream"
+
 MOST = 1000
 """Runs or events that are handed out at once, at most."""
 
@@ -136,7 +138,7 @@ async def start(serving: Serving, request: Request, given: Begin) -> Response:
     run_id = await serving.runs.start(
         user, given.agent, given.input, conversation=given.conversation, limits=given.limits
     )
-    if "text/event-stream" in request.headers.get("accept", ""):
+    if EVENTS in request.headers.get("accept", ""):
         return _streamed(serving, request, run_id, Stream(on_disconnect=given.on_disconnect))
     return await _run(serving, request, run_id, 201)
 
@@ -314,12 +316,12 @@ def _after(number: int) -> int:
 
 ENDPOINTS = (
     Endpoint("GET", "/api/agents", agents),
-    Endpoint("POST", "/api/runs", start, body=Begin, status=201),
+    Endpoint("POST", "/api/runs", start, body=Begin, status=201, media=("application/json", EVENTS)),
     Endpoint("GET", "/api/runs", list_runs, query=Which),
     Endpoint("GET", "/api/runs/{run}", run),
     Endpoint("DELETE", "/api/runs/{run}", delete, status=204),
     Endpoint("GET", "/api/runs/{run}/events", events, query=From),
-    Endpoint("GET", "/api/runs/{run}/stream", stream, query=Stream, stream=True),
+    Endpoint("GET", "/api/runs/{run}/stream", stream, query=Stream, media=(EVENTS,)),
     Endpoint("GET", "/api/runs/{run}/steps", steps),
     Endpoint("GET", "/api/runs/{run}/waterfall", bars),
     Endpoint("POST", "/api/runs/{run}/decisions", decide, body=Decisions),

@@ -313,7 +313,7 @@ class Runs:
             question = asked_of(text)
             if question is None:
                 raise Misuse("there is nothing in the text")
-            driven.run.feed(MessageAdded(question, user.name))
+            driven.run.feed(MessageAdded(question, by=user.name))
         except IllegalEvent as error:
             raise Refused("conflict", f"run {run_id} takes no message now: it ends or pauses") from error
         except Misuse as error:
@@ -338,7 +338,7 @@ class Runs:
         driven = self.live.driven.get(run_id)
         if driven is None:
             raise Refused("conflict", f"run {run_id} is not under way in this server")
-        driven.run.pause_wanted = RunPaused(Stop("waiting", f"paused by {user.name}", "Resume the run."))
+        driven.run.pause_wanted = RunPaused(Stop("waiting", f"paused by {user.name}", "Resume the run."), by=user.name)
 
     async def resume(
         self,

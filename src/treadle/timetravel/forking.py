@@ -92,10 +92,10 @@ async def begin_fork(config: Configuration, run: str | RunResult[Any], asked: Fo
     limits = asked.limits or (cut.state.limits if cut.again else None)
     told = _told(config, asked.instructions)
     own: list[Event] = [
-        RunForked(run_id, model, limits, dict(cut.taken), asked.by, asked.origin, told, at=now),
+        RunForked(run_id, model, limits, dict(cut.taken), asked.origin, told, at=now, by=asked.by),
         *cut.again,
     ]
-    own += [] if question is None else [MessageAdded(question, at=now)]
+    own += [] if question is None else [MessageAdded(question, at=now, by=asked.by)]
     whole = [*events[: cut.seq], *own]
     fork = Run(config, DRIVER, state=fold_all(whole))
     kept = await _in_memory(source.run_id, events) if journal is None else journal

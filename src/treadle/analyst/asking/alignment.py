@@ -7,7 +7,6 @@ into memory, each of several takes the keys of one hash partition only.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,17 +14,15 @@ from msgspec.structs import replace
 from treadle.analyst.asking.rows import Side, Statement, build, places_of
 from treadle.analyst.declared.errors import NotEnoughMemory, NotPlain
 from treadle.analyst.declared.source import Measure, Tolerance
-from treadle.analyst.reading.amounts import aggregates, common_scale, figure, noise, of_one_row
+from treadle.analyst.reading.aggregates import aggregates, common_scale, figure, noise, of_one_row
 from treadle.analyst.reading.keys import Key
 from treadle.analyst.reading.row_count import rows_in
 from treadle.analyst.reading.session import Row, Session
 from treadle.analyst.showing.classify import Thresholds, status, thresholds
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import Proof, proof_of
 from treadle.analyst.sql.terms import call, literal, named
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 
 class Pair(Struct, frozen=True):
@@ -52,8 +49,6 @@ def align(session: Session, sides: Sequence[Side], asked: Tolerance) -> tuple[li
     Raises:
         NotEnoughMemory: the groups do not fit into memory and on disk, in however many passes.
     """
-    from sqlglot import exp
-
     pairs: list[Pair] = []
     allowed = _PASSES if sides[0].keys else (1,)
     doing = "joining both sides, which have each key once" if _once(sides) else "adding up both sides"
@@ -83,8 +78,6 @@ def _rows_to_read(session: Session, sides: Sequence[Side]) -> int | None:
 
 def _built(session: Session, sides: Sequence[Side], make: Callable[[], Statement]) -> tuple[Proof, ...]:
     """The same as `build`; faster where all text is spelled as programs spell numbers, which most files are."""
-    from sqlglot import exp
-
     for side in sides:
         side.take_for_plain(True)
     try:
@@ -98,8 +91,6 @@ def _built(session: Session, sides: Sequence[Side], make: Callable[[], Statement
 
 def _aligning(sides: Sequence[Side], asked: Tolerance, pairs: list[Pair], passes: int) -> Statement:
     """The statements that create table `aligned`, one a pass; fills `pairs`."""
-    from sqlglot import exp
-
     parameters = Parameters()
     pairs[:] = _pairs(sides, asked)
     keys = [f"k{at}" for at in range(len(sides[0].keys))]
@@ -136,8 +127,6 @@ def _grouped(
     rows: "Sequence[exp.Select]", keys: Sequence[str], parts: "Mapping[str, exp.Expr]", conditions: "Sequence[exp.Expr]"
 ) -> "exp.Select":
     """The aggregates of both sides by key, of the rows that fulfil the conditions."""
-    from sqlglot import exp
-
     union = exp.Union(this=rows[0].copy(), expression=rows[1].copy(), distinct=False)
     union.set("by_name", True)
     groups = exp.select(*keys, *(named(value, name) for name, value in parts.items()))
@@ -149,8 +138,6 @@ def _joined(
     rows: "Sequence[exp.Select]", keys: Sequence[str], parts: "Mapping[str, exp.Expr]", conditions: "Sequence[exp.Expr]"
 ) -> "exp.Select":
     """The same of sides that have each key once: nothing is added up."""
-    from sqlglot import exp
-
     chosen = [exp.select("*").from_(side.subquery("rows")).where(*conditions) for side in rows]
     both = [[exp.column(key, table=side) for side in ("a", "b")] for key in keys]
     same = exp.and_(*(exp.NullSafeEQ(this=a, expression=b) for a, b in both))
@@ -167,8 +154,6 @@ def _joined(
 
 def _in_partition(keys: Sequence[str], number: int, passes: int) -> "exp.Expr":
     """Whether a row's keys, NULL included, belong to partition `number` of `passes`."""
-    from sqlglot import exp
-
     # The engine groups and joins by bits of the same hash: parts cut by them crowd into few places of its tables.
     bits = call("hash", call("hash", *(exp.column(key) for key in keys)))
     return exp.EQ(this=exp.Mod(this=bits, expression=literal(passes)), expression=literal(number))
@@ -224,8 +209,6 @@ def _parts(sides: Sequence[Side]) -> "dict[str, exp.Expr]":
 
 def _classed(carried: "exp.Select", groups: "exp.Select", sides: Sequence[Side], pairs: Sequence[Pair]) -> "exp.Select":
     """Adds figures a, b, noise z (of floating ones), difference d and class s of each measure to what is carried."""
-    from sqlglot import exp
-
     valued = carried.from_(groups.subquery("groups", copy=False), copy=False).where("na + nb > 0")
     for pair in pairs:
         sizes = []
@@ -262,8 +245,6 @@ def whole(
         by: columns.
         rows: in place of `aligned` what is made of its rows.
     """
-    from sqlglot import exp
-
     at = pair.at
     outer: dict[str, exp.Expr] = {name: exp.Sum(this=exp.column(name)) for name in ("na", "nb")}
     for side, measure in zip(sides, pair.measures, strict=True):
@@ -304,15 +285,11 @@ class Aligned(Struct, frozen=True):
 
     def column(self, letter: str) -> "exp.Column":
         """Column a, b, d or s of the measure."""
-        from sqlglot import exp
-
         return exp.column(f"{letter}{self.at}")
 
     @property
     def differing(self) -> "exp.Expr":
         """What stands after FROM, called `differing`: the keys that do not match, or match but are not equal."""
-        from sqlglot import exp
-
         if self.apart:
             return exp.Table(this=exp.to_identifier(self._table), alias=exp.TableAlias(this=_DIFFERING))
         return self._differing().subquery(_DIFFERING, copy=False)
@@ -322,8 +299,6 @@ class Aligned(Struct, frozen=True):
 
         Returns this as it is where there is no memory for that.
         """
-        from sqlglot import exp
-
         try:
             session.run(exp.Create(this=exp.to_table(self._table), kind="TABLE", expression=self._differing()))
         except NotEnoughMemory:
@@ -332,14 +307,11 @@ class Aligned(Struct, frozen=True):
 
     def forget(self, session: Session) -> None:
         """Drops that table."""
-        from sqlglot import exp
-
         if self.apart:
             session.run(exp.Drop(tables=[exp.to_table(self._table)], kind="TABLE"))
 
     def proof(self, statement: "exp.Expr", parameters: Parameters | None = None) -> Proof:
         """Returns a statement as a proof that does without that table."""
-        from sqlglot import exp
 
         def without(node: "exp.Expr") -> "exp.Expr":
             copied = isinstance(node, exp.Table) and node.name == self._table
@@ -354,8 +326,6 @@ class Aligned(Struct, frozen=True):
         return f"differing{self.at}"
 
     def _differing(self) -> "exp.Union":
-        from sqlglot import exp
-
         names = [*(f"k{at}" for at in range(len(self.keys))), "na", "nb", *(f"{letter}{self.at}" for letter in "abds")]
         match = exp.EQ(this=self.column("s"), expression=literal("match"))
         apart = exp.NEQ(this=self.column("d"), expression=literal(0))

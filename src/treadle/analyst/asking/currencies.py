@@ -13,6 +13,7 @@ from treadle.analyst.reading.keys import Key
 from treadle.analyst.reading.session import Session
 from treadle.analyst.showing.claim import Claim
 from treadle.analyst.showing.units import Unit, Units, refuse_unlike, unit_of
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import NOTHING, Proof, proof_of, together
 from treadle.analyst.sql.terms import literal, named
@@ -35,8 +36,6 @@ def currencies(session: Session, side: Side, dimension: Dimension, key: Key | No
         dimension: what holds them.
         key: the same as a key of both sides, whose spelling then holds.
     """
-    from sqlglot import exp
-
     key = key or Key(dimension.name, (dimension,) * (side.index + 1), "string", dimension.format)
     parameters = Parameters()
     rows = side.filtered(exp.select(named(side.value_of(key), "currency")).distinct(), parameters)
@@ -143,8 +142,6 @@ def _own(side: Side, measure: Measure, unit: Unit, filters: tuple[str, ...]) -> 
 
 def _proof(side: Side, measure: Measure) -> Proof:
     """The query of a side's currencies."""
-    from sqlglot import exp
-
     dimension = currency_of(side, measure)
     if dimension is None:
         return NOTHING

@@ -6,7 +6,7 @@ rows taken in twice), `duplicates`, `currencies`.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from treadle.analyst.asking.alignment import Aligned
 from treadle.analyst.asking.currencies import mixed_currencies
@@ -20,12 +20,10 @@ from treadle.analyst.reading.keys import Key
 from treadle.analyst.reading.session import Session
 from treadle.analyst.showing.claim import Claim
 from treadle.analyst.showing.comparison import Summary
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import NOTHING, Proof, proof_of, together
 from treadle.analyst.sql.terms import literal, named, quoted, when
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 # Tried one after the other on keys that meet nothing; the first that makes any meet is the one proposed.
 _TRIALS = ("trim", "alpha(18)", "fiscal_period", "upper", "nfc", "trim, upper", "blank_as_null")
@@ -69,8 +67,6 @@ def comparison_findings(
 
 def data_findings(session: Session, side: Side, filters: Filters) -> list[Claim]:
     """Returns what should be known of the amounts in a query, whose groups are in the table `figures`."""
-    from sqlglot import exp
-
     found: list[Claim] = []
     counted = exp.select("n").from_("figures").where("total = 1")
     if not any(row[0] for row in session.run(counted)):
@@ -83,8 +79,6 @@ def data_findings(session: Session, side: Side, filters: Filters) -> list[Claim]
 
 
 def _floating(session: Session, side: Side, at: int, table: str, filters: Filters) -> Iterator[Claim]:
-    from sqlglot import exp
-
     measure, amount = side.measures[at], side.amount(at)
     facts = {"measure": measure.name, "side": side.source.name}
     if amount.floating:
@@ -103,15 +97,11 @@ def _floating(session: Session, side: Side, at: int, table: str, filters: Filter
 
 def _kind_of(side: Side, column: str) -> "exp.Expr | None":
     """The type of a column of the data, where it is in the session as it is in the source."""
-    from sqlglot import exp
-
     return exp.func("typeof", quoted(column)) if column in side.table.columns else None
 
 
 def _empty_sides(session: Session, aligned: Aligned, summary: Summary, filters: Filters) -> Iterator[Claim]:
     """A side without rows, with the values that its filtered dimensions do have."""
-    from sqlglot import exp
-
     for side, missing in zip(aligned.sides, (summary.missing_in_a, summary.missing_in_b), strict=True):
         if missing < summary.total_rows:
             continue
@@ -122,8 +112,6 @@ def _empty_sides(session: Session, aligned: Aligned, summary: Summary, filters: 
 
 def _unfulfilled(session: Session, side: Side) -> Iterator[Claim]:
     """Conditions that no row fulfils, with the values that there are."""
-    from sqlglot import exp
-
     for key, condition in side.conditions:
         if condition.op not in ("=", "in", "between", "like") or key.members[side.index].mapping:
             continue
@@ -185,8 +173,6 @@ def _meeting(aligned: Aligned, at: int, form: Format, side: int | None = None) -
 
     Of the given side only, if it is one side that writes it otherwise.
     """
-    from sqlglot import exp
-
     missing = [
         exp.select(*_spelled(aligned, at, form if side in (None, own) else Format()))
         .distinct()
@@ -199,8 +185,6 @@ def _meeting(aligned: Aligned, at: int, form: Format, side: int | None = None) -
 
 
 def _spelled(aligned: Aligned, at: int, form: Format) -> list["exp.Expr"]:
-    from sqlglot import exp
-
     columns = [exp.column(f"k{number}") for number in range(len(aligned.keys))]
     return [
         named(form.apply(column) if number == at else column, f"k{number}") for number, column in enumerate(columns)
@@ -232,8 +216,6 @@ def _granularity(
 
 def _values_of(at: int) -> "exp.Select":
     """How many values a dimension has in the rows of A, and in those of B; none is a value like any other."""
-    from sqlglot import exp
-
     column = exp.column(f"k{at}")
     counts = []
     for rows in ("na", "nb"):
@@ -245,8 +227,6 @@ def _values_of(at: int) -> "exp.Select":
 
 def _one_value(session: Session, side: Side, key: Key) -> tuple[object, Proof] | None:
     """The only value that a dimension has in a source, whatever the filters, and the query; None if it has several."""
-    from sqlglot import exp
-
     table = unfiltered(session, side, key) if side.conditions else side.table
     every = exp.select(named(side.value_of(key), "v")).distinct().from_(table.relation.copy()).limit(2)
     rows = session.run(every)
@@ -255,8 +235,6 @@ def _one_value(session: Session, side: Side, key: Key) -> tuple[object, Proof] |
 
 def _without(aligned: Aligned, at: int) -> "exp.Select":
     """How many keys meet if one dimension is left out."""
-    from sqlglot import exp
-
     rest = [f"k{number}" for number in range(len(aligned.keys)) if number != at] or ["1"]
     sides = [exp.select(*rest).from_("aligned").where(_has_rows(rows)) for rows in ("na", "nb")]
     both = exp.Intersect(this=sides[0], expression=sides[1], distinct=True).subquery("meeting")
@@ -265,8 +243,6 @@ def _without(aligned: Aligned, at: int) -> "exp.Select":
 
 def _absent_values(session: Session, aligned: Aligned, summary: Summary, filters: Filters) -> Iterator[Claim]:
     """Values of a dimension, such as a period or a company, that one side has rows for and the other none."""
-    from sqlglot import exp
-
     directions = (
         ("na", "nb", summary.missing_in_b, *aligned.names),
         ("nb", "na", summary.missing_in_a, *aligned.names[::-1]),
@@ -290,8 +266,6 @@ def _absent_values(session: Session, aligned: Aligned, summary: Summary, filters
 
 def _absent(aligned: Aligned, column: str, here: str, there: str) -> "exp.Subquery":
     """The values of a column that have rows `here` and none `there`."""
-    from sqlglot import exp
-
     # Few values are missing among the keys that differ; only those are looked for among all keys.
     doubted = exp.select(column).from_(aligned.differing).group_by(column)
     doubted = doubted.having(
@@ -305,6 +279,4 @@ def _absent(aligned: Aligned, column: str, here: str, there: str) -> "exp.Subque
 
 
 def _has_rows(column: str) -> "exp.Expr":
-    from sqlglot import exp
-
     return exp.GT(this=exp.column(column), expression=literal(0))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
@@ -15,11 +15,9 @@ from treadle.analyst.showing.classify import reason
 from treadle.analyst.showing.comparison import Difference, Part, Summary
 from treadle.analyst.showing.interpret import Largest
 from treadle.analyst.showing.units import Units
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.proof import Proof
 from treadle.analyst.sql.terms import literal, named
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 _PARTS = 10
 
@@ -47,8 +45,6 @@ class Differing(Struct, frozen=True):
     def first(self, session: Session, currency: str | None = None) -> "tuple[Difference | None, Proof]":
         """Returns the largest difference of those that do not match, of one currency if there are several; and the
         query."""
-        from sqlglot import exp
-
         state = exp.NEQ(this=exp.column(f"s{self.pair.at}"), expression=literal("match"))
         statement = self._ordered(self.aligned.differing).where(state).limit(1)
         if self.units.currency is not None:
@@ -59,8 +55,6 @@ class Differing(Struct, frozen=True):
         return self._difference(rows[0]) if rows else None, self.aligned.proof(statement)
 
     def _ordered(self, rows: "exp.Expr | None") -> "exp.Select":
-        from sqlglot import exp
-
         at, keys = self.pair.at, self.aligned.keys
         columns = [f"k{n}" for n in range(len(keys))]
         statement = exp.select(*columns, f"a{at}", f"b{at}", f"d{at}", f"s{at}", "na", "nb").from_(rows or "aligned")
@@ -156,8 +150,6 @@ def _last(value: Any) -> tuple[bool, Any]:
 
 def _carriers(aligned: Aligned, columns: Sequence[str], conditions: "Sequence[exp.Expr]") -> "exp.Select":
     """The first values of a dimension among keys that fulfil the conditions, with the figures of all their keys."""
-    from sqlglot import exp
-
     at = aligned.at
     orders = [
         exp.Ordered(this=exp.column("absolute"), desc=True),

@@ -28,6 +28,7 @@ from treadle.analyst.reading.keys import Key, conditions_of
 from treadle.analyst.reading.session import Bounds, Interrupt, Session
 from treadle.analyst.reading.table import Demand
 from treadle.analyst.remote.opening import open_table
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.terms import call, literal
 
@@ -186,8 +187,6 @@ def _settle(sides: Sequence[Side], side: Side) -> None:
 
 def _refuse_many(session: Session, side: Side) -> None:
     """Raises AnalystError if a database has too many rows behind the key to fetch them all."""
-    from sqlglot import exp
-
     if side.table.remote is None:
         return
     counting = Side(side.letter, side.index, side.source, [], [], side.conditions)
@@ -205,8 +204,6 @@ def _refuse_many(session: Session, side: Side) -> None:
 
 def _lines(session: Session, side: Side, limit: int) -> Lines:
     """The rows of one side, those with the largest amounts first."""
-    from sqlglot import exp
-
     table, columns = f"lines_{side.letter}", [key.name for key in side.keys]
     build(session, lambda: _statement(side, table))
     # What a database has made of rows that are alike is their sum, or the least or greatest of them: any one.
@@ -254,8 +251,6 @@ def _code(value: Any) -> str | None:
 
 def _statement(side: Side, name: str) -> Statement:
     """The statement that creates table `name`: every row with its columns k0, k1 and on, n, and its amount."""
-    from sqlglot import exp
-
     parameters = Parameters()
     columns = [f"k{at}" for at in range(len(side.keys))]
     amount = exp.Alias(this=exp.column(side.name(0)), alias=exp.to_identifier("amount"))

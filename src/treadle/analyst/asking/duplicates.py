@@ -8,7 +8,6 @@ parsed once more, SQLite and databases group the rows by all of their columns.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -21,11 +20,9 @@ from treadle.analyst.reading.keys import Key
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.staged import repeated_json, repeated_sqlite
 from treadle.analyst.showing.claim import Claim
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.terms import cast, literal, named, quoted
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 # A database is told which values are in question if there are no more of a dimension.
 _MOST_VALUES = 100
@@ -60,8 +57,6 @@ def duplicates(session: Session, aligned: Aligned, filters: tuple[str, ...]) -> 
 
 def _explained(session: Session, aligned: Aligned, side: Side, suspect: "exp.Expr") -> "tuple[exp.Select, Parameters]":
     """The query of how many keys would be equal if the identical rows of a side were taken once each."""
-    from sqlglot import exp
-
     parameters = Parameters()
     keys = [f"k{at}" for at in range(len(aligned.keys))]
     gap = exp.column(f"d{aligned.at}", table="differing")
@@ -80,8 +75,6 @@ def _explained(session: Session, aligned: Aligned, side: Side, suspect: "exp.Exp
 
 def _suspected(session: Session, aligned: Aligned) -> "Iterator[tuple[Side, exp.Expr]]":
     """The sides that may hold rows twice, each with the condition on a key that differs that it may be one of those."""
-    from sqlglot import exp
-
     rows = [exp.column(name, table="differing") for name in ("na", "nb")]
     gap = exp.column(f"d{aligned.at}", table="differing")
     differs = exp.and_(
@@ -103,8 +96,6 @@ def _suspected(session: Session, aligned: Aligned) -> "Iterator[tuple[Side, exp.
 
 def _one_by_one(session: Session, aligned: Aligned) -> bool:
     """Whether there are keys that match, and each of them has as many rows on one side as on the other."""
-    from sqlglot import exp
-
     matching = exp.select("1").from_("aligned").where(exp.EQ(this=aligned.column("s"), expression=literal("match")))
     uneven = matching.where(exp.NEQ(this=exp.column("na"), expression=exp.column("nb")))
     return bool(session.run(matching.limit(1))) and not session.run(uneven.limit(1))
@@ -112,8 +103,6 @@ def _one_by_one(session: Session, aligned: Aligned) -> bool:
 
 def _repeated(aligned: Aligned, side: Side, suspect: "exp.Expr", parameters: Parameters) -> "exp.Select":
     """Of rows that are alike in every column, their key and the amount of all but one; of keys under suspicion."""
-    from sqlglot import exp
-
     keys = [f"k{at}" for at in range(len(aligned.keys))]
     columns = [f"c{at}" for at in range(len(side.table.columns))]
     each = exp.select(
@@ -134,8 +123,6 @@ def _repeated_elsewhere(
     session: Session, aligned: Aligned, side: Side, suspect: "exp.Expr", parameters: Parameters
 ) -> "exp.Select":
     """The same of a side whose whole rows are not in the session."""
-    from sqlglot import exp
-
     # The greatest of amounts that are alike is each of them.
     measures = [
         replace(measure, aggregation="max") if at == aligned.at else measure for at, measure in enumerate(side.measures)
@@ -162,8 +149,6 @@ def _repeated_elsewhere(
 
 def _values(session: Session, aligned: Aligned, suspect: "exp.Expr") -> "list[tuple[Key, Filter]]":
     """Filters that let pass all keys under suspicion."""
-    from sqlglot import exp
-
     found = []
     for at, key in enumerate(aligned.keys):
         if key.type not in ("string", "integer"):
@@ -181,15 +166,11 @@ def _value(side: Side, at: int) -> "exp.Expr":
 
 
 def _times_less_one(value: "exp.Expr", number: "exp.Expr") -> "exp.Expr":
-    from sqlglot import exp
-
     return exp.Mul(this=value, expression=exp.paren(exp.Sub(this=number, expression=literal(1))))
 
 
 def _same(keys: Sequence[str], other: str) -> list["exp.Expr"]:
     """Conditions that a row of `differing` and one of `other` have the same keys, NULL being one."""
-    from sqlglot import exp
-
     return [
         exp.NullSafeEQ(this=exp.column(key, table="differing"), expression=exp.column(key, table=other)) for key in keys
     ]

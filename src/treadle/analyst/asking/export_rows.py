@@ -9,7 +9,7 @@ the same digits in CSV and, as text, in JSON. Touches the session's folder and t
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from treadle.analyst.asking.alignment import Pair
 from treadle.analyst.reading.keys import Key
@@ -19,10 +19,8 @@ from treadle.analyst.showing.comparison import Comparison
 from treadle.analyst.showing.export import Export
 from treadle.analyst.showing.export_page import page
 from treadle.analyst.showing.spreadsheet import MOST_ROWS, write_xlsx
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import call, cast, is_null, literal, named, when
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 _AMOUNTS = ("source_a_value", "source_b_value", "diff", "absolute_diff")
 _TRAILING = ("percentage_diff", "status", "crossed", "rows_a", "rows_b")
@@ -118,8 +116,6 @@ class _Rows:
 
     def copy(self, select: "exp.Select", file: Path, options: dict[str, str]) -> None:
         """Has the engine write a SELECT to a file of the session's folder."""
-        from sqlglot import exp
-
         statement = exp.Copy(
             this=select.subquery(),
             kind=False,
@@ -149,8 +145,6 @@ class _Rows:
 
     def nested(self) -> "exp.Select":
         """The keys as one object, amounts as text."""
-        from sqlglot import exp
-
         values = [
             exp.PropertyEQ(this=exp.to_identifier(key.name, quoted=True), expression=_json_value(key, f"k{at}"))
             for at, key in enumerate(self.keys)
@@ -160,8 +154,6 @@ class _Rows:
         return self._select([named(_column("measure"), "measure")], [named(whole, "key")], amounts)
 
     def _select(self, *groups: "Sequence[exp.Expr]") -> "exp.Select":
-        from sqlglot import exp
-
         columns = [column for group in groups for column in group]
         rest = [named(_column(name), name) for name in _TRAILING]
         inner: exp.Expr = self._measure(self.pairs[0])
@@ -181,8 +173,6 @@ class _Rows:
 
     def _measure(self, pair: Pair) -> "exp.Select":
         """The rows of one measure."""
-        from sqlglot import exp
-
         at = pair.at
         gap, a, b = exp.column(f"d{at}"), exp.column(f"a{at}"), exp.column(f"b{at}")
         base = call("nullif", exp.Abs(this=cast(a, "DOUBLE")), literal(0))
@@ -207,8 +197,6 @@ class _Rows:
 
 def _needed(session: Session, pair: Pair) -> int:
     """The fewest decimals, but not fewer than are shown anyway, that hold all figures of a measure."""
-    from sqlglot import exp
-
     tried = range(min(pair.places, pair.scale), pair.scale)
     if not tried:
         return pair.scale
@@ -227,8 +215,6 @@ def _needed(session: Session, pair: Pair) -> int:
 
 
 def _column(name: str) -> "exp.Column":
-    from sqlglot import exp
-
     return exp.column(name, table="r")
 
 
@@ -248,8 +234,6 @@ _PLAIN_NUMBER = r"[-+]?[0-9]+([.,][0-9]+)*"
 
 def _guarded(text: "exp.Expr") -> "exp.Expr":
     """The text, with an apostrophe before it if a spreadsheet would compute it; plain numbers stay as they are."""
-    from sqlglot import exp
-
     number = call("regexp_full_match", text.copy(), literal(_PLAIN_NUMBER))
     formula = exp.and_(call("regexp_matches", text.copy(), literal(_FORMULA)), exp.Not(this=number))
     marked = exp.DPipe(this=literal("'"), expression=text.copy())

@@ -10,18 +10,17 @@ from msgspec.structs import replace
 from treadle.analyst.asking.rows import Side, Statement, build, settle
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Source
-from treadle.analyst.reading.amounts import aggregates
+from treadle.analyst.reading.aggregates import aggregates
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Table
 from treadle.analyst.reading.totals import USUAL, marks
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.terms import cast, named
 
 
 def usual_marks(session: Session, source: Source, table: Table, among: tuple[str, ...] = USUAL) -> tuple[str, ...]:
     """Returns the texts in a table that usually mark a line of totals, as `totals.USUAL` spells them."""
-    from sqlglot import exp
-
     tried = replace(source, text=replace(source.text, totals=among))
     counts = [exp.func("count_if", marked) for marked in marks(tried, list(table.columns))]
     found = session.run(exp.select(*counts).from_(table.relation.copy()))[0]
@@ -46,16 +45,12 @@ def adds_up(session: Session, source: Source) -> bool:
 
 def has_unmarked(session: Session, source: Source) -> bool:
     """Returns whether there are lines whose dimensions are all empty."""
-    from sqlglot import exp
-
     side = _side(session, source)
     (marked,) = marks(replace(source, text=replace(source.text, totals=("",))), [])
     return bool(session.run(exp.select("1").from_(side.table.relation.copy()).where(marked).limit(1)))
 
 
 def _sums(session: Session, source: Source) -> list[Decimal]:
-    from sqlglot import exp
-
     side = _side(session, source)
 
     def make() -> Statement:

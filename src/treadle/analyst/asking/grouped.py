@@ -5,20 +5,19 @@ them up at one look at the data. Neighbour: `query`.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
 from treadle.analyst.asking.rows import Side, Statement, build, places_of
 from treadle.analyst.asking.tree import NODE, Tree
-from treadle.analyst.reading.amounts import aggregates, common_scale, figure, trimmed
+from treadle.analyst.reading.aggregates import aggregates, common_scale, figure
+from treadle.analyst.reading.amounts import trimmed
 from treadle.analyst.reading.session import Row, Session
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import Proof
 from treadle.analyst.sql.terms import call, literal, named
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 _GROUP, _WHOLE, _CURRENCY = 0, 1, 2
 _SIDE = "side"
@@ -40,8 +39,6 @@ class Grouped(Struct, frozen=True):
 
     def whole(self, session: Session) -> tuple[int, int, dict[str, Any]]:
         """Returns how many groups there are, of how many rows, and the figures of all; None for several currencies."""
-        from sqlglot import exp
-
         groups = exp.select(exp.Count(this=exp.Star())).from_("figures").where(f"total = {_GROUP}")
         whole = exp.select(named(groups.subquery(), "groups"), "n", *self._columns).from_("figures")
         nothing: Row = (0, 0, *(None for _ in self._columns))
@@ -51,8 +48,6 @@ class Grouped(Struct, frozen=True):
 
     def groups(self, session: Session, order: Sequence[tuple[str, bool]], limit: int) -> list[dict[str, Any]]:
         """Returns the groups, the first `limit` of them, in the order of the columns (and whether each descends)."""
-        from sqlglot import exp
-
         keys = {f"k{at}": key for at, key in enumerate(self.side.keys)}
         statement = exp.select(*keys, *self._columns).from_("figures")
         statement = statement.where(f"total = {_GROUP}" if keys else "n > 0")
@@ -69,8 +64,6 @@ class Grouped(Struct, frozen=True):
 
     def by_currency(self, session: Session) -> list[dict[str, Any]]:
         """Returns the figures of each currency of the measures that have several."""
-        from sqlglot import exp
-
         found = []
         for at in dict.fromkeys(self.apart.values()):
             number = literal(_GROUP if len(self.side.keys) == 1 else _CURRENCY + at)
@@ -85,8 +78,6 @@ class Grouped(Struct, frozen=True):
 
     def subtotals(self, session: Session, tree: Tree) -> list[dict[str, Any]]:
         """Returns the groups of a tree that have a row, by currency where there are several; see QueryResult."""
-        from sqlglot import exp
-
         parameters = Parameters()
         rows = tree.joined(self.side.select(parameters).subquery(_SIDE), _SIDE)
         by = [NODE, *(f"k{at}" for at in dict.fromkeys(self.apart.values()))]
@@ -125,8 +116,6 @@ def grouped(session: Session, side: Side, apart: Mapping[int, int]) -> Grouped:
 
 def _table(side: Side, apart: Mapping[int, int]) -> Statement:
     """The statement that creates table `figures`."""
-    from sqlglot import exp
-
     parameters, parts = Parameters(), _parts(side)
     keys = [f"k{at}" for at in range(len(side.keys))]
     sets: dict[tuple[str, ...], int] = {tuple(keys): _GROUP} if keys else {}
@@ -147,8 +136,6 @@ def _table(side: Side, apart: Mapping[int, int]) -> Statement:
 
 def _number(keys: Sequence[str], sets: Mapping[tuple[str, ...], int]) -> "exp.Expr":
     """Which of the sets a row is of."""
-    from sqlglot import exp
-
     if not keys:
         return literal(_WHOLE)
     # A bit for each key, the first the highest, which is set where the key is not grouped by.

@@ -21,13 +21,12 @@ from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Table
 from treadle.analyst.remote.narrowing import narrowing
 from treadle.analyst.remote.pushdown import grouped
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import Proof, proof_of
 from treadle.analyst.sql.terms import cast, literal, named
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from treadle.analyst.asking.rows import Side
 
 
@@ -78,8 +77,6 @@ def repeated(session: Session, side: "Side") -> tuple[Table, Sequence[Filter]]:
 
     Also returned are the filters that the database has applied.
     """
-    from sqlglot import exp
-
     remote = side.table.remote
     if remote is None:
         raise ValueError(f"{side.source.name} is not in a database")
@@ -141,8 +138,6 @@ def _staged(session: Session, wanted: Sequence[_Wanted], parameters: Parameters)
 
 
 def _table(staged: str, part: int, wanted: _Wanted, floating: set[str]) -> Table:
-    from sqlglot import exp
-
     remote, groups = wanted.remote, wanted.groups
     prefix = "_"
     while any(item.source_column.startswith(prefix) for item in groups.dimensions):

@@ -6,7 +6,6 @@ nothing is computed. Neighbours: `source` (how they are declared), `rows` (what 
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -15,15 +14,13 @@ from treadle.analyst.asking.loading import load
 from treadle.analyst.asking.rows import Side, Statement, build, settle
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Conversion, Dimension, Mapping, Measure, Source
-from treadle.analyst.reading.amounts import aggregates
+from treadle.analyst.reading.aggregates import aggregates
 from treadle.analyst.reading.keys import Key, conditions_of
 from treadle.analyst.reading.session import Row, Session
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import Proof
 from treadle.analyst.sql.terms import call, is_null, literal, named, when
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 _MOST_NAMED = 5
 _ROWS = "rows_of_it"
@@ -133,8 +130,6 @@ def table_of(
 
 
 def _statement(side: Side, name: str) -> Statement:
-    from sqlglot import exp
-
     parameters = Parameters()
     columns = [f"k{at}" for at in range(len(side.keys))]
     parts: dict[str, exp.Expr] = {"m0": call("any_value", literal(1))}
@@ -149,8 +144,6 @@ def _statement(side: Side, name: str) -> Statement:
 
 def _refuse(session: Session, table: str, keys: int, condition: str, why: str) -> None:
     """Raises AnalystError if there are rows of which the condition holds."""
-    from sqlglot import exp
-
     columns = [f"k{at}" for at in range(keys)]
     rows = session.run(exp.select(*columns).from_(table).where(condition).order_by(*columns).limit(_MOST_NAMED + 1))
     if rows:
@@ -159,8 +152,6 @@ def _refuse(session: Session, table: str, keys: int, condition: str, why: str) -
 
 def _refuse_shares(session: Session, table: str, what: str, declared: bool) -> None:
     """Raises AnalystError if the shares of an old value do not add up to exactly one."""
-    from sqlglot import exp
-
     total = exp.Sum(this=exp.column("m0"))
     statement = exp.select("k0", named(total, "total")).from_(table).group_by("k0").having("total <> 1")
     rows = session.run(statement.order_by("k0").limit(_MOST_NAMED))
@@ -181,8 +172,6 @@ def _join(
     rates: Sequence[tuple[int, Measure, Conversion, Lookup]],
 ) -> None:
     """Gives the side rows with new values, factors and marks of what was not found; refuses what was not."""
-    from sqlglot import exp
-
     prefix = "_"
     while any(name.casefold().startswith(prefix) for name in side.table.columns):
         prefix += "_"
@@ -228,8 +217,6 @@ def _refuse_missing(
     session: Session, side: Side, lookup: Lookup, columns: Sequence[str], mark: str, replaced: dict[str, str]
 ) -> None:
     """Raises AnalystError if a row needs what is not in the table; conditions on replaced values rule no row out."""
-    from sqlglot import exp
-
     parameters = Parameters()
     statement = side.filtered(exp.select(*columns).distinct(), parameters, besides=replaced).where(exp.column(mark))
     rows = session.run(statement.order_by(*columns).limit(_MOST_NAMED + 1), parameters)

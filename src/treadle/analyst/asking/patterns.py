@@ -12,12 +12,11 @@ from treadle.analyst.asking.alignment import Aligned
 from treadle.analyst.reading.session import Session
 from treadle.analyst.showing.claim import Claim
 from treadle.analyst.showing.comparison import Summary
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.proof import proof_of
 from treadle.analyst.sql.terms import call, literal, named
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from treadle.analyst.showing.sentences import Kind
 
 # A product beyond 38 digits cannot be formed; amounts so large are not tested for factors.
@@ -61,8 +60,6 @@ def patterns(session: Session, aligned: Aligned, summary: Summary, filters: tupl
 
 def _run(session: Session, counted: "exp.Select") -> list[int]:
     """The counts; none where the amounts are too large to be multiplied."""
-    from sqlglot import exp
-
     source = counted.args["from_"].copy()
     largest = exp.Max(this=call("greatest", exp.Abs(this=exp.column("a")), exp.Abs(this=exp.column("b"))))
     size = session.run(exp.select(largest).from_(source.this))[0][0]
@@ -75,15 +72,11 @@ def _counted(
     aligned: Aligned, rows: "exp.Expr | None", tests: "Mapping[tuple[Kind, int, bool], exp.Expr]"
 ) -> "exp.Select":
     """How many of the keys that both sides have, with an amount other than zero on either, fulfil each test."""
-    from sqlglot import exp
-
     counted = [named(exp.func("count_if", test.copy()), f"t{at}") for at, test in enumerate(tests.values())]
     return _pairs(aligned, rows).select(*counted, append=False)
 
 
 def _pairs(aligned: Aligned, rows: "exp.Expr | None") -> "exp.Select":
-    from sqlglot import exp
-
     amounts = [named(exp.Coalesce(this=aligned.column(letter), expressions=[literal(0)]), letter) for letter in "ab"]
     both = exp.select(*amounts, "na", "nb", named(aligned.column("s"), "s")).from_(rows or "aligned")
     both = both.where("na > 0", "nb > 0")
@@ -93,7 +86,6 @@ def _pairs(aligned: Aligned, rows: "exp.Expr | None") -> "exp.Select":
 
 def _tests() -> "dict[tuple[Kind, int, bool], exp.Expr]":
     """What holds of amounts a and b, and of the rows na and nb that they are made of; last whether A is the larger."""
-    from sqlglot import exp
 
     def equal(large: str, factor: int, small: str) -> "exp.Expr":
         product = exp.Mul(this=exp.column(small), expression=literal(factor))

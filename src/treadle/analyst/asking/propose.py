@@ -10,7 +10,6 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -29,10 +28,8 @@ from treadle.analyst.reading.session import Bounds, Session
 from treadle.analyst.reading.table import Demand
 from treadle.analyst.reading.totals import WITH_NAMES
 from treadle.analyst.remote.opening import open_table
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import cast, quoted
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 _KINDS: dict[str, Kind] = {
     ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet", ".json": "json",
@@ -220,8 +217,6 @@ def asked_totals(marks: Sequence[str]) -> str:
 
 
 def _samples(session: Session, relation: "exp.Expr", columns: list[str]) -> dict[str, list[str | None]]:
-    from sqlglot import exp
-
     if not columns:
         return {}
     texts = [cast(quoted(column), "VARCHAR") for column in columns]

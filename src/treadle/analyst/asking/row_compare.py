@@ -22,6 +22,7 @@ from treadle.analyst.declared.filters import Filters
 from treadle.analyst.declared.source import Source
 from treadle.analyst.reading.keys import Key, conditions_of, shared_key
 from treadle.analyst.reading.session import Bounds, Interrupt, Session
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.terms import call, literal, named
 
@@ -143,8 +144,6 @@ def _columns(a: Source, b: Source, keys: Sequence[Key], request: RowsRequest) ->
 
 def _align(session: Session, sides: Sequence[Side], width: int) -> None:
     """Creates table `aligned`: a row a key, with how many rows each side has and, where it is one, its values."""
-    from sqlglot import exp
-
     keys = [f"k{at}" for at in range(width)]
     groups = []
     parameters = Parameters()
@@ -168,8 +167,6 @@ def _align(session: Session, sides: Sequence[Side], width: int) -> None:
 def _told(
     session: Session, names: tuple[str, str], keys: Sequence[Key], columns: Sequence[Key], limit: int
 ) -> RowComparison:
-    from sqlglot import exp
-
     single = "na = 1 AND nb = 1"
     apart = [f"a{at} IS DISTINCT FROM b{at}" for at in range(len(keys), len(keys) + len(columns))]
     differs = f"({' OR '.join(apart)})"

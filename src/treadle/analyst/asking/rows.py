@@ -5,7 +5,6 @@ catalogue or a bound value.
 """
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -24,13 +23,10 @@ from treadle.analyst.reading.ranges import Order, order_of, refused
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Demand, Table
 from treadle.analyst.remote.opening import open_table
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import Proof, proof_of
 from treadle.analyst.sql.terms import call, cast, compared, literal, named, quoted, within
-
-if TYPE_CHECKING:
-    from sqlglot import exp
-
 
 Doubts = list[tuple[str, "Side", int]]
 """Columns that count what could not be read, each with the side and measure that it is of."""
@@ -118,8 +114,6 @@ class Side:
 
     def counted(self, mark: "exp.Column | None" = None) -> "exp.Expr":
         """Returns how many rows of the source there are, in rows of which those of this side have a `mark`."""
-        from sqlglot import exp
-
         if not self.table.weight:
             return exp.Count(this=mark or exp.Star())
         marked = mark or exp.column(f"n{self.letter}")
@@ -163,8 +157,6 @@ class Side:
 
     def value_of(self, key: Key) -> "exp.Expr":
         """The canonical value of `key` in a row."""
-        from sqlglot import exp
-
         dimension = key.members[self.index]
         if dimension.mapping is not None and dimension.name in self._replaced:
             found = quoted(self._replaced[dimension.name])
@@ -181,8 +173,6 @@ class Side:
 
     def select(self, parameters: Parameters) -> "exp.Select":
         """Returns the rows: keys k0, k1 and on, a mark that the row is of this side, and the amounts."""
-        from sqlglot import exp
-
         columns = [named(self.value_of(key), f"k{at}") for at, key in enumerate(self.keys)]
         weight: exp.Expr = exp.column(self.table.weight) if self.table.weight else literal(1)
         columns.append(named(weight, f"n{self.letter}"))
@@ -215,8 +205,6 @@ class Side:
         Raises:
             AnalystError: there are any.
         """
-        from sqlglot import exp
-
         # What is said of new values waits until these have been looked up.
         here = [(key, one) for key, one in self.conditions if not self._awaited(key) and one not in self.pushed]
         for key, condition in here:
@@ -245,8 +233,6 @@ class Side:
         del self._amounts[at]
 
     def _rescale(self, session: Session, at: int, column: str, amount: Amount) -> None:
-        from sqlglot import exp
-
         measure = self.measures[at]
         where = f"source {self.source.name!r}: column {column!r}"
         texts = self._doubtful(session, amount)
@@ -278,8 +264,6 @@ class Side:
 
     def _doubtful(self, session: Session, amount: Amount) -> list[str]:
         """The texts that are no number, or do not fit as they are read."""
-        from sqlglot import exp
-
         if amount.text is None or amount.bad is None:
             return []
         parameters = Parameters()
@@ -287,8 +271,6 @@ class Side:
         return [str(row[0]) for row in session.run(doubtful, parameters)]
 
     def _condition(self, key: Key, condition: Filter, parameters: Parameters) -> "exp.Expr":
-        from sqlglot import exp
-
         column = self.value_of(key)
         if condition.op == "like":
             text = column if key.type == "string" else cast(column, "VARCHAR")
@@ -374,8 +356,6 @@ def build(session: Session, make: Callable[[], Statement]) -> tuple[Proof, ...]:
 
     Returns the statements that made it.
     """
-    from sqlglot import exp
-
     for _ in range(2):
         statements, parameters, name, doubts = make()
         for statement in statements:

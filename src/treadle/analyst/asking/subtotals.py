@@ -5,7 +5,6 @@ A key that is below a group by several ways counts once in it. Neighbour: `tree`
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict
 
@@ -19,12 +18,10 @@ from treadle.analyst.showing.claim import Claim
 from treadle.analyst.showing.comparison import Subtotal
 from treadle.analyst.showing.sentences import Facts
 from treadle.analyst.showing.units import Units
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import proof_of
 from treadle.analyst.sql.terms import call, cast, is_null, named
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 _MOST_NAMED = 5
 
@@ -42,8 +39,6 @@ def subtotals(
         units: what its amounts are measured in.
         tree: the groups.
     """
-    from sqlglot import exp
-
     rows = tree.joined(exp.to_table("aligned"), "aligned")
     columns = [NODE, *by_currency(units)]
     statement = whole(sides, pair, counted(pair), columns, rows)
@@ -72,8 +67,6 @@ def tree_claims(
         table: the table with the keys in columns k0, k1 and on: `aligned`, or `figures`, which has other rows besides.
         filters: the conditions under which it has them.
     """
-    from sqlglot import exp
-
     facts = {"hierarchy": tree.hierarchy.name, "dimension": keys[tree.at].name}
     groups = exp.select("*").from_(table).where(*(["total = 0"] if table == "figures" else [])).subquery("keys")
     rows = exp.select(f"k{tree.at}").distinct().from_(tree.joined(groups, "keys").subquery("grouped"))
@@ -92,8 +85,6 @@ def _shared(
     session: Session, tree: Tree, facts: Facts, groups: "exp.Subquery", filters: tuple[str, ...]
 ) -> Iterator[Claim]:
     """What of the keys stands right below several groups, or is in such a group."""
-    from sqlglot import exp
-
     there = exp.EQ(this=tree.value("keys"), expression=exp.column(MEMBER, table=tree.table))
     both = exp.Array(expressions=[exp.column(NODE), exp.column(MEMBER)])
     names = exp.select(named(call("unnest", both), "name")).from_(tree.table).join(groups, on=there)

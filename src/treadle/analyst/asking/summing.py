@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from msgspec import Struct
 
@@ -13,11 +13,9 @@ from treadle.analyst.reading.session import Session
 from treadle.analyst.showing.classify import Status, reason
 from treadle.analyst.showing.comparison import Summary, Total, match_rate
 from treadle.analyst.showing.units import Units
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.proof import Proof, proof_of
 from treadle.analyst.sql.terms import literal
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 STATUSES: tuple[Status, ...] = get_args(Status)
 
@@ -40,8 +38,6 @@ def summed(session: Session, sides: Sequence[Side], pair: Pair, names: tuple[str
         names: what A and B are called.
         units: what its amounts are measured in.
     """
-    from sqlglot import exp
-
     statement = whole(sides, pair, counted(pair), by_currency(units))
     if units.currency is not None:
         order = exp.Ordered(this=exp.column(f"k{units.currency}"), nulls_first=False)
@@ -78,8 +74,6 @@ def by_currency(units: Units) -> list[str]:
 
 def counted(pair: Pair) -> "dict[str, exp.Expr]":
     """How many keys are of each class and how many are not equal, and their differences without signs."""
-    from sqlglot import exp
-
     status, gap = exp.column(f"s{pair.at}"), exp.column(f"d{pair.at}")
     more: dict[str, exp.Expr] = {
         name: exp.func("count_if", exp.EQ(this=status.copy(), expression=literal(name))) for name in STATUSES

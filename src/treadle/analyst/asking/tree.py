@@ -5,7 +5,6 @@ ways is below it once. Neighbours: `hierarchy` (what is declared), `subtotals` (
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -16,12 +15,10 @@ from treadle.analyst.declared.hierarchy import Hierarchy
 from treadle.analyst.reading.key_values import ENGINE_TYPES
 from treadle.analyst.reading.keys import Key
 from treadle.analyst.reading.session import Session
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import Proof, proof_of
 from treadle.analyst.sql.terms import call, cast, literal, matches, named, try_cast, when
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 _MOST_LEVELS = 100
 _MOST_NAMED = 5
@@ -61,8 +58,6 @@ class Tree(Struct, frozen=True):
 
     def value(self, table: str) -> "exp.Expr":
         """The value that it groups in a row of a table with keys k0, k1 and on, as it stands in its own."""
-        from sqlglot import exp
-
         return cast(exp.column(f"k{self.at}", table=table), "VARCHAR")
 
     def joined(self, rows: "exp.Expr", name: str) -> "exp.Select":
@@ -73,8 +68,6 @@ class Tree(Struct, frozen=True):
             rows: what stands after FROM.
             name: what it is called there.
         """
-        from sqlglot import exp
-
         same = exp.EQ(this=self.value(name), expression=exp.column(MEMBER, table=self.table))
         star = exp.Column(this=exp.Star(), table=exp.to_identifier(name))
         chosen = exp.select(star, exp.column(NODE, table=self.table)).from_(rows)
@@ -139,8 +132,6 @@ def _declared(hierarchy: Hierarchy) -> list[Edge]:
 
 def _read(session: Session, catalog: Catalog, declared: Hierarchy, table: str) -> list[Edge]:
     """What the hierarchy's source says is below what, in the order of the names."""
-    from sqlglot import exp
-
     source = catalog.source(declared.source)
     dimensions = [source.dimension(name, "hierarchies") for name in (declared.group, declared.member)]
     what = f"the source {source.name!r} of hierarchy {declared.name!r}"
@@ -158,8 +149,6 @@ def _read(session: Session, catalog: Catalog, declared: Hierarchy, table: str) -
 
 def _canonical(session: Session, key: Key, names: set[str]) -> dict[str, str]:
     """Each name as the value of a key would be written, were it one."""
-    from sqlglot import exp
-
     table = session.stage(("name",), [(name,) for name in sorted(names)])
     name = exp.column("name")
     value: exp.Expr = key.format.apply(name.copy())
@@ -265,8 +254,6 @@ def _made(table: str, rows: Sequence[tuple[str, str]]) -> Proof:
     """The statement that makes the table of groups and members."""
 
     def text() -> str:
-        from sqlglot import exp
-
         parameters = Parameters()
         columns = [
             named(call("unnest", cast(parameters.add([row[at] for row in rows]), "VARCHAR[]")), name)

@@ -8,12 +8,9 @@ DuckDB's terms; reads nothing.
 
 import re
 from datetime import date, datetime
-from typing import TYPE_CHECKING
 
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import call, cast, is_null, literal, matches, when
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 BLANKS = " \t\r\n\u00a0\u2007\u202f\ufeff"
 
@@ -39,8 +36,6 @@ def check_day_format(spelling: str) -> None:
 
 def iso_day(text: "exp.Expr", spelling: str) -> "exp.Expr":
     """Returns YYYY-MM-DD for what is spelled so; NULL for zeros only; anything else as it is."""
-    from sqlglot import exp
-
     trimmed = call("trim", text, literal(BLANKS))
     core = call("regexp_extract", trimmed, literal(f"^({_pattern(spelling)}){_MIDNIGHT}$"), literal(1))
     found = cast(call("try_strptime", core, literal(_PART.sub(lambda part: _PARTS[part[0]], spelling))), "DATE")

@@ -6,7 +6,7 @@ nothing of the text itself reaches an engine. Pure.
 
 from decimal import Decimal
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import Literal, NoReturn
 
 from treadle.analyst.declared.expression import (
     Absolute,
@@ -26,9 +26,7 @@ from treadle.analyst.declared.expression import (
     factors_of,
     parts_of,
 )
-
-if TYPE_CHECKING:
-    from sqlglot import exp
+from treadle.analyst.sql.lazy import exp
 
 ALLOWED = (
     "numbers, columns (in double quotes where the name is not a plain word), + - * and parentheses, abs(x), "
@@ -75,8 +73,6 @@ def _parsed(text: str) -> "exp.Expr":
 
 
 def _term(node: "exp.Expr", depth: int) -> Term:
-    from sqlglot import exp
-
     if depth > _DEEPEST:
         raise ValueError("the expression is nested too deeply")
     below = depth + 1
@@ -113,8 +109,6 @@ def _term(node: "exp.Expr", depth: int) -> Term:
 
 
 def _rounded(node: "exp.Round", depth: int) -> Rounded:
-    from sqlglot import exp
-
     _only(node, "this", "decimals")
     places = node.args.get("decimals") or exp.Literal.number(0)
     if not (isinstance(places, exp.Literal) and not places.is_string and str(places.this) in _PLACES):
@@ -126,8 +120,6 @@ _PLACES = tuple(str(places) for places in range(MOST_PLACES + 1))
 
 
 def _case(node: "exp.Case", depth: int) -> Conditional:
-    from sqlglot import exp
-
     _only(node, "this", "ifs", "default")
     cases = []
     for each in node.args["ifs"]:
@@ -138,15 +130,11 @@ def _case(node: "exp.Case", depth: int) -> Conditional:
 
 
 def _branch(node: "exp.Expr | None", depth: int) -> Term | None:
-    from sqlglot import exp
-
     return None if node is None or isinstance(node, exp.Null) else _term(node, depth)
 
 
 def _holds(node: "exp.Expr", depth: int, negated: bool = False) -> RowCondition:
     """A condition, every `not` moved inwards."""
-    from sqlglot import exp
-
     if depth > _DEEPEST:
         raise ValueError("the expression is nested too deeply")
     below = depth + 1
@@ -178,8 +166,6 @@ Op = Literal["=", "<", "<=", ">", ">="]
 
 
 def _ordered(node: "exp.Expr", negated: bool) -> Compared:
-    from sqlglot import exp
-
     ops: dict[type[exp.Expr], Op] = {exp.EQ: "=", exp.NEQ: "=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
     turned: dict[Op, Op] = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
     op, column, value = ops[type(node)], node.this, node.expression
@@ -199,8 +185,6 @@ def _compared(column: "exp.Expr", op: Op, values: "list[exp.Expr]", negated: boo
 
 
 def _constant(node: "exp.Expr", column: str) -> Decimal | str:
-    from sqlglot import exp
-
     if isinstance(node, exp.Column):
         told = node.sql("duckdb")
         raise ValueError(
@@ -216,8 +200,6 @@ def _constant(node: "exp.Expr", column: str) -> Decimal | str:
 
 
 def _number(node: "exp.Expr") -> Decimal:
-    from sqlglot import exp
-
     if not isinstance(node, exp.Literal) or node.is_string:
         _refuse(node)
     number = Decimal(str(node.this))
@@ -229,8 +211,6 @@ def _number(node: "exp.Expr") -> Decimal:
 
 
 def _column(node: "exp.Expr") -> str:
-    from sqlglot import exp
-
     if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
         _refuse(node)
     _only(node, "this")
@@ -247,8 +227,6 @@ def _only(node: "exp.Expr", *names: str) -> "exp.Expr":
 
 
 def _refuse(node: "exp.Expr") -> NoReturn:
-    from sqlglot import exp
-
     told = node.sql("duckdb")
     if isinstance(node, exp.Div | exp.IntDiv):
         raise ValueError(

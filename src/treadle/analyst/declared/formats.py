@@ -8,15 +8,12 @@ here than there (`days`). Builds SQLGlot expressions in DuckDB's terms; reads no
 
 import re
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from treadle.analyst.declared.days import BLANKS, check_day_format, iso_day
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import call, cast, literal, matches, when
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 STEPS = ("trim", "upper", "lower", "nfc", "blank_as_null", "date(DD.MM.YYYY)", "alpha(n)", "fiscal_period")
 
@@ -126,8 +123,6 @@ def is_no_period(text: str) -> bool:
 
 
 def _apply(step: str, text: "exp.Expr", alpha: int) -> "exp.Expr":
-    from sqlglot import exp
-
     match step:
         case "trim":
             return when(matches(text, _NO_BLANKS), text, call("trim", text, literal(BLANKS)))

@@ -4,7 +4,7 @@ The two engines that compute one are the embedded one (`computed`) and a databas
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal, Protocol, assert_never
+from typing import Literal, Protocol, assert_never
 
 from msgspec import Struct
 
@@ -23,10 +23,8 @@ from treadle.analyst.declared.expression import (
     RowCondition,
     Term,
 )
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import compared
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 
 class Words(Protocol):
@@ -62,8 +60,6 @@ class Words(Protocol):
 
 def formula(term: Term, words: Words) -> "exp.Expr":
     """Returns the formula in the words of an engine."""
-    from sqlglot import exp
-
     match term:
         case Number():
             return words.number(term)
@@ -93,7 +89,6 @@ def formula(term: Term, words: Words) -> "exp.Expr":
 
 def chosen(choice: Conditional, words: Words, spelled: "Callable[[Term], exp.Expr | None]") -> "exp.Expr":
     """Returns a choice in the words of an engine, each of its terms as `spelled` has it."""
-    from sqlglot import exp
 
     def branch(value: Term | None) -> exp.Expr:
         return (None if value is None else spelled(value)) or exp.null()
@@ -103,8 +98,6 @@ def chosen(choice: Conditional, words: Words, spelled: "Callable[[Term], exp.Exp
 
 
 def _condition(condition: RowCondition, words: Words) -> "exp.Expr":
-    from sqlglot import exp
-
     match condition:
         case Compared():
             return _comparison(condition, words)
@@ -119,8 +112,6 @@ def _condition(condition: RowCondition, words: Words) -> "exp.Expr":
 
 
 def _comparison(found: Compared, words: Words) -> "exp.Expr":
-    from sqlglot import exp
-
     column, *values = (
         [words.text(found.column), *(words.constant(str(item)) for item in found.values)]
         if found.textual
@@ -245,8 +236,6 @@ class Doubts(Protocol):
 def doubt(term: Term, words: Words, doubts: Doubts) -> "exp.Expr | None":
     """Returns how far a term may be off, or None if it is exact: the doubts of sums add up, those of a product are
     those of each factor times the other. What rounding and conditions make of a value that is off is left out."""
-    from sqlglot import exp
-
     match term:
         case Number():
             return doubts.of_number(term)
@@ -276,8 +265,6 @@ def doubt(term: Term, words: Words, doubts: Doubts) -> "exp.Expr | None":
 
 
 def _total(parts: "list[exp.Expr | None]") -> "exp.Expr | None":
-    from sqlglot import exp
-
     found = [part for part in parts if part is not None]
     if len(found) < 2:
         return found[0] if found else None

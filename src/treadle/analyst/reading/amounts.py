@@ -1,4 +1,4 @@
-"""Amounts: a measure's column as exact decimals, and the aggregates over them.
+"""Amounts: a measure's column as exact decimals.
 
 Every amount is a DECIMAL or an integer in the engine, never a float. Text is read at a scale that holds it whole; text
 that does not fit or is no number is counted while the rows are read, so that one pass is enough where all is well, and
@@ -18,17 +18,15 @@ from treadle.analyst.declared.errors import NOT_PLAIN, AnalystError
 from treadle.analyst.declared.source import UNKNOWN, Measure, Source, TextFormat
 from treadle.analyst.reading.number_spelling import respelled
 from treadle.analyst.reading.table import Table
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import call, cast, is_null, literal, matches, quoted, try_cast, when
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from treadle.analyst.reading.database import Partial
 
 EXACT = Context(prec=120, rounding=ROUND_HALF_UP)
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
-RELATIVE_ERROR = 2.5e-16
 _TEXT_SCALE = 6
 _FLOAT_SCALE = 10
 # Stands before text whose signs are not those declared, which would read as another number without them.
@@ -146,8 +144,6 @@ def amount_of(source: Source, measure: Measure, table: Table, scale: Scale | Non
 
 def multiplied(amount: Amount, factor: "exp.Expr", places: int) -> Amount:
     """Returns an amount times a factor of so many decimals, exactly: the engine raises an error where it cannot be."""
-    from sqlglot import exp
-
     value = exp.Mul(
         this=cast(amount.value.copy(), f"DECIMAL(38, {amount.scale})"),
         expression=cast(factor, f"DECIMAL(38, {places})"),
@@ -156,112 +152,6 @@ def multiplied(amount: Amount, factor: "exp.Expr", places: int) -> Amount:
     if size is not None:
         size = exp.Mul(this=exp.paren(size.copy()), expression=cast(factor.copy(), "DOUBLE"))
     return replace(amount, value=exp.paren(value), scale=amount.scale + places, size=size)
-
-
-def common_scale(measure: Measure, amount: Amount) -> int:
-    """How many decimals the aggregate of `amount` has in the engine."""
-    if measure.aggregation == "count":
-        return 0
-    return amount.scale + 4 if measure.aggregation == "avg" else amount.scale
-
-
-def aggregates(measure: Measure, amount: Amount, name: str) -> dict[str, "exp.Expr"]:
-    """Returns the aggregates, by column name, from which the figure of `measure` is made.
-
-    The rows that they are taken over have the amount in column `name`, and `name_bad` and `name_nan` where those can
-    be.
-    """
-    from sqlglot import exp
-
-    column = exp.column(name)
-    found: dict[str, exp.Expr] = {}
-    match measure.aggregation:
-        case "sum" | "avg":
-            found[name] = exp.Sum(this=column)
-        case "min":
-            found[name] = exp.Min(this=column)
-        case "max":
-            found[name] = exp.Max(this=column)
-        case "count":
-            counted = exp.Coalesce(this=exp.Sum(this=column), expressions=[literal(0)])
-            found[name] = counted if amount.grouped else exp.Count(this=column)
-    if measure.aggregation == "avg" or amount.floating:
-        counts = exp.Coalesce(this=exp.Sum(this=exp.column(f"{name}_n")), expressions=[literal(0)])
-        found[f"{name}_n"] = counts if amount.grouped else exp.Count(this=column.copy())
-    if amount.floating:
-        size = cast(exp.Abs(this=column.copy()), "DOUBLE") if amount.size is None else exp.column(f"{name}_size")
-        found[f"{name}_size"] = exp.Sum(this=size)
-    if amount.bad is not None:
-        found[f"{name}_bad"] = exp.Sum(this=exp.column(f"{name}_bad"))
-    if amount.not_a_number is not None:
-        found[f"{name}_nan"] = exp.Sum(this=exp.column(f"{name}_nan"))
-    return found
-
-
-def of_one_row(aggregate: "exp.Expr") -> "exp.Expr":
-    """Returns what an aggregate over a single row is, and over a row that an outer join has made up, of NULLs."""
-    from sqlglot import exp
-
-    def alone(node: "exp.Expr") -> "exp.Expr":
-        value: exp.Expr = node.this
-        match node:
-            case exp.Sum() | exp.Min() | exp.Max():
-                return value
-            case exp.Count():
-                return cast(exp.paren(exp.Not(this=is_null(value))), "BIGINT")
-        return node
-
-    return aggregate.transform(alone)
-
-
-def figure(measure: Measure, amount: Amount, name: str, scale: int) -> "exp.Expr":
-    """Returns the figure of `measure` as DECIMAL(38, scale), made of its aggregates.
-
-    An average is rounded half away from zero at `scale` decimals, by whole-number division.
-    """
-    from sqlglot import exp
-
-    column = exp.column(name)
-    whole = cast(column, f"DECIMAL(38, {scale})")
-    if measure.aggregation != "avg":
-        return whole
-    count = exp.column(f"{name}_n")
-    units = cast(exp.Mul(this=whole, expression=literal(10**scale)), "HUGEINT")
-    twice = exp.Add(this=exp.Mul(this=literal(2), expression=exp.Abs(this=units)), expression=count.copy())
-    divisor = exp.Mul(
-        this=literal(2),
-        expression=call("nullif", count.copy(), literal(0)),
-    )
-    quotient = exp.IntDiv(this=exp.paren(twice), expression=exp.paren(divisor))
-    signed = exp.Mul(this=call("sign", units.copy()), expression=exp.paren(quotient))
-    unit = cast(literal(str(Decimal(1).scaleb(-scale))), f"DECIMAL({scale + 1}, {scale})")
-    product = exp.Mul(this=cast(exp.paren(signed), "DECIMAL(" + f"{37 - scale}, 0)"), expression=unit)
-    return cast(product, f"DECIMAL(38, {scale})")
-
-
-def noise(measure: Measure, amount: Amount, name: str, scale: int) -> "exp.Expr":
-    """Returns how far a floating-point figure may be from what was meant, as DOUBLE; zero for exact ones.
-
-    Each value is off by half a unit in its last binary place (2**-53 of its size for a double, doubled here for the way
-    it was computed before it was stored) and by half of the last decimal it is read at.
-    """
-    from sqlglot import exp
-
-    if not amount.floating or measure.aggregation == "count":
-        return cast(literal(0), "DOUBLE")
-    size = exp.Mul(this=exp.column(f"{name}_size"), expression=literal(RELATIVE_ERROR))
-    last = exp.Mul(this=exp.column(f"{name}_n"), expression=literal(10.0**-amount.scale))
-    total = exp.Coalesce(this=exp.Add(this=size, expression=last), expressions=[literal(0)])
-    if measure.aggregation == "sum":
-        return total
-    return call(
-        "greatest",
-        exp.Div(
-            this=exp.paren(total),
-            expression=call("greatest", exp.column(f"{name}_n"), literal(1)),
-        ),
-        cast(literal(10.0**-scale), "DOUBLE"),
-    )
 
 
 def readable(texts: Sequence[str]) -> bool:
@@ -329,8 +219,6 @@ def _number(text: str) -> Decimal | None:
 
 def _of_groups(measure: Measure, partial: "Partial", scale: Scale | None) -> Amount:
     """The amount of a row that a database has made of several."""
-    from sqlglot import exp
-
     value = exp.column(partial.value)
     if measure.aggregation == "count" or measure.source_column == "*":
         return Amount(cast(value, "HUGEINT"), 0, grouped=True)
@@ -356,8 +244,6 @@ def _of_groups(measure: Measure, partial: "Partial", scale: Scale | None) -> Amo
 
 
 def _floating(column: "exp.Expr", measure: Measure, kind: str, chosen: Scale | None) -> Amount:
-    from sqlglot import exp
-
     scale = chosen.places if chosen else max(_FLOAT_SCALE, (measure.decimals or 0) + 4)
     not_a_number = None
     if kind in ("DOUBLE", "FLOAT"):
@@ -369,8 +255,6 @@ def _floating(column: "exp.Expr", measure: Measure, kind: str, chosen: Scale | N
 
 
 def _from_text(column: "exp.Expr", measure: Measure, form: TextFormat, scale: Scale | None) -> Amount:
-    from sqlglot import exp
-
     chosen = scale or Scale(max(_TEXT_SCALE, measure.decimals or 0))
     trimmed = call("trim", column, literal(" \t\r\n\u00a0"))
     if chosen.spelled:
@@ -392,8 +276,6 @@ def _from_text(column: "exp.Expr", measure: Measure, form: TextFormat, scale: Sc
 
 def _plain(column: "exp.Expr", form: TextFormat, places: int) -> "exp.Expr | None":
     """The number that a text is, where one look at it says that it is read whole; else an error."""
-    from sqlglot import exp
-
     if form.decimal == UNKNOWN or places > _PLAIN_SCALE:
         return None
     sign, point, most = re.escape(form.thousands), re.escape(form.decimal), _PLAIN_DIGITS - places
@@ -424,8 +306,6 @@ def _pointed(text: "exp.Expr", form: TextFormat) -> "exp.Expr":
 
 def _plain_number(text: "exp.Expr", form: TextFormat) -> "exp.Expr":
     """The text with a decimal point, without thousands and with its minus in front; marked as none where it is none."""
-    from sqlglot import exp
-
     plain = text
     wrong: list[exp.Expr] = []
     if form.thousands:
@@ -448,6 +328,4 @@ def _plain_number(text: "exp.Expr", form: TextFormat) -> "exp.Expr":
 
 def signed(value: "exp.Expr", measure: Measure) -> "exp.Expr":
     """The value with the sign that the measure declares."""
-    from sqlglot import exp
-
     return value if measure.sign > 0 else exp.Neg(this=exp.paren(value))

@@ -6,7 +6,6 @@ SQLGlot expressions in DuckDB's terms; its neighbour `amounts` reads the columns
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -14,12 +13,11 @@ from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.expression import Expression, Number, Term
 from treadle.analyst.declared.formula import Fits, Operation, Shape, doubt, formula, shape
 from treadle.analyst.declared.source import Measure, Source
-from treadle.analyst.reading.amounts import RELATIVE_ERROR, Amount, Scale, amount_of, signed
+from treadle.analyst.reading.aggregates import RELATIVE_ERROR
+from treadle.analyst.reading.amounts import Amount, Scale, amount_of, signed
 from treadle.analyst.reading.table import Table
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import call, cast, literal, quoted
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 # A product needs the decimals of all its factors: of text and floating-point numbers, each is read at its share.
 _TEXT_SCALES, _FLOAT_SCALES = (6, 12), (10, 24)
@@ -40,8 +38,6 @@ def computed(
     Raises:
         AnalystError: a column holds something else than the expression takes it for, or its figures cannot be exact.
     """
-    from sqlglot import exp
-
     operands: dict[str, Amount] = {}
     for column in wanted.amounts:
         usual = _usual_scale(table, column, wanted.factors)
@@ -116,8 +112,6 @@ class _Words:
         return cast(value, "DOUBLE")
 
     def of_amount(self, column: str) -> "exp.Expr | None":
-        from sqlglot import exp
-
         operand = self._operands[column]
         if not operand.floating:
             return None

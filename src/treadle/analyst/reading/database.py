@@ -6,17 +6,15 @@ them.
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Dimension, Source
 from treadle.analyst.reading.dialect import Column, Dialect
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 Texts = Sequence[str | None]
 

@@ -4,15 +4,13 @@ Pure: builds SQLGlot expressions. Its neighbours: `pushdown` (the aggregate), `r
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, assert_never
+from typing import Literal, assert_never
 
 from msgspec import Struct
 
 from treadle.analyst.declared.formula import Operation, Shape
 from treadle.analyst.declared.source import Dimension
-
-if TYPE_CHECKING:
-    from sqlglot import exp
+from treadle.analyst.sql.lazy import exp
 
 ColumnKind = Literal["integer", "decimal", "floating", "text", "date", "timestamp", "zoned", "boolean", "other"]
 
@@ -97,8 +95,6 @@ class Dialect(Struct, frozen=True):
 
     def binary(self, value: "exp.Expr") -> "exp.Expr":
         """The text, to be compared byte by byte."""
-        from sqlglot import exp
-
         collation = _BINARY_COLLATIONS.get(self.name)
         if collation is None:
             return value
@@ -107,8 +103,6 @@ class Dialect(Struct, frozen=True):
 
     def key(self, dimension: Dimension, column: Column) -> "exp.Expr":
         """What rows are grouped by for a dimension."""
-        from sqlglot import exp
-
         value = quoted_column(dimension.source_column)
         if column.kind not in ("text", "other"):
             return value
@@ -116,8 +110,6 @@ class Dialect(Struct, frozen=True):
 
     def decimal(self, value: "exp.Expr", shape: Shape) -> "exp.Expr":
         """A number as a decimal in which the database adds up and multiplies exactly, or says that it cannot."""
-        from sqlglot import exp
-
         if self.name == "sqlite":
             return value  # it has whole numbers and floating-point ones, whatever they are declared to be
         if self.name == "bigquery":
@@ -155,8 +147,6 @@ class Dialect(Struct, frozen=True):
 
     def told(self, value: "exp.Expr", *, plain: bool = False) -> "exp.Expr":
         """The value as it travels: PostgreSQL's as text, with every digit; `plain` for numbers without a scale."""
-        from sqlglot import exp
-
         if not self.postgres:
             return value
         return exp.cast(exp.Anonymous(this="TRIM_SCALE", expressions=[value]) if plain else value, "TEXT")
@@ -164,6 +154,4 @@ class Dialect(Struct, frozen=True):
 
 def quoted_column(name: str) -> "exp.Column":
     """A column, by its exact name."""
-    from sqlglot import exp
-
     return exp.column(exp.to_identifier(name, quoted=True))

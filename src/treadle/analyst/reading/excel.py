@@ -20,6 +20,7 @@ from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.staged import shortest
 from treadle.analyst.reading.table import Demand, Table
 from treadle.analyst.reading.totals import without_totals
+from treadle.analyst.sql.lazy import exp
 
 _EXACT = 2**53
 _MOST_SHOWN = 3
@@ -27,8 +28,6 @@ _MOST_SHOWN = 3
 
 def read_xlsx(session: Session, source: Source, demand: Demand) -> Table:
     """The rows of a sheet, below the line with the names of its columns, as text."""
-    from sqlglot import exp
-
     file = session.files[source.name][0]
     told = f"source {source.name!r}"
     rows = sheet_rows(file, sheet_of(file, source.table, told), told)

@@ -3,15 +3,11 @@
 Pure; its neighbour `rows` groups and filters by them.
 """
 
-from typing import TYPE_CHECKING
-
 from treadle.analyst.declared.source import KeyType
 from treadle.analyst.reading.keys import MOST_KEY_DECIMALS, Key, natural_type
 from treadle.analyst.reading.number_spelling import NO_NUMBER
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import call, cast, is_null, literal, matches, when
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 ENGINE_TYPES: dict[str, str] = {
     "integer": "HUGEINT",
@@ -42,8 +38,6 @@ def typed_column(column: "exp.Expr", kind: str, type_: KeyType) -> "exp.Expr":
 
 def _spelled(text: "exp.Expr", pattern: str, kind: str) -> "exp.Expr":
     """The text as another type where it is of the pattern; else the engine raises an error that quotes it."""
-    from sqlglot import exp
-
     right = exp.or_(is_null(text), matches(text, pattern))
     return cast(when(right, text, exp.DPipe(this=text.copy(), expression=literal(NO_NUMBER))), kind)
 
@@ -61,8 +55,6 @@ def tells_apart(key: Key, kind: str) -> bool:
 
 def text_of_column(column: "exp.Expr", kind: str) -> "exp.Expr":
     """The column as text in its shortest form: 1001 for 1001.0, a day for its midnight."""
-    from sqlglot import exp
-
     if kind == "VARCHAR":
         return column
     text: exp.Expr = cast(column, "VARCHAR")

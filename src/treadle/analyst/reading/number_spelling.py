@@ -6,13 +6,10 @@ currency only where it is the one that the measure declares as its unit. Builds 
 """
 
 import re
-from typing import TYPE_CHECKING
 
 from treadle.analyst.declared.source import UNKNOWN, TextFormat
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import call, is_null, literal, matches, when
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 NO_NUMBER = " is no such value"
 """What is put behind a text that is not of the type that was declared, for the engine to refuse it and quote it."""
@@ -90,8 +87,6 @@ def plain_number(text: "exp.Expr", form: TextFormat) -> "exp.Expr":
         text: the text.
         form: its signs for decimals and thousands.
     """
-    from sqlglot import exp
-
     if form.decimal == "." and not form.thousands:
         return text
     trimmed = call("nullif", call("trim", text), literal(""))

@@ -9,7 +9,6 @@ nothing.
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -17,10 +16,8 @@ from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.filters import Filter
 from treadle.analyst.declared.formats import period_of
 from treadle.analyst.reading.keys import MOST_KEY_DECIMALS, Key
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import call, literal, matches, try_cast, when
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 ORDERED = ("<", "<=", ">", ">=", "between")
 
@@ -58,8 +55,6 @@ class Order(Struct, frozen=True):
 
     def doubtful(self, text: "exp.Expr") -> "exp.Expr":
         """Returns whether a text cannot be placed."""
-        from sqlglot import exp
-
         some = call("regexp_matches", text, literal(r"\S" if self.strict else r"\d"))
         other: exp.Expr = exp.Not(this=matches(call("trim", text), self.pattern))
         if self.numbers:

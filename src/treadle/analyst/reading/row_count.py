@@ -5,6 +5,7 @@ Parquet files say so; of a CSV file the lines at its beginning are taken for tho
 
 from treadle.analyst.declared.source import Source
 from treadle.analyst.reading.session import Session
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import call, literal
 
 _HEAD = 1 << 16
@@ -12,8 +13,6 @@ _HEAD = 1 << 16
 
 def rows_in(session: Session, source: Source) -> int | None:
     """Returns about how many rows the files of a source have; None where that cannot be known beforehand."""
-    from sqlglot import exp
-
     files = session.files[source.name]
     if source.kind == "parquet":
         paths = exp.Array(expressions=[literal(str(session.plain(file))) for file in files])

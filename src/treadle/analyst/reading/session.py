@@ -24,13 +24,13 @@ from treadle.analyst.declared.place import Place
 from treadle.analyst.declared.source import Source
 from treadle.analyst.reading.number_spelling import NO_NUMBER
 from treadle.analyst.reading.progress import Progress
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.proof import Proof
 from treadle.analyst.sql.terms import cast, literal
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-    from sqlglot import exp
 
     from treadle.analyst.reading.database import Database
 
@@ -247,8 +247,6 @@ class Session:
 
     def stage(self, columns: Sequence[str], rows: Iterable[Sequence[str | None]]) -> str:
         """Copies rows of text into a table of this session and returns the table's name."""
-        from sqlglot import exp
-
         self._staged += 1
         name = f"staged{self._staged}"
         definitions = [
@@ -274,8 +272,6 @@ class Session:
             raise Cancelled("cancelled")
 
     def _insert(self, name: str, batch: list[Sequence[str | None]]) -> None:
-        from sqlglot import exp
-
         self.check()
         parameters = Parameters()
         columns = [
@@ -284,8 +280,6 @@ class Session:
         self.run(exp.Insert(this=exp.to_table(name), expression=exp.select(*columns)), parameters)
 
     def _close_off(self) -> None:
-        from sqlglot import exp
-
         for statement in self._attach():
             self._execute(statement, None)
         files = [literal(str(file)) for files in self.files.values() for file in files]

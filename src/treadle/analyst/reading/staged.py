@@ -18,6 +18,7 @@ from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Source
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Demand, Table
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import quoted
 
 
@@ -84,8 +85,6 @@ def read_json(session: Session, source: Source, demand: Demand) -> Table:
 
 def repeated_json(session: Session, source: Source, wanted: Sequence[str]) -> Table:
     """The objects of which another is alike in every member, each once with their number."""
-    from sqlglot import exp
-
     weight = _weight(wanted)
 
     def rows() -> Iterator[list[str | None]]:
@@ -124,8 +123,6 @@ def _quoted(name: str) -> str:
 
 
 def _staged(name: str, columns: list[str], floating: set[str], known: list[str]) -> Table:
-    from sqlglot import exp
-
     types = dict.fromkeys(columns, "VARCHAR")
     return Table(
         exp.to_table(name), types if columns else dict.fromkeys(known, "VARCHAR"), frozenset(floating), whole=False

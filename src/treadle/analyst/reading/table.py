@@ -7,10 +7,9 @@ from msgspec import Struct
 
 from treadle.analyst.declared.source import Dimension, Measure
 from treadle.analyst.reading.uniqueness import Unique
+from treadle.analyst.sql.lazy import exp
 
 if TYPE_CHECKING:
-    from sqlglot import exp
-
     from treadle.analyst.reading.database import Partial, Remote
 
 

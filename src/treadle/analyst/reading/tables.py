@@ -9,7 +9,7 @@ import csv
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -21,12 +21,9 @@ from treadle.analyst.reading.staged import opener, read_json, read_sqlite
 from treadle.analyst.reading.table import Demand, Table
 from treadle.analyst.reading.totals import without_totals
 from treadle.analyst.reading.uniqueness import unique_columns
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import call, cast, literal, quoted
 from treadle.tools.errors import nearest
-
-if TYPE_CHECKING:
-    from sqlglot import exp
-
 
 # The engine's type of a column of Arrow or Parquet data, or of a view, in which no row has a value.
 _NO_TYPE = '"NULL"'
@@ -68,8 +65,6 @@ def read_with(read: Reader, session: Session, source: Source, demand: Demand) ->
 
 def read_csv(session: Session, source: Source, demand: Demand) -> Table:
     """CSV files, gzipped or not, as text; all must have the same columns."""
-    from sqlglot import exp
-
     found = session.files[source.name]
     if source.text.ruled:
         found = [without_lines(session, file, source.text.encoding) for file in found]
@@ -105,8 +100,6 @@ def read_csv(session: Session, source: Source, demand: Demand) -> Table:
 
 def read_parquet(session: Session, source: Source, demand: Demand) -> Table:
     """Parquet files, with their own types."""
-    from sqlglot import exp
-
     files = session.files[source.name]
     described = {file: _described(session, _scan("read_parquet", [session.plain(file)], {})) for file in files}
     first = next(iter(described.values()))
@@ -120,8 +113,6 @@ def read_parquet(session: Session, source: Source, demand: Demand) -> Table:
 
 def read_duckdb(session: Session, source: Source, demand: Demand) -> Table:
     """A table or view of a DuckDB file that the session has attached."""
-    from sqlglot import exp
-
     file = session.files[source.name][0]
     parts = source.table.split(".")
     table = exp.Table(
@@ -143,8 +134,6 @@ def read_duckdb(session: Session, source: Source, demand: Demand) -> Table:
 
 def read_frame(session: Session, source: Source, demand: Demand) -> Table:
     """A frame that the application put into the catalogue."""
-    from sqlglot import exp
-
     from treadle.analyst.reading.frames import arrow_table
 
     name = f"frame{list(session.frames).index(source.name)}"
@@ -173,8 +162,6 @@ READERS: dict[str, Reader] = {
 
 
 def _scan(function: str, files: list[Path], options: Mapping[str, "exp.Expr"]) -> "exp.Expr":
-    from sqlglot import exp
-
     paths = exp.Array(expressions=[literal(str(file)) for file in files])
     named = [exp.PropertyEQ(this=exp.to_identifier(name), expression=value) for name, value in options.items()]
     return exp.Table(this=call(function, paths, *named))
@@ -207,8 +194,6 @@ def _agreed(source: Source, described: Mapping[Path, Mapping[str, str]], demand:
 
 def _typed(table: Table) -> Table:
     """The table with columns of text where it has columns without any value, and so of no type."""
-    from sqlglot import exp
-
     empty = [name for name, kind in table.columns.items() if kind == _NO_TYPE]
     if not empty:
         return table
@@ -226,8 +211,6 @@ def _widens(kind: str | None, first: str | None) -> bool:
 
 
 def _described(session: Session, relation: "exp.Expr") -> dict[str, str]:
-    from sqlglot import exp
-
     statement = exp.Describe(this=exp.select("*").from_(relation.copy()))
     return {str(row[0]): str(row[1]) for row in session.run(statement)}
 

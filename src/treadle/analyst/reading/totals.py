@@ -4,16 +4,12 @@ They are told by what is declared under `text.totals`; as rows, they would count
 DuckDB's terms.
 """
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
 from treadle.analyst.declared.source import Source
 from treadle.analyst.reading.table import Table
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import call, is_null, literal, quoted
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 _AROUND = " \t\r\n\u00a0"
 USUAL = (
@@ -32,8 +28,6 @@ WITH_NAMES = (
 
 def without_totals(table: Table, source: Source) -> Table:
     """Returns the table without the lines that the source declares to be totals."""
-    from sqlglot import exp
-
     if not source.text.totals:
         return table
     rows = exp.select("*").from_(table.relation.copy())
@@ -44,8 +38,6 @@ def without_totals(table: Table, source: Source) -> Table:
 
 def marks(source: Source, columns: list[str]) -> list["exp.Expr"]:
     """Returns, for each text that marks lines of totals, whether a line is marked by it."""
-    from sqlglot import exp
-
     found: list[exp.Expr] = []
     for mark in (item.strip(f"{_AROUND}:").lower() for item in source.text.totals):
         if mark:
@@ -58,8 +50,6 @@ def marks(source: Source, columns: list[str]) -> list["exp.Expr"]:
 
 
 def _marked(column: str, mark: str) -> "exp.Expr":
-    from sqlglot import exp
-
     text = exp.Coalesce(this=_text(column), expressions=[literal("")])
     kind = exp.Like if "%" in mark else exp.EQ
     return kind(this=text, expression=literal(mark))

@@ -4,13 +4,9 @@ Only what is enforced counts: PRIMARY KEY and UNIQUE of a DuckDB table. To find 
 saves. Reads the engine's catalogue.
 """
 
-from typing import TYPE_CHECKING
-
 from treadle.analyst.reading.session import Session
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import literal
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 Unique = tuple[frozenset[str], ...]
 """Sets of columns; no two rows have the same values in all columns of one of them, nor NULL in any."""
@@ -18,8 +14,6 @@ Unique = tuple[frozenset[str], ...]
 
 def unique_columns(session: Session, table: "exp.Table") -> Unique:
     """Returns what is enforced on a table of an attached DuckDB file; nothing for a view."""
-    from sqlglot import exp
-
     named = [("database_name", table.catalog), ("schema_name", table.db), ("table_name", table.name)]
 
     def of_table(function: str, *columns: str) -> "exp.Select":

@@ -6,12 +6,11 @@ from treadle.analyst.declared.source import Source
 from treadle.analyst.reading.database import Database, Remote, address_of
 from treadle.analyst.reading.session import Session
 from treadle.analyst.reading.table import Demand, Table
+from treadle.analyst.sql.lazy import exp
 
 
 def open_remote(session: Session, source: Source, demand: Demand) -> Table:
     """Connects to a source's database; its groups come with `load`, when it is known what is asked of them."""
-    from sqlglot import exp
-
     database = session.connections.get(address_of(source))
     if database is None:
         database = _CONNECT[source.kind](session, source)

@@ -7,7 +7,6 @@ of the value fits. What cannot be narrowed is left to the groups. Pure, like its
 
 import re
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -17,11 +16,9 @@ from treadle.analyst.declared.formats import period_of
 from treadle.analyst.reading.dialect import Column, Dialect, quoted_column
 from treadle.analyst.reading.filter_values import text_of, typed_value
 from treadle.analyst.reading.keys import Key
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.terms import compared, within
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 _SPELLED = {"trim", "blank_as_null", "alpha", "fiscal_period"}
 
@@ -46,8 +43,6 @@ def narrowing(
         condition: the filter.
         parameters: takes the values.
     """
-    from sqlglot import exp
-
     if any(member.format.day for member in key.members):
         return None  # what a day is spelled like is known to treadle alone
     value = quoted_column(name)
@@ -81,8 +76,6 @@ def _decided(value: "exp.Expr", key: Key, condition: Filter, parameters: Paramet
 
 
 def _compared(value: "exp.Expr", condition: Filter, values: "list[exp.Expr]") -> "exp.Expr":
-    from sqlglot import exp
-
     match condition.op:
         case "in":
             return exp.In(this=value, expressions=values) if values else exp.false()
@@ -94,8 +87,6 @@ def _compared(value: "exp.Expr", condition: Filter, values: "list[exp.Expr]") ->
 
 def _or_missing(value: "exp.Expr", found: "exp.Expr", condition: Filter) -> "exp.Expr":
     """The condition, and rows without a value where the filter lists None."""
-    from sqlglot import exp
-
     if condition.op != "in" or None not in condition.values:
         return found
     return exp.paren(exp.or_(found, exp.Is(this=value.copy(), expression=exp.null())))
@@ -103,8 +94,6 @@ def _or_missing(value: "exp.Expr", found: "exp.Expr", condition: Filter) -> "exp
 
 def _whole_numbers(value: "exp.Expr", key: Key, condition: Filter, parameters: Parameters) -> Narrowing | None:
     """A column of whole numbers that is compared as text: those numbers that may be spelled like the values."""
-    from sqlglot import exp
-
     if condition.op not in ("=", "in") or not set(key.format.steps) <= _SPELLED:
         return None
     wanted: list[int] = []
@@ -125,8 +114,6 @@ def _whole_numbers(value: "exp.Expr", key: Key, condition: Filter, parameters: P
 
 
 def _text(dialect: Dialect, value: "exp.Expr", key: Key, condition: Filter, parameters: Parameters) -> Narrowing | None:
-    from sqlglot import exp
-
     steps = set(key.format.steps)
     texts = [text_of(item) for item in condition.values if item is not None]
     if any("\0" in text for text in texts):
@@ -154,8 +141,6 @@ def _text(dialect: Dialect, value: "exp.Expr", key: Key, condition: Filter, para
 
 def _alike(dialect: Dialect, value: "exp.Expr", patterns: list[str], parameters: Parameters) -> "exp.Expr":
     """Whether the text is like any of the patterns."""
-    from sqlglot import exp
-
     # PostgreSQL refuses LIKE on a column whose collation takes different texts for the same.
     text = dialect.binary(exp.cast(value, "TEXT")) if dialect.postgres else value
     likes = [exp.Like(this=text.copy(), expression=parameters.add(pattern)) for pattern in dict.fromkeys(patterns)]

@@ -16,6 +16,7 @@ from treadle.analyst.reading.database import Groups, Texts, connection_string
 from treadle.analyst.reading.dialect import Column, ColumnKind, Dialect
 from treadle.analyst.reading.session import Session
 from treadle.analyst.remote.pushdown import table_of, together
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 
 if TYPE_CHECKING:
@@ -217,8 +218,6 @@ def _column(kind: str) -> Column:
 
 def _text(statement: Any) -> str:
     """The statement in PostgreSQL's words, a percent sign in a name doubled: it would begin a placeholder."""
-    from sqlglot import exp
-
     for name in statement.find_all(exp.Identifier):
         name.set("this", name.this.replace("%", "%%"))
     return str(statement.sql(dialect="postgres"))

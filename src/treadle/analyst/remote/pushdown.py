@@ -7,17 +7,14 @@ every value behind a placeholder. Neighbours: `asking.loading` runs the statemen
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.source import Dimension, Measure, Source
 from treadle.analyst.reading.database import Groups, Partial
 from treadle.analyst.reading.dialect import Column, Dialect, quoted_column
 from treadle.analyst.remote.remote_amounts import remote_amount
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 
 def grouped(
@@ -43,8 +40,6 @@ def grouped(
     Raises:
         AnalystError: a measure's column holds something that cannot be added up.
     """
-    from sqlglot import exp
-
     parameters = parameters or Parameters()
     keys = [dialect.key(item, columns[item.source_column]) for item in dimensions]
     chosen: dict[str, exp.Expr] = {}
@@ -69,8 +64,6 @@ def grouped(
 def together(groups: Sequence[Groups]) -> "exp.Expr":
     """Returns one PostgreSQL statement for several aggregates: its rows are text, the number of their aggregate first,
     shorter ones filled up with NULL."""
-    from sqlglot import exp
-
     width = max(len(each.names) for each in groups)
     parts = []
     for at, each in enumerate(groups):
@@ -83,8 +76,6 @@ def together(groups: Sequence[Groups]) -> "exp.Expr":
 def side_by_side(groups: Sequence[Groups]) -> "exp.Expr":
     """Returns one statement for several aggregates in any database: its rows have the number of their aggregate first,
     then columns for each aggregate, those of the others NULL, so that values of different types never share one."""
-    from sqlglot import exp
-
     parts = []
     for at, each in enumerate(groups):
         chosen: list[exp.Expr] = [exp.alias_(exp.Literal.number(at), "part")]
@@ -96,8 +87,6 @@ def side_by_side(groups: Sequence[Groups]) -> "exp.Expr":
 
 
 def _union(groups: Sequence[Groups], parts: "Sequence[list[exp.Expr]]") -> "exp.Expr":
-    from sqlglot import exp
-
     whole: exp.Expr | None = None
     for each, chosen in zip(groups, parts, strict=True):
         rows = each.statement.copy()
@@ -108,8 +97,6 @@ def _union(groups: Sequence[Groups], parts: "Sequence[list[exp.Expr]]") -> "exp.
 
 def table_of(source: Source) -> "exp.Table":
     """The table of a source; a declaration may put a schema, and a database, before its name."""
-    from sqlglot import exp
-
     parts = [exp.to_identifier(part, quoted=True) for part in source.table.split(".")]
     names = dict(zip(("this", "db", "catalog"), reversed(parts), strict=False))
     return exp.Table(**names)
@@ -122,8 +109,6 @@ def _aggregates(
     dialect: Dialect, source: Source, measure: Measure, columns: Mapping[str, Column], parameters: Parameters
 ) -> "tuple[dict[str, exp.Expr], Column]":
     """The aggregates of one measure: its value under "", and what else must be known of it; and what it is made of."""
-    from sqlglot import exp
-
     if not measure.columns:
         if measure.aggregation not in ("count", "sum"):
             raise AnalystError(f"source {source.name!r}: measure {measure.name!r} has no column; declare one")
@@ -156,6 +141,4 @@ def _aggregates(
 
 
 def _when(condition: "exp.Expr", then: "exp.Expr") -> "exp.Expr":
-    from sqlglot import exp
-
     return exp.Case(ifs=[exp.If(this=condition, true=then)])

@@ -4,7 +4,6 @@ Neighbours: `pushdown` (which aggregates them), `amounts` and `computed` (the sa
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -14,10 +13,8 @@ from treadle.analyst.declared.formula import Fits, Operation, Shape, doubt, form
 from treadle.analyst.declared.source import Measure, Source
 from treadle.analyst.reading.computed import compared_with_text
 from treadle.analyst.reading.dialect import Column, Dialect, quoted_column
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 
 class RemoteAmount(Struct, frozen=True):
@@ -53,8 +50,6 @@ def remote_amount(
     Raises:
         AnalystError: a column holds something that cannot be added up, or the expression cannot be exact there.
     """
-    from sqlglot import exp
-
     if measure.formula:
         return _computed(dialect, source, measure, measure.formula, columns, parameters)
     column = _number(source, measure, columns[measure.source_column], measure.source_column)
@@ -73,8 +68,6 @@ def _computed(
     columns: Mapping[str, Column],
     parameters: Parameters,
 ) -> RemoteAmount:
-    from sqlglot import exp
-
     read = {name: _number(source, measure, columns[name], name) for name in wanted.amounts}
     for name in wanted.texts:
         if columns[name].kind != "text":
@@ -109,8 +102,6 @@ class _Words:
         return value
 
     def text(self, column: str) -> "exp.Expr":
-        from sqlglot import exp
-
         value = quoted_column(column)
         return self._dialect.binary(exp.cast(value, "TEXT") if self._dialect.postgres else value)
 
@@ -118,8 +109,6 @@ class _Words:
         return quoted_column(column)
 
     def number(self, number: Number) -> "exp.Expr":
-        from sqlglot import exp
-
         plain = format(abs(number.value), "f")
         spelled: exp.Expr = exp.Literal.number(plain)
         if self._dialect.name not in ("postgres", "sqlite"):
@@ -131,8 +120,6 @@ class _Words:
         return self._parameters.add(text)
 
     def rounded(self, value: "exp.Expr", places: int) -> "exp.Expr":
-        from sqlglot import exp
-
         return exp.Round(this=value, decimals=exp.Literal.number(places))
 
     def scale(self, term: Term) -> int | None:
@@ -145,14 +132,10 @@ class _Words:
         return value
 
     def of_amount(self, column: str) -> "exp.Expr | None":
-        from sqlglot import exp
-
         exact = self._dialect.postgres and self._columns[column].kind != "floating"
         return None if exact else exp.Abs(this=self.amount(column))
 
     def of_number(self, number: Number) -> "exp.Expr | None":
-        from sqlglot import exp
-
         return None if self._dialect.postgres else exp.Abs(this=self.number(number))
 
 
@@ -172,8 +155,6 @@ def _number(source: Source, measure: Measure, column: Column, name: str) -> Colu
 def _value(dialect: Dialect, name: str, column: Column) -> "tuple[exp.Expr, exp.Expr | None]":
     """A column's amount, and where it is NaN: PostgreSQL's floating-point numbers by the shortest decimals that they
     print as, without NaN."""
-    from sqlglot import exp
-
     value = quoted_column(name)
     if not dialect.postgres or column.kind == "integer":
         return value, None

@@ -22,13 +22,12 @@ from treadle.analyst.reading.dialect import Column, ColumnKind, Dialect
 from treadle.analyst.reading.session import Session
 from treadle.analyst.remote.postgres import TEXT_FORMS
 from treadle.analyst.remote.pushdown import side_by_side
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
     from sqlalchemy import Dialect as SQLAlchemyDialect
-    from sqlglot import exp
-
 _BATCH = 1000
 
 # What SQLGlot calls the databases that SQLAlchemy calls otherwise; SAP HANA and all others get standard SQL.
@@ -198,8 +197,6 @@ class Alchemy:
 
 def statement_text(statement: "exp.Expr", dialect: Dialect) -> tuple[str, list[str]]:
     """Returns the statement in the words of a database for SQLAlchemy's `text`, and the names of its parameters."""
-    from sqlglot import exp
-
     statement = statement.copy()
     names = [str(placeholder.this) for placeholder in statement.find_all(exp.Placeholder)]
     mark = "\x01"

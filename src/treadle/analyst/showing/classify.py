@@ -13,17 +13,15 @@ made in Python, in decimals.
 
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 from msgspec import Struct, convert
 
 from treadle.analyst.declared.source import Tolerance
 from treadle.analyst.reading.amounts import EXACT, decimals_of
 from treadle.analyst.showing.units import Measured
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import cast, literal
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 Status = Literal["match", "minor_diff", "major_diff", "missing_in_a", "missing_in_b"]
 
@@ -67,8 +65,6 @@ def status(limits: Thresholds, at: int, scale: int, noisy: bool) -> "exp.Expr":
         scale: the decimals of `a` and `d`.
         noisy: whether the figures may be off by column z, because they are floating-point numbers.
     """
-    from sqlglot import exp
-
     within, material, small = _tests(limits, at, scale)
     difference = exp.Abs(this=exp.column(f"d{at}"))
     if noisy:
@@ -94,8 +90,6 @@ def crossed(limits: Thresholds, at: int, scale: int) -> "exp.Expr":
     `none`, `noise` (floating-point figures can be off by as much), `missing`, `absolute` (and stays below the others),
     `materiality`, `relative`, or `materiality and relative`.
     """
-    from sqlglot import exp
-
     within, material, small = _tests(limits, at, scale)
     matching = exp.EQ(this=exp.column(f"s{at}"), expression=literal("match"))
     outcomes = [
@@ -113,7 +107,6 @@ def crossed(limits: Thresholds, at: int, scale: int) -> "exp.Expr":
 
 def _tests(limits: Thresholds, at: int, scale: int) -> "tuple[exp.Expr, exp.Expr, exp.Expr]":
     """Whether a difference is within the tolerance, is material, and is a small share of A."""
-    from sqlglot import exp
 
     def decimal(value: Decimal) -> exp.Expr:
         return cast(literal(f"{value:f}"), f"DECIMAL(38, {scale})")
@@ -133,8 +126,6 @@ def _tests(limits: Thresholds, at: int, scale: int) -> "tuple[exp.Expr, exp.Expr
 
 
 def _none(column: str) -> "exp.Expr":
-    from sqlglot import exp
-
     return exp.EQ(this=exp.column(column), expression=literal(0))
 
 

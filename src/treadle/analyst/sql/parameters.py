@@ -1,9 +1,6 @@
 """Parameters: the values of a statement, which never stand in its text."""
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from sqlglot import exp
+from treadle.analyst.sql.lazy import exp
 
 
 class Parameters:
@@ -14,8 +11,6 @@ class Parameters:
 
     def add(self, value: object) -> "exp.Expr":
         """Returns the placeholder of `value`."""
-        from sqlglot import exp
-
         name = f"p{len(self.values)}"
         self.values[name] = value
         return exp.Placeholder(this=name)

@@ -7,13 +7,10 @@ from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import groupby
-from typing import TYPE_CHECKING
 
+from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.parameters import Parameters
 from treadle.analyst.sql.terms import cast, literal
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 
 class Proof:
@@ -69,8 +66,6 @@ def together(*proofs: Proof) -> Proof:
 
 
 def _text(statement: "exp.Expr", parameters: Parameters | None, dialect: str) -> str:
-    from sqlglot import exp
-
     values = {} if parameters is None else parameters.values
 
     def filled(node: "exp.Expr") -> "exp.Expr":
@@ -83,8 +78,6 @@ def _text(statement: "exp.Expr", parameters: Parameters | None, dialect: str) ->
 
 def _seen(text: str) -> "exp.Expr":
     """A text with the signs that nobody could see or copy as calls of chr()."""
-    from sqlglot import exp
-
     whole: exp.Expr | None = None
     for told, signs in groupby(text, key=str.isprintable):
         run = "".join(signs)
@@ -95,8 +88,6 @@ def _seen(text: str) -> "exp.Expr":
 
 
 def _written(value: object) -> "exp.Expr":
-    from sqlglot import exp
-
     match value:
         case None:
             return exp.null()

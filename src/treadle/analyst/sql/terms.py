@@ -4,44 +4,32 @@ An expression that stands in a statement already is copied before it is used aga
 """
 
 from functools import cache
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from sqlglot import exp
+from treadle.analyst.sql.lazy import exp
 
 
 def literal(value: str | int | float) -> "exp.Expr":
     """A text, quoted, or a number."""
-    from sqlglot import exp
-
     return exp.Literal.string(value) if isinstance(value, str) else exp.Literal.number(repr(value))
 
 
 def call(function: str, *arguments: "exp.Expr") -> "exp.Expr":
     """A call of one of DuckDB's functions."""
-    from sqlglot import exp
-
     return exp.Anonymous(this=function, expressions=[_free(argument) for argument in arguments])
 
 
 def cast(value: "exp.Expr", kind: str) -> "exp.Expr":
     """The value as another type; the engine raises an error if it is none."""
-    from sqlglot import exp
-
     return exp.Cast(this=_free(value), to=_type(kind).copy())
 
 
 def try_cast(value: "exp.Expr", kind: str) -> "exp.Expr":
     """The value as another type; NULL if it is none."""
-    from sqlglot import exp
-
     return exp.TryCast(this=_free(value), to=_type(kind).copy())
 
 
 def named(value: "exp.Expr", name: str) -> "exp.Expr":
     """The value as a column called `name`."""
-    from sqlglot import exp
-
     return exp.Alias(this=_free(value), alias=exp.to_identifier(name))
 
 
@@ -52,31 +40,23 @@ def or_zero(value: "exp.Expr") -> "exp.Expr":
 
 def is_null(value: "exp.Expr") -> "exp.Expr":
     """Whether there is no value."""
-    from sqlglot import exp
-
     return exp.Is(this=_free(value), expression=exp.null())
 
 
 def when(condition: "exp.Expr", then: "exp.Expr", otherwise: "exp.Expr | None" = None) -> "exp.Expr":
     """`then` where `condition` holds, else `otherwise`, else NULL."""
-    from sqlglot import exp
-
     default = None if otherwise is None else _free(otherwise)
     return exp.Case(ifs=[exp.If(this=_free(condition), true=_free(then))], default=default)
 
 
 def compared(op: str, value: "exp.Expr", other: "exp.Expr") -> "exp.Expr":
     """A value against another, by =, <, <=, > or >=."""
-    from sqlglot import exp
-
     kinds: dict[str, type[exp.Expr]] = {"=": exp.EQ, "<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE}
     return kinds[op](this=_free(value), expression=_free(other))
 
 
 def within(ends: tuple[str, str], value: "exp.Expr", low: "exp.Expr", high: "exp.Expr") -> "exp.Expr":
     """A value between two, `ends` being what holds against each."""
-    from sqlglot import exp
-
     if ends == (">=", "<="):
         return exp.Between(this=value, low=low, high=high)
     return exp.and_(compared(ends[0], value, low), compared(ends[1], value.copy(), high), copy=False)
@@ -89,15 +69,11 @@ def matches(value: "exp.Expr", pattern: str) -> "exp.Expr":
 
 def quoted(column: str) -> "exp.Expr":
     """A column of the data, by its exact name."""
-    from sqlglot import exp
-
     return exp.column(exp.to_identifier(column, quoted=True))
 
 
 @cache
 def _type(kind: str) -> "exp.DataType":
-    from sqlglot import exp
-
     return exp.DataType.build(kind, dialect="duckdb")
 
 

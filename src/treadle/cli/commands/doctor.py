@@ -18,7 +18,8 @@ from treadle.cli.choose import DEFAULT_MODELS, choose, local_models, ollama_addr
 from treadle.cli.environment import TAKEN
 from treadle.cli.exits import ExitCode
 from treadle.cli.servers import looked_at, mcp_option
-from treadle.cli.settings import files, values_of
+from treadle.cli.setting_kinds import SETTINGS
+from treadle.cli.settings import files, setting, values_of
 from treadle.cli.skill_folders import found, usable, user_folder
 from treadle.cli.storage import journal_at, journal_named, journal_option, may_be_there, told
 from treadle.cli.stored_keys import TAKEN as FROM_KEYRING
@@ -63,10 +64,11 @@ def doctor(journal: str | None, mcp: tuple[str, ...], as_list: bool) -> int:
     A key is never shown. What is "no" is not there and not needed for everything. The exit code is 2 if something is
     "bad", else 0.
     """
-    rows: list[Row] = [
-        *_python(), *_settings(), *_journal(journal), *_analyst(), *_skills(), *_models(), *looked_at(mcp),
-        *_terminal(),
-    ]  # fmt: skip
+    rows: list[Row] = [*_python(), *_settings()]
+    if rows[-1][1] != "bad":
+        # Else nobody knows which journal, sources and model are meant.
+        rows += [*_journal(journal), *_analyst(), *_models()]
+    rows += [*_skills(), *looked_at(mcp), *_terminal()]
     if as_list:
         print_json([{"what": what, "state": state, "found": found} for what, state, found in rows])
     else:
@@ -86,8 +88,14 @@ def _python() -> Iterator[Row]:
 
 def _settings() -> Iterator[Row]:
     paths = list(files())
-    for path in paths:
-        yield "settings", "ok", f"{path} sets {', '.join(values_of(path)) or 'nothing'}"
+    try:
+        for path in paths:
+            yield "settings", "ok", f"{path} sets {', '.join(values_of(path)) or 'nothing'}"
+        for name in SETTINGS:
+            setting(name)
+    except click.UsageError as error:
+        yield "settings", "bad", error.message
+        return
     if not paths:
         yield "settings", "no", "no file sets anything (treadle config)"
 

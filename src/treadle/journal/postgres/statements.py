@@ -77,6 +77,7 @@ class Statements:
     """The statements over the tables of one schema."""
 
     def __init__(self, schema: str) -> None:
+        self.schema = schema
         self._schema = Identifier(schema).as_string()
         self.channel = f"{schema}_events"
         self.tables = tuple(map(self._made, SCHEMA))
@@ -221,8 +222,7 @@ class Statements:
                 PRIMARY KEY ("user", conversation)
             )"""
         )
-        named = Identifier(self._schema).as_string().replace("'", "''")
-        self.has_titles = f"SELECT to_regclass('{named}.titles')".encode()
+        self.has_titles = b"SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'titles'"
         self.titles = self._made(
             'SELECT conversation, title FROM {}.titles WHERE "user" = %b AND conversation = ANY(%b)'
         )

@@ -28,5 +28,4 @@ def titles(connection: Connection, statements: Statements, user: str, conversati
 
 
 def _is_there(connection: Connection, statements: Statements) -> bool:
-    row = connection.execute(statements.has_titles).fetchone()
-    return row is not None and row[0] is not None
+    return connection.execute(statements.has_titles, (statements.schema,)).fetchone() is not None

@@ -11,7 +11,8 @@ from datetime import date
 from decimal import Decimal
 
 from treadle.kernel.messages import AssistantMessage, FinishReason, Text, ToolCall, Usage
-from treadle.models.offline.answer.written import decline, foreign, lost, structured, too_long, write_up
+from treadle.models.offline.answer.declined import decline, foreign, lost, too_long
+from treadle.models.offline.answer.written import structured, write_up
 from treadle.models.offline.grammar.language import is_german
 from treadle.models.offline.plan.choice import is_final
 from treadle.models.offline.plan.followup import effective_question

@@ -77,6 +77,9 @@ def posted(body: Any) -> Posted:
     if not all(name.strip() for name in names):
         raise bad("request.threadId and runId", "must not be empty")
     messages = [object_at(one, f"request.messages[{i}]") for i, one in enumerate(list_at(post, "messages", "request"))]
+    for i, one in enumerate(messages):
+        for call in list_at(one, "toolCalls", f"request.messages[{i}]"):
+            text_at(object_at(call, f"request.messages[{i}].toolCalls"), "id", f"request.messages[{i}].toolCalls")
     verdicts = dict[str, Any]()
     for i, one in enumerate(list_at(post, "resume", "request")):
         entry, at = object_at(one, f"request.resume[{i}]"), f"request.resume[{i}]"

@@ -129,7 +129,7 @@ def _read(history: History, item: Json, where: str, verdicts: dict[str, Verdict]
         case "mcp_approval_response":
             approve, reason = flag_at(item, "approve", where), text_at(item, "reason", where, "")
             verdicts[text_at(item, "approval_request_id", where).removeprefix(APPROVAL)] = Verdict(approve, reason)
-        case kind if kind in _HISTORY:
+        case str(kind) if kind in _HISTORY:
             return
         case other:
             raise bad(f"{where}.type", f"is {other!r:.50}, which an agent does not take")
