@@ -160,7 +160,7 @@ def new(name: str, user: bool) -> int:
         file.unlink()
         place.rmdir()
         raise click.UsageError(clean("; ".join(faults)))
-    click.echo(clean(f"{file} is there to be filled in"))
+    click.echo(clean(f"{file if user else INSIDE / name / 'SKILL.md'} is there to be filled in"))
     if not user:
         note("this project's skills are used once you have said so: treadle skills trust")
     return ExitCode.FINISHED
