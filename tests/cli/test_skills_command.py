@@ -77,6 +77,20 @@ def test_a_skill_that_changed_or_came_later_is_to_be_trusted_again(treadle: Any)
     assert treadle("ask", "Go.", "--model", "skilled:model").out.startswith("knows []")
 
 
+def test_nothing_of_a_skill_that_is_not_trusted_is_read_for_a_question(treadle: Any) -> None:
+    project(treadle)
+    place = skill_in(treadle.folder / ".agents" / "skills", "evil")
+    (place / "SKILL.md").unlink()
+    (place / "SKILL.md").symlink_to("/proc/kcore")
+    bad = skill_in(treadle.folder / ".agents" / "skills", "bad")
+    (bad / "SKILL.md").write_text("---\nname: [\n---\n")
+    said = treadle("ask", "Go.", "--model", "skilled:model")
+    assert said.out.startswith("knows []")
+    assert "bad" in said.err
+    assert "not valid" not in said.err
+    assert treadle("skills", "ls").code == 0
+
+
 def test_a_link_out_of_a_trusted_project_is_no_skill_of_it(treadle: Any) -> None:
     home = project(treadle)
     skill_in(treadle.folder / ".agents" / "skills", "pdf")

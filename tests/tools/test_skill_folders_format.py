@@ -7,7 +7,7 @@ from needs import need
 from tools.skill_folders import CASES, HEAD, put, skill_in
 
 from treadle import BadTool, agent_skills
-from treadle.tools.agent_skills.folder import looked_at
+from treadle.tools.agent_skills.folder import folders_in, looked_at
 
 
 @pytest.mark.parametrize(("name", "folder", "content", "valid"), CASES, ids=[case[0] for case in CASES])
@@ -43,7 +43,7 @@ def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
 
 
 def test_fields_deep_in_each_other_are_refused(tmp_path: Path) -> None:
-    place = put(tmp_path, "my-skill", f"---\n{HEAD}metadata:\n  " + "- " * 20_000 + "x\n---\n")
+    place = put(tmp_path, "my-skill", f"---\n{HEAD}metadata:\n  " + "- " * 2_000 + "x\n---\n")
     assert "deep in each other" in looked_at(place).faults[0]
 
 
@@ -74,3 +74,16 @@ def test_more_skills_than_a_prompt_can_bear_are_refused(tmp_path: Path) -> None:
         skill_in(tmp_path, f"skill-{number}")
     with pytest.raises(BadTool, match="there are 101 skills, and at most 100"):
         agent_skills(tmp_path)
+
+
+def test_a_head_that_is_too_long_is_not_read(tmp_path: Path) -> None:
+    place = put(
+        tmp_path, "my-skill", f"---\n{HEAD}metadata:\n" + "".join(f"  a{n}: b\n" for n in range(2000)) + "---\n"
+    )
+    assert "at most 10,000 are read" in looked_at(place).faults[0]
+
+
+def test_of_very_many_folders_the_first_are_looked_at(tmp_path: Path) -> None:
+    for number in range(250):
+        skill_in(tmp_path, f"skill-{number:03}")
+    assert [path.name for path in folders_in(tmp_path)][-1] == "skill-199"

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from treadle.cli.terminal import note, visible
 from treadle.cli.trust import is_trusted
 from treadle.tools import AgentSkills, BadTool
-from treadle.tools.agent_skills.folder import FILES, Looked, SkillFolder, folders_in, looked_at
+from treadle.tools.agent_skills.folder import FILES, LARGEST, Looked, SkillFolder, folders_in, looked_at
 from treadle.tools.agent_skills.skill import MOST, skills_of
 
 INSIDE = Path(".agents", "skills")
@@ -54,8 +54,10 @@ def user_folder() -> Path:
     return Path.home() / INSIDE
 
 
-def found() -> list[Found]:
+def found(*, untrusted: bool = True) -> list[Found]:
     """All skills in `.agents/skills`, those of the project first.
+
+    Without `untrusted` nothing of what is not trusted is read but its name.
 
     Raises:
         BadTool: there are some, and PyYAML is not installed.
@@ -64,7 +66,8 @@ def found() -> list[Found]:
     if project is not None:
         root = project.resolve()
         for path in folders_in(project / INSIDE):
-            looked, trusted = looked_at(path), is_trusted(file_of(path))
+            trusted = _is_trusted(file_of(path))
+            looked = looked_at(path) if trusted or untrusted else Looked(None, ())
             if not path.resolve().is_relative_to(root):
                 looked = Looked(None, ("it is a link that leads out of the project",))
             out.append(Found("project", path, looked, trusted))
@@ -74,6 +77,15 @@ def found() -> list[Found]:
 def file_of(path: Path) -> Path:
     """The SKILL.md of a skill's folder."""
     return next((path / name for name in FILES if (path / name).is_file()), path / FILES[0])
+
+
+def _is_trusted(file: Path) -> bool:
+    """Whether the user has trusted the file as it is; one that is a link, or too large, is not even read for that."""
+    try:
+        readable = not file.is_symlink() and file.stat().st_size <= LARGEST
+    except OSError:
+        return False
+    return readable and is_trusted(file)
 
 
 def usable(all_found: list[Found]) -> dict[str, SkillFolder]:
@@ -91,7 +103,7 @@ def offered(*, told: bool) -> AgentSkills | None:
     With `told` what is left aside is said on standard error, and why.
     """
     try:
-        all_found = found()
+        all_found = found(untrusted=False)
     except BadTool as error:
         if told:
             note(f"skills: those in {INSIDE} are left aside: {error}")

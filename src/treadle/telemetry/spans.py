@@ -43,6 +43,9 @@ from treadle.telemetry.content import asked_of, replied_of, said_of, tool_of
 Operation = Literal["invoke_agent", "chat", "execute_tool"]
 
 
+LONGEST: Final = 256
+"""Characters of a name that others gave, such as the id of a call."""
+
 WELL: Final = FINISHED | {"waiting", "max_steps", "max_tool_calls", "deadline", "max_cost", "max_tokens"}
 """Reasons for which a run ends or pauses that are no errors: somebody wanted it so."""
 
@@ -302,9 +305,9 @@ class Spans:
             self._names[call.id], self._arguments[call.id] = call.name, call.arguments
         more: dict[str, Any] = {"gen_ai.response.finish_reasons": (event.finish,)}
         if event.model:
-            more["gen_ai.response.model"] = of_model(event.model)["gen_ai.request.model"]
+            more["gen_ai.response.model"] = of_model(event.model)["gen_ai.request.model"][:LONGEST]
         if event.request_id:
-            more["treadle.request.id"] = event.request_id
+            more["treadle.request.id"] = event.request_id[:LONGEST]
         if event.cost is not None:
             more["treadle.cost.usd"] = str(event.cost)
         if self._content:
@@ -361,7 +364,7 @@ class Spans:
         attributes = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": name,
-            "gen_ai.tool.call.id": call_id,
+            "gen_ai.tool.call.id": call_id[:LONGEST],
             "gen_ai.tool.type": "function",
             **self._common,
             "treadle.step": step,

@@ -4,6 +4,7 @@ The rules are those of https://agentskills.io/specification, in the reading of i
 """
 
 import unicodedata
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +23,9 @@ LONGEST_COMPATIBILITY = 500
 
 FIELDS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
 """The fields that the format knows."""
+
+MOST_LOOKED_AT = 200
+"""Folders of a folder that are looked at, the first by name: one that came from somebody else may have any number."""
 
 FILES = ("SKILL.md", "skill.md")
 """What the file may be called, the first before the second."""
@@ -97,7 +101,8 @@ def folders_in(path: Path) -> list[Path]:
     names = _names_in(path)
     if any(name in names for name in FILES):
         return [path]
-    return [path / name for name in sorted(names) if any((path / name / file).is_file() for file in FILES)]
+    below = (path / name for name in sorted(names))
+    return list(islice((one for one in below if any((one / file).is_file() for file in FILES)), MOST_LOOKED_AT))
 
 
 def _names_in(path: Path) -> list[str]:

@@ -11,6 +11,9 @@ from typing import Any
 DEEPEST = 8
 """How deep values may stand in each other."""
 
+LONGEST = 10_000
+"""Characters of a head: ten times what its fields may have, and little enough to be read in no time."""
+
 _FENCE = re.compile(r"^---", re.MULTILINE)
 
 
@@ -31,7 +34,10 @@ def parted(text: str) -> tuple[dict[str, Any], str]:
     closing = _FENCE.search(text, opening.end())
     if closing is None:
         raise Unreadable("there is no second line --- after its fields")
-    fields = plain(text[opening.end() : closing.start()])
+    head = text[opening.end() : closing.start()]
+    if len(head) > LONGEST:
+        raise Unreadable(f"its fields have {len(head):,} characters together, and at most {LONGEST:,} are read")
+    fields = plain(head)
     if not isinstance(fields, dict):
         raise Unreadable("its fields are not written as name: value")
     return fields, text[closing.end() :].strip()
