@@ -326,3 +326,14 @@ assert os.waitpid(child, 0)[1] == 0
     assert [line for line in found.stdout.splitlines() if "agent" in line] == [
         "invoke_agent before", "invoke_agent child",
     ], found.stderr  # fmt: skip
+
+
+async def test_an_exporter_that_raises_is_told_of_where_runs_are_sent() -> None:
+    class Raising:
+        def export(self, spans: Any) -> Any:
+            raise RuntimeError("no way")
+
+    journal = MemoryJournal()
+    await Agent(ScriptedModel(["Done."]), journal=journal).run("Go.")
+    with pytest.raises(ConnectionError, match="2 spans could not be sent: RuntimeError: no way"):
+        await send(journal, exporter=Raising())

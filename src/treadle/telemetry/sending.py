@@ -153,6 +153,10 @@ class _Sender:
         self._waiting.clear()
         if not many:
             return
-        if self._exporter.export(many) is not SpanExportResult.SUCCESS:
+        try:
+            result = self._exporter.export(many)
+        except Exception as error:
+            raise ConnectionError(f"{len(many)} spans could not be sent: {type(error).__name__}: {error}") from error
+        if result is not SpanExportResult.SUCCESS:
             raise ConnectionError(f"{len(many)} spans could not be sent; the log says why")
         self.spans += len(many)
