@@ -40,6 +40,8 @@ class Gate:
 
 
 GATE = Gate()
+STOP: dict[str, Callable[[], object]] = {}
+"""By the address of a server: tells it to stop."""
 
 
 @tool(effect="read")
@@ -125,9 +127,11 @@ SCRIPTS: dict[str, list[Any]] = {
     "forbidden": [[("pay", {"to": "Eve", "amount": 1})], last_result],
     "break": [[("breaks", {})], "It broke."],
     "slow": [[("slow", {})], "Done at last."],
-    "loop": [[LOOK]] * 9,
+    "loop": [[("look_up", {"word": f"word {i}"})] for i in range(9)],
     "delegate": [[("researcher", {"task": "look up"})], "The researcher knows."],
     "clerk": [[("researcher", {"task": "spend"})], "The researcher paid."],
+    "twins": [[("researcher", {"task": "look slowly"}), ("researcher", {"task": "look slowly"})], "Both know."],
+    "look slowly": [("I look.", [("slow", {})]), "Tea is a drink."],
     "colour": [[("pick_colour", {"of": "the door"}), LOOK], last_result],
     "choose": [[("choose", {"of": "wine"}), LOOK], last_result],
     "mixed": [[("choose", {"of": "wine"}), PAY], "Both are done."],
@@ -171,14 +175,14 @@ def agents() -> dict[str, Agent[Any, Any]]:
     from treadle import Retries
 
     model = ScriptedModel(plays, chunk=4, usage=Usage(10, 5))
-    researcher = Agent(model, name="researcher", tools=[look_up, pay], limits=Limits(steps=5))
+    researcher = Agent(model, name="researcher", tools=[look_up, pay, slow], limits=Limits(steps=5))
     shop = Agent(
         model,
         name="shop",
         instructions="You keep a shop.",
         tools=[look_up, pay, breaks, slow, pick_colour, researcher.as_tool()],
         approvals=[deny("pay", when=no_eve, reason="Eve is blocked")],
-        limits=Limits(steps=4),
+        limits=Limits(steps=6),
         on_limit="stop",
         retries=Retries(attempts=2, base=0.01),
     )
@@ -204,22 +208,30 @@ def served(
     bounds = Bounds(requests_per_minute=1_000_000, starts_per_minute=1_000_000)
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
+        application = app(made(), journal=journal, grace=1.0, bounds=bounds, **options)
         config = uvicorn.Config(
-            app(made(), journal=journal, grace=1.0, bounds=bounds, **options),
+            application,
             log_level="warning",
             lifespan="on",
             ws="none",
             timeout_graceful_shutdown=2,
         )
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        server, loops = uvicorn.Server(config), list[asyncio.AbstractEventLoop]()
+
+        async def serve() -> None:
+            loops.append(asyncio.get_running_loop())
+            await server.serve([listening])
+
+        thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
         thread.start()
         while not server.started:
             if not thread.is_alive():
                 raise RuntimeError("the server did not start")
             threading.Event().wait(0.01)
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        STOP[address] = lambda: loops[0].call_soon_threadsafe(application.stop)
         try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+            yield address
         finally:
             GATE.open.set()
             server.should_exit = True

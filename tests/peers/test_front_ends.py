@@ -253,3 +253,14 @@ def test_the_clients_make_of_recorded_streams_what_was_recorded(folder: Path) ->
             file.write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n", "utf-8")
         else:
             assert (made, digests) == (one["made"], one["digests"]), question
+
+
+def test_the_page_of_the_docs_works_as_it_stands(folder: Path, url: str) -> None:
+    code = (ROOT / "docs" / "protocols.md").read_text("utf-8").partition("```tsx\n")[2].partition("```")[0]
+    assert len(code.splitlines()) == 30
+    here = code.replace("http://localhost:8700/ai-sdk/clerk", f"{url}/ai-sdk/shop")
+    given = {"code": here, "say": "pay Bob", "press": "Allow", "until": "It says"}
+    found = node(folder, "page.mjs", given)
+    assert 'tool-pay {"to":"Bob","amount":500}: approval-requested' in found["asked"]
+    assert "tool-pay" in found["done"]
+    assert PAID == [("Bob", 500)]

@@ -9,6 +9,8 @@ import httpx2
 import pytest
 from front_agents import COLOUR, GATE, PAID
 
+from treadle.serve.protocols import ag_ui, ag_ui_post, moves
+
 CHOOSE = {"name": "choose", "description": "Chooses.", "parameters": COLOUR}
 PAIRS = {
     "TEXT_MESSAGE_START": ("TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "messageId"),
@@ -377,3 +379,69 @@ def test_something_said_to_a_run_under_way_is_answered(client: Client) -> None:
             GATE.open.set()
             events = read(httpx2.Response(200, content=second.read()))
     assert "user:remember" in text(events)
+
+
+def test_a_run_that_somebody_pauses_is_neither_done_nor_cancelled(url: str, client: Client) -> None:
+    client.messages.append({"id": "u", "role": "user", "content": "slow"})
+    with httpx2.stream("POST", client.url, json=client.body()) as stream:
+        assert GATE.entered.wait(10)
+        run = stream.headers["x-treadle-run"]
+        assert httpx2.post(f"{url}/api/runs/{run}/pause", json={}).status_code == 202
+        GATE.open.set()
+        last = read(httpx2.Response(200, content=stream.read()))[-1]
+    assert (last["type"], last["code"], "paused by local" in last["message"]) == ("RUN_ERROR", "paused", True)
+
+
+def test_the_same_question_while_it_is_being_answered_is_not_asked_again(client: Client) -> None:
+    client.messages.append({"id": "u", "role": "user", "content": "slow"})
+    with httpx2.stream("POST", client.url, json=client.body()) as first:
+        assert GATE.entered.wait(10)
+        with httpx2.stream("POST", client.url, json=client.body()) as second:
+            GATE.open.set()
+            events = read(httpx2.Response(200, content=second.read()))
+        assert first.headers["x-treadle-run"] == second.headers["x-treadle-run"]
+    assert text(events) == "Done at last."
+
+
+def test_two_sub_agents_at_once_are_told_apart(client: Client) -> None:
+    client.messages.append({"id": "u", "role": "user", "content": "twins"})
+    with httpx2.stream("POST", client.url, json=client.body()) as stream:
+        assert GATE.entered.wait(10)
+        GATE.open.set()
+        events = read(httpx2.Response(200, content=stream.read()))
+    started = [event["subagentRunId"] for event in events if event["type"] == "SUBAGENT_STARTED"]
+    said = {
+        one: "".join(
+            [e["delta"] for e in events if e["type"] == "TEXT_MESSAGE_CONTENT" and e.get("subagentRunId") == one]
+        )
+        for one in started
+    }
+    assert list(said.values()) == ["I look.Tea is a drink."] * 2
+    assert text(events) == "Both know."
+
+
+def test_one_sub_agent_that_takes_back_what_it_said_leaves_the_other_as_it_is() -> None:
+    writer = ag_ui.Writer("run", ag_ui_post.posted({"threadId": "t", "runId": "r", "messages": []}))
+
+    def tell(name: str, *given: moves.Move) -> list[dict[str, Any]]:
+        found = [moves.Below(f"{name}/", f"run.0.{name}", "", name, name, move) for move in given]
+        return [event for move in found for event in writer.write(move)]
+
+    tell(
+        "a", moves.Began("run.0.a", "a"), moves.PartBegan("text", "text-1"), moves.PartPiece("text", "text-1", "Gone. ")
+    )
+    tell("b", moves.Began("run.0.b", "b"), moves.PartBegan("text", "text-1"), moves.PartPiece("text", "text-1", "Kept"))
+    tell("b", moves.PartPiece("text", "text-1", ", and"))
+    (snapshot, *_) = [
+        event
+        for event in tell("a", moves.PartEnded("text", "text-1"), moves.Withdrawn(("text-1",), (), True))
+        if event["type"] == "MESSAGES_SNAPSHOT"
+    ]
+    assert [one["content"] for one in snapshot["messages"]] == ["Kept, and"]
+    tell("b", moves.PartPiece("text", "text-1", " more."), moves.PartEnded("text", "text-1"))
+    (again, *_) = [
+        event for event in tell("a", moves.PartBegan("text", "text-2"), moves.PartPiece("text", "text-2", "x"),
+                                moves.PartEnded("text", "text-2"), moves.Withdrawn(("text-2",), (), True))
+        if event["type"] == "MESSAGES_SNAPSHOT"
+    ]  # fmt: skip
+    assert [one["content"] for one in again["messages"]] == ["Kept, and more."]

@@ -376,3 +376,16 @@ def test_newer_parts_are_sent_to_a_client_that_says_so(browser: Browser) -> None
     first = httpx2.post(browser.url, json={"id": browser.chat, "messages": browser.messages})
     assert "tool-approval-request" in first.text
     assert httpx2.post(browser.url.replace("sdk=7", "sdk=8"), json={"id": "x", "messages": []}).status_code == 400
+
+
+def test_a_run_that_somebody_pauses_is_told_as_paused(url: str, browser: Browser) -> None:
+    body = {"id": browser.chat, "messages": [says("slow")]}
+    with httpx2.stream("POST", browser.url, json=body) as stream:
+        assert GATE.entered.wait(10)
+        run = stream.headers["x-treadle-run"]
+        assert httpx2.post(f"{url}/api/runs/{run}/pause", json={}).status_code == 202
+        GATE.open.set()
+        parts = read(httpx2.Response(200, headers=stream.headers, content=stream.read()))
+    (error,) = [part for part in parts if part["type"] == "error"]
+    assert "paused by local" in error["errorText"]
+    assert text(browser.say("remember")).endswith("user:remember"), "what is said next goes on with it"

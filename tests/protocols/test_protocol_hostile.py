@@ -29,7 +29,8 @@ POSTS: dict[str, Any] = {
         "messages": [
             {"id": "a", "role": "assistant", "parts": TOOL_PARTS},
             {"id": "u", "role": "user", "parts": [
-                {"type": "text", "text": "hello"}, {"type": "file", "mediaType": "image/png", "url": PNG, "filename": "x"}
+                {"type": "text", "text": "hello"},
+                {"type": "file", "mediaType": "image/png", "url": PNG, "filename": "x"},
             ]},
         ],
     },

@@ -28,7 +28,7 @@ from treadle.serve.protocols import ai_sdk, moves
 from treadle.serve.protocols.narrator import Narrator
 from treadle.serve.telling import verdicts
 
-QUESTIONS = sorted(set(SCRIPTS) - {"slow"})
+QUESTIONS = sorted(set(SCRIPTS) - {"slow", "twins", "look slowly"})
 
 
 @cache
@@ -186,3 +186,14 @@ def test_a_call_that_a_crash_cut_off_is_asked_about_as_such_and_approved_as_runn
     assert (verdict.call, verdict.verb, f"{verdict.call}#{verdict.fingerprint}") == ("call%2F1", "again", cut_off.key)
     once_more = Pending("call%2F1", "pay", {"to": "Bob"}, "approval", plain="call/1")
     assert not ai_sdk.decisions(ai_sdk.posted(body), "run", [once_more]), "it is another question whether it may run"
+
+
+def test_what_was_decided_and_said_elsewhere_is_told_to_a_client_that_reads_it() -> None:
+    sent = {version: list[str]() for version in (6, 7)}
+    for version, kinds in sent.items():
+        writer = ai_sdk.Writer("run", "run", (), version)
+        for move in [*told(recorded("pay")), moves.Said(1, "Hurry.")]:
+            kinds += [part["type"] for part in writer.write(move)]
+    assert "tool-approval-response" not in sent[6]
+    assert sent[7].index("tool-approval-response") < sent[7].index("tool-output-available", sent[7].index("finish"))
+    assert ("data-said" in sent[6], "steering-message" in sent[7]) == (True, True)

@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import front_agents
 import httpx2
 import openai
 import pytest
@@ -424,17 +426,39 @@ def test_a_lost_client_cancels_where_it_was_asked_for(url: str) -> None:
     assert GATE.cancelled.wait(10)
 
 
+def test_cancelling_with_the_client_is_refused_where_nobody_would_notice_it_go(url: str) -> None:
+    for path, said in (
+        ("chat/completions", {"messages": [{"role": "user", "content": "hello"}]}),
+        ("responses", {"input": "x"}),
+    ):
+        refused = httpx2.post(f"{url}/v1/{path}?on_disconnect=cancel", json={"model": "shop", **said})
+        assert (refused.status_code, "streams" in refused.text) == (400, True)
+
+
 def test_a_response_can_be_cancelled(client: openai.OpenAI) -> None:
-    stream = respond(client, "slow", stream=True)
-    response = next(event.response for event in stream if event.type == "response.created")
-    assert GATE.entered.wait(10)
-    assert client.responses.cancel(response.id).status == "cancelled"
-    last = list(stream)[-1]
+    with respond(client, "slow", stream=True) as stream:
+        response = next(iter(stream)).response
+        assert GATE.entered.wait(10)
+        assert client.responses.cancel(response.id).status == "cancelled"
+        last = list(stream)[-1]
     assert (last.type, last.response.status) == ("response.failed", "cancelled")
 
 
+def test_a_response_is_told_again_as_a_stream_where_it_was_lost(client: openai.OpenAI) -> None:
+    with respond(client, "slow", stream=True) as stream:
+        response = next(iter(stream)).response
+        assert GATE.entered.wait(10)
+    with client.responses.retrieve(response.id, stream=True) as again:
+        kinds = [next(again).type]
+        GATE.open.set()
+        *_, last = again
+    assert (kinds, last.type) == (["response.created"], "response.completed")
+    whole = client.responses.retrieve(response.id)
+    assert (last.response.output_text, whole.output_text) == ("Done at last.", "Done at last.")
+
+
 def test_an_id_that_is_no_response_is_a_404(client: openai.OpenAI) -> None:
-    for name in ("resp_", "resp_x_1", "../models", "resp_nobody_99999999999999"):
+    for name in ("resp_", "resp_x_1", "../models", "resp_nobody_99999999999999", f"{respond(client, 'hello').id}99"):
         with pytest.raises(openai.NotFoundError):
             client.responses.retrieve(name)
         with pytest.raises(openai.NotFoundError):
@@ -451,12 +475,12 @@ def test_hostile_ids_stay_what_they_are(client: openai.OpenAI) -> None:
 
 
 def test_a_chat_whose_run_is_cancelled_is_told_so(client: openai.OpenAI, url: str) -> None:
-    stream = ask(client, "slow", stream=True)
-    run = stream.response.headers["x-treadle-run"]
-    assert GATE.entered.wait(10)
-    assert httpx2.post(f"{url}/api/runs/{run}/cancel", json={}).status_code == 200
-    with pytest.raises(openai.APIError, match="cancelled"):
-        list(stream)
+    with ask(client, "slow", stream=True) as stream:
+        run = stream.response.headers["x-treadle-run"]
+        assert GATE.entered.wait(10)
+        assert httpx2.post(f"{url}/api/runs/{run}/cancel", json={}).status_code == 200
+        with pytest.raises(openai.APIError, match="cancelled"):
+            list(stream)
 
 
 def test_something_said_after_a_response_that_waits_is_said_to_its_run(client: openai.OpenAI) -> None:
@@ -465,3 +489,28 @@ def test_something_said_after_a_response_that_waits_is_said_to_its_run(client: o
     answer: Any = {"type": "mcp_approval_response", "approval_request_id": approval(again).id, "approve": True}
     done = respond(client, [answer], previous_response_id=again.id)
     assert ("user:remember" in done.output_text, PAID) == (True, [("Bob", 500)])
+
+
+def test_a_run_that_somebody_pauses_is_no_answer(client: openai.OpenAI, url: str) -> None:
+    with ask(client, "slow", stream=True) as stream:
+        assert GATE.entered.wait(10)
+        run = stream.response.headers["x-treadle-run"]
+        assert httpx2.post(f"{url}/api/runs/{run}/pause", json={}).status_code == 202
+        GATE.open.set()
+        with pytest.raises(openai.APIError, match="paused by local"):
+            list(stream)
+
+
+def test_a_server_that_stops_says_so_and_not_that_it_is_done() -> None:
+    with (
+        front_agents.served() as address,
+        openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0) as client,
+        ThreadPoolExecutor(2) as pool,
+    ):
+        chat = pool.submit(ask, client, "slow")
+        assert GATE.entered.wait(10)
+        front_agents.STOP[address]()
+        with pytest.raises(openai.APIStatusError) as stopped:
+            chat.result(30)
+    assert (stopped.value.status_code, stopped.value.response.headers["x-should-retry"]) == (503, "false")
+    assert "this is run" in str(stopped.value)

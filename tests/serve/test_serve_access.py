@@ -55,6 +55,13 @@ async def test_no_name_of_a_strangers_and_no_page_of_a_strangers():
         for site, status in (("cross-site", 403), ("same-site", 403), ("same-origin", 201), ("none", 201)):
             answer = await client.post("/api/runs", headers={"sec-fetch-site": site}, **body)
             assert answer.status_code == status
+        # A picture of another site's page could end a run by being loaded no further.
+        run_id = answer.json()["id"]
+        path, link = f"/api/runs/{run_id}/stream?on_disconnect=cancel", {"sec-fetch-mode": "navigate"}
+        for headers in ({"sec-fetch-mode": "no-cors"}, link, {}):
+            answer = await client.get(path, headers={"sec-fetch-site": "cross-site", **headers})
+            assert answer.status_code == 403
+        assert (await client.get("/", headers={"sec-fetch-site": "cross-site", **link})).status_code == 200
 
 
 async def test_what_a_form_could_send_is_not_read():

@@ -4,7 +4,7 @@ import asyncio
 import json
 
 import pytest
-from served import clerk, decision, run_when, serving, talker
+from served import clerk, decision, events_of, run_when, serving, talker, waiter
 
 from treadle import Agent, MemoryJournal, SqliteJournal, tool
 from treadle.kernel.messages import Image
@@ -106,3 +106,69 @@ async def test_a_conversation_says_nothing_of_an_agent_that_its_user_may_not_use
         assert (await client.get("/api/conversations/c")).status_code == 404
         assert (await client.delete("/api/conversations/c")).status_code == 404
         assert (await client.get("/api/conversations")).json()["conversations"] == []
+
+
+async def test_a_run_that_another_server_drives_is_cancelled_from_here_and_decided_by_one(tmp_path):
+    gate, path = asyncio.Event(), tmp_path / "runs.db"
+    async with SqliteJournal(path) as one, SqliteJournal(path) as other:
+        first = app([waiter(gate), clerk([])], journal=one, take_up=False)
+        second = app([waiter(gate), clerk([])], journal=other, take_up=False)
+        async with serving(first) as here, serving(second) as there:
+            run_id = (await here.post("/api/runs", json={"agent": "waiter", "input": "go"})).json()["id"]
+            following = asyncio.gather(*[events_of(client, f"/api/runs/{run_id}/stream") for client in (here, there)])
+            await asyncio.sleep(0.1)
+            assert (await there.get(f"/api/runs/{run_id}")).json()["driven"]
+            assert (await there.post(f"/api/runs/{run_id}/messages", json={"text": "x"})).status_code == 409
+            assert (await there.post(f"/api/runs/{run_id}/resume", json={"message": "x"})).status_code == 409
+            assert (await there.post(f"/api/runs/{run_id}/cancel")).json()["status"] == "cancelled"
+            logs = [[(number, name) for number, name, _ in log if number] for log in await following]
+            assert logs[0] == logs[1]
+            assert logs[0][-1][1] == "run_finished"
+            run_id = (await here.post("/api/runs", json={"agent": "clerk", "input": "pay Ann 5"})).json()["id"]
+            body = decision(*(await run_when(there, run_id, "waiting"))["pending"])
+            answers = [client.post(f"/api/runs/{run_id}/decisions", json=body) for client in (here, there, here, there)]
+            assert sorted(one.status_code for one in await asyncio.gather(*answers)) == [200, 409, 409, 409]
+            assert (await run_when(here, run_id, "finished"))["text"] == "Done: paid 5 to Ann"
+
+
+async def test_what_says_nothing_about_a_stream_is_refused_without_one():
+    async with serving(app([talker()], journal=MemoryJournal())) as client:
+        body = {"agent": "talker", "input": "hi", "on_disconnect": "cancel"}
+        assert (await client.post("/api/runs", json=body)).status_code == 422
+
+
+async def test_a_stream_of_a_run_with_a_name_of_somebodys_own():
+    journal = MemoryJournal()
+    served = app([talker()], journal=journal)
+
+    class Nowhere:
+        async def accept(self, agent):
+            pass
+
+        async def dispatch(self, order):
+            pass
+
+    async with serving(served) as client:
+        await served.runs.agents["talker"].submit("hi", to=Nowhere(), run_id="Größe “1”")
+        found = await events_of(client, "/api/runs/Größe “1”/stream", until="pause")
+        assert [name for _, name, _ in found] == ["run_started", "run_paused", "end"]
+
+
+async def test_a_run_that_something_in_it_cancels_is_left_and_goes_on_when_it_is_resumed(tmp_path, caplog):
+    asked = []
+
+    def turn(request):
+        asked.append(1)
+        if len(asked) == 1:
+            raise asyncio.CancelledError
+        return "here I am"
+
+    agent = Agent(ScriptedModel(turn), name="odd")
+    async with SqliteJournal(tmp_path / "runs.db") as journal, serving(app([agent], journal=journal)) as client:
+        run_id = (await client.post("/api/runs", json={"agent": "odd", "input": "go"})).json()["id"]
+        found = await run_when(client, run_id, "left", "failed")
+        assert not found["driven"]
+        if found["status"] == "left":
+            assert "can be resumed" in caplog.text
+            assert (await client.post(f"/api/runs/{run_id}/resume", json={})).is_success
+            assert (await run_when(client, run_id, "finished"))["text"] == "here I am"

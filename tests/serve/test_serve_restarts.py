@@ -62,6 +62,29 @@ class Process:
         except httpx2.ConnectError:
             return None
 
+    def read(self, run_id: str, after: int, most: int | None = None) -> list[tuple[int, str]]:
+        """Number and kind of the events that a stream brings."""
+        seen: list[tuple[int, str]] = []
+        headers = {"last-event-id": str(after)} if after else {}
+        with self.client.stream("GET", f"/api/runs/{run_id}/stream", headers=headers) as answer:
+            number = 0
+            for line in answer.iter_lines():
+                name, _, value = line.partition(": ")
+                if name == "id":
+                    number = int(value)
+                elif name == "event" and number:
+                    seen.append((number, value))
+                    number = 0
+                    if len(seen) == most:
+                        break
+        return seen
+
+    def listens(self) -> bool:
+        try:
+            return httpx2.get(f"{self.client.base_url}/health").is_success
+        except httpx2.TransportError:
+            return False
+
     def end(self, name: signal.Signals) -> int:
         self.process.send_signal(name)
         code = self.process.wait(30)
@@ -89,6 +112,7 @@ def test_killed_in_the_middle_it_goes_on_and_a_payment_is_asked_about(tmp_path):
         (tmp_path / "go0").touch()
         run_id = first.client.post("/api/runs", json={"agent": "payer", "input": "go"}).json()["id"]
         until(lambda: lines(tmp_path / "paid") == ["0", "1"])
+        seen = first.read(run_id, 0, most=8)
     finally:
         assert first.end(signal.SIGKILL) == -signal.SIGKILL
     (tmp_path / "go1").touch()
@@ -113,6 +137,10 @@ def test_killed_in_the_middle_it_goes_on_and_a_payment_is_asked_about(tmp_path):
         assert lines(tmp_path / "paid") == ["0", "1", "2"]
         assert lines(tmp_path / "asked") == ["0", "1", "2", "3"]
         assert done["cost"] == "0.0180"
+        # Whoever followed it before goes on at the next event, with the server that is there now.
+        seen += second.read(run_id, seen[-1][0])
+        events = second.get(f"/api/runs/{run_id}/events")["events"]
+        assert seen == [(one["number"], one["type"]) for one in events]
     finally:
         assert second.end(signal.SIGTERM) == 0
 
@@ -123,6 +151,8 @@ def test_told_to_stop_it_lets_the_step_end_and_goes_on_when_it_is_back(tmp_path)
     run_id = first.client.post("/api/runs", json={"agent": "payer", "input": "go"}).json()["id"]
     until(lambda: lines(tmp_path / "paid") == ["0"])
     first.process.send_signal(signal.SIGTERM)
+    # It takes nobody in any more once it has been told.
+    until(lambda: not first.listens())
     (tmp_path / "go0").touch()
     assert first.end(signal.SIGTERM) == 0
     assert lines(tmp_path / "asked") == ["0"]

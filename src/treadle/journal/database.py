@@ -5,7 +5,7 @@ such a file is opened, and `tables.py` what is in it.
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -134,6 +134,12 @@ def compact(connection: sqlite3.Connection, path: Path) -> None:
     """
     connection.execute("VACUUM")
     forget(connection, path)
+
+
+def ends_of(connection: sqlite3.Connection, run_ids: Iterable[str]) -> dict[str, int | None]:
+    """By run, the number of the last event that is stored; None where there is none."""
+    asked = "SELECT MAX(seq) FROM events WHERE run_id = ?"
+    return {run_id: connection.execute(asked, (key(run_id),)).fetchone()[0] for run_id in run_ids}
 
 
 def list_runs(

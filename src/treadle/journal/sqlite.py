@@ -16,6 +16,7 @@ from typing import Self
 from treadle.journal import database, lease_table, titles
 from treadle.journal.appends import Append
 from treadle.journal.batch import batch_of
+from treadle.journal.glances import Ends, Glances
 from treadle.journal.holder import Holder
 from treadle.journal.info import ALL, RunInfo, Wanted
 from treadle.journal.leases import LEASE, Held, checked_lease
@@ -29,7 +30,7 @@ from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event
 
 POLL = 0.05
-"""Seconds between a watcher's looks for what other processes have appended."""
+"""Seconds between the looks for what other processes have appended, of all watchers together."""
 
 
 class SqliteJournal:
@@ -70,6 +71,7 @@ class SqliteJournal:
             partial(FileHands, self._path, answer_each),
             self._where,
         )
+        self._glances = Glances(self._bell, partial(_ends, self._workers), POLL)
 
     @property
     def path(self) -> Path:
@@ -87,8 +89,8 @@ class SqliteJournal:
             check_first(run_id, events)
         batch, large = taken_out(batch_of(run_id, seq, events, self.redact, self._where), seq)
         stored = self._workers.write(Append(run_id, seq, batch, large, self._where, held))
-        ring = partial(self._bell.ring, run_id)
-        stored.add_done_callback(lambda _: ring())
+        shown = tuple(events) if self.redact is None else None
+        stored.add_done_callback(partial(_tell, self._bell, self._glances, run_id, seq, shown))
         return stored
 
     async def fork(self, source: str, seq: int, run_id: str, events: Sequence[Event]) -> None:
@@ -127,7 +129,12 @@ class SqliteJournal:
     def watch(self, run_id: str, start: int = 0) -> AsyncIterator[Event]:
         """See `Journal.watch`. What other processes append is seen within some 50 ms."""
         check_count("start", start)
-        return follow(self.read, self._bell, run_id, start, poll=POLL)
+        return self._followed(run_id, start)
+
+    async def _followed(self, run_id: str, start: int) -> AsyncIterator[Event]:
+        with self._glances.going():
+            async for event in follow(self.read, self._bell, run_id, start, poll=None):
+                yield event
 
     @property
     def lease(self) -> float:
@@ -223,6 +230,21 @@ class SqliteJournal:
         check_count("limit", limit)
         look = partial(database.list_runs, limit=limit, before=before, wanted=wanted, where=self._where)
         return await settled(self._workers.read(look))
+
+
+def _tell(
+    bell: Bell, glances: Glances, run_id: str, seq: int, events: Sequence[Event] | None, stored: "Future[None]"
+) -> None:
+    """Tells who watches the run what was stored; where it was redacted, or was not stored, they look themselves."""
+    if events is None or stored.cancelled() or stored.exception() is not None:
+        bell.ring(run_id)
+    else:
+        glances.know(run_id, seq + len(events) - 1)
+        bell.tell(run_id, seq, events)
+
+
+def _ends(workers: Pair[Action], run_ids: Sequence[str]) -> "Future[Ends]":
+    return workers.read(partial(database.ends_of, run_ids=run_ids))
 
 
 def _writer(path: Path) -> FileHands:

@@ -4,14 +4,62 @@ Holds no threads and no tasks of its own: a watcher is an iterator that waits in
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import Lock
+from typing import Final
 
 from treadle.journal.os_fork import renewed_in_a_child
 from treadle.kernel.events import Event, RunFinished
 
-_Listener = tuple[asyncio.AbstractEventLoop, asyncio.Event]
+_TOLD: Final = 64
+"""Appends that are kept for a watcher who has not come to them; one that is behind by more looks."""
+
+
+class Listener:
+    """Somebody who waits for a run's next event.
+
+    Attributes:
+        rung: set at each ring, in the event loop of whoever waits.
+    """
+
+    def __init__(self) -> None:
+        self.rung = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._told: deque[tuple[int, Sequence[Event]]] = deque(maxlen=_TOLD)
+        self._look = True
+
+    def wake(self) -> None:
+        """Something happened that only a look can tell."""
+        self._look = True
+        self._ring()
+
+    def tell(self, seq: int, events: Sequence[Event]) -> None:
+        """These events were stored after the `seq` that the run had."""
+        if len(self._told) == _TOLD:
+            self._look = True
+        self._told.append((seq, events))
+        self._ring()
+
+    def _ring(self) -> None:
+        # A loop that was closed under its watcher has nobody left to wake.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self.rung.set)
+
+    def next(self, seen: int) -> list[Event] | None:
+        """The events after the first `seen`, as far as they were told; None where only a look can tell."""
+        if self._look:
+            self._look = False
+            # What is told from now on comes after that look, or is seen by it and passed over.
+            return None
+        found: list[Event] = []
+        while self._told:
+            seq, events = self._told.popleft()
+            if seq > seen + len(found):
+                return None
+            found += events[seen + len(found) - seq :]
+        return found
 
 
 class Bell:
@@ -19,7 +67,7 @@ class Bell:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._listeners: dict[str, set[_Listener]] = {}
+        self._listeners: dict[str, set[Listener]] = {}
         renewed_in_a_child(self)
 
     def renew(self) -> None:
@@ -27,13 +75,13 @@ class Bell:
         self._lock, self._listeners = Lock(), {}
 
     @contextmanager
-    def heard(self, run_id: str) -> Iterator[asyncio.Event]:
-        """An event of the running loop that is set at each `ring(run_id)`."""
-        listener = (asyncio.get_running_loop(), asyncio.Event())
+    def heard(self, run_id: str) -> Iterator[Listener]:
+        """Somebody who is told of each `ring(run_id)`."""
+        listener = Listener()
         with self._lock:
             self._listeners.setdefault(run_id, set()).add(listener)
         try:
-            yield listener[1]
+            yield listener
         finally:
             with self._lock:
                 listeners = self._listeners[run_id]
@@ -43,10 +91,19 @@ class Bell:
 
     def ring(self, run_id: str) -> None:
         """Something happened to the run."""
-        if run_id in self._listeners:
-            with self._lock:
-                listeners = tuple(self._listeners.get(run_id, ()))
-            _wake(listeners)
+        for listener in self._of(run_id):
+            listener.wake()
+
+    def tell(self, run_id: str, seq: int, events: Sequence[Event]) -> None:
+        """These events of the run were stored after the `seq` that it had."""
+        for listener in self._of(run_id):
+            listener.tell(seq, events)
+
+    def _of(self, run_id: str) -> tuple[Listener, ...]:
+        if run_id not in self._listeners:
+            return ()
+        with self._lock:
+            return tuple(self._listeners.get(run_id, ()))
 
     def heard_for(self) -> tuple[str, ...]:
         """The runs that somebody waits for."""
@@ -57,14 +114,8 @@ class Bell:
         """Something happened to all runs."""
         with self._lock:
             listeners = tuple(listener for group in self._listeners.values() for listener in group)
-        _wake(listeners)
-
-
-def _wake(listeners: tuple[_Listener, ...]) -> None:
-    for loop, event in listeners:
-        # A loop that was closed under its watcher has nobody left to wake.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(event.set)
+        for listener in listeners:
+            listener.wake()
 
 
 async def follow(
@@ -80,18 +131,21 @@ async def follow(
         poll: seconds after which to look again without the bell, for what other processes append; None for never.
     """
     seen = 0
-    with bell.heard(run_id) as rung:
+    with bell.heard(run_id) as listener:
         while True:
             # Cleared before the look, so that what is appended during the look rings for the next one.
-            rung.clear()
-            found = await read(run_id, seen)
+            listener.rung.clear()
+            told = listener.next(seen)
+            found = await read(run_id, seen) if told is None else told
             for number, event in enumerate(found, seen):
                 if number >= start:
                     yield event
             if found and isinstance(found[-1], RunFinished):
                 return
             seen += len(found)
-            if not found:
-                with suppress(TimeoutError):
+            if not found and not listener.rung.is_set():
+                try:
                     async with asyncio.timeout(poll):
-                        await rung.wait()
+                        await listener.rung.wait()
+                except TimeoutError:
+                    listener.wake()

@@ -118,8 +118,12 @@ class Access:
         """Whether a caller can log in with a token."""
         return self._token is not None
 
-    def check_place(self, connection: HTTPConnection) -> None:
+    def check_place(self, connection: HTTPConnection, *, page: bool = False) -> None:
         """Holds a request against where it comes from.
+
+        Args:
+            connection: the request.
+            page: whether it is for the page itself, to which others may have links.
 
         Raises:
             Refused: its host is none of ours ("misdirected"), or it comes from another site ("forbidden").
@@ -138,7 +142,8 @@ class Access:
         origin = headers.get("origin")
         if origin is not None and origin not in self.origins and not _is_same(origin, host):
             raise Refused("forbidden", f"pages of {origin!r:.100} may not use this server")
-        if connection.scope.get("method") not in SAFE and origin is None and _is_cross_site(headers):
+        follows_a_link = page and connection.scope.get("method") in SAFE and headers.get("sec-fetch-mode") == "navigate"
+        if origin not in self.origins and _is_cross_site(headers) and not follows_a_link:
             raise Refused("forbidden", "pages of other sites may not use this server")
 
     def _is_called(self, connection: HTTPConnection, name: str) -> bool:

@@ -65,14 +65,13 @@ class Conversations:
         found: dict[str, RunInfo] = {}
         last = None if before is None else unknown(before[1], before[0])
         wanted = Wanted(user=user.name, top=True)
+        earlier = set[str]() if before is None else await self._spoken_in_since(wanted, before)
         while True:
             page = await self._journal.list(_PAGE, last, wanted)
             for line in page:
                 last = line
                 name = line.conversation
-                if not name or name in found or not user.may_use(line.agent):
-                    continue
-                if before is not None and await self._is_newer(user, name, before):
+                if not name or name in found or name in earlier or not user.may_use(line.agent):
                     continue
                 found[name] = line
                 if len(found) == limit:
@@ -80,10 +79,16 @@ class Conversations:
             if len(page) < _PAGE:
                 return await self._told(user, found), None
 
-    async def _is_newer(self, user: User, name: str, before: tuple[float, str]) -> bool:
-        """Whether the conversation stood on an earlier page."""
-        newest = await self._newest(user, name)
-        return newest is not None and (newest.started_at, newest.run_id) >= before
+    async def _spoken_in_since(self, wanted: Wanted, place: tuple[float, str]) -> set[str]:
+        """The conversations that stood on an earlier page than the one that begins at `place`."""
+        names, last = set[str](), None
+        while page := await self._journal.list(_PAGE, last, wanted):
+            for line in page:
+                if (line.started_at, line.run_id) < place:
+                    return names
+                names.add(line.conversation)
+            last = page[-1]
+        return names
 
     async def find(self, user: User, name: str) -> Told:
         """A conversation of the user's. Raises `Refused` if there is none of that name."""

@@ -24,7 +24,7 @@ from treadle.serve.protocols.wire import Decisions, bad
 from treadle.serve.refused import Refused
 from treadle.serve.runs import Runs
 from treadle.serve.serving import Serving, refusal
-from treadle.serve.telling import Answers, Point, Telling, asked_at, last_said, say, settled, verdicts
+from treadle.serve.telling import Answers, Point, Telling, asked_at, last_said, said_last, say, settled, verdicts
 from treadle.serve.user import User
 from treadle.tools import Tool
 
@@ -35,6 +35,11 @@ class Asked(Struct, forbid_unknown_fields=True):
     """What may stand in the query of a post."""
 
     on_disconnect: Literal["go_on", "cancel"] = "go_on"
+
+
+class AskedOfAiSdk(Asked):
+    """Likewise of a post of the AI SDK: the newest version whose parts it reads."""
+
     sdk: int = 6
 
 
@@ -102,11 +107,11 @@ class Fronts:
         asked = self._asked(request)
         self._runs.agent(user, agent)
         last = await newest(self._runs, user, request.path_params["chat"])
-        if last is None or last.run_id not in self._runs.live.driven:
+        if last is None or not (await self._runs.describe(user, last.run_id)).driven:
             return Response(status_code=204)
         return await self._ai_sdk_stream(request, user, await last_said(self._runs, user, last.run_id), asked)
 
-    async def _ai_sdk_stream(self, request: Request, user: User, point: Point, asked: Asked) -> Response:
+    async def _ai_sdk_stream(self, request: Request, user: User, point: Point, asked: AskedOfAiSdk) -> Response:
         # What answers a message to a run that had waited is another message than what it said before.
         told_before = point.said is not None
         message_id = f"{point.run_id}:{point.number}" if told_before else point.run_id
@@ -118,7 +123,7 @@ class Fronts:
     async def post_ag_ui(self, request: Request) -> Response:
         """A post of an AG-UI client."""
         serving, user, agent = self._serving, self._serving.user(request), request.path_params["agent"]
-        asked = self._asked(request)
+        asked = self._serving.query(request, Asked)
         self._runs.agent(user, agent)
         post = ag_ui_post.posted(await serving.body(request, dict[str, Any]))
         key = ("ag-ui", user.name, agent, post.thread, post.run)
@@ -135,14 +140,17 @@ class Fronts:
             fits = partial(ag_ui_post.answers, post, "" if last is None else last.run_id)
             return await self._decided(user, last, partial(ag_ui_post.decisions, post), fits, post.tools)
         if last is not None and waits:
+            if last.run_id in self._runs.live.driven and await said_last(self._runs, user, last.run_id) == post.message:
+                # It comes again from a client that was cut off; the run that is under way answers it.
+                return await last_said(self._runs, user, last.run_id)
             return await self._told(user, last, post.message)
         run_id = await self._runs.start(user, agent, post.message, conversation=post.thread, tools=post.tools)
         return Point(run_id)
 
     # What both need.
 
-    def _asked(self, request: Request) -> Asked:
-        asked = self._serving.query(request, Asked)
+    def _asked(self, request: Request) -> AskedOfAiSdk:
+        asked = self._serving.query(request, AskedOfAiSdk)
         if asked.sdk not in ai_sdk.VERSIONS:
             raise bad("sdk in the query", f"is the AI SDK's version: {' or '.join(map(str, ai_sdk.VERSIONS))}")
         return asked

@@ -36,6 +36,12 @@ NOT_AGAIN: Final = {"x-should-retry": "false"}
 """Tells OpenAI's clients that asking again would help nothing: the run is over, and was paid."""
 
 
+class Again(Asked):
+    """What may stand in the query for a response: whether it is told as a stream."""
+
+    stream: bool = False
+
+
 class Writer(Protocol):
     """What writes either protocol."""
 
@@ -63,12 +69,18 @@ class _NoModel(Refused):
     """There is no such agent."""
 
 
+class _Lost(Refused):
+    """The answer was lost, and its run was not: asked again it would be another one."""
+
+
 def _answered(call: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         try:
             return await call(request)
         except Refused as error:
             headers = {} if error.after is None else {"retry-after": f"{max(1, round(error.after))}"}
+            if isinstance(error, _Lost):
+                headers |= NOT_AGAIN
             body = caller.no_model(error.message) if isinstance(error, _NoModel) else caller.error_form(error)
             return json_response(body, error.status, headers)
 
@@ -100,6 +112,7 @@ class Fronts:
         body = await self._serving.body(request, dict[str, Any])
         agent = self._agent(user, body.get("model"))
         post = openai_chat.posted(body, _externals(agent))
+        asked = self._asked(request, post)
         point = await self._once(request, user, body, partial(self._chat_point, user, post))
         telling = Telling(self._runs, user, point)
         state = await telling.begin()
@@ -107,7 +120,7 @@ class Fronts:
         writer = openai_chat.Writer(point.run_id, post.model, created, state.usage, typed)
         if not post.stream:
             return await self._whole(telling, writer)
-        return self._stream(request, user, point, self._chat_chunks(telling, writer, post.usage))
+        return self._stream(request, user, point, self._chat_chunks(telling, writer, post.usage), asked)
 
     async def _chat_point(self, user: User, post: Posted) -> Point:
         run_id = caller.run_of(post.results) if post.message is None else ""
@@ -129,6 +142,7 @@ class Fronts:
         body = await self._serving.body(request, dict[str, Any])
         agent = self._agent(user, body.get("model"))
         post = openai_responses_post.posted(body, _externals(agent))
+        asked = self._asked(request, post)
         point = await self._once(request, user, body, partial(self._responses_point, user, post))
         telling = Telling(self._runs, user, point)
         state = await telling.begin()
@@ -137,7 +151,7 @@ class Fronts:
             for _ in writer.open():
                 pass
             return await self._whole(telling, writer)
-        return self._stream(request, user, point, self._response_chunks(telling, writer))
+        return self._stream(request, user, point, self._response_chunks(telling, writer), asked)
 
     async def _response_writer(
         self, user: User, point: Point, post: Posted, state: RunState, typed: bool
@@ -164,12 +178,15 @@ class Fronts:
 
     async def _after(self, user: User, post: Posted) -> Point:
         """What goes on with the run of an earlier response."""
-        run_id, _ = openai_responses_post.run_of_response(post.before)
+        run_id, number = openai_responses_post.run_of_response(post.before)
         if not run_id or not await self._is_there(user, run_id):
+            raise Refused("not_found", f"there is no response {post.before[:200]!r}")
+        found = await self._runs.describe(user, run_id)
+        if number >= len(found.events):
             raise Refused("not_found", f"there is no response {post.before[:200]!r}")
         if post.results or post.verdicts:
             return await self._went_on(user, post, run_id)
-        message, found = _together(post), await self._runs.describe(user, run_id)
+        message = _together(post)
         if found.state.phase != "finished":
             return await say(self._runs, user, run_id, message.text)
         history = conversation_part(found.result.messages)
@@ -183,31 +200,39 @@ class Fronts:
                 yield _event(part)
 
     async def response(self, request: Request) -> Response:
-        """A response as far as it is."""
-        user = self._serving.user(request)
-        return json_response(await self._stored(user, request.path_params["response"]))
+        """A response as far as it is; with `stream`, told from its beginning to its end."""
+        user, asked = self._serving.user(request), self._serving.query(request, Again)
+        telling, writer = await self._kept(user, request.path_params["response"])
+        if asked.stream:
+            return self._stream(request, user, telling.point, self._response_chunks(telling, writer), asked)
+        return json_response(await self._as_it_is(telling, writer))
 
     async def cancel(self, request: Request) -> Response:
         """Cancels the run of a response."""
         user, name = self._serving.user(request), request.path_params["response"]
         run_id, _ = openai_responses_post.run_of_response(name)
         await self._runs.cancel(user, run_id)
-        return json_response(await self._stored(user, name))
+        return json_response(await self._as_it_is(*await self._kept(user, name)))
 
-    async def _stored(self, user: User, name: str) -> Json:
+    async def _kept(self, user: User, name: str) -> tuple[Telling, openai_responses.Writer]:
+        """What tells a response again. Raises `Refused` if there is none of that id."""
         run_id, number = openai_responses_post.run_of_response(name)
         if not run_id or not await self._is_there(user, run_id):
             raise Refused("not_found", f"there is no response {name[:200]!r}")
         point = Point(run_id, number)
         telling = Telling(self._runs, user, point)
         state = await telling.begin()
+        if number >= len(telling.stored):
+            raise Refused("not_found", f"there is no response {name[:200]!r}")
         started = (await self._runs.events(user, run_id, limit=1))[0].event
-        model = started.agent if isinstance(started, RunStarted) else ""
+        model, tools = (started.agent, started.tools) if isinstance(started, RunStarted) else ("", ())
         agent = self._runs.agents.get(model)
         own = () if agent is None else agent.tools
-        tools = started.tools if isinstance(started, RunStarted) else ()
         theirs = tuple([caller.external(tool, "", None, "tool") for tool in tools if tool not in own])
-        writer = await self._response_writer(user, point, Posted(model, (), None, theirs), state, False)
+        typed = agent is not None and agent._config.output is not None
+        return telling, await self._response_writer(user, point, Posted(model, (), None, theirs), state, typed)
+
+    async def _as_it_is(self, telling: Telling, writer: openai_responses.Writer) -> Json:
         async with aclosing(telling.moves(wait=False)) as moves:
             async for move in moves:
                 for _ in writer.write(move):
@@ -262,17 +287,27 @@ class Fronts:
             yield caller.error_form(error)
 
     async def _whole(self, telling: Telling, writer: openai_chat.Writer | openai_responses.Writer) -> Response:
-        async with aclosing(telling.moves()) as moves:
-            async for move in moves:
-                for _ in writer.write(move):
-                    pass
+        try:
+            async with aclosing(telling.moves()) as moves:
+                async for move in moves:
+                    for _ in writer.write(move):
+                        pass
+        except Refused as error:
+            raise _Lost(error.kind, f"{error.message}; this is run {telling.point.run_id}", error.advice) from error
         failure = writer.failure if isinstance(writer, openai_chat.Writer) else None
         if failure is not None:
             return json_response(failure, 500, {**NOT_AGAIN, "x-treadle-run": telling.point.run_id})
         return json_response(writer.whole(), 200, {"x-treadle-run": telling.point.run_id})
 
-    def _stream(self, request: Request, user: User, point: Point, chunks: AsyncGenerator[bytes]) -> Response:
+    def _asked(self, request: Request, post: Posted) -> Asked:
         asked = self._serving.query(request, Asked)
+        if asked.on_disconnect == "cancel" and not post.stream:
+            raise bad("on_disconnect=cancel", "is for streams", "Ask for stream, or leave it out.")
+        return asked
+
+    def _stream(
+        self, request: Request, user: User, point: Point, chunks: AsyncGenerator[bytes], asked: Asked
+    ) -> Response:
         left = partial(self._runs.cancel, user, point.run_id) if asked.on_disconnect == "cancel" else None
         return self._serving.stream(request, chunks, headers={"x-treadle-run": point.run_id}, left=left)
 

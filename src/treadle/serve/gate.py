@@ -47,7 +47,7 @@ class Gate:
         request = Request(scope, receive)
         given = self._with_headers(request, send)
         try:
-            self._access.check_place(request)
+            self._access.check_place(request, page=_is_public(request))
             if _is_preflight(request):
                 await Response(status_code=204)(scope, receive, given)
                 return

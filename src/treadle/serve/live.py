@@ -170,6 +170,8 @@ class Live:
         except asyncio.CancelledError:
             if not told.done():
                 told.set_exception(Refused("unavailable", "the server is stopping", "Try again in a moment.", 5))
+            elif run is not None and run.driven.given_up and not self._stopping:
+                log.warning("run %s was cancelled by something in it; it is left, and can be resumed", run.run_id)
         except JournalConflict as error:
             self._failed(error, told, run)
         except Exception as error:

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
 from typing import Any, Literal
+from urllib.parse import quote
 
 from msgspec import Struct
 from starlette.requests import Request
@@ -134,11 +135,13 @@ async def agents(serving: Serving, request: Request) -> Response:
 
 async def start(serving: Serving, request: Request, given: Begin) -> Response:
     """Begins a run; with `Accept: text/event-stream` the answer is its stream."""
-    user = serving.user(request)
+    user, streamed = serving.user(request), EVENTS in request.headers.get("accept", "")
+    if given.on_disconnect == "cancel" and not streamed:
+        raise Refused("unfit", "on_disconnect is about a stream", "Ask for one with Accept: text/event-stream.")
     run_id = await serving.runs.start(
         user, given.agent, given.input, conversation=given.conversation, limits=given.limits
     )
-    if EVENTS in request.headers.get("accept", ""):
+    if streamed:
         return _streamed(serving, request, run_id, Stream(on_disconnect=given.on_disconnect))
     return await _run(serving, request, run_id, 201)
 
@@ -206,7 +209,7 @@ def _streamed(serving: Serving, request: Request, run_id: str, wanted: Stream) -
     user = serving.user(request)
     chunks = _chunks(serving, request, run_id, wanted)
     left = partial(serving.runs.cancel, user, run_id) if wanted.on_disconnect == "cancel" else None
-    headers = {"x-treadle-run": run_id}
+    headers = {"x-treadle-run": quote(run_id)}
     return serving.stream(request, chunks, headers=headers, left=left)
 
 

@@ -16,9 +16,11 @@ from treadle.kernel.events import (
     ResultAwaited,
     RunFinished,
     RunPaused,
+    RunStarted,
     ToolFinished,
     encode_event,
 )
+from treadle.kernel.messages import Message
 from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
 from treadle.result import Pending
@@ -50,19 +52,23 @@ class Point(NamedTuple):
 
 
 class Telling:
-    """A run as moves, from a point on, with the runs below it."""
+    """A run as moves, from a point on, with the runs below it.
+
+    Attributes:
+        stored: the run's events, as they stood when the telling began.
+    """
 
     def __init__(self, runs: Runs, user: User, point: Point) -> None:
         self._runs, self._user, self.point = runs, user, point
         self._branch = Branch(runs, user, point.run_id)
-        self._stored: Sequence[Event] = ()
+        self.stored: Sequence[Event] = ()
         self._said = point.said
 
     async def begin(self) -> RunState:
         """Takes in what is before the point: the run as it was there. Raises `Refused` if it cannot be read."""
         run_id, number = self.point.run_id, self.point.number
-        self._stored = [one.event for one in await self._runs.events(self._user, run_id, limit=_ALL)]
-        await self._branch.skip(self._stored[:number])
+        self.stored = [one.event for one in await self._runs.events(self._user, run_id, limit=_ALL)]
+        await self._branch.skip(self.stored[:number])
         return self._branch.narrator.state
 
     async def moves(self, *, wait: bool = True) -> AsyncGenerator[Move]:
@@ -74,13 +80,13 @@ class Telling:
                 yield move
 
     async def _all(self, wait: bool) -> AsyncGenerator[Move]:
-        known = len(self._stored)
+        known = len(self.stored)
         if self.point.number:
             yield Began(self.point.run_id, self._branch.narrator.state.agent, again=True)
-        for event in self._stored[self.point.number :]:
+        for event in self.stored[self.point.number :]:
             async for move in self._branch.hear(event):
                 yield move
-        if not wait or (self._stored and _ends(self._stored[-1])):
+        if not wait or (self.stored and _ends(self.stored[-1])):
             return
         following = self._runs.follow(self._user, self.point.run_id, known, until_pause=True)
         async with aclosing(following):
@@ -94,6 +100,7 @@ class Telling:
                     yield move
                 if _ends(one.event):
                     return
+        raise Refused("unavailable", "the server is stopping", "The run is kept, and goes on when it is back.", 5)
 
 
 class Branch:
@@ -226,6 +233,17 @@ async def last_said(runs: Runs, user: User, run_id: str) -> Point:
         if isinstance(event, MessageAdded) and paused:
             found, paused = Point(run_id, paused, (), event.message.text), 0
         paused = number if isinstance(event, RunPaused) else paused
+    return found
+
+
+async def said_last(runs: Runs, user: User, run_id: str) -> Message | None:
+    """What a person said to a run last: its question, or what came after."""
+    found: Message | None = None
+    for _, event in await runs.events(user, run_id, limit=_ALL):
+        if isinstance(event, RunStarted):
+            found = event.messages[-1] if event.messages else None
+        elif isinstance(event, MessageAdded):
+            found = event.message
     return found
 
 

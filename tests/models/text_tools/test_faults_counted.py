@@ -74,3 +74,12 @@ def test_the_result_of_an_attempt_says_what_was_wrong_with_it():
     assert "There is no tool" not in first.result.content
     assert "does not name a tool" in model.requests[1].messages[-1].text
     assert '{"error"' not in model.requests[1].messages[-1].text
+
+
+def test_a_reply_that_is_too_long_at_once_is_counted(monkeypatch):
+    monkeypatch.setattr("treadle.models.bounds.LONGEST_REPLY", 30)
+    model = ScriptedModel(["{" * 100])
+    result = Agent(TextTools(model), tools=[search], limits=Limits(tokens=100_000), retries=0).run_sync("go")
+    assert result.error.kind == "reply_too_long"
+    assert result.usage.output_tokens > 0
+    assert result.usage.input_tokens > 0

@@ -278,11 +278,23 @@ The schema of search:⏎⏎{"type": "object", "properties": {"query": {"type": "
 name: search⏎description: Searches the web.⏎parameters:⏎  query: text
 tool: search⏎description: Searches the web.
 tool: hammer⏎query: x
+=SEARCH("x")
 """
 
 
 def honest():
     return [one.replace("⏎", "\n") for one in HONEST.splitlines()[1:]]
+
+
+def test_a_configuration_that_is_shown_after_words_is_no_call(protocols):
+    schema = {"type": "object", "properties": {"replicas": {"type": "integer"}}, "required": ["replicas"]}
+    tools = (ToolSpec("scale", "", schema),)
+    for shown in ("scale:\n  replicas: 3", "```yaml\nscale:\n  replicas: 3\n```"):
+        text = f"Use this:\n\n{shown}"
+        message = protocols.reply(text, "json", tools=tools).message
+        assert (message.text, message.calls) == (text, ())
+        (call,) = protocols.reply(shown, "json", tools=tools).message.calls
+        assert (call.name, "write words after it" in call.arguments) == ("invalid_call", True)
 
 
 @pytest.mark.parametrize("format", FORMATS)

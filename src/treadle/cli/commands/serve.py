@@ -164,8 +164,7 @@ async def _serve(
         address = _address(listening, root_path)
         count = f"{len(agents)} agent{'s' if len(agents) > 1 else ''}"
         click.echo(clean(f"{count} at {address} with {told(journal_named(journal))}; Ctrl-C stops it"))
-        where = f"{address}#token={options['token']}" if options["token"] else address
-        return await _run(served, kept, listening, root_path, where if opens else "", options["grace"])
+        return await _run(served, kept, listening, root_path, address if opens else "", options["grace"])
 
 
 async def _run(

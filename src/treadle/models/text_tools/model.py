@@ -30,7 +30,7 @@ from treadle.kernel.messages import (
     UserMessage,
 )
 from treadle.models.bounds import check_reply, size_of_piece
-from treadle.models.errors import ToolUseFailed
+from treadle.models.errors import ReplyTooLong, ToolUseFailed
 from treadle.models.fixed import fixed_tokens, members
 from treadle.models.invalid_call import INVALID_CALL
 from treadle.models.port import (
@@ -190,13 +190,18 @@ class TextTools:
                     elif isinstance(event, TextDelta):
                         # What is held back until it shows to be a call is seen by nobody above.
                         size += size_of_piece(event)
-                        check_reply(size)
                         weight += text_weight(event.text)
+                        # What is held back until it shows to be a call is paid for as well, and what is too long.
+                        received = max(counted.output_tokens, weight // UNIT + 1)
+                        told = UsageReported(replace(counted, output_tokens=received, estimated=True))
+                        try:
+                            check_reply(size)
+                        except ReplyTooLong:
+                            yield told
+                            raise
                         for made in reader.feed(event.text):
                             yield made
-                        # What is held back until it shows to be a call is paid for as well.
-                        received = max(counted.output_tokens, weight // UNIT + 1)
-                        yield UsageReported(replace(counted, output_tokens=received, estimated=True))
+                        yield told
                     elif isinstance(event, UsageReported):
                         counted = event.usage
                         yield event

@@ -14,7 +14,7 @@ import msgspec
 
 from treadle.models.text_tools import loose, pairs
 from treadle.models.text_tools.attempt import arguments_from
-from treadle.models.text_tools.pieces import Call, Fault, Offer, Piece
+from treadle.models.text_tools.pieces import MEANT, Call, Fault, Offer, Piece
 
 Found = tuple[list[Piece], int]
 Inner = Callable[[str, int], Found | None]
@@ -59,7 +59,6 @@ _WORD: Final = re.compile(_NAME)
 _FENCE: Final = re.compile(r"`{3,}+\w*+\s*+")
 _FENCE_END: Final = re.compile(r"\s*+`{3,}+[ \t]*+(?=\n|\Z)")
 _END: Final = re.compile(r"(?:[\s`]|<\|\w{1,40}+\|>)*+\Z")
-_MEANT: Final = "it may be meant as a call of {} or be shown. To call it, write the call in the right form"
 
 
 def calls_by_key(json: str, offer: Offer) -> list[Piece] | None:
@@ -137,7 +136,7 @@ def _labelled(text: str, label: re.Match[str], offer: Offer) -> Found | None:
         return None
     written = text[label.start() :].strip()
     if given is None:
-        return [Fault(written, _MEANT.format(name), name)], len(text)
+        return [Fault(written, MEANT.format(name), name)], len(text)
     start = given.end() + len(text[given.end() :]) - len(text[given.end() :].lstrip())
     if text[start : start + 1] not in ("{", "`") and pairs.read(text, given.end(), name, offer, final=True) is not None:
         return None  # lines of `key: value`, which end where no such line follows
@@ -151,7 +150,7 @@ def _labelled(text: str, label: re.Match[str], offer: Offer) -> Found | None:
     made = Fault(written, "the arguments are not valid JSON", name) if value.startswith("{") else None
     if made is None:
         right = arguments_from(value, offer.tools[name])
-        made = Fault(written, _MEANT.format(name), name, right if loose.members(right) else "")
+        made = Fault(written, MEANT.format(name), name, right if loose.members(right) else "")
     return [made], len(text)
 
 
@@ -172,18 +171,18 @@ def _element(text: str, element: re.Match[str], offer: Offer) -> Found | None:
     if given or attributes.strip(" /\t\n"):
         if not given or not given.keys() <= properties.keys():
             return None
-        return [Fault(written, _MEANT.format(name), name, msgspec.json.encode(given).decode())], end
+        return [Fault(written, MEANT.format(name), name, msgspec.json.encode(given).decode())], end
     if not body:
         if close < 0 and not empty:
             return None
-        return [Fault(written, _MEANT.format(name), name) if properties else Call(name, "{}")], end
+        return [Fault(written, MEANT.format(name), name) if properties else Call(name, "{}")], end
     made: Piece | None = None
     if body.startswith("{"):
         made = _of_object(name, body, written, offer)
     elif "<" in body:
         made = _of_children(name, body, written, offer)
     elif _takes_one_text(name, offer):
-        made = Fault(written, _MEANT.format(name), name, arguments_from(body, offer.tools[name]))
+        made = Fault(written, MEANT.format(name), name, arguments_from(body, offer.tools[name]))
     if close < 0 and isinstance(made, Call):
         made = Fault(written, "the element is not closed, so what is in it may be cut off", name)
     return None if made is None else ([made], end)
@@ -198,7 +197,7 @@ def _of_children(name: str, body: str, written: str, offer: Offer) -> Piece | No
         opened = _ELEMENT.match(body, at)
         key = "" if opened is None else opened["name"]
         if opened is None or key not in properties:
-            return Fault(written, _MEANT.format(name), name) if values else None
+            return Fault(written, MEANT.format(name), name) if values else None
         close = body.find(f"</{key}>", opened.end())
         if close < 0 or key in values:
             return Fault(written, "an argument of it is not closed, or is given twice", name)
@@ -206,7 +205,7 @@ def _of_children(name: str, body: str, written: str, offer: Offer) -> Piece | No
         at = close + len(key) + 3
         at += len(body[at:]) - len(body[at:].lstrip())
     if not _required(name, offer) <= values.keys():
-        return Fault(written, _MEANT.format(name), name)
+        return Fault(written, MEANT.format(name), name)
     return Call(name, msgspec.json.encode({key: msgspec.Raw(value.encode()) for key, value in values.items()}).decode())
 
 
@@ -256,10 +255,10 @@ def _of_object(name: str, json: str, written: str, offer: Offer) -> Piece | None
         opened = json.lstrip().startswith("{") and strict is None
         return Fault(written, "the arguments are not valid JSON", name) if opened else None
     if not given.keys() <= properties.keys() or (not given and not properties):
-        return None if given else Fault(written, _MEANT.format(name), name)
+        return None if given else Fault(written, MEANT.format(name), name)
     if not _required(name, offer) <= given.keys():
         return Fault(written, f"arguments of {name} are missing", name)
-    return Call(name, strict or "{}") if given else Fault(written, _MEANT.format(name), name)
+    return Call(name, strict or "{}") if given else Fault(written, MEANT.format(name), name)
 
 
 def _takes_one_text(name: str, offer: Offer) -> bool:
@@ -301,6 +300,6 @@ def _begins_a_name(text: str, offer: Offer) -> bool:
 
 def _unsure(pieces: list[Piece], written: str) -> list[Piece]:
     return [
-        Fault(written, _MEANT.format(one.name), one.name, one.arguments) if isinstance(one, Call) else one
+        Fault(written, MEANT.format(one.name), one.name, one.arguments) if isinstance(one, Call) else one
         for one in pieces
     ]

@@ -43,12 +43,12 @@ def read(text: str, at: int, name: str, offer: Offer, *, final: bool) -> tuple[s
     """The arguments of the tool `name` that stand from `at` on.
 
     Returns:
-        The JSON text of an object, where it ends, and whether every text in it stands in quotes; with less than a
-        whole reply an empty text where more pairs may come; None if something else stands there.
+        The JSON text of an object, where it ends, and whether no value in it is that of a line `key: value`; with
+        less than a whole reply an empty text where more pairs may come; None if something else stands there.
     """
     properties = offer.schema(name).get("properties", {})
     values: dict[str, str] = {}
-    quoted, end = True, at
+    dense, end = True, at
     while (pair := _KEY.match(text, end)) is not None:
         key = pair["key"] if pair["key"] in properties else pair["key"].replace("-", "_")
         dashes = pair["lead"].endswith("--")
@@ -64,12 +64,12 @@ def read(text: str, at: int, name: str, offer: Offer, *, final: bool) -> tuple[s
             continue
         value = _value(text, pair.end(), properties[key], by_word=dashes or pair["sign"] == "=")
         if value is None:
-            return ("", end, quoted) if not final and _may_grow(text, pair.end()) else None
-        values[key], end, plain = value
-        quoted = quoted and not plain
+            return ("", end, dense) if not final and _may_grow(text, pair.end()) else None
+        values[key], end, in_line = value
+        dense = dense and not in_line
     if not final:
-        return ("", end, quoted) if end == len(text) or _MAY_BE_KEY.match(text, end) else None
-    return (_object(values), end, quoted) if values else None
+        return ("", end, dense) if end == len(text) or _MAY_BE_KEY.match(text, end) else None
+    return (_object(values), end, dense) if values else None
 
 
 def _may_grow(text: str, at: int) -> bool:
@@ -112,15 +112,15 @@ def _aside(text: str, pair: re.Match[str], name: str) -> int:
 
 
 def _value(text: str, at: int, schema: object, *, by_word: bool) -> tuple[str, int, bool] | None:
-    """The JSON text of the value at `at`, where it ends, and whether it is text without quotes; None if it is none."""
+    """The JSON text of the value at `at`, where it ends, and whether it is that of a line; None if it is none."""
     string = _QUOTED.match(text, at)
     if string is not None:
         json, end = loose.strict(string.group()), string.end()
-        return None if json is None else (json, end, False)
+        return None if json is None else (json, end, not by_word)
     if text[at : at + 1] in ("{", "["):
         end = loose.end_of(text, at)
         json = loose.strict(text[at:end]) if end > 0 else None
-        return None if json is None else (json, end, False)
+        return None if json is None else (json, end, not by_word)
     plain = (_WORD if by_word else _LINE).match(text, at)
     if plain is None:
         return None
@@ -132,7 +132,7 @@ def _value(text: str, at: int, schema: object, *, by_word: bool) -> tuple[str, i
     if written[:1] in ("|", ">") and "\n" in written:
         written = "\n".join(line.strip() for line in written.split("\n")[1:])
     value = _typed(written, schema)
-    return None if value is None or not written else (value, end, not by_word and loose.strict(written) is None)
+    return None if value is None or not written else (value, end, not by_word)
 
 
 def _typed(written: str, schema: object) -> str | None:

@@ -15,7 +15,7 @@ from typing import Final
 
 from treadle.models.text_tools import loose, pairs
 from treadle.models.text_tools.attempt import names_argument
-from treadle.models.text_tools.pieces import Call, Fault, Offer, Piece
+from treadle.models.text_tools.pieces import MEANT, Call, Fault, Offer, Piece
 from treadle.models.text_tools.python import Unreadable, arguments_of, end_of_call
 
 Found = tuple[list[Piece], int]
@@ -62,7 +62,6 @@ _LABELS: Final = frozenset(
 )
 _MOST_LABELS: Final = 6
 _MOST_FAILURES: Final = 8
-_MEANT: Final = "it may be meant as a call of {} or be shown. To call it, write the call in the right form"
 
 Inner = Callable[[str], list[Piece] | None]
 """Reads a text that is a call and nothing else, in any form."""
@@ -163,6 +162,8 @@ class Peeled:
     def _beside(self, text: str, at: int, name: str, place: int, final: bool) -> Found | None:
         """The call of `name`, with what stands at `place` as its arguments."""
         exact = text.endswith(name, at, place)
+        if not exact and text.endswith("=", at, place - len(name)):
+            return None  # a formula, as of a table
         start = _after(_BETWEEN, text, place)
         if text[start : start + 1] == "(" and (exact or start == place):
             return self._in_parentheses(text, at, name, place, start, final)
@@ -177,7 +178,7 @@ class Peeled:
             return found
         if not exact:
             return None
-        if text[start : start + 1] == "[":
+        if text[start : start + 1] == "[" and " " not in text[place:start]:  # "search [1]" has a reference
             return self._in_brackets(text, at, name, start, final)
         if text.startswith("/>", start) and text[at:place].strip().startswith("<"):
             return self._element(text, at, name, start + 2, final)
@@ -270,7 +271,7 @@ class Peeled:
         if not final and closed.end() == len(text):
             return WAIT
         if unsure and isinstance(piece, Call):
-            piece = Fault(unsure.strip(), _MEANT.format(piece.name), piece.name, piece.arguments)
+            piece = Fault(unsure.strip(), MEANT.format(piece.name), piece.name, piece.arguments)
         return [piece], closed.end()
 
 

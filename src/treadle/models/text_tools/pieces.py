@@ -9,6 +9,12 @@ from treadle.kernel.messages import Json, ToolSpec
 THOUGHT: Final = "thought"
 """The `Thinking.id` of what a model wrote after "Thought:"; no provider is sent thinking under this id."""
 
+MEANT: Final = (
+    "it may be meant as a call of {} or be shown. To call it, write the call in the right form; to show it, write "
+    "words after it"
+)
+"""What is said of text that may be a call, and may be code or an example; the name of the tool goes into it."""
+
 
 class Prose(Struct, frozen=True):
     """Text that is part of the answer.

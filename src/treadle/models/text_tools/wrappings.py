@@ -11,7 +11,7 @@ from typing import Final
 from treadle.models.text_tools import fences, loose, named, pairs
 from treadle.models.text_tools.attempt import arguments_from, broken, names_argument, names_call, pieces_of
 from treadle.models.text_tools.peeled import SPACES, WAIT, Found, Peeled
-from treadle.models.text_tools.pieces import Call, Cut, Fault, Format, Offer, Piece, Prose, Thought
+from treadle.models.text_tools.pieces import MEANT, Call, Cut, Fault, Format, Offer, Piece, Prose, Thought
 from treadle.models.text_tools.python import Unreadable, arguments_of, end_of_call
 from treadle.models.text_tools.react import ReactFormat, end_of_brackets
 from treadle.models.text_tools.tags import TagsFormat
@@ -364,5 +364,4 @@ def _unsure(piece: Piece, written: str) -> Piece:
     """The fault for what may be a call or be code or text that is shown."""
     if not isinstance(piece, Call):
         return piece
-    what = f"it may be meant as a call of {piece.name} or be shown. To call it, write the call in the right form"
-    return Fault(written, what, piece.name, piece.arguments)
+    return Fault(written, MEANT.format(piece.name), piece.name, piece.arguments)

@@ -5,6 +5,7 @@ twice. Ids of calls and messages begin with the run's, as a model may count its 
 `ag_ui_post.py` reads what clients post.
 """
 
+import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -29,7 +30,7 @@ class Writer:
     Args:
         run_id: the run.
         posted: the post that this answers.
-        again: whether the run went on with it, and what it begins with was told before.
+        known: what the calls are called that the client was told of, beside those in its thread.
     """
 
     def __init__(self, run_id: str, posted: Posted, known: Iterable[str] = ()) -> None:
@@ -40,10 +41,11 @@ class Writer:
         self._known = {*known, *(str(call.get("id")) for call in calls)}
         self._answered = {str(one.get("toolCallId")) for one in posted.messages if one.get("role") == "tool"}
         self._open: dict[tuple[str, str], Json] = {}
+        # The thread as the client has it now, with what it is told; messages and calls by their ids.
         self._messages = list(posted.messages)
+        self._told: dict[str, Json] = {}
         self._carrier: dict[str, str] = {}
-        self._suspended: list[str] = []
-        self._steps = 0
+        self._pending: tuple[Pending, ...] = ()
 
     def write(self, move: Move) -> Iterator[Json]:
         """The events that say `move`."""
@@ -61,8 +63,7 @@ class Writer:
             case moves.StepEnded(step=step):
                 yield from self._closed("step", whose, f"step {step + 1}")
                 if not path:
-                    self._steps = step + 1
-                    yield from self._state("replace", "/steps", self._steps)
+                    yield from self._state("replace", "/steps", step + 1)
             case moves.PartBegan() | moves.PartPiece() | moves.PartEnded():
                 yield from self._part(move, whose, f"{run_id}:{move.id}", path)
             case moves.CallBegan() | moves.CallPiece() | moves.CallReady() | moves.CallReturned() | moves.CallRefused():
@@ -82,8 +83,6 @@ class Writer:
                 yield from self._ended(move)
             case moves.Asked(pending=pending) if not path:
                 self._pending = tuple(pending)
-
-    _pending: tuple[Pending, ...] = ()
 
     def _began(self, agent: str) -> Iterator[Json]:
         if self._started:
@@ -119,7 +118,7 @@ class Writer:
         if isinstance(move, moves.PartPiece):
             kind = "REASONING_MESSAGE_CONTENT" if thinking else "TEXT_MESSAGE_CONTENT"
             yield _event(kind, whose, messageId=name, delta=move.text)
-            self._messages[-1]["content"] += move.text
+            self._told[name]["content"] += move.text
         elif isinstance(move, moves.PartEnded):
             yield from self._closed(move.kind, whose, name)
             yield from self._closed("span", whose, name)
@@ -127,11 +126,11 @@ class Writer:
             yield self._opened("span", whose, name, "REASONING_START", "REASONING_END", "messageId")
             start = ("REASONING_MESSAGE_START", "REASONING_MESSAGE_END", "messageId")
             yield self._opened(move.kind, whose, name, *start, role="reasoning")
-            self._messages.append({"id": name, "role": "reasoning", "content": "", **whose})
+            self._says({"id": name, "role": "reasoning", "content": "", **whose})
         else:
             start = ("TEXT_MESSAGE_START", "TEXT_MESSAGE_END", "messageId")
             yield self._opened(move.kind, whose, name, *start, role="assistant")
-            self._messages.append({"id": name, "role": "assistant", "content": "", **whose})
+            self._says({"id": name, "role": "assistant", "content": "", **whose})
             self._carrier[path] = name
 
     def _named(self, path: str, call_id: str) -> str:
@@ -149,7 +148,7 @@ class Writer:
                 yield self._call_began(name, tool, path, whose)
             case moves.CallPiece(json=json):
                 yield _event("TOOL_CALL_ARGS", whose, toolCallId=name, delta=json)
-                self._call_of(name)["function"]["arguments"] += json
+                self._told[name]["function"]["arguments"] += json
             case moves.CallReady():
                 yield from self._closed("call", whose, name)
             case moves.CallRefused(reason=reason):
@@ -163,18 +162,15 @@ class Writer:
         start = ("TOOL_CALL_START", "TOOL_CALL_END", "toolCallId")
         self._known.add(name)
         told = self._opened("call", whose, name, *start, toolCallName=tool, parentMessageId=carrier)
-        call = {"id": name, "type": "function", "function": {"name": tool, "arguments": ""}}
-        message = next((one for one in self._messages if one.get("id") == carrier), None)
-        if message is None:
-            message = {"id": carrier, "role": "assistant", **whose}
-            self._messages.append(message)
-        message.setdefault("toolCalls", []).append(call)
+        self._told[name] = {"id": name, "type": "function", "function": {"name": tool, "arguments": ""}}
+        if carrier not in self._told:
+            self._says({"id": carrier, "role": "assistant", **whose})
+        self._told[carrier].setdefault("toolCalls", []).append(self._told[name])
         return told
 
-    def _call_of(self, name: str) -> Json:
-        calls = [call for message in self._messages for call in message.get("toolCalls") or () if call["id"] == name]
-        found: Json = calls[-1]
-        return found
+    def _says(self, message: Json) -> None:
+        self._messages.append(message)
+        self._told[message["id"]] = message
 
     def _result(self, name: str, tool: str, arguments: str, text: str, path: str, whose: Json) -> Iterator[Json]:
         """The result of a call. One that the client has not been told of is told first, if it is known."""
@@ -191,7 +187,7 @@ class Writer:
             return
         told: Json = {"messageId": f"{name}:result", "toolCallId": name, "content": text, "role": "tool"}
         yield _event("TOOL_CALL_RESULT", whose, **told)
-        self._messages.append({"id": told["messageId"], "role": "tool", "content": text, "toolCallId": name, **whose})
+        self._says({"id": told["messageId"], "role": "tool", "content": text, "toolCallId": name, **whose})
 
     def _withdrawn(self, move: moves.Withdrawn, path: str, run_id: str) -> Iterator[Json]:
         """Takes what was shown back, by telling what the thread is without it."""
@@ -200,19 +196,24 @@ class Writer:
         yield from self._close_all([key for key in self._open if key[1] in calls])
         kept: list[Json] = []
         for message in self._messages:
-            left = [call for call in message.get("toolCalls") or () if call["id"] not in calls]
-            if message.get("id") in gone or (message.get("toolCalls") and not left and not message.get("content")):
+            if message.get("id") in gone:
                 continue
-            kept.append({**message, "toolCalls": left} if "toolCalls" in message else message)
-        self._messages = [{k: v for k, v in one.items() if k != "toolCalls" or v} for one in kept]
+            if message.get("id") in self._told and "toolCalls" in message:
+                message["toolCalls"] = [call for call in message["toolCalls"] if call["id"] not in calls]
+                if not message["toolCalls"]:
+                    del message["toolCalls"]
+                    if "content" not in message:
+                        continue
+            kept.append(message)
+        self._messages = kept
         self._carrier.pop(path, None)
-        yield _event("MESSAGES_SNAPSHOT", {}, messages=[dict(one) for one in self._messages])
+        yield _event("MESSAGES_SNAPSHOT", {}, messages=copy.deepcopy(kept))
 
     def _said(self, name: str, text: str, whose: Json) -> Iterator[Json]:
         yield _event("TEXT_MESSAGE_START", whose, messageId=name, role="user")
         yield _event("TEXT_MESSAGE_CONTENT", whose, messageId=name, delta=text)
         yield _event("TEXT_MESSAGE_END", whose, messageId=name)
-        self._messages.append({"id": name, "role": "user", "content": text, **whose})
+        self._says({"id": name, "role": "user", "content": text, **whose})
 
     # Runs below, and the end.
 
@@ -232,7 +233,7 @@ class Writer:
                 yield from self._close_all([one for one in self._open if one[0].endswith(run_id) and one != key])
                 if self._open.pop(key, None) is None:
                     return
-                if outcome(stop) == "waits":
+                if stop.reason == "waiting":
                     yield _event("SUBAGENT_FINISHED", whose, outcome={"type": "suspended"})
                 elif stop.finished:
                     yield _event("SUBAGENT_FINISHED", whose, result=text)
@@ -247,7 +248,7 @@ class Writer:
 
     def _ended(self, move: moves.Ended) -> Iterator[Json]:
         yield from self._close_all(list(reversed(self._open)))
-        usage, how = move.usage, outcome(move.stop)
+        usage, how = move.usage, outcome(move.stop, self._pending)
         yield from self._state("replace", "/status", move.stop.reason)
         counts = {"inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens}
         tokens = [counts | {"totalTokens": usage.total_tokens, "reasoningTokens": usage.reasoning_tokens}]
@@ -256,8 +257,9 @@ class Writer:
             case "failed":
                 code = move.failure[0] if move.failure else move.stop.reason
                 yield _event("RUN_ERROR", {}, message=failed(move.failure), code=code, usage=tokens)
-            case "limit" | "length" | "filtered":
-                yield _event("RUN_ERROR", {}, message=unfinished(move.stop), code=move.stop.reason, usage=tokens)
+            case "limit" | "length" | "filtered" | "paused":
+                code = "paused" if how == "paused" else move.stop.reason
+                yield _event("RUN_ERROR", {}, message=unfinished(move.stop), code=code, usage=tokens)
             case "cancelled":
                 yield _event("RUN_FINISHED", {}, **finished, outcome={"type": "cancelled"})
             case "waits":
@@ -274,7 +276,7 @@ class Writer:
         interrupts = [self._interrupt(one) for one in self._pending if not self._clients(one)]
         if interrupts:
             return {"type": "interrupt", "interrupts": interrupts}
-        return {"type": "success", "pendingToolCallIds": calls} if calls else {"type": "cancelled"}
+        return {"type": "success", "pendingToolCallIds": calls}
 
     def _clients(self, one: Pending) -> bool:
         return one.kind == "result" and one.tool in self._declared and not one.run_id

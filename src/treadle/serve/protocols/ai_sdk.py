@@ -51,6 +51,7 @@ _KINDS: Final[Mapping[PartKind, str]] = {"text": "text", "thinking": "reasoning"
 _FINISH: Final[Mapping[Outcome, str]] = {
     "done": "stop",
     "waits": "tool-calls",
+    "paused": "other",
     "calls": "tool-calls",
     "limit": "other",
     "length": "length",
@@ -180,6 +181,7 @@ class Writer:
         self._started = False
         self._parts = set(known)
         self._asked: dict[str, str] = {}
+        self._waits: tuple[Pending, ...] = ()
         self._withdrawn = 0
 
     def write(self, move: Move) -> Iterator[Json]:
@@ -213,6 +215,7 @@ class Writer:
                 for one in pending:
                     yield from self._asks(one)
                 yield from self._above(pending)
+                self._waits = pending
             case moves.Ended():
                 yield from self._ended(move)
             case _:
@@ -321,12 +324,12 @@ class Writer:
         return {"type": "data-said", "id": f"said-{number}", "data": {"text": text}}
 
     def _ended(self, move: moves.Ended) -> Iterator[Json]:
-        how, usage = outcome(move.stop), move.usage
+        how, usage = outcome(move.stop, self._waits), move.usage
         if move.output is not None and how != "calls":
             yield {"type": "data-output", "data": move.output}
         if how == "failed":
             yield {"type": "error", "errorText": failed(move.failure)}
-        elif how in ("limit", "length", "filtered"):
+        elif how in ("limit", "length", "filtered", "paused"):
             # Also keeps a client from asking on its own for what a limit does not allow.
             yield {"type": "error", "errorText": unfinished(move.stop)}
         if how == "cancelled":

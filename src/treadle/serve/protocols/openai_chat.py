@@ -28,7 +28,7 @@ from treadle.serve.protocols.openai_caller import (
     usage_form,
     waiting_words,
 )
-from treadle.serve.protocols.wire import bad, failed, flag_at, list_at, object_at, outcome, said, text_at
+from treadle.serve.protocols.wire import bad, failed, flag_at, list_at, object_at, outcome, said, text_at, unfinished
 
 _HARMLESS: Final[dict[str, Collection[Any]]] = {
     "n": (1,),
@@ -172,10 +172,11 @@ class Writer:
         return {**self._head, "object": "chat.completion.chunk", "choices": [choice], **more}
 
     def _ended(self, end: moves.Ended) -> Iterator[Json]:
-        how, self._end = outcome(end.stop), end
-        if how in ("failed", "cancelled"):
+        how, self._end = outcome(end.stop, self._pending), end
+        if how in ("failed", "cancelled", "paused"):
             words = failed(end.failure) if how == "failed" else "The run was cancelled."
-            code = end.failure[0] if end.failure else end.stop.reason
+            words = unfinished(end.stop) if how == "paused" else words
+            code = end.failure[0] if end.failure else "paused" if how == "paused" else end.stop.reason
             self.failure = {"error": {"message": words, "type": "server_error", "param": None, "code": code}}
             yield self.failure
             return

@@ -21,7 +21,7 @@ from treadle.serve.protocols.openai_caller import (
     waiting_words,
 )
 from treadle.serve.protocols.openai_responses_post import APPROVAL, response_id
-from treadle.serve.protocols.wire import approval_id, failed, outcome, text_result
+from treadle.serve.protocols.wire import approval_id, failed, outcome, text_result, unfinished
 
 
 class Writer:
@@ -179,8 +179,8 @@ class Writer:
         yield self._done(call_id)
 
     def _ended(self, end: moves.Ended) -> Iterator[Json]:
-        how = outcome(end.stop)
-        if self._typed and end.text and how not in ("failed", "cancelled"):
+        how = outcome(end.stop, self._pending)
+        if self._typed and end.text and how not in ("failed", "cancelled", "paused"):
             yield from self._says("answer", end.text)
         yield from self._asks(end)
         for item in self._output:
@@ -188,13 +188,15 @@ class Writer:
                 item["status"] = "incomplete"
         used, treadle = end.usage - self._before, treadle_form(self._run_id, self._pending, end.stop.reason)
         self._whole |= {"output": self._output, "usage": _usage_form(used), "treadle": treadle}
-        status: str = {"failed": "failed", "cancelled": "cancelled"}.get(how, "completed")
+        status: str = {"failed": "failed", "paused": "failed", "cancelled": "cancelled"}.get(how, "completed")
         if how in ("limit", "length", "filtered"):
             status = "incomplete"
             reason = "content_filter" if how == "filtered" else "max_output_tokens"
             self._whole["incomplete_details"] = {"reason": reason}
         if how == "failed":
             self._whole["error"] = {"code": "server_error", "message": failed(end.failure)}
+        elif how == "paused":
+            self._whole["error"] = {"code": "server_error", "message": unfinished(end.stop)}
         self._whole["status"] = status
         kind = {"cancelled": "failed"}.get(status, status)
         yield self._event(f"response.{kind}", response=self._whole)

@@ -17,7 +17,7 @@ from treadle.serve.refused import Refused
 HELD: Final = 2**53 - 1
 """The largest whole number that JavaScript tells from its neighbours."""
 
-Outcome = Literal["done", "waits", "calls", "limit", "length", "filtered", "cancelled", "failed"]
+Outcome = Literal["done", "waits", "paused", "calls", "limit", "length", "filtered", "cancelled", "failed"]
 
 
 def exact(value: Any) -> Any:
@@ -61,13 +61,13 @@ def _part(one: Content) -> Json:
     return {"type": "file", "mediaType": one.media_type, "url": address(one)}
 
 
-def outcome(stop: Stop) -> Outcome:
-    """What a stop is to a client that knows a handful of them."""
+def outcome(stop: Stop, pending: Sequence[Pending] = ()) -> Outcome:
+    """What a stop is to a client that knows a handful of them; `pending` are the calls that the run waits for."""
     match stop.reason:
         case "answered" | "condition":
             return "done"
         case "waiting":
-            return "waits"
+            return "waits" if pending else "paused"
         case "external_tool":
             return "calls"
         case "length":
@@ -89,7 +89,9 @@ def failed(failure: tuple[str, str] | None) -> str:
 
 
 def unfinished(stop: Stop) -> str:
-    """What a client is told of a run that ended before it was done."""
+    """What a client is told of a run that ended, or was paused, before it was done."""
+    if stop.reason == "waiting":
+        return f"The run is paused: {stop.detail}. {stop.advice}".strip()
     return f"The run stopped before it was done: {stop.reason}. {stop.advice}".strip()
 
 
