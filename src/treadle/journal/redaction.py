@@ -35,7 +35,17 @@ from treadle.kernel.events import (
     ToolReacted,
     ToolStarted,
 )
-from treadle.kernel.messages import File, Image, ModelSettings, Opaque, Thinking, ToolCall, ToolMessage, Usage
+from treadle.kernel.messages import (
+    File,
+    Image,
+    ModelSettings,
+    Opaque,
+    Thinking,
+    ToolCall,
+    ToolMessage,
+    Usage,
+    UserMessage,
+)
 from treadle.kernel.stop import Check, Decision, Stop
 
 S = TypeVar("S", bound=Struct)
@@ -58,6 +68,7 @@ _KEPT: dict[type[Struct], str] = {
     ListedTool: "name server remote effect digest",
     RunForked: "run_id model origin",
     ToolMessage: "call_id name",
+    UserMessage: "skill",
     Image: "media_type",
     File: "media_type",
     Thinking: "signature data id",
