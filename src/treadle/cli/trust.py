@@ -31,6 +31,13 @@ def trust(path: Path) -> None:
     write_own(kept, json.dumps(_trusted() | {str(path.resolve()): _digest(path)}, indent=1))
 
 
+def distrust(path: Path) -> None:
+    """Takes back that the file is allowed."""
+    write_own(
+        _kept(), json.dumps({one: kept for one, kept in _trusted().items() if one != str(path.resolve())}, indent=1)
+    )
+
+
 def write_own(path: Path, text: str) -> None:
     """Writes a file that only its owner reads, whole or not at all. Raises click.UsageError if it cannot be written."""
     try:
