@@ -6,15 +6,16 @@ has, and the tool itself finds out in the ledger whether the booking that was un
 
 import asyncio
 import os
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from treadle import Agent, Done, NotDone, SqliteJournal, ToolContext, tool
 from treadle.testing import ScriptedModel
 
-LEDGER = Path("ledger.txt")
+LEDGER, POWER_CUT_AT = Path("ledger.txt"), "7.00 EUR" if "--power-cut" in sys.argv else None
+AMOUNTS = ("12.50 EUR", "7.00 EUR", "3.10 EUR")
+turns = [*([("book", {"amount": amount})] for amount in AMOUNTS), "All are booked."]
+model = ScriptedModel(lambda request: turns[request.step])
 
 
 def was_it_booked(context: ToolContext) -> Done | NotDone:
@@ -25,30 +26,30 @@ def was_it_booked(context: ToolContext) -> Done | NotDone:
 
 @tool(effect="write", reconcile=was_it_booked)
 def book(amount: str, context: ToolContext) -> str:
-    """Books an amount in the ledger.
-
-    Args:
-        amount: the amount, such as "12.50 EUR".
-    """
+    """Books an amount, such as "12.50 EUR", in the ledger."""
     with LEDGER.open("a") as ledger:
         ledger.write(f"{amount} {context.idempotency_key}\n")
-    if amount == "7.00 EUR" and "--power-cut" in sys.argv:
+    if amount == POWER_CUT_AT:
         os._exit(1)
     return "booked"
 
 
 async def job() -> None:
-    turns = [*([("book", {"amount": amount})] for amount in ("12.50 EUR", "7.00 EUR", "3.10 EUR")), "All are booked."]
     async with SqliteJournal("nightly.db") as journal:
-        agent = Agent(ScriptedModel(lambda request: turns[request.step]), tools=[book], journal=journal)
+        agent = Agent(model, tools=[book], journal=journal)
         left = [run.run_id for run in await journal.list() if run.status != "finished"]
         result = await (agent.resume(left[0]) if left else agent.run("Book what came in today."))
         print(result.text)
 
 
+# --- the program ends here; what follows plays two nights
+
 if "--job" in sys.argv:
     asyncio.run(job())
 else:
+    import subprocess
+    import tempfile
+
     with tempfile.TemporaryDirectory() as folder:
         program = [sys.executable, str(Path(__file__).resolve()), "--job"]
         print("first night: ended with", subprocess.run([*program, "--power-cut"], cwd=folder).returncode)

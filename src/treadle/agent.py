@@ -3,7 +3,7 @@
 import asyncio
 import copy
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from types import UnionType
@@ -20,7 +20,7 @@ from treadle.drivers.beginning import Asked, begun, begun_anew, begun_now
 from treadle.drivers.below import Below
 from treadle.drivers.calls.reaction import OnToolResult
 from treadle.drivers.checks import Input, OnEvent, ceiling, model_of, refuse_unknown, rules_in, with_budgets
-from treadle.drivers.configuration import Configuration, Errors, Instructions, PrepareStepFunction, Retries
+from treadle.drivers.configuration import Configuration, Errors, Instructions, OnAnswer, PrepareStepFunction, Retries
 from treadle.drivers.dispatch import (
     Dispatcher,
     Pausing,
@@ -32,6 +32,7 @@ from treadle.drivers.dispatch import (
 )
 from treadle.drivers.drive import driven
 from treadle.drivers.estimate import Estimate, estimated
+from treadle.drivers.hooks import hooks_in
 from treadle.drivers.live import LiveRun
 from treadle.drivers.plain_messages import Said, said_in
 from treadle.drivers.purse.drawing import Budgets
@@ -64,13 +65,15 @@ class Agent(Generic[Deps, Output]):
     Args:
         model: a name such as "anthropic:claude-sonnet-4-5", "openai:gpt-5" or "offline", or any `Model`.
         instructions: the system prompt, or a function of the run's `RunContext` that returns it.
-        tools: tools, or plain functions to make tools of; or these by the name that the model is to call.
+        tools: tools, or plain functions to make tools of; or these by the name that the model is to call. In a list
+            also servers of tools, such as `treadle.mcp.MCPServer`, which are asked before each step what they have.
         skills: named bundles of instructions and tools, or a `SkillRegistry`: what is registered later counts for the
             runs that begin after that.
         limits: what a run may use at most: by default 20 steps (a step is a model call with the tool calls that it asks
             for; others say iteration or turn), 100 tool calls, 300 seconds, and 3 steps in a row that went wrong.
         stop_when: when enough has been done: a condition, several combined by `|`, `&`, `~`, or a list (any of them).
-        prepare_step: called before each step with a `StepContext`; may return `StepSettings` for that step.
+        prepare_step: called before each step with a `StepContext`; may return `StepSettings` for that step. A function,
+            or several in their order.
         tool_choice: "auto", "none", "required", or the name of the one tool to call.
         on_limit: at a limit: "answer" makes one last call without tools that writes up what was found, "stop" returns
             what there is, "raise" raises `RunStopped` with it.
@@ -89,7 +92,9 @@ class Agent(Generic[Deps, Output]):
         approvals: rules on which calls a person must decide and which are never made: `ask_before(…)`, `deny(…)`,
             `allow(…)`, beside what each tool says of itself.
         on_tool_result: called with each call and its result; may return another result, `Retry`, `Alternative` or
-            `AskUser`; None leaves the result as it is.
+            `AskUser`; None leaves the result as it is. A function, or several in their order.
+        on_answer: called with an answer (of its type, else its text) and a `StepContext` before the run ends with it;
+            may return what is wrong, which the model is told, to answer again. A function, or several in their order.
         tell_remaining: whether the model is told at each step what is left of the limits; at the end of the request,
             where it breaks no cached prefix.
         eager: whether a call of a `read` tool may start as soon as its own arguments are complete, while the reply is
@@ -117,7 +122,7 @@ class Agent(Generic[Deps, Output]):
         skills: Iterable[Skill] | SkillRegistry = (),
         limits: Limits | None = None,
         stop_when: StopWhen | None = None,
-        prepare_step: PrepareStepFunction[Deps] | None = None,
+        prepare_step: PrepareStepFunction[Deps] | Sequence[PrepareStepFunction[Deps]] | None = None,
         tool_choice: str = "auto",
         on_limit: OnLimit = "answer",
         # A special form is `Literal[…]` and the like; of these and of unions not every checker can tell the type.
@@ -129,7 +134,8 @@ class Agent(Generic[Deps, Output]):
         settings: ModelSettings | None = None,
         retries: Retries | int | None = None,
         approvals: Iterable[ApprovalRule] = (),
-        on_tool_result: OnToolResult | None = None,
+        on_tool_result: OnToolResult | Sequence[OnToolResult] | None = None,
+        on_answer: OnAnswer[Deps] | Sequence[OnAnswer[Deps]] | None = None,
         tell_remaining: bool = False,
         watch_progress: bool = True,
         eager: bool = True,
@@ -141,7 +147,7 @@ class Agent(Generic[Deps, Output]):
     ) -> None:
         refuse_unknown(Agent, unknown, Agent)
         chosen = model_of(model)
-        toolbox, policies = toolbox_of(tools, skills, context, chosen)
+        toolbox, policies, servers = toolbox_of(tools, skills, context, chosen)
         enough = None if stop_when is None else condition(stop_when)
         given = Configuration(
             model=chosen,
@@ -149,7 +155,7 @@ class Agent(Generic[Deps, Output]):
             instructions=instructions,
             limits=ceiling(limits, enough),
             stop_when=enough,
-            prepare_step=prepare_step,
+            prepare_step=hooks_in("prepare_step", prepare_step, "a function of a StepContext"),
             tool_choice=tool_choice,
             settings=settings or ModelSettings(),
             on_limit=on_limit,
@@ -158,13 +164,15 @@ class Agent(Generic[Deps, Output]):
             on_interrupted=on_interrupted,
             context=policies,
             approvals=rules_in(approvals),
-            on_tool_result=on_tool_result,
+            on_tool_result=hooks_in("on_tool_result", on_tool_result, "a function of a call and its result"),
+            on_answer=hooks_in("on_answer", on_answer, "a function of an answer and its StepContext"),
             tell_remaining=tell_remaining,
             watch=watch_progress,
             eager=eager,
             errors=errors,
             model_named=model_of,
             deps_type=deps_type,
+            servers=servers,
         )
         self._stock = Stock(
             lambda stock: with_budgets(assembled(given, stock, output, output_mode), budget), toolbox, skills
@@ -411,6 +419,7 @@ class Agent(Generic[Deps, Output]):
         message: str | None = None,
         tool_results: Mapping[str, Any] | None = None,
         model: str | Model | None = None,
+        instructions: str | None = None,
         limits: Limits | None = None,
         deps: Deps | None = None,
         budget: Budgets = None,
@@ -430,6 +439,7 @@ class Agent(Generic[Deps, Output]):
             message: something to say at that point; the model is shown it at its next call.
             tool_results: other results of calls of the step before, by call id.
             model: in place of the agent's.
+            instructions: in place of those that the run was begun with; empty for none.
             limits: in place of those that the run was under.
             deps: as in `run`.
             budget: as in `run`.
@@ -442,7 +452,9 @@ class Agent(Generic[Deps, Output]):
                 agent's, or had ended there and nothing is said to it.
         """
         refuse_unknown(Agent.fork, unknown, Agent)
-        asked = Forked(at, message, tool_results, model, limits, deps, on_event, budget, user)
+        asked = Forked(
+            at, message, tool_results, model, limits, deps, on_event, budget, user, instructions=instructions
+        )
         return await driven(*await forked(self._config, run, asked))
 
     async def begin_fork(
@@ -453,6 +465,7 @@ class Agent(Generic[Deps, Output]):
         message: str | None = None,
         tool_results: Mapping[str, Any] | None = None,
         model: str | Model | None = None,
+        instructions: str | None = None,
         limits: Limits | None = None,
         deps: Deps | None = None,
         budget: Budgets = None,
@@ -465,7 +478,7 @@ class Agent(Generic[Deps, Output]):
             UnknownRun, Misuse: as `fork`; and if the agent keeps no journal.
         """
         refuse_unknown(Agent.begin_fork, unknown, Agent)
-        asked = Forked(at, message, tool_results, model, limits, deps, None, budget, user)
+        asked = Forked(at, message, tool_results, model, limits, deps, None, budget, user, instructions=instructions)
         begun = await begin_fork(self._config, run, asked)
         if not isinstance(begun, str):
             raise Misuse("begin_fork needs a journal to keep the fork in: give the agent one, or use fork")

@@ -14,6 +14,7 @@ from treadle.drivers.purse.budget import Balance, Budget
 from treadle.drivers.purse.ledger import BudgetUnavailable
 from treadle.drivers.purse.spending import Charge, Share, Spending
 from treadle.drivers.run import Run
+from treadle.drivers.tool_search import ToolSearch
 from treadle.drivers.trace import print_trace, trace_lines
 from treadle.drivers.watching import SpentSoFar, StepCompleted, SubRunEvent, ToolProgress
 from treadle.journal import Journal, MemoryJournal, PostgresJournal, SqliteJournal
@@ -73,7 +74,7 @@ __all__ = [
     "ReplayDiffers", "Retries", "Retry", "Run", "RunContext", "RunResult", "RunState", "RunStopped", "RunTools",
     "Share", "ShortenResult", "Skill", "SkillRegistry", "Spending", "SpentSoFar", "SqliteJournal", "Statistics", "Step",
     "StepCompleted", "StepContext", "StepSettings", "Stop", "SubRunEvent", "Summarise", "Text", "Tool", "ToolContext",
-    "ToolError", "ToolProgress", "ToolResult", "Usage", "Waterfall", "allow", "ask_before", "condition",
+    "ToolError", "ToolProgress", "ToolResult", "ToolSearch", "Usage", "Waterfall", "allow", "ask_before", "condition",
     "consecutive_errors", "cost_over", "decide", "deny", "diff", "elapsed_over", "external_tool", "fold", "handoff",
     "has_tool_call", "load_tools", "no_progress", "print_trace", "replay", "says_error", "statistics", "step_count",
     "text_contains", "tokens_over", "tool", "tool_call_count", "trace_lines", "waterfall", "with_text",

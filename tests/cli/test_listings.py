@@ -52,7 +52,7 @@ def test_version(treadle: Any) -> None:
 
 def test_completion_knows_the_commands_and_their_options(treadle: Any) -> None:
     commands = treadle(_TREADLE_COMPLETE="bash_complete", COMP_WORDS="treadle co", COMP_CWORD="1")
-    assert commands.out == "plain,costs\nplain,compare\n"
+    assert commands.out == "plain,costs\nplain,compare\nplain,config\n"
     options = treadle(_TREADLE_COMPLETE="bash_complete", COMP_WORDS="treadle ask --max-s", COMP_CWORD="2")
     assert options.out == "plain,--max-steps\n"
 

@@ -21,7 +21,7 @@ import pytest
 from pages import ROOT
 
 PEERS = {
-    "from-pydantic-ai": "pydantic_ai",
+    "from-pydantic-ai": "pydantic_ai.models.openai",
     "from-langchain": "langchain_openai",
     "from-openai-agents": "agents",
     "from-smolagents": "smolagents",

@@ -12,7 +12,7 @@ from toolbox import EFFECTS, NAMES, World
 
 from treadle import Alternative, AskUser, Retry, ToolResult, allow, ask_before, deny
 from treadle.journal.redaction import redacted
-from treadle.kernel.events import ToolFinished
+from treadle.kernel.events import ModelReplied, ToolFinished
 from treadle.tools import ToolOutput
 
 
@@ -103,6 +103,28 @@ class Reacts:
         }[self.what]
 
 
+OBJECTION = "say it once more"
+
+
+def objects(world: World, temper: Temper, name: str) -> Any:
+    """What `on_answer` does: objects to the first answer that a conversation comes to, and to no other."""
+
+    def answer(given: Any, context: Any) -> str | None:
+        _replied(world, context.state)
+        return None if any(message.text == OBJECTION for message in context.messages) else OBJECTION
+
+    return temper.function(world, name, answer)
+
+
+def _replied(world: World, state: Any) -> None:
+    """An answer that a hook is shown stands in the journal by then."""
+    journal = world.journal
+    if journal is not None and journal.runs and state.run_id in journal.runs:
+        last = len(state.steps) - 1
+        if not any(isinstance(event, ModelReplied) and event.step == last for event in journal.events(state.run_id)):
+            world.unseen.append(f"the answer of {state.run_id}")
+
+
 WHATS = (
     "nothing", "value", "zero", "result", "error", "output", "not_json", "retry", "retry_later", "retry_other",
     "retry_wrong", "other", "other", "other", "other_wrong", "ask", "ask",
@@ -184,6 +206,7 @@ class Hooks:
     prepare: Temper = Temper()
     instructions: Temper | None = None
     on_event: Temper | None = None
+    answers: Temper | None = None
 
 
 tempers = st.builds(
@@ -213,6 +236,7 @@ hooks = st.one_of(
         prepare=mostly(calm, tempers, times=3),
         instructions=mostly(st.none(), tempers, times=3),
         on_event=mostly(st.none(), watching, times=3),
+        answers=mostly(st.none(), tempers, times=2),
     ),
 )
 rules = st.lists(

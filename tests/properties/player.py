@@ -113,9 +113,10 @@ class Player:
     def _charge(self, run_id: str, usage: Usage) -> None:
         self.ledger.charges.append(Charge(run_id, self.held(), usage, self.biller.charge(usage)))
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    async def stream(self, request: ModelRequest, sent: ModelRequest | None = None) -> AsyncIterator[ModelEvent]:
+        """Plays the turn of `request`; `sent` is what came of it, where that is something else, and is what counts."""
         before = [one for one, asked in zip(self.sent, self.requests, strict=True) if asked.run_id == request.run_id]
-        asked = self.biller.asked(request, before)
+        asked = self.biller.asked(sent or request, before)
         self.requests.append(request)
         self.sent.append(list(request.messages))
         turn = self.script[request.step] if request.step < len(self.script) else Says('{"n": 4}')
@@ -127,10 +128,14 @@ class Player:
                 if self.reports:
                     self._charge(request.run_id, asked)
                     yield UsageReported(asked)
+                written, most = 0, request.settings.max_tokens
                 for i, event in enumerate(self._pieces(turn.text, turn.calls)[: turn.after]):
                     await self._wait(i)
                     begun = i == 0 and not self.reports
                     piece = self.biller.tokens(getattr(event, "text", getattr(event, "json", "")))
+                    written += piece
+                    if most is not None and written > most:
+                        break
                     self._charge(request.run_id, replace(asked, output_tokens=piece) if begun else Usage(0, piece))
                     yield event
                 await self._wait(0)

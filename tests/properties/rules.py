@@ -25,6 +25,7 @@ from rules_of_calls import (
     what_runs_is_what_was_judged,
     writes_happen_once,
 )
+from showing import what_is_shown_is_what_happened
 from texts import ASIDE, FROM_OUTSIDE, QUESTION, REPLACED, shows
 from toolbox import Execution
 from trial import Trial
@@ -40,6 +41,7 @@ from treadle.kernel.events import (
     MessageAdded,
     ModelFailed,
     ModelReplied,
+    ResultAwaited,
     RunFinished,
     RunPaused,
     RunResumed,
@@ -262,7 +264,9 @@ def what_was_billed_is_told(trial: Trial) -> Iterator[str]:
             continue
         tokens, dollars = trial.world.ledger.of([run])
         usage, cost = _spent(trial, [run])
-        if usage.total_tokens < tokens or cost < dollars:
+        # Of a call that a process left, of a model that only single steps ask, nobody knows what it may have cost.
+        unknown = fold_all(trial.journal.events(run)).accounts.unpriced
+        if usage.total_tokens < tokens or (cost < dollars and not unknown):
             yield f"{trial.path(run)} was billed {tokens} tokens ({dollars}), and tells {usage.total_tokens} ({cost})"
 
 
@@ -352,7 +356,10 @@ def _answers(trial: Trial, run: str) -> Iterator[str]:
     """The reasons of denials and the results from outside are shown to the model, and so is what a hook says."""
     events = trial.journal.events(run)
     state = fold_all(events)
-    shown = {(step.number, record.id): record for step in state.steps for record in step.calls}
+    # An external tool that ends the run has no result that a hook could be shown.
+    left = {(event.step, event.call_id) for event in events if isinstance(event, ResultAwaited) and not event.wait}
+    records = {(step.number, record.id): record for step in state.steps for record in step.calls}
+    shown = {key: record for key, record in records.items() if key not in left}
     for event in events:
         if isinstance(event, ApprovalDecided) and not event.approved:
             record = shown.get((event.step, event.call_id))
@@ -441,6 +448,7 @@ RULES: tuple[Callable[[Trial], Iterator[str]], ...] = (
     a_condition_is_met,
     tools_keep_their_manners,
     what_is_recorded_is_not_done_again,
+    what_is_shown_is_what_happened,
 )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from hooks import CHANGED
 from journals import hide
-from toolbox import FOUND_OUT, Execution, is_write, on_call
+from toolbox import EFFECTS, FOUND_OUT, IN_THREADS, Execution, is_write, on_call
 from trial import Trial
 
 from treadle.kernel.events import (
@@ -29,7 +29,8 @@ from treadle.kernel.messages import (
 def tools_run_between_start_and_result(trial: Trial) -> Iterator[str]:
     """A function runs only while its `ToolStarted` stands in the journal without a result, and once for each.
 
-    One that only reads may run as soon as that was handed over; where it is lost then, it runs again.
+    One that only reads may run as soon as that was handed over; where it is lost then, it runs again. In a thread it
+    may begin after another process has taken the run over: nobody hears of what it read.
     """
     once: set[Any] = set()
     for one in trial.world.executed:
@@ -37,7 +38,8 @@ def tools_run_between_start_and_result(trial: Trial) -> Iterator[str]:
             last = type(one.before[-1]).__name__ if one.before else "nothing"
             yield f"{one.tool} runs when the journal has {last} of its call{_early(one)}"
         key = one.call, _starts(one), 0 if one.sure else one.alive
-        if one.before and key in once:
+        late = trial.taken is not None and one.tool in IN_THREADS and EFFECTS[one.tool] == "read"
+        if one.before and key in once and not late:
             yield f"{one.tool} runs again within one start of its call"
         once.add(key)
 

@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 
 import cache_rules
 
+from treadle.kernel.messages import AssistantMessage
 from treadle.models import BadRequest, ModelRequest
 from treadle.models.anthropic import AnthropicCodec
 from treadle.models.bedrock import BedrockCodec
@@ -46,6 +47,12 @@ def goes_on(before: ModelRequest, request: ModelRequest) -> bool:
     return told and same and list(request.messages)[: len(lasting)] == lasting
 
 
+def is_marked(dialect: str, before: ModelRequest) -> bool:
+    """Whether the end of what lasts of a request could be marked: what a model said itself takes no breakpoint."""
+    lasting = list(before.messages)[: len(before.messages) - before.passing]
+    return dialect != "newer" or not before.passing or not isinstance(lasting[-1], AssistantMessage)
+
+
 def breaks(dialect: str, trial: Trial) -> list[str]:
     """The requests of a trial that did not find what the ones before them had left."""
     make, model, cache = DIALECTS[dialect]
@@ -62,7 +69,8 @@ def breaks(dialect: str, trial: Trial) -> list[str]:
             except BadRequest:
                 break
             charged = rules.ask(request, body)
-            if before is not None and charged.read < before[1].left and goes_on(before[0], request):
+            short = before is not None and charged.read < before[1].left
+            if short and goes_on(before[0], request) and is_marked(dialect, before[0]):
                 found.append(f"step {request.step} of {request.run_id} reads {charged.read} of {before[1].left}")
             before = request, charged
     return found

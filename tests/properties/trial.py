@@ -17,6 +17,7 @@ from deciding import as_decided, decide, settled_at_once
 from hooks import OfTheApplication
 from journals import Recording, journal_of
 from player import Says
+from showing import Shown
 from texts import ASIDE, GO_ON, hostile, shows
 from toolbox import EFFECTS, IN_THREADS, TOOLS, Execution, World, asks
 from worlds import QUESTIONS, Setup, conversation
@@ -51,6 +52,7 @@ class Trial:
         steered_on: whether a run that was taken up has been steered.
         limited_from: how many events the journal had when the run was given another limit on tool calls.
         wrong: what went wrong.
+        shown: what each process was shown that watched the run.
     """
 
     setup: Setup
@@ -66,6 +68,7 @@ class Trial:
     steered_on: bool = False
     limited_from: int = 0
     wrong: list[str] = field(default_factory=list)
+    shown: list[Shown] = field(default_factory=list)
     last: Outcome = field(default_factory=Outcome)
 
     def __post_init__(self) -> None:
@@ -128,9 +131,7 @@ class Trial:
 
     async def begin(self) -> None:
         """The first process."""
-        question, on_event = QUESTIONS[self.setup.question], None
-        if self.setup.hooks.on_event is not None:
-            on_event = self.setup.hooks.on_event.function(self.world, "on_event", lambda event: None)
+        question, on_event = QUESTIONS[self.setup.question], self.watcher()
         if self.setup.one_step:
             said = [UserMessage(question if isinstance(question, str) else tuple(question))]
             self.last = await self.caught(self.agent().step(said, deps=self.world, on_event=on_event))
@@ -142,6 +143,21 @@ class Trial:
         live = self.agent().stream(question, conversation=self.said, deps=self.world)
         self.last = await self.caught(self._steered(live, self.setup.steers))
         self.last = self.taken or self.last
+
+    def watcher(self) -> Callable[[Any], object] | None:
+        """What is given as `on_event`, in a process that is to begin or take up the run."""
+        temper, root = self.setup.hooks.on_event, self.journal.root
+        own = None if temper is None else temper.function(self.world, "on_event", lambda event: None)
+        if not self.setup.watched:
+            return own
+        shown = Shown(0 if root is None else len(self.journal.events(root)))
+        self.shown.append(shown)
+
+        def on_event(event: Any) -> object:
+            shown.add(event)
+            return None if own is None else own(event)
+
+        return on_event
 
     async def taken_up(self, root: str) -> Outcome:
         """Takes up the run whose process died, and says at once what is known of calls that were in flight."""
@@ -155,7 +171,7 @@ class Trial:
     async def resume(self, run_id: str, **given: Any) -> RunResult:
         """Takes the run up in a process of its own; streamed, if the setup says so."""
         if self.setup.live is None:
-            return await self.agent().resume(run_id, deps=self.world, **given)
+            return await self.agent().resume(run_id, deps=self.world, on_event=self.watcher(), **given)
         moves = () if self.steered_on else self.setup.live
         self.steered_on = True
         return await self._steered(self.agent().stream(resume=run_id, deps=self.world, **given), moves)
@@ -299,7 +315,9 @@ class Trial:
         )
         self.world.alive += 1
         before = len(self.journal.order)
-        again = self.agent().resume(result.run_id, limits=more, message=hostile(GO_ON), deps=self.world)
+        again = self.agent().resume(
+            result.run_id, limits=more, message=hostile(GO_ON), deps=self.world, on_event=self.watcher()
+        )
         self.last = await self.caught(again)
         if self.last.error is not None:
             return

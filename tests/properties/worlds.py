@@ -14,7 +14,8 @@ import msgspec
 from below import Below, belows
 from biller import Biller
 from clock import HOUR
-from hooks import Hooks, Rule, hooks, rules
+from dialects import DIALECTS, heard
+from hooks import Hooks, Rule, hooks, objects, rules
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from journals import Paper
@@ -25,11 +26,15 @@ from toolbox import NAMES, TOOLS, World
 
 from treadle import (
     Agent,
+    ClearToolResults,
     Conversation,
     File,
+    KeepFirstAndRecent,
     Limits,
     Retries,
+    ShortenResult,
     StepSettings,
+    Summarise,
     Text,
     has_tool_call,
     step_count,
@@ -162,6 +167,7 @@ billers = st.builds(
 )
 
 
+dialects = mostly(st.just(""), st.sampled_from(DIALECTS), times=1)
 turns_of_two = st.sampled_from([(), (), (), (False, True), (False, True, True), (False, False, True), (True, False)])
 
 
@@ -210,7 +216,9 @@ def _short_replies(context: Any) -> StepSettings | None:
 
 
 def _few_tools(context: Any) -> StepSettings | None:
-    return StepSettings(tools=[["look"], ["look", "write", "rows"], []][context.step_number % 3])
+    tools = [["look"], ["look", "write", "rows"], []][context.step_number % 3]
+    # A tool that the agent must call, and this step has not, would be a mistake of the application.
+    return StepSettings(tools=tools, tool_choice=None if "write" in tools else "auto")
 
 
 PREPARES: tuple[Any, ...] = (
@@ -222,6 +230,17 @@ PREPARES: tuple[Any, ...] = (
     _few_tools,
     _no_tools,
 )
+CONTEXTS: tuple[Any, ...] = (
+    *[None] * 14,
+    ClearToolResults(high=2650, low=2500, keep=0),
+    [ShortenResult(max_tokens=100), ClearToolResults(high=2700, low=2650, keep=1)],
+    KeepFirstAndRecent(high=2700, low=2600),
+    [ShortenResult(max_tokens=200), KeepFirstAndRecent(high=2620, low=2610)],
+    Summarise(high=2700, low=2660, max_tokens=16),
+    [ClearToolResults(high=2680, low=2600), Summarise(high=2720, low=2690, max_tokens=30)],
+)
+"""What fits, with marks that short runs with all tools reach. A summary is written by the agent's own model, which then
+plays its script."""
 QUESTIONS: tuple[Any, ...] = (
     QUESTION,
     hostile(QUESTION),
@@ -236,10 +255,12 @@ class Second:
     Attributes:
         steps: in which steps, gone through again and again, it is asked in place of the first; empty for one that is
             asked where the first fails.
+        dialect: in which it is heard.
     """
 
     biller: Biller = field(default_factory=Biller)
     steps: tuple[bool, ...] = ()
+    dialect: str = ""
 
 
 @dataclass(frozen=True)
@@ -294,10 +315,13 @@ SETTLES = ("leave", "result", "failed", "again", "deny")
 
 @dataclass(frozen=True)
 class Setup:
-    """One generated run, as data. What is after `below` counts at the top only.
+    """One generated run, as data. What is after `below` counts at the top only, but for who is charged for what.
+
+    `dialect` is that in which the model is heard, of `dialects.py`; empty for none.
 
     `settles` is what a person says at once of calls that a process left in flight, gone through again and again; `live`
-    how a run that is taken up is steered, the first time, if it is streamed (None if not).
+    how a run that is taken up is steered, the first time, if it is streamed (None if not); `watched`, whether what
+    is shown of it is looked at.
     """
 
     script: tuple[Turn, ...] = ()
@@ -305,6 +329,7 @@ class Setup:
     on_limit: str = "answer"
     stop_when: int = 0
     prepare: int = 0
+    context: int = 0
     reports: bool = True
     usd: Any = None
     budget: int | None = None
@@ -328,10 +353,12 @@ class Setup:
     one_step: bool = False
     biller: Biller = field(default_factory=Biller)
     second: Second | None = None
+    dialect: str = ""
     clock: tuple[float, ...] = ()
     bound: int | None = None
     settles: tuple[str, ...] = ()
     live: tuple[tuple[str, int], ...] | None = None
+    watched: bool = False
 
     def agent(
         self, player: Player, journal: Journal | None = None, tools: Any = TOOLS, world: Any = None, path: str = "agent"
@@ -354,6 +381,7 @@ class Setup:
             prepare_step=self._prepare(world, path, second),
             tool_choice=self.tool_choice if self.tool_choice in known else "auto",
             on_limit=on_limit,
+            context=CONTEXTS[self.context],
             journal=journal,
             retries=Retries(attempts=2, base=0.0),
             on_interrupted=on_interrupted,
@@ -362,7 +390,10 @@ class Setup:
             eager=self.eager,
             approvals=approvals,
             tell_remaining=self.tell_remaining,
-            on_tool_result=None if hooks.reacts is None else hooks.reacts.function(world, f"{path} on_tool_result"),
+            on_tool_result=[]
+            if hooks.reacts is None
+            else [lambda call, output: None, hooks.reacts.function(world, f"{path} on_tool_result")],
+            on_answer=None if hooks.answers is None else objects(world, hooks.answers, f"{path} on_answer"),
             name=path,
             budget=None if self.budget is None else world.budget(path, self.budget),
         )
@@ -380,16 +411,18 @@ class Setup:
         own = temper.function(world, f"{path} stop_when", _custom)
         return own if condition is None else [*(condition if isinstance(condition, list) else [condition]), own]
 
-    def _models(self, player: Player, world: Any, path: str) -> tuple[Any, Player | None]:
+    def _models(self, player: Player, world: Any, path: str) -> tuple[Any, Any]:
         """The model of the agent, and the one that single steps ask."""
+        first = heard(player, self.dialect)
         if self.second is None:
-            return player, None
+            return first, None
         other = Player(self.script, self.reports, self.stream, self.second.biller, "second", player.ledger, player.held)
         if any(one is player for _, _, one in world.players):
             world.players.append((world.alive, path, other))
-        return (player, other) if self.second.steps else (FallbackModel([player, other]), None)
+        second = heard(other, self.second.dialect)
+        return (first, second) if self.second.steps else (FallbackModel([first, second]), None)
 
-    def _prepare(self, world: Any, path: str, second: Player | None = None) -> Any:
+    def _prepare(self, world: Any, path: str, second: Any = None) -> Any:
         prepare, temper = PREPARES[self.prepare], self.hooks.prepare
         if second is not None and self.second is not None:
             own, steps = prepare or (lambda context: None), self.second.steps
@@ -430,6 +463,7 @@ def setups(names: tuple[str, ...] = NAMES, max_size: int = 6, depth: int = 2) ->
         on_limit=st.sampled_from(["answer", "answer", "stop", "raise"]),
         stop_when=st.integers(0, len(CONDITIONS) - 1),
         prepare=st.integers(0, len(PREPARES) - 1),
+        context=st.integers(0, len(CONTEXTS) - 1),
         reports=st.booleans(),
         usd=money,
         budget=mostly(st.none(), st.sampled_from([0, 2000, 5000, 10_000, 30_000, 1_000_000]), times=2),
@@ -444,7 +478,8 @@ def setups(names: tuple[str, ...] = NAMES, max_size: int = 6, depth: int = 2) ->
         hooks=hooks,
         rules=mostly(st.just(()), rules, times=2),
         biller=billers,
-        second=mostly(st.none(), st.builds(Second, billers, turns_of_two), times=3),
+        second=mostly(st.none(), st.builds(Second, billers, turns_of_two, dialects), times=3),
+        dialect=dialects,
         below=none if not depth else belows(setups(names, 3, depth - 1)),
         **(_at_the_top() if depth == 2 else {}),
     )
@@ -488,6 +523,7 @@ def _at_the_top() -> dict[str, Any]:
         "goes_on": st.sampled_from([0, 0, 1, 2]),
         "one_step": mostly(st.just(False), st.just(True), times=9),
         "bound": mostly(st.none(), st.sampled_from([30, 100, 250]), times=4),
+        "watched": st.booleans(),
         "settles": mostly(st.just(()), st.lists(st.sampled_from(SETTLES), min_size=1, max_size=3).map(tuple), times=1),
         "live": st.one_of(st.none(), st.just(()), st.lists(moves, min_size=1, max_size=4).map(tuple)),
         "clock": st.sampled_from([(), (HOUR,), (-HOUR,), (HOUR, -3 * HOUR), (-25 * HOUR, 0, 26 * HOUR)]),

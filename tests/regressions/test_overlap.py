@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from treadle import Agent, Limits, MemoryJournal, SqliteJournal, tool
-from treadle.drivers.recorder import is_promising
-from treadle.drivers.run import AHEAD
+from treadle.drivers.recorder import AHEAD, is_promising
 from treadle.journal import JournalConflict, JournalUnavailable, Promises
 from treadle.journal.worker import settled
 from treadle.kernel.events import Event, ModelReplied, RunFinished, ToolFinished, ToolStarted

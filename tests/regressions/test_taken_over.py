@@ -24,12 +24,13 @@ What was found, and the test that holds it:
 
 import asyncio
 from concurrent.futures import Future
+from dataclasses import dataclass
 
 import pytest
 from msgspec.structs import replace
 from play import copied, within
 
-from treadle import Agent, MemoryJournal, Misuse, Usage, tool
+from treadle import Agent, Journal, MemoryJournal, Misuse, Usage, tool
 from treadle.drivers.heartbeat import Lease
 from treadle.drivers.recorder import Recorder
 from treadle.journal import JournalConflict, JournalUnavailable
@@ -269,14 +270,26 @@ class Beaten(MemoryJournal):
             self.under.lose()
 
 
+@dataclass
+class Written:
+    """A run, as far as a recorder knows it."""
+
+    journal: Journal
+    events: list
+    lease: Lease | None = None
+    run_id: str = "r"
+
+
 async def test_no_beat_takes_the_end_of_a_run_for_its_loss():
     journal = Beaten()
     lease = journal.under = Lease(journal, "r")
     begun, end = RunStarted("r", (), 1, at=1.0), RunFinished(Stop("answered"), at=2.0)
-    recorder = Recorder(0)
-    await recorder.write(journal, "r", [begun], lease)
-    await recorder.confirm(journal, "r", [begun], lease)
-    await recorder.write(journal, "r", [begun, end], lease)
+    run = Written(journal, [begun], lease)
+    recorder = Recorder(run, 0)
+    await recorder.write()
+    await recorder.confirm()
+    run.events.append(end)
+    await recorder.write()
     assert lease.lost is None
 
 
@@ -303,12 +316,14 @@ EVENTS = [
 
 
 async def test_what_is_fed_meanwhile_is_handed_over_once():
-    journal, recorder, events = Handed(), Recorder(0), EVENTS[:1]
+    journal = Handed()
+    run = Written(journal, EVENTS[:1])
+    recorder = Recorder(run, 0)
     async with asyncio.TaskGroup() as group:
-        first = group.create_task(recorder.write(journal, "r", events))
+        first = group.create_task(recorder.write())
         await asyncio.sleep(0)
-        events.append(EVENTS[1])
-        second = group.create_task(recorder.write(journal, "r", events))
+        run.events.append(EVENTS[1])
+        second = group.create_task(recorder.write())
         await asyncio.sleep(0)
         journal.handed[0][1].set_result(None)
         await within(first)
@@ -318,10 +333,13 @@ async def test_what_is_fed_meanwhile_is_handed_over_once():
 
 
 async def test_a_journal_may_tell_of_later_events_first():
-    journal, recorder = Handed(), Recorder(0)
-    recorder.hand_over(journal, "r", EVENTS[:1])
+    journal = Handed()
+    run = Written(journal, EVENTS[:1])
+    recorder = Recorder(run, 0)
+    recorder.hand_over(journal)
+    run.events.append(EVENTS[1])
     async with asyncio.TaskGroup() as group:
-        written = group.create_task(recorder.write(journal, "r", EVENTS[:2]))
+        written = group.create_task(recorder.write())
         await asyncio.sleep(0)
         journal.handed[1][1].set_result(None)
         for _ in range(5):

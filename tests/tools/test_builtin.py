@@ -268,8 +268,8 @@ CHECK, PRICE, TOTAL = inventory.tools
 async def test_inventory_chains(product: str) -> None:
     stock = await ask(CHECK, product=product)
     price = await ask(PRICE, product=stock["product"])
-    total = await ask(TOTAL, product=product, quantity=stock["quantity"])
-    assert stock["product"] == price["product"] == total["product"] == "gadgets"
+    total = await ask(TOTAL, quantity=stock["quantity"], unit_price=price["unit_price"])
+    assert stock["product"] == price["product"] == "gadgets"
     assert (total["quantity"], total["unit_price"], total["currency"]) == (
         stock["quantity"],
         price["unit_price"],
@@ -288,7 +288,7 @@ async def test_inventory_unknown_product_lists_what_there_is() -> None:
 @pytest.mark.parametrize("quantity", ["-1", '"many"', "1.5", "1e30"])
 def test_inventory_refuses_impossible_quantities(quantity: str) -> None:
     with pytest.raises(ToolError) as caught:
-        TOTAL.validate(f'{{"product": "widgets", "quantity": {quantity}}}')
+        TOTAL.validate(f'{{"unit_price": "12.50", "quantity": {quantity}}}')
     assert caught.value.hints["argument"] == "quantity"
 
 

@@ -1,16 +1,19 @@
 """The catalogue of sources that a command works on: the user's `sources.yaml`, else the sample."""
 
-import os
+import re
+from collections.abc import Collection
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from treadle.cli.settings import setting
 from treadle.cli.terminal import note
 
 if TYPE_CHECKING:
     from treadle.analyst import Catalog
+    from treadle.result import RunResult
 
 
 USUAL: Final = "sources.yaml"
@@ -21,7 +24,7 @@ def open_catalog(named: str | None) -> "Catalog":
     """The catalogue.
 
     Args:
-        named: the value of --sources; without it TREADLE_SOURCES counts, and without that the sample is taken.
+        named: the value of --sources; without it what is set counts, and without that the sample is taken.
 
     Raises:
         click.UsageError: the packages that the analyst needs are not installed.
@@ -39,13 +42,38 @@ def open_catalog(named: str | None) -> "Catalog":
 
 
 def named_sources(named: str | None) -> str:
-    """The file of sources that --sources (its value is `named`) or TREADLE_SOURCES names; empty if neither does."""
-    return named or os.environ.get("TREADLE_SOURCES", "").strip()
+    """The file of sources that --sources (its value is `named`), or a setting, names; empty if neither does."""
+    if named:
+        return named
+    found = setting("sources")
+    return "" if found is None else str(found.value)
 
 
 def missing_package() -> str | None:
     """The first package that the data analyst lacks; None if it has them all."""
     return next((name for name in ("duckdb", "sqlglot", "yaml") if find_spec(name) is None), None)
+
+
+_OF_FIGURES = re.compile(
+    r"\b(compar\w*|reconcil\w*|differences?|varianc\w*|sources?|[a-z0-9]+_[a-z0-9_]+)\b", re.IGNORECASE
+)
+"""Words of a question that may be one about figures in sources."""
+
+
+def for_the_analyst(question: str, result: "RunResult", tools: Collection[str]) -> str | None:
+    """Who would answer a question that no tool was found for, if it may be one for the data analyst; else None.
+
+    Args:
+        question: the question.
+        result: what came of it.
+        tools: the names of the tools that it was asked with.
+    """
+    called = any(call.executed and not call.is_error for call in result.tool_calls_made)
+    if called or "compare_sources" in tools or not _OF_FIGURES.search(question):
+        return None
+    how = "questions about figures in sources are for the data analyst: --skill analyst (sample data) or --sources FILE"
+    needs = "" if missing_package() is None else "; it needs: pip install 'treadle[analyst]'"
+    return f"{how}{needs}"
 
 
 sources_option = click.option(

@@ -12,6 +12,8 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 from urllib.parse import urlsplit
 
+from treadle.cli.settings import setting
+from treadle.cli.stored_keys import take_keys
 from treadle.models.named import in_text, model_from_name
 from treadle.models.names import OFFLINE, is_known
 from treadle.models.permission import VARIABLE
@@ -50,12 +52,13 @@ def choose(named: str | None) -> ModelChoice:
     """The model to use.
 
     Args:
-        named: what the command line says, if it says anything; else TREADLE_MODEL, and so on.
+        named: what the command line says, if it says anything; else what is set, and so on.
     """
     if named:
         return ModelChoice(named, "named by --model", named=True)
-    if variable := os.environ.get("TREADLE_MODEL", "").strip():
-        return ModelChoice(variable, "named by TREADLE_MODEL", named=True)
+    if (found := setting("model")) is not None:
+        return ModelChoice(str(found.value), f"named by {found.where}", named=True)
+    take_keys()
     for provider in with_key():
         return ModelChoice(f"{provider.name}:{DEFAULT_MODELS[provider.name]}", f"{provider.key_set} is set")
     models = local_models()
@@ -126,6 +129,8 @@ def library_model(name: str) -> Model:
     """
     from importlib.util import find_spec
 
+    if name != OFFLINE:
+        take_keys()
     inner = in_text(name)
     if is_known(name if inner is None else inner.name) and find_spec("httpx2") is None:
         import click

@@ -75,13 +75,25 @@ def _models(ctx: click.Context, incomplete: str) -> Iterator[tuple[str, str]]:
 
 
 def _skills(ctx: click.Context, incomplete: str) -> Iterator[tuple[str, str]]:
-    from treadle.cli.toolset import ANALYST, MEMORY
+    from treadle.cli.skills import ANALYST, MEMORY
     from treadle.tools.builtin import SKILLS
 
     for name, skill in SKILLS.items():
         yield name, skill.description
     yield ANALYST, "questions about figures in named sources"
     yield MEMORY, "notes that stay"
+
+
+def _settings(ctx: click.Context, incomplete: str) -> Iterator[tuple[str, str]]:
+    from treadle.cli.setting_kinds import SETTINGS
+
+    yield from ((one.name, one.told) for one in SETTINGS.values())
+
+
+def _key_names(ctx: click.Context, incomplete: str) -> Iterator[tuple[str, str]]:
+    from treadle.cli.stored_keys import key_variables
+
+    yield from ((provider, variable) for variable, provider in key_variables().items())
 
 
 def _sources(ctx: click.Context, incomplete: str) -> Iterator[tuple[str, str]]:
@@ -176,6 +188,8 @@ class Bash(BashComplete):
 runs = _offered(_runs)
 models = _offered(_models)
 skills = _offered(_skills)
+settings = _offered(_settings)
+key_names = _offered(_key_names)
 sources = _offered(_sources)
 tools = _offered(_tools)
 tool_names = _offered(_tool_names)

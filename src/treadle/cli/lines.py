@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from treadle.cli.story import Story
-from treadle.cli.terminal import clean, console
+from treadle.cli.terminal import clean, console, wrapped
 
 _COLOURS = {"perceive": "cyan", "think": "magenta", "act": "yellow", "verdict": "green", "error": "bold red"}
 _INDENT = 12
@@ -27,7 +27,7 @@ def teller(*, err: bool) -> Callable[[str, str], None]:
             return
         colour = _COLOURS.get(label, "")
         line = Text(told, style=colour if label == "error" else "")
-        parts = line.wrap(out, max(_INDENT, out.width - _INDENT)) if out.is_terminal else [line]
+        parts = wrapped(line, max(_INDENT, out.width - _INDENT)) if out.is_terminal else [line]
         for at, part in enumerate(parts):
             part.rstrip()
             heading = Text(f"  {label:<10}" if not at else " " * _INDENT, style=colour)

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from treadle.cli.stored_keys import take_keys
 from treadle.cli.terminal import set_off
 
 
@@ -50,6 +51,8 @@ def _imported(where: str, target: str, option: str) -> ModuleType:
     from treadle.tools.errors import describe_exception
 
     search_here()
+    # A module may make an agent whose model wants its key at once.
+    take_keys()
     try:
         return _from_file(Path(where), option) if where.endswith(".py") else importlib.import_module(where)
     except click.BadParameter:

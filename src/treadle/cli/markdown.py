@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from treadle.cli.terminal import clean, console
+from treadle.cli.terminal import clean, console, wrapped
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -80,11 +80,11 @@ def _parsed(text: str) -> "list[Token]":
 
 
 def _set_off(block: str) -> str | None:
-    """The block as it is set; None if it is plain text, or could be read otherwise then."""
+    """The block as it is set; None if it stays as it was written, or could be read otherwise then."""
     inline = [child.type for token in _parsed(block) for child in token.children or ()]
     kinds = {token.type for token in _parsed(block)}
     if kinds <= {"paragraph_open", "inline", "paragraph_close"} and set(inline) <= {"text", "softbreak", "hardbreak"}:
-        return None
+        return _between_words(block)
     fenced = bool(kinds & {"fence", "code_block"})
     if not fenced and _WITHIN.search(re.sub(r"`[^`]*`", "", block).replace("**", "")):
         return None
@@ -96,6 +96,16 @@ def _set_off(block: str) -> str | None:
     told = "\n".join(line.rstrip() for line in captured.get().strip("\n").splitlines()) + "\n"
     kept = _letters(clean(told)) == _letters(block)
     return told + "\n" * (len(block) - len(block.rstrip("\n")) - 1) if kept else None
+
+
+def _between_words(block: str) -> str | None:
+    """Plain text whose lines end between words; None if they fit as they are."""
+    from rich.text import Text
+
+    parts = [wrapped(Text(line), console().width) for line in block.removesuffix("\n").split("\n")]
+    if all(len(lines) == 1 for lines in parts):
+        return None
+    return "".join(f"{part.plain}\n" for lines in parts for part in lines)
 
 
 def _document(text: str) -> object:

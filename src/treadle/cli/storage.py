@@ -1,6 +1,5 @@
 """Where the command line keeps its journal, and how a run in it is found."""
 
-import os
 import re
 import sqlite3
 from collections.abc import AsyncIterator, Callable
@@ -11,6 +10,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import click
 
+from treadle.cli.addresses import in_postgres, is_mistyped
+from treadle.cli.settings import setting
 from treadle.cli.terminal import note, prose
 from treadle.journal import Journal, JournalUnavailable, PostgresJournal, RunInfo, SqliteJournal, UnknownRun
 from treadle.journal.families import is_there
@@ -25,43 +26,32 @@ LAST = "last"
 
 JOURNAL_HELP = "The journal: an SQLite file, or postgresql://USER@HOST/DATABASE (TREADLE_JOURNAL)."
 
-_POSTGRES = re.compile(
-    r"(?:postgres(?:ql)?://|(?:host|hostaddr|port|dbname|user|password|passfile|service|sslmode)\s*=)", re.I
-)
-"""How the address of a database begins: as a URL, or in libpq's own words."""
-
-_MISTYPED = re.compile(r"postgres(?:ql)?(?::|//|\\)", re.I)
-"""How one begins that was meant to be a URL: a file of that name would have the password in it."""
-
 _WORD = re.compile(r"(\b(?:ssl)?password\s*=\s*)(?:'(?:[^'\\]|\\.)*'|\S+)", re.IGNORECASE)
 
 _SECRET = re.compile(r"((?:^|&)(?:password|sslpassword)=)[^&]*")
 
 
 def journal_named(named: str | None = None) -> str:
-    """Where the journal is: `named` by --journal, else TREADLE_JOURNAL, else `runs.db` in the user's data folder.
+    """Where the journal is: `named` by --journal, else as is set, else `runs.db` in the user's data folder.
 
     A file's path, or the address of a PostgreSQL database; that may hold a password: `told` is for what is shown.
     """
-    given = (named or os.environ.get("TREADLE_JOURNAL", "")).strip()
+    given = (named or "").strip()
+    if not given and (found := setting("journal")) is not None:
+        given = str(found.value)
     if in_postgres(given):
         return given
     if "://" in given:
         raise click.UsageError(
             f"{given.partition('://')[0]}:// is no kind of journal: name a file, or postgresql://USER@HOST/DATABASE"
         )
-    if _MISTYPED.match(given):
+    if is_mistyped(given):
         raise click.UsageError("the address of a database begins with postgresql:// (a colon and two slashes)")
     if given:
         return str(Path(given).expanduser())
     from platformdirs import user_data_path
 
     return str(user_data_path("treadle", appauthor=False) / "runs.db")
-
-
-def in_postgres(where: str) -> bool:
-    """Whether a journal's name is the address of a PostgreSQL database."""
-    return _POSTGRES.match(where) is not None
 
 
 def may_be_there(where: str) -> bool:

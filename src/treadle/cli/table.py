@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from treadle.cli.terminal import clean, console, shorten, showable
+from treadle.cli.terminal import clean, console, shorten, showable, wrapped
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -123,7 +123,7 @@ class _Printed:
         if column.cut:
             text = shorten(text, column.width)
         cell = Text(text, style=style or self.styles.get(text, ""))
-        return list(cell.wrap(self.out, max(1, column.width))) if self.out.is_terminal else [cell]
+        return wrapped(cell, max(1, column.width)) if self.out.is_terminal else [cell]
 
     def _beside(self, cells: Sequence[Sequence["Text | str"]]) -> "Text":
         from rich.cells import cell_len
@@ -158,8 +158,8 @@ class _Printed:
                 line.append(" " * _GAP)
             line.append(item)
             if line.cell_len > self.out.width:
-                *wrapped, line = item.wrap(self.out, max(1, self.out.width - 4))
-                for at, part in enumerate(wrapped):
+                *above, line = wrapped(item, max(1, self.out.width - 4))
+                for at, part in enumerate(above):
                     yield Text("    " if at else "  ").append(part)
                 line = Text("    ").append(line)
         if line.plain.strip():

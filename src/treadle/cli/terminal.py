@@ -11,16 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from treadle.kernel.names import visible as visible
+
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-
-
-_BLANK = re.compile(
-    r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
-)
-"""Letters and marks that show nothing; Unicode calls them printable."""
 
 
 def clean(text: str) -> str:
@@ -29,20 +26,6 @@ def clean(text: str) -> str:
     What a model, a tool or a source says must not be able to steer the terminal, nor to show a figure backwards.
     """
     return _CONTROL.sub("", text)
-
-
-def visible(text: str) -> str:
-    """`text` with every character that cannot be seen as it is written as an escape, such as \\u202e.
-
-    For what a person decides on: control, invisible and bidirectional characters, blanks that are none, and lone
-    surrogates, each as JSON writes it.
-    """
-    return "".join(one if one.isprintable() and not _BLANK.match(one) else _escape(one) for one in text)
-
-
-def _escape(character: str) -> str:
-    units = character.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def set_off(text: str) -> str:
@@ -85,10 +68,48 @@ def prose(text: str, *, err: bool = False, indent: str = "", most: int = 100_000
 
     width, lines = max(1, min(out.width, most)), list[str]()
     for line in text.split("\n"):
-        first = Text(line).wrap(out, width)[0].plain
-        rest = Text(line[len(first) :].lstrip()).wrap(out, max(1, width - len(indent)))
-        lines += [first.rstrip(), *(f"{indent}{part.plain.rstrip()}" for part in rest if part.plain)]
+        first = wrapped(Text(line), width)[0].plain
+        rest = wrapped(Text(line[len(first) :].lstrip()), max(1, width - len(indent)))
+        lines += [first, *(f"{indent}{part.plain}" for part in rest if part.plain)]
     return "\n".join(lines)
+
+
+_WORD = re.compile(r"\s*\S*\d %\S*\s*|\s*\S+\s*|\s+")
+"""What stays on one line: a word, and a percentage with its sign."""
+_PIECE = re.compile(r"[^,;]*[,;]+\s*|[^,;]+")
+
+
+def wrapped(text: "Text", width: int) -> "list[Text]":
+    """The lines of a text, as those that fit into `width` cells and end between words.
+
+    A word that is too long for a line, such as JSON, ends after a comma in it, so that no figure is broken; only a
+    piece that is too long itself is broken anywhere.
+    """
+    return [part for line in [*text.split(allow_blank=True)] or [text] for part in _fitted(line, width)]
+
+
+def _fitted(line: "Text", width: int) -> "list[Text]":
+    from rich.cells import cell_len, chop_cells
+
+    breaks, at, used = list[int](), 0, 0
+    for word in _WORD.findall(line.plain):
+        for piece in [word] if cell_len(word.rstrip()) <= width else _PIECE.findall(word):
+            size = cell_len(piece.rstrip())
+            if used and used + size > width:
+                breaks.append(at)
+                used = 0
+            if size > width:
+                *whole, last = chop_cells(piece, width)
+                for chopped in whole:
+                    at += len(chopped)
+                    breaks.append(at)
+                piece = last
+            at += len(piece)
+            used += cell_len(piece)
+    parts = list(line.divide(breaks))
+    for part in parts:
+        part.rstrip()
+    return parts
 
 
 def note(text: str) -> None:

@@ -7,14 +7,10 @@ import click
 
 from treadle.cli.catalogs import missing_package, named_sources, open_catalog
 from treadle.cli.loading import load, search_here
+from treadle.cli.settings import setting
+from treadle.cli.skills import ANALYST, MEMORY, skill_names
 from treadle.models.names import OFFLINE
 from treadle.tools import Skill, Tool, did_you_mean, load_tools, nearest
-
-ANALYST = "analyst"
-"""The name of the data analyst's skill on the command line."""
-
-MEMORY = "memory"
-"""The name of the memory skill on the command line; only given to an agent that asks for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +30,15 @@ class Toolset:
 def gather(skills: Iterable[str], tools: Iterable[str], sources: str | None, *, model: str | None = None) -> Toolset:
     """The tools that the options name.
 
-    With neither skills nor tools named they are those that are given unasked: of all commands every built-in skill; to
-    the offline planner, which can do nothing without tools, all but the analyst; to a model nothing, for what it is
-    shown costs money and may be called. The analyst comes along wherever sources are named.
+    Where no skills are named, a question has those that are set. With neither skills nor tools they are those that are
+    given unasked: of all commands every built-in skill; to the offline planner, which can do nothing without tools, all
+    but the analyst; to a model nothing, for what it is shown costs money and may be called. The analyst comes along
+    wherever sources are named.
 
     Args:
         skills: the values of --skill.
         tools: the values of --tools.
-        sources: the value of --sources; given, it brings the analyst along, as TREADLE_SOURCES does.
+        sources: the value of --sources; given, it brings the analyst along, as sources that are set do.
         model: the name of the model that is asked with them; None where they are not for a question.
 
     Raises:
@@ -51,6 +48,8 @@ def gather(skills: Iterable[str], tools: Iterable[str], sources: str | None, *, 
 
     own = [tool for target in tools for tool in _loaded(target)]
     names = list(dict.fromkeys(skills))
+    if not names and model is not None and (found := setting("skills")) is not None:
+        names = list(found.value)
     if not names and not own:
         wanted = model is None or bool(named_sources(sources))
         names = [
@@ -68,7 +67,7 @@ def gather(skills: Iterable[str], tools: Iterable[str], sources: str | None, *, 
         elif name in SKILLS:
             chosen.append(SKILLS[name])
         else:
-            known = [*SKILLS, ANALYST, MEMORY]
+            known = skill_names()
             raise click.BadParameter(
                 f"there is no skill {name!r}{did_you_mean(nearest(name, known))} (there are: {', '.join(known)})",
                 param_hint="'--skill'",

@@ -4,6 +4,7 @@ The rules are looked at together with what each tool says of itself (`needs_appr
 one that asks, then one that allows, then the tool's own word. The rules of a run hold for all that works below it.
 """
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from copy import deepcopy
 from hashlib import sha256
@@ -200,9 +201,8 @@ def require_rules(
     """
     if rules is None or hooks is None:
         return
-    kinds = {hook.partition(" ")[0] for hook in my_hooks}
     missing = [rule for rule in rules if not rule.startswith("allow") and rule not in mine]
-    missing += [hook for hook in hooks if hook.partition(" ")[0] not in kinds]
+    missing += _missing(hooks, my_hooks)
     looser = [rule for rule in mine if rule.startswith("allow") and rule not in rules]
     if missing or looser:
         faults = [f"this agent lacks: {'; '.join(missing)}"] if missing else []
@@ -211,3 +211,16 @@ def require_rules(
             f"run {run_id} was started under stricter rules, and is only taken up under them: {', and '.join(faults)}. "
             "Use the agent that started it"
         )
+
+
+def _missing(wanted: Sequence[str], mine: Sequence[str]) -> list[str]:
+    """The hooks among `wanted` for which `mine` has none of the same kind: as many of each kind are needed."""
+    left = Counter(hook.partition(" ")[0] for hook in mine)
+    missing: list[str] = []
+    for hook in wanted:
+        kind = hook.partition(" ")[0]
+        if left[kind] > 0:
+            left[kind] -= 1
+        else:
+            missing.append(hook)
+    return missing

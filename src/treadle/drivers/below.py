@@ -1,5 +1,6 @@
 """Below: an agent that works on the calls of a tool. What makes a tool of it; `calls/subrun.py` carries it out."""
 
+from dataclasses import replace
 from typing import Any, get_args
 
 from msgspec import Struct
@@ -30,6 +31,11 @@ class Below(Struct, frozen=True):
     def system(self, instructions: str | None, output: AnswerType | None) -> list[Message]:
         """The system message of its instructions, with those of its skills and of the type of its answer."""
         return self.config.system(instructions, output)
+
+    def config_below(self, above: Configuration) -> Configuration:
+        """The agent as it works below one that is `above`: at a hand-off its answer is also that one's."""
+        checks = (*self.config.on_answer, *above.on_answer) if self.final else self.config.on_answer
+        return replace(self.config, output=self.output_below(above.output), on_answer=checks)
 
     def output_below(self, above: AnswerType | None) -> AnswerType | None:
         """The type of answer of a run below one that was asked for `above`: its own, or at a hand-off that one."""

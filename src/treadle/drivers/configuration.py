@@ -23,6 +23,7 @@ from treadle.models.errors import ModelError
 from treadle.models.port import Model
 from treadle.tools import SkillRegistry, Tool
 from treadle.tools.context import Deps
+from treadle.tools.server import ToolServer
 
 LONGEST_WAIT = 10.0**9
 """Seconds; what asks for more means never."""
@@ -87,6 +88,8 @@ class StepContext(Generic[Deps]):
         model: the agent's model.
         state: the run's state.
         deps: the dependencies that the run was given.
+        chosen: what the functions before this one have chosen for the step, where there are several.
+        tools: the names of the agent's tools.
     """
 
     step_number: int
@@ -95,6 +98,8 @@ class StepContext(Generic[Deps]):
     model: Model
     state: RunState
     deps: Deps
+    chosen: "StepSettings" = field(default_factory=lambda: StepSettings())
+    tools: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +126,7 @@ class StepSettings:
 
 Instructions = str | Callable[[RunContext[Deps]], str | Awaitable[str]] | None
 PrepareStepFunction = Callable[[StepContext[Deps]], StepSettings | None | Awaitable[StepSettings | None]]
+OnAnswer = Callable[[Any, StepContext[Deps]], str | None | Awaitable[str | None]]
 
 
 class Answer(NamedTuple):
@@ -174,7 +180,7 @@ class Configuration:
     tools: Mapping[str, Tool] = field(default_factory=dict)
     limits: Limits = Limits()
     stop_when: Condition | None = None
-    prepare_step: PrepareStepFunction[Any] | None = None
+    prepare_step: tuple[PrepareStepFunction[Any], ...] = ()
     tool_choice: str = "auto"
     settings: ModelSettings = ModelSettings()
     on_limit: OnLimit = "answer"
@@ -185,7 +191,8 @@ class Configuration:
     specs: tuple[ToolSpec, ...] = ()
     tool_tokens: int = 0
     approvals: tuple[ApprovalRule, ...] = ()
-    on_tool_result: OnToolResult | None = None
+    on_tool_result: tuple[OnToolResult, ...] = ()
+    on_answer: tuple[OnAnswer[Any], ...] = ()
     tell_remaining: bool = False
     eager: bool = True
     watch: bool = True
@@ -197,6 +204,7 @@ class Configuration:
     deps_type: type | None = None
     budgets: tuple[Budget, ...] = ()
     skills: SkillRegistry = field(default_factory=SkillRegistry)
+    servers: tuple[ToolServer, ...] = ()
 
     def system(self, instructions: str | None, output: AnswerType | None) -> list[Message]:
         """The system message of `instructions`, with those of the skills and of the type of the answer."""

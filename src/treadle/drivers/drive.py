@@ -18,16 +18,19 @@ from msgspec.structs import replace
 from treadle.drivers.calls.door import act
 from treadle.drivers.calls.early import Early
 from treadle.drivers.calls.subrun import cut_short, left_below
+from treadle.drivers.commit import commit_before_asking
 from treadle.drivers.compact import compact, make_room, overflowed
-from treadle.drivers.configuration import AnswerType, StepContext, StepSettings
+from treadle.drivers.configuration import AnswerType
+from treadle.drivers.driven import cancelled_itself
+from treadle.drivers.hooks import objection_of, settings_of
 from treadle.drivers.lease import hold
 from treadle.drivers.purse.claims import settle
-from treadle.drivers.run import Driver, Run, cancelled_itself
+from treadle.drivers.run import Driver, Run
+from treadle.drivers.stock import serving, take_stock
 from treadle.drivers.think import seconds_left, think
 from treadle.drivers.turn import prepared_in_turn
 from treadle.journal import JournalError
 from treadle.kernel.decide import CallModel, Finish, Nudge, Pause, PrepareStep, RunTools
-from treadle.kernel.errors import Misuse
 from treadle.kernel.events import Event, NudgeGiven, RunFinished
 from treadle.kernel.messages import AssistantMessage, Text
 from treadle.kernel.stop import LIMIT_REASONS, Stop, stopped
@@ -48,7 +51,7 @@ async def drive(run: Run) -> None:
         asyncio.CancelledError: this task was cancelled; the run is recorded as `cancelled`.
         Exception: the agent's own code (`prepare_step`, a stop condition, a hook) raised it; the run can be resumed.
     """
-    run.begin()
+    run.driven.begin()
     if run.parent is not None:
         await _driven(run)
         return
@@ -62,7 +65,7 @@ async def drive(run: Run) -> None:
 async def _driven(run: Run) -> None:
     lease = run.lease
     try:
-        async with asyncio.timeout(seconds_left(run)) as deadline:
+        async with serving(run.config.servers), asyncio.timeout(seconds_left(run)) as deadline:
             if lease is not None and run.parent is None:
                 lease.when_lost(_at_once(run, deadline))
             await _steps(run)
@@ -74,12 +77,12 @@ async def _driven(run: Run) -> None:
         limit = run.state.limits.seconds
         await end(run, stopped("deadline", f"the time limit of {limit:g} s is reached."))
     except asyncio.CancelledError as error:
-        if run.is_given_up():
+        if run.driven.is_given_up():
             raise
-        if not run.is_cancelled():
+        if not run.driven.is_cancelled():
             await _broken_off(run)
             raise cancelled_itself("a function of the application's", error) from error
-        await end(run, stopped("cancelled"))
+        await end(run, run.driven.cancelled_as)
         raise
     except JournalError:
         raise
@@ -186,9 +189,14 @@ async def _loop(run: Run, early: Early | None) -> None:
                 if over is not None:
                     run.feed(over)
                     return
+                if await take_stock(run):
+                    again = await run.judged()
+                    if not isinstance(again, PrepareStep):
+                        continue
+                    command = again
                 await perceive(run, command)
                 if run.writes:
-                    await run.commit_before_asking()
+                    await commit_before_asking(run)
             case CallModel():
                 hear = None if early is None else early.hear
                 await think(run, hear)
@@ -202,7 +210,7 @@ async def _loop(run: Run, early: Early | None) -> None:
             case Nudge() | Pause() as command:
                 run.feed(command.event())
             case Finish() as command:
-                finish(run, command)
+                await finish(run, command)
             case None:
                 if early is None or not await early.settle():
                     return
@@ -225,25 +233,9 @@ async def perceive(run: Run, command: PrepareStep) -> None:
         if not isinstance(again, PrepareStep):
             return
         command = again
-    picked = None if run.config.prepare_step is None else await chosen(run, command)
+    picked = await settings_of(run, command.step) if run.config.prepare_step else None
     # Only budgets may have to be waited for.
     run.feed(await prepared_in_turn(run, command, picked) if run.purses else run.prepare(command, picked))
-
-
-async def chosen(run: Run, command: PrepareStep) -> StepSettings | None:
-    """What `prepare_step` says about the step; None if there is none, or it says nothing.
-
-    Raises:
-        Misuse: it said something else.
-    """
-    function, state = run.config.prepare_step, run.state
-    if function is None:
-        return None
-    context = StepContext(command.step, state.steps, state.messages, run.config.model, state, run.deps)
-    found = await run.own(function, "prepare_step", context)
-    if found is not None and not isinstance(found, StepSettings):
-        raise Misuse(f"prepare_step returns StepSettings or None; it returned {found!r}")
-    return found
 
 
 async def driven(run: Run, earlier: Sequence[Event] = ()) -> RunResult[Any]:
@@ -267,26 +259,32 @@ async def driven(run: Run, earlier: Sequence[Event] = ()) -> RunResult[Any]:
     return result.require() if raises and result.stop.reason in LIMIT_REASONS else result
 
 
-def finish(run: Run, command: Finish) -> None:
-    """Ends the run, if its answer is of the type that was asked for; else tells the model what is wrong with it."""
+async def finish(run: Run, command: Finish) -> None:
+    """Ends the run, if its answer is what was asked for; else tells the model what is wrong with it."""
     output, event, stop, state = run.config.output, command.event(), command.stop, run.state
-    if output is None or stop.reason == "external_tool":
-        run.feed(event)
-        return
+    answered = stop.reason == "answered" and not state.handed_on
     # An output that was read may be None, as that of `output=int | None`.
-    found = event.output is not None
+    found = output is None or stop.reason == "external_tool" or event.output is not None
+    answer: Any = state.text
     try:
-        if state.handed_on:
+        if output is None or stop.reason == "external_tool":
+            pass
+        elif state.handed_on:
             event, found = replace(event, output=_handed_on(output, state.output, state.text)), True
         elif state.phase == "replied" or (stop.reason == "condition" and len(state.steps) > 0):
-            event = replace(event, output=output.read(state.steps[-1].message or AssistantMessage()).json)
-            found = True
+            answer, json = output.read(state.steps[-1].message or AssistantMessage())
+            event, found = replace(event, output=json), True
     except ValueError as error:
         event, found = replace(event, output=None), False
-        if stop.reason == "answered" and not state.handed_on:
+        if answered and output is not None:
             run.feed(NudgeGiven(f"That is not a valid {output.name}. {error}", fault=True))
             return
-    if stop.finished and not found:
+    if answered and run.config.on_answer:
+        await run.commit()
+        if wrong := await objection_of(run, answer):
+            run.feed(NudgeGiven(wrong, fault=True))
+            return
+    if stop.finished and not found and output is not None:
         what = "what came back of the hand-off is" if state.handed_on else "the last reply holds"
         detail = f"{stop.detail}; there is no output: {what} no {output.name}".lstrip("; ")
         event = replace(event, stop=replace(stop, detail=detail))

@@ -7,11 +7,12 @@ from treadle.conversation import Conversation
 from treadle.drivers.beginning import Asked, begun
 from treadle.drivers.compact import compact
 from treadle.drivers.configuration import Configuration, StepSettings
-from treadle.drivers.drive import chosen
+from treadle.drivers.hooks import settings_of
 from treadle.drivers.purse.claims import refused
 from treadle.drivers.purse.patience import patiently
 from treadle.drivers.purse.reckoning import reckoned, worst_price
 from treadle.drivers.run import Run
+from treadle.drivers.stock import serving, take_stock
 from treadle.kernel.decide import Finish, PrepareStep, decide
 from treadle.kernel.events import Reserve
 from treadle.kernel.fold import fold
@@ -64,17 +65,19 @@ async def estimated(config: Configuration, asked: Asked) -> Estimate:
     if isinstance(said, Conversation):
         asked = asked._replace(conversation=Conversation(said.messages, name=said.name))
     run = await begun(config, asked)
+    async with serving(config.servers):
+        await take_stock(run)
     command = await run.judged()
     if isinstance(command, PrepareStep) and await compact(run, summaries=False):
         command = await run.judged()
     if not isinstance(command, PrepareStep):
         return Estimate(run.model.name, 0, 0, Decimal(0), command.stop if isinstance(command, Finish) else None)
-    picked, asked_for = await chosen(run, command), command
+    picked, asked_for = await settings_of(run, command.step), command
     return await patiently(lambda: _reckoned(run, asked_for, picked))
 
 
 def _reckoned(run: Run, command: PrepareStep, picked: StepSettings | None) -> Estimate:
-    event, state = run.reckoned(command, picked), run.state
+    event, state = run.asking.reckoned(command, picked), run.state
     worst = event.reserve or reckoned(run.config, state, event, run.model, None).event.reserve or Reserve(0)
     after, usd, request = decide(fold(state, event)), worst.usd, worst.tokens - worst.reply
     if usd is None:

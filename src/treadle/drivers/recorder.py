@@ -11,24 +11,53 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import cache
 from math import inf
-from typing import TypeGuard
+from typing import Protocol, TypeGuard
 
 from treadle.drivers.heartbeat import Lease
 from treadle.journal import Journal, JournalError, Promises
 from treadle.journal.worker import settled
 from treadle.kernel.events import Event, RunFinished, RunPaused
 
+AHEAD = 4
+"""Replies that a run may be ahead of its journal, on a disk that is slower than its model."""
+
+
+class Recorded(Protocol):
+    """A run, as far as writing it needs to know it; see `treadle.drivers.run.Run`."""
+
+    lease: Lease | None
+
+    @property
+    def run_id(self) -> str:
+        """Its name in the journal."""
+
+    @property
+    def journal(self) -> Journal:
+        """Where it is kept."""
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """All events that this process has added to it."""
+
 
 class Recorder:
     """How far a run's events are written.
 
+    Under a lease nothing is written once that is lost.
+
     Args:
+        run: whose events they are.
         earlier: how many events the journal had of the run when this process took it up.
+
+    Attributes:
+        asked: how many events it had been handed when a model was asked, for each of the last calls.
     """
 
-    __slots__ = ("_broken", "_earlier", "_handed", "_lease", "_saved", "_under_way", "_writing")
+    __slots__ = ("_broken", "_earlier", "_handed", "_lease", "_run", "_saved", "_under_way", "_writing", "asked")
 
-    def __init__(self, earlier: int) -> None:
+    def __init__(self, run: Recorded, earlier: int) -> None:
+        self.asked = deque([0], maxlen=AHEAD)
+        self._run = run
         self._earlier = earlier
         self._saved = 0
         self._handed = 0
@@ -53,38 +82,35 @@ class Recorder:
         """How many events of this process the journal was given without a wait."""
         return self._handed
 
-    async def write(self, journal: Journal, run_id: str, events: Sequence[Event], lease: Lease | None = None) -> None:
-        """Writes those of `events`, all that this process has added, that are not written yet.
+    async def write(self) -> None:
+        """Writes those of the run's events that are not written yet.
 
-        Several may ask at once: one writes, for all of them, and the others wait for it. Under a `lease` nothing is
-        written once that is lost.
+        Several may ask at once: one writes, for all of them, and the others wait for it.
 
         Raises:
             JournalConflict: another process has taken the run over; this one must stop.
             JournalError: the journal cannot be written; nothing more is written in this process.
         """
-        if lease is not None:
-            lease.require()
-        if is_promising(journal):
-            self.hand_over(journal, run_id, events, lease)
+        self._require_lease()
+        if is_promising(self._run.journal):
+            self.hand_over(self._run.journal)
             # What is fed meanwhile is handed over by whoever feeds it.
             await self.stored(self._handed)
         else:
-            await self._write(journal, run_id, events, lease)
-        if lease is not None:
-            lease.require()
+            await self._write()
+        self._require_lease()
 
-    async def confirm(self, journal: Journal, run_id: str, events: Sequence[Event], lease: Lease | None = None) -> None:
+    async def confirm(self) -> None:
         """Likewise, and asks the journal in any case whether the run is still this process's.
 
         Raises:
             JournalConflict, JournalError: as `write`.
         """
-        if lease is not None:
-            lease.require()
+        self._require_lease()
+        journal = self._run.journal
         if is_promising(journal):
-            self.hand_over(journal, run_id, events, lease)
-            asked = self._put(journal, run_id, (), lease)
+            self.hand_over(journal)
+            asked = self._put(journal, ())
             await self.stored(self._handed)
             try:
                 await settled(asked)
@@ -96,32 +122,32 @@ class Recorder:
             await asyncio.wait([self._writing])
         if self._broken is not None:
             raise self._broken
-        await self._append(journal, run_id, events, lease)
+        await self._append()
 
-    def hand_over(self, journal: Promises, run_id: str, events: Sequence[Event], lease: Lease | None = None) -> None:
-        """Gives the journal those of `events` that it has not been given yet, and waits for nothing.
+    def hand_over(self, journal: Promises) -> None:
+        """Gives `journal`, the run's own, those of its events that it has not been given yet, and waits for nothing.
 
         Raises:
             JournalError: what it was given before could not be written; nothing more is written in this process.
         """
-        if lease is not None:
-            lease.require()
+        self._require_lease()
         self._look()
         if self._broken is not None:
             raise self._broken
+        events = self._run.events
         handed, fed = self._handed, len(events)
         if handed < fed:
             new = events[handed:fed]
-            if lease is not None and lease.held.run_id == run_id:
-                self._lease, lease.ending = lease, _is_end(new)
-            stored = self._put(journal, run_id, new, lease)
+            self._ends_with(new)
+            stored = self._put(journal, new)
             self._handed = fed
             self._under_way.append((fed, stored))
 
-    def _put(self, journal: Promises, run_id: str, new: Sequence[Event], lease: Lease | None) -> "Future[None]":
+    def _put(self, journal: Promises, new: Sequence[Event]) -> "Future[None]":
+        lease = self._run.lease
         held = None if lease is None or lease.held.seconds == inf else lease.held
         try:
-            return journal.put(run_id, self._earlier + self._handed, new, *(() if held is None else (held,)))
+            return journal.put(self._run.run_id, self._earlier + self._handed, new, *(() if held is None else (held,)))
         except Exception as error:
             self._break(error)
             raise
@@ -156,8 +182,7 @@ class Recorder:
                 self._break(error)
                 return
             self._saved = fed
-            if self._lease is not None:
-                self._lease.begun = True
+            self._lease_begun()
 
     def _break(self, error: BaseException) -> None:
         """Nothing more is written in this process; a lease that was to end with what failed did not."""
@@ -165,34 +190,35 @@ class Recorder:
         if self._lease is not None:
             self._lease.ending = False
 
-    async def _write(self, journal: Journal, run_id: str, events: Sequence[Event], lease: Lease | None) -> None:
-        while self._saved < len(events):
+    async def _write(self) -> None:
+        while self._saved < len(self._run.events):
             if self._broken is not None:
                 raise self._broken
             if self._writing is not None:
                 await asyncio.wait([self._writing])
             else:
-                await self._append(journal, run_id, events, lease)
+                await self._append()
 
-    async def _append(self, journal: Journal, run_id: str, events: Sequence[Event], lease: Lease | None) -> None:
-        saved, fed = self._saved, len(events)
+    async def _append(self) -> None:
+        run = self._run
+        events, lease, saved = run.events, run.lease, self._saved
+        fed = len(events)
         self._writing = asyncio.get_running_loop().create_future()
         try:
             seq, new = self._earlier + saved, events[saved:fed]
-            if lease is not None and lease.held.run_id == run_id:
-                self._lease, lease.ending = lease, _is_end(new)
+            self._ends_with(new)
             if lease is None or lease.held.seconds == inf:
-                await journal.append(run_id, seq, new)
+                await run.journal.append(run.run_id, seq, new)
             else:
-                await lease.journal.append(run_id, seq, new, lease.held)
-            _begun(lease, run_id)
+                await lease.journal.append(run.run_id, seq, new, lease.held)
+            self._lease_begun()
         except JournalError as error:
             self._break(error)
             raise
         except asyncio.CancelledError:
             # The port's word: it is raised only once the events are stored.
             self._saved = fed
-            _begun(lease, run_id)
+            self._lease_begun()
             raise
         else:
             self._saved = fed
@@ -200,15 +226,20 @@ class Recorder:
             self._writing.set_result(None)
             self._writing = None
 
+    def _ends_with(self, new: Sequence[Event]) -> None:
+        """The lease of a run, not of one above it, ends with what ends the run."""
+        lease = self._run.lease
+        if lease is not None and lease.held.run_id == self._run.run_id:
+            self._lease, lease.ending = lease, len(new) > 0 and isinstance(new[-1], (RunPaused, RunFinished))
 
-def _is_end(events: Sequence[Event]) -> bool:
-    return len(events) > 0 and isinstance(events[-1], (RunPaused, RunFinished))
+    def _lease_begun(self) -> None:
+        """The lease of a run begins with its first event."""
+        if self._lease is not None:
+            self._lease.begun = True
 
-
-def _begun(lease: Lease | None, run_id: str) -> None:
-    """The lease of a run begins with its first event."""
-    if lease is not None and lease.held.run_id == run_id:
-        lease.begun = True
+    def _require_lease(self) -> None:
+        if self._run.lease is not None:
+            self._run.lease.require()
 
 
 def is_promising(journal: Journal) -> TypeGuard[Promises]:

@@ -21,39 +21,30 @@ same by hand:
     print(run.result.text)
 """
 
-import asyncio
 import dataclasses
 import inspect
-import logging
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
-from math import inf
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from treadle.context.storable import storable, storable_event
-from treadle.context.tokens import next_tokens, uncounted
+from treadle.context.storable import storable_event
+from treadle.drivers.asking import Asking
+from treadle.drivers.audience import Audience
 from treadle.drivers.below import Below
-from treadle.drivers.call_ids import CallIds
-from treadle.drivers.checks import model_of
-from treadle.drivers.clock import Clock, steady
+from treadle.drivers.clock import Clock
+from treadle.drivers.commit import commit
 from treadle.drivers.configuration import AnswerType, Configuration, StepSettings
+from treadle.drivers.driven import Driven
 from treadle.drivers.heartbeat import Lease
-from treadle.drivers.output import handed_in, typed_output
-from treadle.drivers.purse.arrived import Arrived
-from treadle.drivers.purse.claims import Claim, calls_allowed, claim, settle, used, within
+from treadle.drivers.listing import with_listed
+from treadle.drivers.output import typed_output
+from treadle.drivers.purse.claims import Claim, settle, used
 from treadle.drivers.purse.drawing import Purse, Whose, purses_of
-from treadle.drivers.purse.reckoning import charge_of, require_price
-from treadle.drivers.purse.request_size import request_tokens
-from treadle.drivers.purse.so_far import spent_so_far
-from treadle.drivers.purse.telling import tell_used, tell_whose
 from treadle.drivers.reading import reading
-from treadle.drivers.recorder import Recorder, is_promising
-from treadle.drivers.request import prepared, request_of
-from treadle.drivers.watching import RunEvent, SpentSoFar, StepCompleted, log_event, log_failure
-from treadle.journal import Journal, JournalConflict, MemoryJournal, Promises, RedactionFailed
+from treadle.drivers.recorder import Recorder
+from treadle.drivers.watching import RunEvent
+from treadle.journal import Journal, MemoryJournal, RedactionFailed
 from treadle.journal.redaction import redacted
 from treadle.judging.judge import judge
 from treadle.judging.recent import Recent
@@ -65,35 +56,23 @@ from treadle.kernel.events import (
     ModelFailed,
     ModelReplied,
     Parent,
-    Queued,
     RunFinished,
     RunForked,
     RunPaused,
     RunResumed,
     RunStarted,
     StepPrepared,
+    ToolsListed,
 )
 from treadle.kernel.fold import fold, fold_all
-from treadle.kernel.messages import Message, Usage
+from treadle.kernel.messages import Message
 from treadle.kernel.state import RunState
-from treadle.kernel.step_changes import asked_in_full
 from treadle.kernel.stop import Judgement, Limits, Stop
-from treadle.models.port import Model, ModelReply, ModelRequest, longest_reply_of
-from treadle.models.sound import sound_reply
+from treadle.models.port import Model, ModelReply, ModelRequest
 from treadle.result import RunResult, result_of
-
-log = logging.getLogger("treadle")
 
 _SETTLES = frozenset({ModelReplied, ModelFailed, RunPaused, RunFinished})
 """What ends the call under way: what it did not take is given back."""
-
-_BEFORE_A_CALL = frozenset({RunStarted, StepPrepared})
-
-AHEAD = 4
-"""Replies that a run may be ahead of its journal, on a disk that is slower than its model."""
-
-_ENDS = frozenset({RunPaused, RunFinished})
-"""What nobody is shown before it is in the journal."""
 
 
 class Driver(NamedTuple):
@@ -112,7 +91,8 @@ class Run:
         clock: gives its events their times.
         config: the agent that it is a run of.
         deps: what tools are given as their dependencies.
-        arrived: what has come of the reply that is arriving.
+        audience: who watches it.
+        asking: its model calls.
         parent: the run that this one works for.
         lent: what its sub-runs have claimed of its limits; `claimed`, what it has claimed of its parent's.
         paid: what of its claim stands in its parent's account already.
@@ -122,8 +102,8 @@ class Run:
         lease: under which it and the runs below it are driven, if its journal keeps leases and it is driven by a task.
         error: the exception behind the state's failure, while this process has it.
         pause_wanted: the pause that somebody asked for before the next step.
-        order: how it was queued, if a worker drives it.
-        given_up: whether this process leaves it as it is: what is cancelled then is as if the process had died.
+        recorder: how far its events are written.
+        driven: by which task it is carried out here, and whether that was told to stop.
     """
 
     def __init__(
@@ -138,22 +118,18 @@ class Run:
         parent: "Run | None" = None,
         journal: Journal | None = None,
     ) -> None:
-        self.config = config if state is None else reading(config, state.messages)
+        self.config = config if state is None else reading(_listed(config, state), state.messages)
         self.driver = driver
         self.deps = deps
         self.state = self._before = RunState() if state is None else state
         self.clock: Clock = Clock(self.state.now, None if parent is None else parent.clock)
-        self.arrived = Arrived()
         self.error: Exception | None = None
         self.pause_wanted: RunPaused | None = None
-        self.given_up = False
-        self.order: Queued | None = None
+        self.audience = Audience(self, on_event)
+        self.asking = Asking(self)
+        self.driven: Driven = Driven(None if parent is None else parent.driven)
         self.begun: dict[str, Run] = {}
         self.below: dict[str, Run] = {}
-        self._on_event = on_event
-        self._told: SpentSoFar | None = None
-        # Asked once a step, and not for each event.
-        self._logged = log.isEnabledFor(logging.INFO)
         self._over = over
         self.parent = parent
         self.lease: Lease | None = None if parent is None else parent.lease
@@ -161,17 +137,9 @@ class Run:
         self.whose: Whose = Whose() if parent is None else parent.whose
         self.purses: Sequence[Purse] = () if parent is None else parent.purses
         self._journal = config.journal if journal is None else journal
-        self._call_ids = CallIds()
         self._events: list[Event] = []
-        self._recorder = Recorder(self.state.events)
-        self._asked = deque([0], maxlen=AHEAD)
-        self._unshown: list[RunEvent] = []
-        self._step_model: Model | None = None
-        self._counted: Model | None = None
-        self._models: dict[str, Model] = {}
+        self.recorder = Recorder(self, self.state.events)
         self._recent = Recent()
-        self._task: asyncio.Task[Any] | None = None
-        self._cancels = 0
 
     @property
     def run_id(self) -> str:
@@ -182,11 +150,6 @@ class Run:
     def finished(self) -> bool:
         """Whether the run has ended; a paused one has not."""
         return self.state.phase == "finished"
-
-    @property
-    def watched(self) -> bool:
-        """Whether anybody is shown the events."""
-        return self._on_event is not None
 
     @property
     def events(self) -> Sequence[Event]:
@@ -203,7 +166,7 @@ class Run:
     @property
     def model(self) -> Model:
         """The model of the step under way."""
-        return self._step_model or self.config.model
+        return self.asking.model
 
     @property
     def told(self) -> RunState:
@@ -240,7 +203,7 @@ class Run:
         found = judge(self.state, self.config.stop_when, self._recent)
         if not isinstance(found, Judgement):
             later = found
-            found = await self.own(lambda: later, "stop_when")
+            found = await self.driven.own(lambda: later, "stop_when")
         return decide(self.state, found)
 
     def feed(self, event: Event | ModelReply) -> None:
@@ -252,38 +215,19 @@ class Run:
             IllegalEvent: the event cannot follow; nothing has changed.
         """
         if isinstance(event, ModelReply):
-            event = self.replied(event)
+            event = self.asking.replied(event)
         else:
             event = storable_event(event)
             if not event.at:
                 event = replace(event, at=self.clock.now())
-        earlier, before = self.state.steps, self.state.accounts
-        state = self.state = fold(self.state, event)
+        before = self.state
+        self.state = fold(before, event)
         self._events.append(event)
+        if type(event) is ToolsListed:
+            self.config = _listed(self.config, self.state)
         if type(event) in _SETTLES:
             settle(self)
-        if type(event) is RunFinished:
-            log_failure(state, event)
-        if self._logged:
-            log_event(state, event)
-        if self._on_event is not None:
-            if type(event) in _ENDS and self._journal is not None:
-                self._unshown.append(event)
-            else:
-                self.show(event)
-        after = state.accounts
-        if (
-            after is not before
-            and (self._on_event is not None or self.parent is not None)
-            and (after.usage is not before.usage or after.cost is not before.cost)
-        ):
-            self._tell_spent()
-        if self._on_event is not None and len(state.steps) > len(earlier):
-            step = StepCompleted(state.steps[-1])
-            if self._unshown:
-                self._unshown.append(step)
-            else:
-                self.show(step)
+        self.audience.told(event, before)
         if self._over is not None and self.state.phase in ("finished", "paused"):
             self.release()
 
@@ -295,9 +239,11 @@ class Run:
         """
         prepared, self.state = self.state.prepared, fold(self.state, event)
         if isinstance(event, ModelReplied):
-            self._has_counted(prepared, event.usage)
+            self.asking.has_counted(prepared, event.usage)
+        elif isinstance(event, ToolsListed):
+            self.config = _listed(self.config, self.state)
         elif isinstance(event, (RunResumed, RunForked)):
-            self._counted = None
+            self.asking.forget_count()
 
     def release(self) -> None:
         """Gives back what the run was lent: its conversation. Done when it has finished or is paused, once."""
@@ -309,32 +255,13 @@ class Run:
         """Gives back the lease that it is driven under, once nothing more is done for it here."""
         lease = self.lease
         if lease is not None and self.parent is None:
-            saved = self._recorder.saved == len(self._events)
+            saved = self.recorder.saved == len(self._events)
             lease.give_back(over=saved and self.state.phase in ("paused", "finished"))
-
-    def show(self, event: RunEvent) -> None:
-        """Shows `event` to whoever watches. A watcher that raises is logged, and the run goes on."""
-        if self._on_event is not None:
-            try:
-                self._on_event(event)
-            except (Exception, asyncio.CancelledError, SystemExit):
-                # It is a plain function: a cancellation can only be its own.
-                log.exception("on_event raised on %s; run %s goes on", type(event).__name__, self.run_id)
-
-    def _tell_spent(self) -> None:
-        """Shows whoever watches the run at the top what that one has spent, if it has changed."""
-        top = self
-        while top.parent is not None:
-            top = top.parent
-        spent = spent_so_far(top) if top.watched else None
-        if spent is not None and spent != top._told:
-            top._told = spent
-            top.show(spent)
 
     @property
     def recorded(self) -> int:
         """How many of its events are in the journal, as far as this process knows."""
-        return self._recorder.recorded
+        return self.recorder.recorded
 
     @property
     def keeps(self) -> bool:
@@ -355,157 +282,7 @@ class Run:
             JournalConflict: another process has taken the run over; this one must stop.
             JournalError: the journal cannot be written; nothing more is written in this process.
         """
-        # Whoever goes on from a result must find out that somebody else has done so before, without a journal too.
-        if self._journal is not None or self.state.phase in ("paused", "finished"):
-            await tell_whose(self.purses, self.run_id)
-            try:
-                await self._write()
-            except JournalConflict:
-                raise
-            except Exception:
-                if not self._has_asked():
-                    settle(self)
-                    await tell_used(self.purses)
-                raise
-        await tell_used(self.purses)
-
-    async def confirm(self) -> None:
-        """Writes what has been fed, and asks the journal whether the run is still this process's.
-
-        Raises:
-            JournalConflict: another process has taken it over; this one must stop.
-            JournalError: the journal cannot be read or written.
-        """
-        if self._journal is not None:
-            await self._recorder.confirm(self._journal, self.run_id, self._events, self.lease)
-
-    async def confirm_before_effect(self) -> None:
-        """Asks the journal whether the run is still this process's, if it slept since it last heard so.
-
-        What was recorded before it slept is no proof: another may have taken the run up, and settled the call, since.
-
-        Raises:
-            JournalConflict, JournalError: as `confirm`.
-        """
-        lease, asked = self.lease, -inf
-        while lease is not None and not lease.is_sure and steady() - asked >= lease.held.seconds:
-            asked = steady()
-            await self.confirm()
-
-    async def _write(self) -> None:
-        """Sees to it that all is written that was fed to this run, and what the runs above it have handed over."""
-        recorder = self._recorder
-        try:
-            await recorder.write(self.journal, self.run_id, self._events, self.lease)
-        finally:
-            while self._unshown and recorder.saved >= len(self._events):
-                self.show(self._unshown.pop(0))
-        if self.parent is not None:
-            await self.parent.handed_over()
-
-    async def handed_over(self) -> None:
-        """Waits until all is written that the journal was given of this run and of those above it.
-
-        Raises:
-            JournalError: some of it could not be; nothing may be done for this run any more.
-        """
-        above: Run | None = self
-        while above is not None:
-            await above._recorder.stored(above._recorder.handed)
-            above = above.parent
-        self.require_lease()
-
-    async def hand_over(self) -> None:
-        """Gives what has been fed to the journal, and waits for it only where there is a budget, or no other way.
-
-        Called where nothing follows that could not be made again: what is on its way when the process dies is then a
-        call in flight.
-
-        Raises:
-            JournalError: something that was handed over before could not be written.
-        """
-        journal = self._journal
-        if journal is None or self.purses or not is_promising(journal):
-            await self.commit()
-        else:
-            self._recorder.hand_over(journal, self.run_id, self._events, self.lease)
-
-    async def hand_over_soon(self) -> None:
-        """`hand_over` as soon as this run waits for anything: together with what follows at once."""
-        if self._journal is None or self.purses or not is_promising(self._journal):
-            await self.commit()
-        else:
-            asyncio.get_running_loop().call_soon(self._hand_over_now, self._journal)
-
-    def _hand_over_now(self, journal: Promises) -> None:
-        # Where it fails, the recorder tells whoever asks next.
-        with suppress(Exception):
-            self._recorder.hand_over(journal, self.run_id, self._events, self.lease)
-
-    async def commit_before_asking(self) -> None:
-        """Sees to it that what must not be lost is written before a model is asked.
-
-        That is the step, where a reserve is set aside for it: after a crash it has to be counted. It is the first
-        that this process adds to the run, since another may have taken it up. Else it is what came before the last few
-        calls, so that a run is never further ahead of its journal than by `AHEAD` replies and what came of them. A
-        process that may have been stopped for longer than its lease lasts asks the journal whether the run is its own.
-
-        Raises:
-            JournalError: as `commit`.
-        """
-        recorder, prepared = self._recorder, self.state.prepared
-        if prepared is None or prepared.reserve is not None or not recorder.saved:
-            # Without a step none will be asked: the run may have ended, and its lease with that.
-            await self.commit()
-        elif self.lease is not None and not self.lease.is_sure:
-            await self.confirm()
-        else:
-            await self.hand_over()
-            await recorder.stored(self._asked[0])
-            self.require_lease()
-        self._asked.append(recorder.handed)
-
-    def require_lease(self) -> None:
-        """Raises `TakenOver` if the run was taken over while something was waited for."""
-        if self.lease is not None:
-            self.lease.require()
-
-    def _has_asked(self) -> bool:
-        """Whether a model may have been asked for what is set aside now: never before that stands in the journal."""
-        return not any(type(event) in _BEFORE_A_CALL for event in self._events[self._recorder.saved :])
-
-    def begin(self) -> None:
-        """This task drives the run from here on: only a cancellation that comes from now on is meant for it."""
-        self._task = asyncio.current_task()
-        above = self.parent
-        if above is not None and above._task is self._task:
-            self._cancels = above._cancels
-        else:
-            self._cancels = 0 if self._task is None else self._task.cancelling()
-
-    def is_cancelled(self) -> bool:
-        """Whether it, or a run above it, was told to stop: not a task of its own that what runs in it has cancelled."""
-        task = self._task or asyncio.current_task()
-        told = task is None or task.cancelling() > self._cancels
-        return told or (self.parent is not None and self.parent.is_cancelled())
-
-    def is_given_up(self) -> bool:
-        """Whether this process leaves it, or a run above it, as it is."""
-        return self.given_up or (self.parent is not None and self.parent.is_given_up())
-
-    def is_queued(self) -> bool:
-        """Whether a worker drives it, or a run above it: then nobody waits for its answer here."""
-        return self.order is not None or (self.parent is not None and self.parent.is_queued())
-
-    async def own(self, function: Callable[..., Any], what: str, *given: Any) -> Any:
-        """What a function of the application's gives. That it cancels itself is an error of its own, and no more."""
-        try:
-            found = function(*given)
-            return await found if inspect.isawaitable(found) else found
-        except asyncio.CancelledError as error:
-            if self.is_cancelled():
-                raise
-            raise cancelled_itself(what, error) from error
+        await commit(self)
 
     def start(
         self,
@@ -515,8 +292,10 @@ class Run:
         parent: Parent | None = None,
         *,
         one_step: bool = False,
+        origin: str = "",
     ) -> None:
         """Feeds the run's first event."""
+        whose = self.whose
         config = self.config = reading(self.config, messages)
         self.feed(
             RunStarted(
@@ -538,6 +317,9 @@ class Run:
                 config.rules,
                 config.hooks,
                 one_step,
+                whose.user or "",
+                (whose.conversation or "") if parent is None else "",
+                origin,
                 at=self.clock.now(),
             )
         )
@@ -562,23 +344,8 @@ class Run:
             Misuse: a tool was chosen that the agent does not have, or a model without a price under a limit in dollars.
             BudgetUnavailable: the file of a budget cannot be used, or another process has held it for a moment.
         """
-        self._logged = log.isEnabledFor(logging.INFO)
-        event = self.reckoned(command, chosen)
-        refused = claim(self, event.reserve)
-        return event if refused is None else RunFinished(command.landing or refused, command.decision)
-
-    def reckoned(self, command: PrepareStep, chosen: StepSettings | None = None) -> StepPrepared:
-        """The event that carries `command` out, before anything is set aside for it. Raises as `prepare`."""
-        model = None if chosen is None else chosen.model
-        if model is not None and not isinstance(model, str):
-            model = model_of(model)
-        if isinstance(model, str):
-            model = self._models.get(model) or self._models.setdefault(model, self.config.model_named(model))
-        self._step_model = model
-        settings = (None if chosen is None else chosen.settings) or self.state.settings
-        for purse in self.purses:
-            require_price(self.model, settings, purse.budget)
-        return prepared(self.config, within(self), self.model, command, chosen, self._counted)
+        self.audience.look_again()
+        return self.asking.prepare(command, chosen)
 
     def request(self) -> ModelRequest:
         """What the model is to be asked in the step under way.
@@ -586,71 +353,7 @@ class Run:
         Raises:
             Misuse: no step is prepared.
         """
-        return request_of(self.config, self.state)
-
-    def replied(self, reply: ModelReply) -> ModelReplied:
-        """The event that records `reply`.
-
-        Raises:
-            ModelError: the model replied what no model may, or its `cost()` failed.
-        """
-        model, output, state = self.model, self.config.output, self.state
-        reply = sound_reply(reply)
-        usage, prepared = reply.usage, state.prepared
-        if usage is None or usage.estimated:
-            usage = self.arrived.paid(reply, self.asked, self.longest_reply)
-        settings = (None if prepared is None else prepared.settings) or state.settings
-        self._has_counted(prepared, usage)
-        message, finish = storable(reply.message), reply.finish
-        handed = False
-        if output is not None and output.tool is not None:
-            told = message
-            message, finish = handed_in(message, finish, output.tool.name)
-            handed = told is not message
-        message = self._call_ids.given(state, message)
-        return ModelReplied(
-            len(state.steps),
-            message,
-            usage,
-            finish,
-            reply.finish_detail,
-            reply.model or model.name,
-            reply.request_id,
-            charge_of(model, usage, settings) if reply.cost is None else reply.cost,
-            uncounted(state) if state.size.reported or not asked_in_full(prepared) else 0,
-            calls_allowed(self) if self.parent is not None and message.calls else None,
-            handed,
-            at=self.clock.now(),
-        )
-
-    def _has_counted(self, prepared: StepPrepared | None, usage: Usage) -> None:
-        """The model of the step has replied: where that is the measure of the next request, it is by this model."""
-        if asked_in_full(prepared) and usage.total_tokens:
-            self._counted = self.model
-
-    @property
-    def asked(self) -> int:
-        """The most tokens that the request under way may have."""
-        state, prepared = self.state, self.state.prepared
-        if prepared is None:
-            return next_tokens(state)
-        if prepared.reserve is not None:
-            return prepared.reserve.tokens - prepared.reserve.reply
-        # The note of the step stands in the messages of the run by now.
-        note = "" if prepared.messages is None else prepared.note
-        return request_tokens(self.config, state, replace(prepared, note=note), self.model, self._counted)
-
-    @property
-    def longest_reply(self) -> int | None:
-        """The tokens of the longest reply that the step under way may have; None if nobody has said."""
-        prepared, state = self.state.prepared, self.state
-        if prepared is not None and prepared.reserve is not None and prepared.reserve.reply:
-            return prepared.reserve.reply
-        return longest_reply_of(self.model, (None if prepared is None else prepared.settings) or state.settings)
-
-    def is_new(self, call_id: str) -> bool:
-        """Whether no call of the run has had this id."""
-        return bool(call_id) and call_id not in self._call_ids.used(self.state)
+        return self.asking.request()
 
     async def call_tool(self, record: CallRecord) -> None:
         """Carries one tool call as far as it goes, and feeds its result, or that it waits for someone."""
@@ -679,8 +382,5 @@ class Run:
         return None
 
 
-def cancelled_itself(what: str, error: asyncio.CancelledError) -> RuntimeError:
-    """What is raised where a function of the application's cancelled what ran it, and nobody else did."""
-    fault = RuntimeError(f"{what} cancelled itself")
-    fault.__cause__ = error
-    return fault
+def _listed(config: Configuration, state: RunState) -> Configuration:
+    return with_listed(config, state.listed) if config.servers else config

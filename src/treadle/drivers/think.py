@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from treadle.context.storable import storable_text
+from treadle.drivers.commit import require_lease
 from treadle.drivers.configuration import asked_to_wait
 from treadle.drivers.purse.arrived import Arrived
 from treadle.drivers.purse.claims import claim
@@ -56,12 +57,12 @@ async def think(run: Run, hear: Callable[[ToolCallEvent], None] | None = None) -
     attempt = 1
     while True:
         # It may have been taken over while the wait for another attempt went on.
-        run.require_lease()
-        run.arrived = Arrived()
+        require_lease(run)
+        run.asking.arrived = Arrived()
         try:
-            event = run.replied(await _reply(run, hear, attempt))
+            event = run.asking.replied(await _reply(run, hear, attempt))
         except asyncio.CancelledError as error:
-            if run.is_cancelled():
+            if run.driven.is_cancelled():
                 info = ErrorInfo("cancelled", "The call was cancelled while the reply was arriving.")
                 run.feed(_failed(run, info, attempt, None))
                 raise
@@ -111,8 +112,8 @@ class _Enough(Exception):
 async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt: int) -> ModelReply:
     """The whole reply; its pieces are shown as they come."""
     reply: ModelReply | None = None
-    show = run.show if run.watched else None
-    arrived = run.arrived
+    show = run.audience.show if run.audience.watches else None
+    arrived = run.asking.arrived
     heard = hear is not None or show is not None
     pieces = 0
     stream: Any = run.model.stream(run.request())
@@ -125,7 +126,7 @@ async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt
                 arrived.hear(given)
                 continue
             if isinstance(given, ModelReply):
-                # `Run.replied` looks at it. It is the last event; what comes after it cannot take it back.
+                # `Asking.replied` looks at it. It is the last event; what comes after it cannot take it back.
                 reply = given
                 arrived.hear(given)
                 break
@@ -133,7 +134,7 @@ async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt
             arrived.hear(event)
             if isinstance(event, AttemptFailed):
                 run.feed(_passed_over(run, event, attempt))
-                run.arrived = arrived = Arrived()
+                run.asking.arrived = arrived = Arrived()
                 await run.commit()
                 if not await _may_call_again(run):
                     raise _Enough
@@ -157,15 +158,15 @@ async def _reply(run: Run, hear: Callable[[ToolCallEvent], None] | None, attempt
 
 def _failed(run: Run, error: ErrorInfo, attempt: int, wait: float | None, failed: Model | None = None) -> ModelFailed:
     """The record of a failed attempt. A provider charges for a reply that broke off, so what came of it is counted."""
-    usage, model = run.arrived.usage(run.asked, run.longest_reply, error.kind), failed or run.model
+    usage, model = run.asking.arrived.usage(run.asking.asked, run.asking.longest_reply, error.kind), failed or run.model
     cost = _cost(run, model, usage)
-    return ModelFailed(len(run.state.steps), error, attempt, run.arrived.text, wait, usage, cost, run.model.name)
+    return ModelFailed(len(run.state.steps), error, attempt, run.asking.arrived.text, wait, usage, cost, run.model.name)
 
 
 def _cost(run: Run, model: Model, usage: Usage | None) -> Decimal | None:
     """What a failed attempt at `model` cost: what its provider said, else its price."""
-    if usage is None or run.arrived.cost is not None:
-        return run.arrived.cost
+    if usage is None or run.asking.arrived.cost is not None:
+        return run.asking.arrived.cost
     return price_of(model, usage, _settings(run))
 
 
@@ -177,7 +178,7 @@ def _settings(run: Run) -> ModelSettings:
 
 def _passed_over(run: Run, event: AttemptFailed, attempt: int) -> ModelFailed:
     """The record of a model among several that could not answer, and for which another is asked at once."""
-    usage = run.arrived.usage(run.asked, run.longest_reply, event.error.kind)
+    usage = run.asking.arrived.usage(run.asking.asked, run.asking.longest_reply, event.error.kind)
     cost = _cost(run, event.error.model or run.model, usage)
     info = error_info(event.error)
     return ModelFailed(len(run.state.steps), info, attempt, retry_in=0.0, usage=usage, cost=cost, model=event.model)

@@ -29,7 +29,7 @@ async def prepared_in_turn(run: Run, command: PrepareStep, chosen: StepSettings 
         BudgetUnavailable: the file of a budget cannot be used.
     """
     loop, pause = asyncio.get_running_loop(), 0.01
-    end = loop.time() + (WAIT if run.is_queued() else 0.0)
+    end = loop.time() + (WAIT if run.driven.is_queued() else 0.0)
     while loop.time() < end:
         if not await patiently(lambda: _is_crowded(run, command, chosen)):
             event = await patiently(lambda: run.prepare(command, chosen))
@@ -46,7 +46,7 @@ def _is_crowded(run: Run, command: PrepareStep, chosen: StepSettings | None) -> 
     bounds = within(run)
     if bounds.tokens is None and bounds.usd is None:
         return False
-    event = run.reckoned(command, chosen)
+    event = run.asking.reckoned(command, chosen)
     is_whole = event.landing == command.landing and (event.reserve is None or event.reserve.limit is None)
     fits = is_whole and refused(run, event.reserve) is None
     return not fits and any(purse.is_held() for purse in run.purses)

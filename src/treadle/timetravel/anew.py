@@ -72,7 +72,7 @@ class Anew:
         if callable(told):
             function: Any = told
             context = RunContext(recorded.run_id, config.name, self._deps)
-            told = await self.run.own(function, f"the instructions of {config.name}", context)
+            told = await self.run.driven.own(function, f"the instructions of {config.name}", context)
         if told is not None and not isinstance(told, str):
             raise Misuse(f"the instructions of {config.name} are a text; it was given {told!r:.100}")
         said = [message for message in recorded.messages if not isinstance(message, SystemMessage)]
@@ -84,7 +84,8 @@ class Anew:
             recorded.parent,
             one_step=recorded.one_step,
         )
-        return replace(scratch.state.started, at=recorded.at)
+        whose = {"user": recorded.user, "conversation": recorded.conversation, "origin": recorded.origin}
+        return replace(scratch.state.started, at=recorded.at, **whose)
 
     def follow(self, event: Event) -> None:
         """Goes on as was recorded. Raises IllegalEvent if that is not possible."""
@@ -113,7 +114,7 @@ class Anew:
                 case Nudge() | Pause() as command:
                     run.feed(command.event())
                 case Finish() as command:
-                    finish(run, command)
+                    await finish(run, command)
                 case _:
                     pass
             return list(run.events[mark:])
@@ -168,19 +169,16 @@ class Anew:
         tool = self._config.tools.get(name)
         if tool is None or not isinstance(tool.agent, Below):
             return None
-        below = tool.agent
-        config = dataclasses.replace(below.config, output=below.output_below(self._config.output))
-        return Anew(config, self._deps, self, redacted=self.redacted)
+        return Anew(tool.agent.config_below(self._config), self._deps, self, redacted=self.redacted)
 
     def came_back(self, record: CallRecord, state: RunState) -> Event | None:
         """What is recorded of a call when the run that worked on it stands in `state`."""
         tool = self._config.tools.get(record.doing.name)
         if tool is None or not isinstance(tool.agent, Below):
             return None
-        config = dataclasses.replace(tool.agent.config, output=tool.agent.output_below(self._config.output))
-        child = Run(config, DRIVER, state=state)
+        child = Run(tool.agent.config_below(self._config), DRIVER, state=state)
         event, _ = recorded_for_call(len(self.run.state.steps), record, tool, child, tool.agent.final)
-        hooked = isinstance(event, ToolFinished) and self._config.on_tool_result is not None
+        hooked = isinstance(event, ToolFinished) and self._config.on_tool_result
         return storable_event(replace(event, provisional=True) if hooked else event)
 
     @property

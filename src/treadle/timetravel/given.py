@@ -20,13 +20,15 @@ from treadle.kernel.events import (
     StepPrepared,
     ToolFinished,
     ToolReacted,
+    ToolsListed,
     ToolStarted,
 )
+from treadle.kernel.reply import in_doubt
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import LIMIT_REASONS
 
-OUTSIDE = (MessageAdded, ModelReplied, ModelFailed, ApprovalDecided, RunResumed, RunForked, ToolReacted)
-"""What people, models and the application's hooks said."""
+OUTSIDE = (MessageAdded, ModelReplied, ModelFailed, ApprovalDecided, RunResumed, RunForked, ToolReacted, ToolsListed)
+"""What people, models, servers of tools and the application's hooks said."""
 
 OF_CALLS = (ToolStarted, ToolFinished, ResultAwaited, ApprovalRequested)
 
@@ -71,8 +73,17 @@ def to_be_admitted(state: RunState, event: Event) -> CallRecord | None:
         # A fork says once more what had started.
         return None
     # What came of a call in doubt is told by a person, by its tool, or as the run ends; and one that did not start has
-    # a result that is no refusal only where a fork was given it.
-    return None if isinstance(event, ToolFinished) and (record.in_doubt or not event.is_error) else record
+    # a result that is no refusal only where a fork was given it, or where the run below it was ended with this one.
+    told = isinstance(event, ToolFinished) and (record.in_doubt or not event.is_error or _cut_short(record, event))
+    return None if told else record
+
+
+def _cut_short(record: CallRecord, event: ToolFinished) -> bool:
+    """Whether it says that the run that worked on a call was ended before it came back."""
+    if event.spent is None or not record.executed:
+        return False
+    known = in_doubt(record, "", event.at).result
+    return known is not None and event.content == known.content
 
 
 def may_be_others(state: RunState, event: Event, now: Event | None, *, budgets: bool) -> bool:

@@ -210,7 +210,7 @@ class Player:
         if isinstance(event, NudgeGiven) and event.fault and began is not None and began.parent is not None:
             # The answer of a run that the conversation was handed on to is of the type of the run above.
             return True
-        return hooks is None or any(hook.startswith(("output ", "stop_when ")) for hook in hooks)
+        return hooks is None or any(hook.startswith(("output ", "on_answer ", "stop_when ")) for hook in hooks)
 
     def _compare(self, recorded: Event, now: Event | None, but: tuple[str, ...] = ()) -> None:
         if self._redact is not None and (_tells_stuck(recorded) or _tells_stuck(now)):

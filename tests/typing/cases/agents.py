@@ -16,6 +16,7 @@ from treadle import (
     StepSettings,
     Tool,
     ToolContext,
+    ToolSearch,
     condition,
     handoff,
     has_tool_call,
@@ -181,3 +182,21 @@ def conditions() -> None:
 
 def made(make: Callable[[], Agent]) -> None:
     assert_type(make(), Agent[Any, Any])
+
+
+async def choose_later(context: StepContext[Shop]) -> StepSettings | None:
+    return None
+
+
+def choose_now(context: StepContext[Shop]) -> StepSettings | None:
+    return None
+
+
+def objects(answer: str, context: StepContext[Shop]) -> str | None:
+    return context.deps.customer
+
+
+search = ToolSearch([order], most=3)
+several = Agent("offline", prepare_step=[choose_now, choose_later, search], tools=search.tools, on_answer=[objects])
+several.run_sync("What?", deps=Shop("Ada"))
+several.run_sync("What?", deps=3)  # expect-error

@@ -47,13 +47,15 @@ table { overflow-wrap: normal } .k > span, thead span { display: inline-block; w
 .bars > .n { grid-column: 3 } .bars > svg, .ends { grid-column: 2 }
 .ends { display: flex; justify-content: space-between; color: var(--faint) }
 @media (max-width: 40rem) { body { padding: 1rem } .bars { grid-template-columns: minmax(0, 1fr) max-content }
-  .bars > .n { grid-column: 2 } .bars > svg, .ends { grid-column: 1 / 3; margin-bottom: .4rem } }
+  .bars > .n { grid-column: 2 } .bars > svg, .ends { grid-column: 1 / 3; margin-bottom: .4rem }
+  .k > span { max-width: 9.5rem } th, td { padding: .3rem .4rem } td.w { min-width: 11rem } }
 @media print { :root { color-scheme: light; --paper: #fff; --ink: #000; --faint: #555; --line: #ccc; --stripe: #fff;
     --match: #2b8a3e; --minor: #b35c00; --major: #c92a2a; --missing: #5f3dc4 }
   @page { size: landscape; margin: 12mm } body { max-width: none; padding: 0; font-size: 10pt }
   .scroll { overflow: visible } table { font-size: 8.5pt; overflow-wrap: anywhere } tfoot { display: table-row-group }
   th, td { padding: .15rem .3rem } td.w { min-width: 8rem }
-  .k > span { max-width: 11rem } thead .n > span { max-width: 7rem } }
+  .k > span { max-width: 11rem } thead .n > span { max-width: 11rem }
+  .bars, [role=img] + .scroll { break-inside: avoid } [role=img] { break-after: avoid } }
 """
 
 # Characters that a page may not hold, or that could not be seen in it.

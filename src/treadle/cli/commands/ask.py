@@ -12,13 +12,14 @@ import click
 from treadle.agent import Agent
 from treadle.cli import completion
 from treadle.cli.agents import agent_to_ask
+from treadle.cli.catalogs import for_the_analyst
 from treadle.cli.configure import Options, agent_options
 from treadle.cli.dialogue import Person, decide, resumed
 from treadle.cli.exits import ExitCode, exit_code
 from treadle.cli.next_command import NextCommand
 from treadle.cli.output import Output, output_options
 from treadle.cli.storage import LAST, find_run, journal_at, no_runs, opened
-from treadle.cli.terminal import clean, print_json
+from treadle.cli.terminal import clean, note, print_json, prose
 from treadle.cli.waiting import Waiting
 from treadle.cli.watch import Watch
 from treadle.conversation import Conversation
@@ -84,6 +85,9 @@ def ask(
                 runner.run(journal.close())
     command = None if journal is None else NextCommand.again(options, choice)
     output.end(result, choice.name, waiting, agent.tools, command)
+    ours = options.agent is None and not output.quiet
+    if ours and (hint := for_the_analyst(question, result, agent.tools)):
+        note(prose(hint, err=True))
     return exit_code(result.stop)
 
 

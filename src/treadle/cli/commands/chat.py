@@ -9,16 +9,17 @@ import click
 from treadle.agent import Agent
 from treadle.cli.agents import agent_to_ask
 from treadle.cli.answer import AnswerView
+from treadle.cli.catalogs import for_the_analyst
 from treadle.cli.commands.show import print_why
 from treadle.cli.configure import Options, agent_options
 from treadle.cli.dialogue import Person, decide, resumed
 from treadle.cli.exits import ExitCode, exit_code
 from treadle.cli.failures import in_options
 from treadle.cli.lines import trace
-from treadle.cli.next_command import NextCommand
+from treadle.cli.next_command import COMMAND_LINE, NextCommand
 from treadle.cli.report import closing
 from treadle.cli.storage import journal_at
-from treadle.cli.terminal import clean, note, set_off, shorten
+from treadle.cli.terminal import clean, note, prose, set_off, shorten
 from treadle.cli.waiting import Waiting
 from treadle.cli.watch import Start, View, Watch
 from treadle.conversation import Conversation
@@ -198,6 +199,9 @@ class Chat:
             if answers:
                 going_on = partial(resumed, self._agent, result, answers, conversation=self._conversation)
                 result = self._carried(going_on, result)
+        ours = result is not None and not self._quiet and self._agent.name == COMMAND_LINE
+        if result is not None and ours and (hint := for_the_analyst(question, result, self._agent.tools)):
+            note(prose(hint, err=True))
         if result is not None and self._save is not None:
             self._saved(self._save)
         return not self._person.gone

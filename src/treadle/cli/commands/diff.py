@@ -9,7 +9,7 @@ from treadle.cli import completion
 from treadle.cli.exits import ExitCode
 from treadle.cli.storage import find_run, journal_option, no_runs, opened
 from treadle.cli.story import count
-from treadle.cli.terminal import clean, console, print_json, prose
+from treadle.cli.terminal import clean, console, print_json, prose, wrapped
 from treadle.timetravel.parting import Diff, Row
 from treadle.timetravel.parting import diff as held_together
 
@@ -96,7 +96,7 @@ def _wrapped(text: str | None, each: int) -> Iterator[str]:
         return
     from rich.text import Text
 
-    lines = [part.plain.rstrip() for part in Text(clean(text).expandtabs(4)).wrap(console(), each)] or [""]
+    lines = [part.plain for part in wrapped(Text(clean(text).expandtabs(4)), each)] or [""]
     yield from lines[:_LINES]
     if len(lines) > _LINES:
         yield f"… {count(len(lines) - _LINES, 'more line')}"

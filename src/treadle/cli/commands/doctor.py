@@ -12,11 +12,17 @@ from pathlib import Path
 
 import click
 
+from treadle.cli.addresses import in_postgres
 from treadle.cli.catalogs import missing_package
 from treadle.cli.choose import DEFAULT_MODELS, choose, local_models, ollama_address
 from treadle.cli.environment import TAKEN
 from treadle.cli.exits import ExitCode
-from treadle.cli.storage import in_postgres, journal_at, journal_named, journal_option, may_be_there, told
+from treadle.cli.servers import looked_at, mcp_option
+from treadle.cli.setting_kinds import SETTINGS
+from treadle.cli.settings import files, setting, values_of
+from treadle.cli.storage import journal_at, journal_named, journal_option, may_be_there, told
+from treadle.cli.stored_keys import TAKEN as FROM_KEYRING
+from treadle.cli.stored_keys import take_keys
 from treadle.cli.table import print_table
 from treadle.cli.terminal import print_json
 from treadle.journal import JournalError
@@ -40,18 +46,26 @@ PACKAGES = (
     "sqlglot",
     "pyyaml",
     "psycopg",
+    "mcp",
 )
 
 
 @click.command(short_help="Check that everything treadle needs is well.")
+@mcp_option
 @journal_option
 @click.option("--json", "as_list", is_flag=True, help="Print a JSON list.")
-def doctor(journal: str | None, as_list: bool) -> int:
+def doctor(journal: str | None, mcp: tuple[str, ...], as_list: bool) -> int:
     """Check Python, the packages, the journal, the data analyst, keys (never shown), local servers and the terminal.
+
+    With --mcp each server that the file describes is started, and asked for its tools; none of them is called.
 
     What is "no" is not there and not needed for everything. The exit code is 2 if something is "bad", else 0.
     """
-    rows: list[Row] = [*_python(), *_journal(journal), *_analyst(), *_models(), *_terminal()]
+    rows: list[Row] = [*_python(), *_settings()]
+    if rows[-1][1] != "bad":
+        # Else nobody knows which journal, sources and model are meant.
+        rows += [*_journal(journal), *_analyst(), *_models()]
+    rows += [*looked_at(mcp), *_terminal()]
     if as_list:
         print_json([{"what": what, "state": state, "found": found} for what, state, found in rows])
     else:
@@ -67,6 +81,20 @@ def _python() -> Iterator[Row]:
     yield "packages", "ok", ", ".join(f"{name} {number}" for name, number in found if number)
     if lacking := [name for name, number in found if number is None]:
         yield "packages", "no", f"{', '.join(lacking)}: pip install 'treadle[all]'"
+
+
+def _settings() -> Iterator[Row]:
+    paths = list(files())
+    try:
+        for path in paths:
+            yield "settings", "ok", f"{path} sets {', '.join(values_of(path)) or 'nothing'}"
+        for name in SETTINGS:
+            setting(name)
+    except click.UsageError as error:
+        yield "settings", "bad", error.message
+        return
+    if not paths:
+        yield "settings", "no", "no file sets anything (treadle config)"
 
 
 def _journal(named: str | None) -> Iterator[Row]:
@@ -116,15 +144,17 @@ def _analyst() -> Iterator[Row]:
 
 
 def _models() -> Iterator[Row]:
+    take_keys()
     keys = [PROVIDERS[name].key_variable for name in DEFAULT_MODELS]
     present = [key for key in keys if os.environ.get(key, "").strip()]
     from_file = f" ({', '.join(TAKEN)} from {Path('.env').absolute()})" if TAKEN else ""
+    from_file += f" ({', '.join(FROM_KEYRING)} from the keyring)" if FROM_KEYRING else ""
     yield (
         "keys",
         "ok" if present else "no",
         f"set: {', '.join(present)}{from_file}"
         if present
-        else (f"none of {', '.join(keys)}, in the environment or in a file .env"),
+        else (f"none of {', '.join(keys)}, in the environment, a file .env or the keyring"),
     )
     if present and find_spec("httpx2") is None:
         yield "network", "bad", "a key is set, but models are called with httpx2: pip install 'treadle[http]'"

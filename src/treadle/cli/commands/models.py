@@ -11,6 +11,7 @@ from msgspec import to_builtins
 
 from treadle.cli import completion
 from treadle.cli.choose import DEFAULT_MODELS, choose, local_models, model_named, ollama_address
+from treadle.cli.stored_keys import take_keys
 from treadle.cli.table import print_table
 from treadle.cli.terminal import note, print_json, prose
 from treadle.kernel.messages import Usage
@@ -30,6 +31,7 @@ def models(name: str | None, as_object: bool) -> int:
     """
     if name is not None:
         return _what(name, as_object)
+    take_keys()
     served = local_models()
     providers = [_described(provider, served) for provider in PROVIDERS.values()]
     providers.append(

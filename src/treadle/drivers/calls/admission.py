@@ -17,6 +17,7 @@ from treadle.drivers.run import Run
 from treadle.kernel.calls import CallRecord, cut_off
 from treadle.kernel.events import ApprovalRequested, Event, ToolFinished, ToolReacted
 from treadle.kernel.messages import Json, ToolCall
+from treadle.models.invalid_call import attempt_of
 from treadle.tools import Tool, ToolError
 from treadle.tools.errors import did_you_mean, nearest
 from treadle.tools.output import encode_error
@@ -98,7 +99,7 @@ def ruled(run: Run, tool: Tool) -> bool:
         if above.config.approvals:
             return True
         above = above.parent
-    return bool(tool.needs_approval)
+    return bool(tool.needs_approval or tool.suspect)
 
 
 async def _ruling(run: Run, admitted: Admitted, made: MadeCalls) -> Ruling:
@@ -108,11 +109,13 @@ async def _ruling(run: Run, admitted: Admitted, made: MadeCalls) -> Ruling:
     def times() -> int:
         return made.times(admitted.record)
 
-    own = await ruling(run.config.approvals, tool, arguments, times, run.own)
-    strictest = await own_word(tool, arguments, run.own) if own is None else own
+    own = await ruling(run.config.approvals, tool, arguments, times, run.driven.own)
+    strictest = await own_word(tool, arguments, run.driven.own) if own is None else own
+    if tool.suspect and strictest.action != "deny":
+        strictest = Ruling("ask", tool.suspect)
     above = run.parent
     while above is not None:
-        found = await ruling(above.config.approvals, tool, arguments, times, run.own) or ALLOWED
+        found = await ruling(above.config.approvals, tool, arguments, times, run.driven.own) or ALLOWED
         if found.action == "deny" or (found.action == "ask" and strictest.action == "allow"):
             strictest = found if strictest.action != "deny" else strictest
         above = above.parent
@@ -148,6 +151,8 @@ def _not_offered(run: Run, call: ToolCall, tool: Tool | None) -> ToolError | Non
     if prepared is None or step is None:
         return None
     choice, offered = step.tool_choice, prepared.tools
+    if tool is None and (attempt := attempt_of(call)) is not None:
+        return ToolError(attempt.fault, executed=False)
     if choice == "none":
         return ToolError("Tools are off in this step: answer from what you have.", executed=False)
     if tool is None or (offered is not None and call.name not in offered):
@@ -176,4 +181,4 @@ def refused(run: Run, record: CallRecord, error: ToolError) -> Event:
     if record.in_doubt:
         return ToolFinished(step, record.id, cut_off(), is_error=True)
     content = encode_error(error).content
-    return ToolFinished(step, record.id, content, is_error=True, provisional=run.config.on_tool_result is not None)
+    return ToolFinished(step, record.id, content, is_error=True, provisional=bool(run.config.on_tool_result))

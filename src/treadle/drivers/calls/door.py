@@ -35,8 +35,10 @@ from treadle.drivers.calls.made import MadeCalls
 from treadle.drivers.calls.reaction import Retry, reacted, reaction_of
 from treadle.drivers.calls.recovery import asks_its_tool, reconciled
 from treadle.drivers.calls.subrun import begun_below, cut_short, is_orphan, left_below
+from treadle.drivers.commit import hand_over, hand_over_soon
+from treadle.drivers.driven import cancelled_itself
 from treadle.drivers.purse.claims import calls_allowed, give_back, settle
-from treadle.drivers.run import Run, cancelled_itself
+from treadle.drivers.run import Run
 from treadle.kernel.calls import CallRecord
 from treadle.kernel.errors import PassesThrough
 from treadle.kernel.events import Event, ResultAwaited, ToolFinished, ToolReacted, ToolStarted
@@ -92,7 +94,7 @@ class Batch:
             else:
                 async with lock_of(resource):
                     await self._carry(admitted)
-        if self._run.config.on_tool_result is not None:
+        if self._run.config.on_tool_result:
             await self._react(record.id)
 
     async def together(self, records: Sequence[CallRecord]) -> None:
@@ -125,7 +127,7 @@ class Batch:
         try:
             await work
         except asyncio.CancelledError as error:
-            if self._run.is_cancelled():
+            if self._run.driven.is_cancelled():
                 raise
             self.failure = self.failure or cancelled_itself("a function of the application's", error)
 
@@ -159,7 +161,7 @@ class Batch:
             found = check(run, record)
         else:
             found, output = await reconciled(run, record, asked)
-            if output is not None and run.config.on_tool_result is not None:
+            if output is not None and run.config.on_tool_result:
                 self._seen[record.call.id] = output
         if isinstance(found, Admitted) and ruled(run, found.tool):
             found = await allowed(run, found, self._made)
@@ -197,7 +199,7 @@ class Batch:
             # A run below ended on a function of the application's: the call is taken up again with it.
             self.failure = error
             return
-        if isinstance(event, ToolFinished) and run.config.on_tool_result is not None:
+        if isinstance(event, ToolFinished) and run.config.on_tool_result:
             event = replace(event, provisional=True)
             self._seen[admitted.record.call.id] = output
         run.feed(event)
@@ -205,21 +207,21 @@ class Batch:
         settle(run)
         if run.writes:
             # What was done is in doubt until it is stored; what was read is read again.
-            await (run.hand_over_soon() if _only_reads(admitted.tool) else run.hand_over())
+            await (hand_over_soon(run) if _only_reads(admitted.tool) else hand_over(run))
 
     async def _react(self, call_id: str) -> None:
         """Asks the application about a result that is recorded.
 
         A call that it wants in its place is admitted when all that is under way is back: it may have to run alone.
         """
-        run, function = self._run, self._run.config.on_tool_result
-        record = None if function is None else _returned(run, call_id)
-        if function is None or record is None or self.failure is not None:
+        run, functions = self._run, self._run.config.on_tool_result
+        record = _returned(run, call_id) if functions else None
+        if record is None or self.failure is not None:
             return
         await run.commit()
         output = self._seen.pop(call_id, None) or _output_of(record)
         try:
-            reaction = await reaction_of(function, record, output, run.own)
+            reaction = await reaction_of(functions, record, output, run.config.tools, run.driven.own)
             event = reacted(len(run.state.steps), record, reaction, run.config.tools, calls_allowed(run), _repeatable)
             run.feed(event)
         except PassesThrough:
@@ -236,7 +238,7 @@ class Batch:
 async def _start(run: Run, calls: Sequence[Admitted]) -> None:
     """Records that `calls` start. What they may do that cannot be taken back waits until that is written."""
     if all(_only_reads(call.tool) for call in calls):
-        await run.hand_over()
+        await hand_over(run)
     else:
         await run.commit()
 

@@ -14,8 +14,10 @@ from collections.abc import Collection
 from treadle.context.storable import storable_text
 from treadle.drivers.calls.admission import Admitted, check, ruled
 from treadle.drivers.calls.execution import executed
+from treadle.drivers.commit import hand_over
+from treadle.drivers.driven import cancelled_itself
 from treadle.drivers.purse.claims import calls_allowed, one_call_more
-from treadle.drivers.run import Run, cancelled_itself
+from treadle.drivers.run import Run
 from treadle.kernel.calls import CallRecord, alike
 from treadle.kernel.events import ToolFinished, ToolStarted
 from treadle.kernel.messages import ToolCall
@@ -66,7 +68,7 @@ class Early:
         for event in self._heard:
             if isinstance(event, ToolCallStarted):
                 # A call whose id is not its own gets another when the reply is in, and begins only then.
-                if event.id not in self._seen and self._run.is_new(storable_text(event.id)):
+                if event.id not in self._seen and self._run.asking.is_new(storable_text(event.id)):
                     self._calls[event.id] = (event.name, [])
                 self._seen.add(event.id)
             elif event.id in self._calls:
@@ -103,7 +105,7 @@ class Early:
     async def _finish(self, admitted: Admitted, step: int) -> None:
         run = self._run
         try:
-            await run.hand_over()
+            await hand_over(run)
             event, _ = await executed(run, admitted)
             call_id = None if self._stopped else self._open_id(admitted.record.call, step)
             if call_id is not None and isinstance(event, ToolFinished):
@@ -114,13 +116,13 @@ class Early:
                         event.content,
                         event.is_error,
                         event.app,
-                        provisional=run.config.on_tool_result is not None,
+                        provisional=bool(run.config.on_tool_result),
                         raised=event.raised,
                     )
                 )
-                await run.hand_over()
+                await hand_over(run)
         except asyncio.CancelledError as error:
-            if run.is_cancelled() or self._stopped or self._open_id(admitted.record.call, step) is None:
+            if run.driven.is_cancelled() or self._stopped or self._open_id(admitted.record.call, step) is None:
                 raise
             self.failure = cancelled_itself("a function of the application's", error)
         except Exception as error:
@@ -173,9 +175,12 @@ class Early:
             task.cancel()
 
 
-def any_may_start_early(tools: Collection[Tool]) -> bool:
-    """Whether an agent with these tools has any for it; none may start beside a tool that asks to run alone."""
-    return any(_is_free(tool) for tool in tools) and not any(tool.alone for tool in tools)
+def any_may_start_early(tools: Collection[Tool], *, more: bool = False) -> bool:
+    """Whether an agent with these tools has any for it; none may start beside a tool that asks to run alone.
+
+    With `more` there are others besides, which are not known yet.
+    """
+    return (more or any(_is_free(tool) for tool in tools)) and not any(tool.alone for tool in tools)
 
 
 def _may_start_early(run: Run, call: ToolCall) -> bool:

@@ -5,12 +5,13 @@ another tool called in its place, or ask the person. The result is in the journa
 it chose is one more event; a call that it asks for comes in by the same door as any other.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from math import inf
 from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from treadle.context.storable import storable_text
 from treadle.kernel.calls import CallRecord
@@ -76,10 +77,39 @@ OnToolResult = Callable[[CallRecord, ToolOutput], Reaction | Awaitable[Reaction]
 
 
 async def reaction_of(
-    function: OnToolResult, record: CallRecord, output: ToolOutput, own: Callable[..., Awaitable[Any]]
+    functions: Sequence[OnToolResult],
+    record: CallRecord,
+    output: ToolOutput,
+    tools: Mapping[str, Tool],
+    own: Callable[..., Awaitable[Any]],
 ) -> Reaction:
-    """What `function` makes of the result that was found for `record`."""
-    return await own(function, "on_tool_result", msgspec.structs.replace(record, result=record.found), output)
+    """What `functions` make of the result that was found for `record`, one after the other.
+
+    One that replaces the result is followed by the next, which sees the result that there is by then; the first that
+    wants another call, or the person, has the last word.
+
+    Raises:
+        Misuse: a value that is to replace the result has no JSON form.
+    """
+    made: Reaction = None
+    record = replace(record, result=record.found)
+    for function in functions:
+        found = await own(function, "on_tool_result", record, output)
+        if found is None:
+            continue
+        if isinstance(found, Retry | Alternative | AskUser):
+            return found
+        made = output = _replaced(found, tools.get(record.doing.name))
+        if record.result is not None:
+            record = replace(record, result=replace(record.result, content=output.content, is_error=output.is_error))
+    return made
+
+
+def _replaced(value: Any, tool: Tool | None) -> ToolOutput:
+    """The result that `value` is to be."""
+    if isinstance(value, ToolOutput):
+        return value
+    return encode_given(value, 50_000 if tool is None else tool.max_output, "what on_tool_result returns")
 
 
 def reacted(
@@ -127,10 +157,8 @@ def reacted(
             return _again(
                 step, record, ToolCall(record.id, reaction.tool, _json(reaction.arguments)), not repeatable(other), left
             )
-        case ToolOutput():
-            return ToolReacted(step, record.id, "replace", reaction.content, reaction.is_error, reaction.app)
         case value:
-            output = encode_given(value, 50_000 if tool is None else tool.max_output, "what on_tool_result returns")
+            output = _replaced(value, tool)
             return ToolReacted(step, record.id, "replace", output.content, output.is_error, output.app)
 
 

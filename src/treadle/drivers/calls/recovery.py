@@ -31,12 +31,12 @@ async def reconciled(run: Run, record: CallRecord, tool: Tool) -> tuple[Admitted
     found = check(run, record, asked=True)
     if not isinstance(found, Admitted):
         return found, None
-    answer = await tool.reconciled(context_of(run, record, found.arguments), cancelled=run.is_cancelled)
+    answer = await tool.reconciled(context_of(run, record, found.arguments), cancelled=run.driven.is_cancelled)
     match answer.value:
         case NotDone():
             return found, None
         case Done(result=result):
-            output = await tool.returned(result, cancelled=run.is_cancelled, errors=run.config.errors)
+            output = await tool.returned(result, cancelled=run.driven.is_cancelled, errors=run.config.errors)
             return _finished(run, record, output), output
         case None if not answer.is_error:
             return unknown_outcome(run, record, f"{tool.name} could not find out what came of it."), None
@@ -48,7 +48,7 @@ async def reconciled(run: Run, record: CallRecord, tool: Tool) -> tuple[Admitted
 
 
 def _finished(run: Run, record: CallRecord, output: ToolOutput) -> ToolFinished:
-    provisional = run.config.on_tool_result is not None
+    provisional = bool(run.config.on_tool_result)
     step = len(run.state.steps)
     return ToolFinished(step, record.id, output.content, output.is_error, output.app, provisional=provisional)
 

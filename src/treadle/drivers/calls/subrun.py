@@ -15,6 +15,7 @@ from pydantic_core import to_jsonable_python
 
 from treadle.drivers.approvals import require_rules
 from treadle.drivers.below import Below, run_id_below
+from treadle.drivers.commit import confirm
 from treadle.drivers.configuration import Configuration, RunContext
 from treadle.drivers.purse.claims import give_back, left_of, limits_again, paid_before, settle
 from treadle.drivers.purse.reckoning import lost_call, require_price
@@ -118,7 +119,7 @@ async def _taken_up_again(parent: Run, below: Below | None, record: CallRecord) 
         events = await recorded_below(parent, record)
         if events is None:
             return None
-        await parent.confirm()
+        await confirm(parent)
         child = _orphan(parent, record, events) if below is None else taken_up(parent, below, record, events)
         paid_before(child, record.spent)
         if not child.finished:
@@ -150,7 +151,7 @@ async def _child(parent: Run, below: Below, record: CallRecord, arguments: dict[
     instructions: Any = config.instructions
     if callable(instructions):
         context = RunContext(run_id, config.name, parent.deps)
-        instructions = await parent.own(instructions, f"the instructions of {config.name}", context)
+        instructions = await parent.driven.own(instructions, f"the instructions of {config.name}", context)
         if not isinstance(instructions, str):
             raise Misuse(f"the instructions of {config.name} are a text; it was given {instructions!r}")
     require_price(config.model, config.settings, limits)
@@ -217,15 +218,14 @@ def _orphan(parent: Run, record: CallRecord, events: list[Event]) -> Run:
 
 
 def _run(parent: Run, below: Below, record: CallRecord, events: list[Event] | None) -> Run:
-    config = replace(below.config, output=below.output_below(parent.config.output))
-    return _run_of(config, parent, record, None if events is None else fold_all(events))
+    return _run_of(below.config_below(parent.config), parent, record, None if events is None else fold_all(events))
 
 
 def _run_of(config: Configuration, parent: Run, record: CallRecord, state: RunState | None) -> Run:
     run_id = run_id_of(parent, record)
 
     def show(event: RunEvent) -> None:
-        parent.show(SubRunEvent(run_id, record.id, config.name, event))
+        parent.audience.show(SubRunEvent(run_id, record.id, config.name, event))
 
     config = replace(config, journal=parent.journal)
     parent.below[record.id] = child = Run(

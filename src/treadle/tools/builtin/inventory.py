@@ -32,9 +32,8 @@ class Price(TypedDict):
 
 
 class Total(TypedDict):
-    """What a number of a product costs together."""
+    """What a number of something costs together."""
 
-    product: str
     quantity: int
     unit_price: Money
     total: Money
@@ -64,20 +63,19 @@ async def get_price(product: str) -> Price:
 
 
 @tool(effect="read", timeout=10.0)
-async def calculate_total(product: str, quantity: Annotated[int, Field(ge=0, le=10**12)]) -> Total:
-    """Calculates the total price, or value, of a quantity of a product.
+async def calculate_total(
+    quantity: Annotated[int, Field(ge=0, le=10**12)], unit_price: Annotated[Decimal, Field(ge=0, le=10**12)]
+) -> Total:
+    """Calculates the total price, or value, of a quantity at a unit price. It is in the inventory's currency.
 
     Args:
-        product: the product's name, such as "widgets".
-        quantity: how many of it.
+        quantity: how many, such as check_stock tells.
+        unit_price: what one costs, as get_price tells.
     """
-    name = _product(product)
-    price = _prices()[name]
     return {
-        "product": name,
         "quantity": quantity,
-        "unit_price": price,
-        "total": price * quantity,
+        "unit_price": unit_price,
+        "total": unit_price * quantity,
         "currency": _currency(),
     }
 
@@ -134,8 +132,8 @@ def _prices() -> dict[str, Decimal]:
 inventory = Skill(
     "inventory",
     "Answers questions about the warehouse: stock with check_stock, unit prices with get_price, values and totals with "
-    "calculate_total. The value of everything in stock is calculate_total of the quantity that check_stock tells. Name "
-    "the quantity and the currency in the answer.",
+    "calculate_total. The value of everything in stock is calculate_total of the quantity that check_stock tells and "
+    "the unit price that get_price tells. Name the quantity and the currency in the answer.",
     (check_stock, get_price, calculate_total),
     "what is in stock and what it costs (example data)",
 )

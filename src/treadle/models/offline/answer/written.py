@@ -263,13 +263,17 @@ def _facts(fields: list[Field], exchange: Exchange, outcome: Outcome, beside_row
     return f"{subject}: {said}" if subject and said else f"{subject}:" if beside_rows and subject else said or subject
 
 
+_IS_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+"""An amount, which tools that take exact decimals are given as text."""
+
+
 def _split(fields: list[Field], exchange: Exchange, called: dict[str, str]) -> tuple[str, list[Field]]:
     """What was asked about, as one text, and the fields that do not merely repeat it."""
     given = exchange.arguments
     words = [
         called.get(f"{name}={value}", str(value))
         for name, value in given.items()
-        if isinstance(value, str) or f"{name}={value}" in called
+        if (isinstance(value, str) and not _IS_NUMBER.fullmatch(value)) or f"{name}={value}" in called
     ]
     same = [
         found
@@ -279,7 +283,9 @@ def _split(fields: list[Field], exchange: Exchange, called: dict[str, str]) -> t
     ]
     own = {word: found.value for word in words for found in same if likeness(word, str(found.value)) >= 0.97}
     subject = ", ".join(str(own.get(word, word)) for word in words) or ", ".join(
-        f"{' '.join(parts(name))} {value}" for name, value in given.items() if isinstance(value, int)
+        f"{' '.join(parts(name))} {value}"
+        for name, value in given.items()
+        if isinstance(value, int) or (isinstance(value, str) and _IS_NUMBER.fullmatch(value))
     )
     return subject, [found for found in fields if found not in same and found.value != ""]
 

@@ -1,0 +1,59 @@
+"""Trust: which files that came with a folder this user has looked at and allowed.
+
+A file counts by its path and its content: once it is changed, by whoever, it is to be looked at again.
+"""
+
+import json
+import os
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+
+import click
+
+
+def _kept() -> Path:
+    from platformdirs import user_data_path
+
+    return user_data_path("treadle", appauthor=False) / "trusted.json"
+
+
+def is_trusted(path: Path) -> bool:
+    """Whether the user has allowed the file as it is now."""
+    with suppress(OSError):
+        return _trusted().get(str(path.resolve())) == _digest(path)
+    return False
+
+
+def trust(path: Path) -> None:
+    """Allows the file as it is now."""
+    kept = _kept()
+    write_own(kept, json.dumps(_trusted() | {str(path.resolve()): _digest(path)}, indent=1))
+
+
+def write_own(path: Path, text: str) -> None:
+    """Writes a file that only its owner reads, whole or not at all. Raises click.UsageError if it cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        target = path.resolve()
+        beside = target.with_name(f".{target.name}.{os.getpid()}")
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(target)
+    except OSError as error:
+        raise click.UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def _trusted() -> dict[str, str]:
+    try:
+        found = json.loads(_kept().read_text("utf-8"))
+    except (OSError, ValueError):
+        # What cannot be read allows nothing.
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _digest(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()

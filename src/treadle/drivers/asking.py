@@ -1,0 +1,164 @@
+"""Asking: what the step under way asks a model, at what price, and what its reply is as an event."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from treadle.context.storable import storable
+from treadle.context.tokens import next_tokens, uncounted
+from treadle.drivers.call_ids import CallIds
+from treadle.drivers.checks import model_of
+from treadle.drivers.clock import Clock
+from treadle.drivers.configuration import Configuration, StepSettings
+from treadle.drivers.output import handed_in
+from treadle.drivers.purse.arrived import Arrived
+from treadle.drivers.purse.claims import Borrower, calls_allowed, claim, within
+from treadle.drivers.purse.drawing import Purse
+from treadle.drivers.purse.reckoning import charge_of, require_price
+from treadle.drivers.purse.request_size import request_tokens
+from treadle.drivers.request import prepared, request_of
+from treadle.kernel.decide import PrepareStep
+from treadle.kernel.events import ModelReplied, RunFinished, StepPrepared
+from treadle.kernel.messages import Usage
+from treadle.kernel.step_changes import asked_in_full
+from treadle.models.port import Model, ModelReply, ModelRequest, longest_reply_of
+from treadle.models.sound import sound_reply
+
+
+class Asker(Borrower, Protocol):
+    """A run, as far as asking a model for it needs to know it; see `treadle.drivers.run.Run`."""
+
+    config: Configuration
+
+    @property
+    def clock(self) -> Clock:
+        """Gives its events their times."""
+
+    @property
+    def purses(self) -> Sequence[Purse]:
+        """The budgets that it draws on."""
+
+
+class Asking:
+    """The model calls of one run, one after the other.
+
+    Attributes:
+        arrived: what has come of the reply that is arriving.
+    """
+
+    __slots__ = ("_call_ids", "_counted", "_models", "_run", "_step_model", "arrived")
+
+    def __init__(self, run: Asker) -> None:
+        self.arrived = Arrived()
+        self._run = run
+        self._call_ids = CallIds()
+        self._step_model: Model | None = None
+        self._counted: Model | None = None
+        self._models: dict[str, Model] = {}
+
+    @property
+    def model(self) -> Model:
+        """The model of the step under way."""
+        return self._step_model or self._run.config.model
+
+    def prepare(self, command: PrepareStep, chosen: StepSettings | None = None) -> StepPrepared | RunFinished:
+        """The event that carries `command` out with what `prepare_step` chose; the end where there is no money for it.
+
+        Raises:
+            Misuse: a tool was chosen that the agent does not have, or a model without a price under a limit in dollars.
+            BudgetUnavailable: the file of a budget cannot be used, or another process has held it for a moment.
+        """
+        event = self.reckoned(command, chosen)
+        refused = claim(self._run, event.reserve)
+        return event if refused is None else RunFinished(command.landing or refused, command.decision)
+
+    def reckoned(self, command: PrepareStep, chosen: StepSettings | None = None) -> StepPrepared:
+        """The event that carries `command` out, before anything is set aside for it. Raises as `prepare`."""
+        model = None if chosen is None else chosen.model
+        if model is not None and not isinstance(model, str):
+            model = model_of(model)
+        if isinstance(model, str):
+            model = self._models.get(model) or self._models.setdefault(model, self._run.config.model_named(model))
+        self._step_model = model
+        settings = (None if chosen is None else chosen.settings) or self._run.state.settings
+        for purse in self._run.purses:
+            require_price(self.model, settings, purse.budget)
+        return prepared(self._run.config, within(self._run), self.model, command, chosen, self._counted)
+
+    def request(self) -> ModelRequest:
+        """What the model is to be asked in the step under way.
+
+        Raises:
+            Misuse: no step is prepared.
+        """
+        return request_of(self._run.config, self._run.state)
+
+    def replied(self, reply: ModelReply) -> ModelReplied:
+        """The event that records `reply`.
+
+        Raises:
+            ModelError: the model replied what no model may, or its `cost()` failed.
+        """
+        run, model = self._run, self.model
+        output, state = run.config.output, run.state
+        reply = sound_reply(reply)
+        usage, prepared = reply.usage, state.prepared
+        if usage is None or usage.estimated:
+            usage = self.arrived.paid(reply, self.asked, self.longest_reply)
+        settings = (None if prepared is None else prepared.settings) or state.settings
+        self.has_counted(prepared, usage)
+        message, finish = storable(reply.message), reply.finish
+        handed = False
+        if output is not None and output.tool is not None:
+            told = message
+            message, finish = handed_in(message, finish, output.tool.name)
+            handed = told is not message
+        message = self._call_ids.given(state, message)
+        return ModelReplied(
+            len(state.steps),
+            message,
+            usage,
+            finish,
+            reply.finish_detail,
+            reply.model or model.name,
+            reply.request_id,
+            charge_of(model, usage, settings) if reply.cost is None else reply.cost,
+            uncounted(state) if state.size.reported or not asked_in_full(prepared) else 0,
+            calls_allowed(run) if run.parent is not None and message.calls else None,
+            handed,
+            at=run.clock.now(),
+        )
+
+    def has_counted(self, prepared: StepPrepared | None, usage: Usage) -> None:
+        """The model of the step has replied: where that is the measure of the next request, it is by this model."""
+        if asked_in_full(prepared) and usage.total_tokens:
+            self._counted = self.model
+
+    def forget_count(self) -> None:
+        """No reply so far is the measure of the next request: it is reckoned by estimate."""
+        self._counted = None
+
+    @property
+    def asked(self) -> int:
+        """The most tokens that the request under way may have."""
+        state, prepared = self._run.state, self._run.state.prepared
+        if prepared is None:
+            return next_tokens(state)
+        if prepared.reserve is not None:
+            return prepared.reserve.tokens - prepared.reserve.reply
+        # The note of the step stands in the messages of the run by now.
+        note = "" if prepared.messages is None else prepared.note
+        return request_tokens(self._run.config, state, replace(prepared, note=note), self.model, self._counted)
+
+    @property
+    def longest_reply(self) -> int | None:
+        """The tokens of the longest reply that the step under way may have; None if nobody has said."""
+        prepared, state = self._run.state.prepared, self._run.state
+        if prepared is not None and prepared.reserve is not None and prepared.reserve.reply:
+            return prepared.reserve.reply
+        return longest_reply_of(self.model, (None if prepared is None else prepared.settings) or state.settings)
+
+    def is_new(self, call_id: str) -> bool:
+        """Whether no call of the run has had this id."""
+        return bool(call_id) and call_id not in self._call_ids.used(self._run.state)

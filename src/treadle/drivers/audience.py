@@ -1,0 +1,116 @@
+"""Audience: who watches a run, and reads its log: shown each event as it happens, and no end before it is recorded."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from treadle.drivers.purse.so_far import Spender, spent_so_far
+from treadle.drivers.recorder import Recorder
+from treadle.drivers.watching import RunEvent, SpentSoFar, StepCompleted, log, log_event, log_failure
+from treadle.kernel.events import Event, RunFinished, RunPaused
+from treadle.kernel.state import RunState
+
+_ENDS = frozenset({RunPaused, RunFinished})
+"""What nobody is shown before it is in the journal."""
+
+
+class Watched(Spender, Protocol):
+    """A run, as far as watching it needs to know it; see `treadle.drivers.run.Run`."""
+
+    audience: "Audience"
+    recorder: Recorder
+
+    @property
+    def run_id(self) -> str:
+        """Its name."""
+
+    @property
+    def keeps(self) -> bool:
+        """Whether it has a journal by now."""
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """All events that this process has added to it."""
+
+    @property
+    def parent(self) -> "Watched | None":
+        """The run that it works for."""
+
+    @property
+    def below(self) -> Mapping[str, Spender]:
+        """By call, the runs that work on calls of its step under way."""
+
+
+class Audience:
+    """Who watches one run."""
+
+    __slots__ = ("_logged", "_on_event", "_run", "_spent", "_unshown")
+
+    def __init__(self, run: Watched, on_event: Callable[[RunEvent], object] | None) -> None:
+        self._run = run
+        self._on_event = on_event
+        self._unshown: list[RunEvent] = []
+        self._spent: SpentSoFar | None = None
+        self.look_again()
+
+    def look_again(self) -> None:
+        """Asks whether anybody reads the log: once a step, and not for each event."""
+        self._logged = log.isEnabledFor(logging.INFO)
+
+    @property
+    def watches(self) -> bool:
+        """Whether anybody is shown the events."""
+        return self._on_event is not None
+
+    def told(self, event: Event, before: RunState) -> None:
+        """Tells of `event`, which has just been folded, and of what it changed of the state `before`."""
+        run, after = self._run, self._run.state
+        if type(event) is RunFinished:
+            log_failure(after, event)
+        if self._logged:
+            log_event(after, event)
+        if self._on_event is not None:
+            if type(event) in _ENDS and run.keeps:
+                self._unshown.append(event)
+            else:
+                self.show(event)
+        now, then = after.accounts, before.accounts
+        if (
+            now is not then
+            and (self._on_event is not None or run.parent is not None)
+            and (now.usage is not then.usage or now.cost is not then.cost)
+        ):
+            self._tell_spent()
+        if self._on_event is not None and len(after.steps) > len(before.steps):
+            step = StepCompleted(after.steps[-1])
+            if self._unshown:
+                self._unshown.append(step)
+            else:
+                self.show(step)
+
+    def show(self, event: RunEvent) -> None:
+        """Shows `event` to whoever watches. A watcher that raises is logged, and the run goes on."""
+        if self._on_event is not None:
+            try:
+                self._on_event(event)
+            except (Exception, asyncio.CancelledError, SystemExit):
+                # It is a plain function: a cancellation can only be its own.
+                log.exception("on_event raised on %s; run %s goes on", type(event).__name__, self._run.run_id)
+
+    def written(self) -> None:
+        """Shows what was kept back until it was in the journal."""
+        run = self._run
+        while self._unshown and run.recorder.saved >= len(run.events):
+            self.show(self._unshown.pop(0))
+
+    def _tell_spent(self) -> None:
+        """Shows whoever watches the run at the top what that one has spent, if it has changed."""
+        top = self._run
+        while top.parent is not None:
+            top = top.parent
+        audience = top.audience
+        spent = spent_so_far(top) if audience.watches else None
+        if spent is not None and spent != audience._spent:
+            audience._spent = spent
+            audience.show(spent)

@@ -1,0 +1,72 @@
+"""Driven: by which task a run is carried out here, and whether that was told to stop, or leaves the run as it is."""
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from treadle.kernel.events import Queued
+from treadle.kernel.stop import stopped
+
+
+class Driven:
+    """How a run is carried out in this process.
+
+    Args:
+        above: how the run is that it works for.
+
+    Attributes:
+        order: how it was queued, if a worker drives it.
+        cancelled_as: how it ends if it is cancelled.
+        given_up: whether this process leaves it as it is: what is cancelled then is as if the process had died.
+    """
+
+    __slots__ = ("_above", "_cancels", "_task", "cancelled_as", "given_up", "order")
+
+    def __init__(self, above: "Driven | None" = None) -> None:
+        self.order: Queued | None = None
+        self.cancelled_as = stopped("cancelled")
+        self.given_up = False
+        self._above = above
+        self._task: asyncio.Task[Any] | None = None
+        self._cancels = 0
+
+    def begin(self) -> None:
+        """This task drives the run from here on: only a cancellation that comes from now on is meant for it."""
+        self._task = asyncio.current_task()
+        above = self._above
+        if above is not None and above._task is self._task:
+            self._cancels = above._cancels
+        else:
+            self._cancels = 0 if self._task is None else self._task.cancelling()
+
+    def is_cancelled(self) -> bool:
+        """Whether it, or a run above it, was told to stop: not a task of its own that what runs in it has cancelled."""
+        task = self._task or asyncio.current_task()
+        told = task is None or task.cancelling() > self._cancels
+        return told or (self._above is not None and self._above.is_cancelled())
+
+    def is_given_up(self) -> bool:
+        """Whether this process leaves it, or a run above it, as it is."""
+        return self.given_up or (self._above is not None and self._above.is_given_up())
+
+    def is_queued(self) -> bool:
+        """Whether a worker drives it, or a run above it: then nobody waits for its answer here."""
+        return self.order is not None or (self._above is not None and self._above.is_queued())
+
+    async def own(self, function: Callable[..., Any], what: str, *given: Any) -> Any:
+        """What a function of the application's gives. That it cancels itself is an error of its own, and no more."""
+        try:
+            found = function(*given)
+            return await found if inspect.isawaitable(found) else found
+        except asyncio.CancelledError as error:
+            if self.is_cancelled():
+                raise
+            raise cancelled_itself(what, error) from error
+
+
+def cancelled_itself(what: str, error: asyncio.CancelledError) -> RuntimeError:
+    """What is raised where a function of the application's cancelled what ran it, and nobody else did."""
+    fault = RuntimeError(f"{what} cancelled itself")
+    fault.__cause__ = error
+    return fault

@@ -1,0 +1,95 @@
+"""What whoever watches a generated run is shown, held against what its journal came to have."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Any
+
+from treadle import StepCompleted, SubRunEvent
+from treadle.drivers.live import Pieces
+from treadle.drivers.trace import trace_lines
+from treadle.journal.redaction import redacted
+from treadle.kernel.events import Event, Happened, ModelFailed, ModelReplied, RunFinished, RunPaused
+from treadle.kernel.fold import fold_all
+from treadle.models import TextDelta
+
+WITHDRAWN = "\x00"
+
+
+@dataclass
+class Shown:
+    """What one process was shown of the run at the top, which had `before` events then."""
+
+    before: int
+    events: list[Any] = field(default_factory=list)
+
+    def add(self, event: Any) -> None:
+        """One more; what is printed of it is a text."""
+        assert all(isinstance(line, str) for line in trace_lines(event))
+        self.events.append(event)
+
+
+def what_is_shown_is_what_happened(trial: Any) -> Iterator[str]:
+    """Each event is shown once, in order, and no end that is not in the journal; each step once it is complete."""
+    root = trial.journal.root
+    for shown in trial.shown if root is not None and trial.taken is None else ():
+        happened = [one for one in shown.events if isinstance(one, Happened)]
+        told = list(redacted(root, 0, happened, trial.journal.redact, ""))
+        there = trial.journal.events(root)[shown.before : shown.before + len(told)]
+        # Where the journal failed, what it did not take was shown all the same; another process goes on before it.
+        kept = [one for one, _ in takewhile(lambda both: both[0] == both[1], zip(told, there, strict=False))]
+        if len(kept) < len(told) and not trial.journal.failed:
+            yield f"{[_kind(one) for one in told]} were shown, {[_kind(one) for one in there]} are in the journal"
+            continue
+        ends = [one for one in told[len(kept) :] if isinstance(one, (RunPaused, RunFinished))]
+        if ends:
+            yield f"{ends} was shown, and is not in the journal"
+        yield from _steps(trial, shown, kept)
+        yield from _below(trial, shown)
+        yield from _texts(shown)
+
+
+def _steps(trial: Any, shown: Shown, kept: list[Event]) -> Iterator[str]:
+    events = trial.journal.events(trial.journal.root)
+    done = len(fold_all(events[: shown.before]).steps)
+    steps = fold_all(events[: shown.before + len(kept)]).steps
+    whole = [one.step for one in shown.events if isinstance(one, StepCompleted)]
+    if len(whole) < len(steps) - done or (len(whole) > len(steps) - done and not trial.journal.failed):
+        yield f"steps {[one.number for one in whole]} were shown as complete, of {done} to {len(steps)}"
+    for step, one in zip(whole, steps[done:], strict=False):
+        if trial.journal.redact is None and step != one:
+            yield f"step {step} was shown, and came to be {one}"
+
+
+def _below(trial: Any, shown: Shown) -> Iterator[str]:
+    """What runs below did is shown in their order."""
+    for run_id in {one.run_id for one in shown.events if isinstance(one, SubRunEvent)}:
+        inner = [one.event for one in shown.events if isinstance(one, SubRunEvent) and one.run_id == run_id]
+        told = [one for one in inner if isinstance(one, Happened)]
+        kept = iter(trial.journal.events(run_id) if run_id in trial.journal.runs else [])
+        told = list(redacted(run_id, 0, told, trial.journal.redact, ""))
+        lost = [one for one in told if not any(one == other for other in kept)]
+        if lost and not trial.journal.failed:
+            yield f"of {run_id} {[_kind(one) for one in lost]} were shown, and are not in the journal in that order"
+
+
+def _texts(shown: Shown) -> Iterator[str]:
+    """The stream of texts is what the replies say; of what broke off it says so."""
+    pieces, said, streamed = Pieces(WITHDRAWN), "", ""
+    for event in shown.events:
+        said += "".join(pieces.of(event))
+        match event:
+            case TextDelta(text=text):
+                streamed += text
+            case ModelReplied(message=message):
+                if message.text and not said.endswith(streamed or message.text):
+                    yield f"the text {message.text[:80]!r} ends in {said[-80:]!r} as a stream"
+                streamed = ""
+            case ModelFailed():
+                if streamed and not said.endswith(WITHDRAWN):
+                    yield f"{streamed[:80]!r} broke off, and the stream does not say so: {said[-80:]!r}"
+                streamed = ""
+
+
+def _kind(event: Event) -> str:
+    return type(event).__name__
