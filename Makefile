@@ -7,12 +7,14 @@
 #   make claims PAIRS=5000                    as many pairs of tables, every claim about them judged; SEED=17 for others
 #   make differential CASES=5000              as many questions to every engine, each answered in plain Python too
 #   make workers RUNS=1000                    as many runs on three workers, one killed and one stopped
+#   make load SOAK=3600                       clients on live runs for an hour; CLIENTS=100 LIVE=20 for fewer
 #   make mutants SAMPLE=0                     all mutants
 #   make demo PYTHON=/opt/python/bin/python3  another Python
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-peers kills simulate claims differential workers mutants check bench docs diagram lock clean
+.PHONY: help demo test test-peers test-browser kills simulate claims differential workers load mutants check check-web web \
+	bench docs diagram lock clean
 # One target at a time, so that `make -j check test` prints one thing after the other.
 .NOTPARALLEL:
 
@@ -31,6 +33,9 @@ FIRST ?= 0
 SEEDS ?= 2000
 SEED ?=
 RUNS ?= 60
+CLIENTS ?= 1000
+LIVE ?= 200
+SOAK ?= 0
 PAIRS ?= 1000
 CASES ?= 1000
 SAMPLE ?= 300
@@ -54,6 +59,7 @@ demo: ## set everything up and run the main job, with no key
 	$(call ready,)
 	$(call ask,"Compare the amount totals between fi_reporting and consolidation_mart for company 1001 in period 202401", --skill analyst)
 	$(call ask,"What's the total value of our gadget inventory?")
+	@printf '\nTo ask, watch and steer in a browser:\n\n$$ %s\n' '$(BIN)/treadle serve --skill analyst --skill inventory --open'
 
 test: ## set everything up and run the tests
 	$(call ready,test)
@@ -63,6 +69,10 @@ test-peers: ## fetch and build what others made, once, and test against it
 	$(call ready,test)
 	@$(BIN)/python scripts/peers.py
 	@TREADLE_PEERS=1 $(BIN)/python -m pytest tests/peers tests/analyst/test_datacompy.py $(ARGS)
+
+test-browser: ## walk through the page in a real Chromium (apt-get install chromium, or CHROMIUM=/path/to/it)
+	$(call ready,test browser)
+	@TREADLE_REQUIRE_BROWSER=1 $(BIN)/python -m pytest tests/browser $(ARGS)
 
 kills: ## kill processes in the middle of runs, take the runs up again, count what it cost
 	$(call ready,test)
@@ -86,6 +96,10 @@ workers: ## drive runs with three workers, kill one, stop one, and see that all 
 	$(call ready,test)
 	@$(BIN)/python scripts/workers.py --runs $(RUNS)
 
+load: ## CLIENTS of the server on LIVE runs, or for SOAK seconds; see that each client's log is the journal
+	$(call ready,test)
+	@$(BIN)/python scripts/load.py --clients $(CLIENTS) --runs $(LIVE) --soak $(SOAK)
+
 mutants: ## change the kernel and the door in small ways, and see whether a test notices
 	$(call ready,test mutants)
 	@$(BIN)/python scripts/mutants.py --sample $(SAMPLE)
@@ -97,6 +111,12 @@ check: ## formatting, lint, strict types, import contracts, no imports in a circ
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/circles.py
+
+web: ## build the page in web/ into src/treadle/serve/page (needs Node)
+	@"$(PYTHON)" scripts/page.py build
+
+check-web: ## see that the page in src/treadle/serve/page is what web/ builds; skipped where there is no Node
+	@"$(PYTHON)" scripts/page.py check
 
 bench: ## the benchmarks, or BENCH=bench/loop.py
 	$(call ready,)
@@ -116,6 +136,6 @@ lock: ## choose the newest versions that pyproject.toml allows, into constraints
 	    --custom-compile-command "make lock" --output-file constraints.txt pyproject.toml
 
 clean: ## remove everything that can be made again
-	rm -rf .venv .venv.log .venv.lock site build dist mutants .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+	rm -rf .venv .venv.log .venv.lock web/node_modules site build dist mutants .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis \
 	    .import_linter_cache
 	find src tests bench examples docs scripts -name __pycache__ -type d -prune -exec rm -rf {} +

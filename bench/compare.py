@@ -105,7 +105,7 @@ def treadle(
 ) -> Callable[[], Counts]:
     """The engine, as a user calls it."""
     from treadle.analyst import Bounds, Catalog, CompareRequest, Dimension, Measure, Source, TextFormat, compare
-    from treadle.analyst.formats import Format, parse_format
+    from treadle.analyst.declared.formats import Format, parse_format
 
     german = TextFormat(delimiter=";", decimal=",", thousands=".")
     form = parse_format("alpha(6)") if alpha else Format()

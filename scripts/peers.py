@@ -1,9 +1,13 @@
-"""Fetches and builds, once, what others made and we test against: datacompy, and llama.cpp's server with a model.
+"""Fetches and builds, once, what others made and we test against: datacompy, clients of front ends, servers and the
+conformance suite of MCP, and llama.cpp's server with a model.
 
     python scripts/peers.py
 
 datacompy compares frames. It wants older versions of pandas and Polars than those that we test with, but works with
 ours as far as it is used; so it is installed in a place of its own, without what it asks for.
+
+The clients (the AI SDK's, AG-UI's, OpenAI's for Node), the servers of MCP and its conformance suite are packages of
+npm, installed where that is at hand; the suite wants a newer Node than many machines have, which npm installs too.
 
 The server's source is the one that the `llama-cpp-python` package ships; it is compiled without a web page, TLS or
 anything that is downloaded beside it, which takes ten minutes or so on two cores. All of it stays in .cache/peers: the
@@ -24,13 +28,23 @@ CACHE = ROOT / ".cache" / "peers"
 LOG = CACHE / "build.log"
 DATACOMPY = ("datacompy==1.1.0", "ordered-set==4.1.0", "jinja2==3.1.6", "markupsafe")
 LIBRARY = CACHE / DATACOMPY[0]
+NODE = (
+    "@modelcontextprotocol/server-everything@2026.8.31",
+    "@modelcontextprotocol/server-filesystem@2026.8.31",
+    "@modelcontextprotocol/server-memory@2026.8.31",
+    "@modelcontextprotocol/conformance@0.1.16",
+    "node@22",
+)
+MCP = CACHE / "mcp-0.1.16"
 VERSION = "0.3.36"
 GGUF = "0.19.0"
 SERVER = CACHE / f"llama-server-{VERSION}"
 MODEL = CACHE / "model.gguf"
 WRITER = Path(__file__).resolve().parent / "tiny_gguf.py"
 INSIDE = f"llama_cpp_python-{VERSION}/vendor/llama.cpp/"
-LONGEST = {"pip": 900, "cmake": 300, "compile": 7200, "gguf": 120}
+CLIENTS = CACHE / "clients"
+WANTED = ROOT / "tests" / "peers" / "clients" / "package.json"
+LONGEST = {"pip": 900, "npm": 900, "cmake": 300, "compile": 7200, "gguf": 120}
 """Seconds that each part may take."""
 
 OPTIONS = (
@@ -58,6 +72,8 @@ def main() -> None:
     CACHE.mkdir(parents=True, exist_ok=True)
     LOG.write_text("", encoding="utf-8")
     install(LIBRARY, "--no-deps", *DATACOMPY)
+    install_node()
+    install_clients()
     if not SERVER.exists():
         if missing := lacking():
             say(f"no server to test against: {missing} is not installed, and llama.cpp is built with it")
@@ -65,6 +81,21 @@ def main() -> None:
         build(fetched())
     if not MODEL.exists() or MODEL.stat().st_mtime < WRITER.stat().st_mtime:
         write_model()
+
+
+def install_node() -> None:
+    """Installs what npm has into a folder of its own, which is there when all of it is in it."""
+    if MCP.exists():
+        return
+    if shutil.which("npm") is None:
+        say("no servers of MCP to test against: npm is not installed")
+        return
+    unfinished = MCP.with_name(f"{MCP.name}-unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir()
+    (unfinished / "package.json").write_text("{}", encoding="utf-8")
+    run(["npm", "install", "--prefix", str(unfinished), "--no-audit", "--no-fund", *NODE], "npm")
+    unfinished.rename(MCP)
 
 
 def lacking() -> str:
@@ -128,6 +159,24 @@ def install(packages: Path, *arguments: str) -> None:
     shutil.rmtree(unfinished, ignore_errors=True)
     run([sys.executable, "-m", "pip", "install", "--target", str(unfinished), *arguments], "pip")
     unfinished.rename(packages)
+
+
+def install_clients() -> None:
+    """Installs the clients of front ends, unless those that are wanted are there."""
+    npm, there = shutil.which("npm"), CLIENTS / "package.json"
+    if npm is None or shutil.which("node") is None:
+        say("no clients of front ends to test against: Node and npm are not installed")
+        return
+    if there.exists() and there.read_bytes() == WANTED.read_bytes():
+        return
+    unfinished = CACHE / "clients-unfinished"
+    for folder in (unfinished, CLIENTS):
+        shutil.rmtree(folder, ignore_errors=True)
+    unfinished.mkdir()
+    shutil.copy(WANTED, unfinished)
+    # Two versions of one package are wanted, each with its own peers.
+    run([npm, "install", "--prefix", str(unfinished), "--legacy-peer-deps", "--no-audit", "--no-fund"], "npm")
+    unfinished.rename(CLIENTS)
 
 
 def run(command: list[str], part: str, **environment: str) -> None:

@@ -65,7 +65,8 @@ class Agent(Generic[Deps, Output]):
     Args:
         model: a name such as "anthropic:claude-sonnet-4-5", "openai:gpt-5" or "offline", or any `Model`.
         instructions: the system prompt, or a function of the run's `RunContext` that returns it.
-        tools: tools, or plain functions to make tools of; or these by the name that the model is to call.
+        tools: tools, or plain functions to make tools of; or these by the name that the model is to call. In a list
+            also servers of tools, such as `treadle.mcp.MCPServer`, which are asked before each step what they have.
         skills: named bundles of instructions and tools, or a `SkillRegistry`: what is registered later counts for the
             runs that begin after that.
         limits: what a run may use at most: by default 20 steps (a step is a model call with the tool calls that it asks
@@ -146,7 +147,7 @@ class Agent(Generic[Deps, Output]):
     ) -> None:
         refuse_unknown(Agent, unknown, Agent)
         chosen = model_of(model)
-        toolbox, policies = toolbox_of(tools, skills, context, chosen)
+        toolbox, policies, servers = toolbox_of(tools, skills, context, chosen)
         enough = None if stop_when is None else condition(stop_when)
         given = Configuration(
             model=chosen,
@@ -171,6 +172,7 @@ class Agent(Generic[Deps, Output]):
             errors=errors,
             model_named=model_of,
             deps_type=deps_type,
+            servers=servers,
         )
         self._stock = Stock(
             lambda stock: with_budgets(assembled(given, stock, output, output_mode), budget), toolbox, skills
@@ -417,6 +419,7 @@ class Agent(Generic[Deps, Output]):
         message: str | None = None,
         tool_results: Mapping[str, Any] | None = None,
         model: str | Model | None = None,
+        instructions: str | None = None,
         limits: Limits | None = None,
         deps: Deps | None = None,
         budget: Budgets = None,
@@ -436,6 +439,7 @@ class Agent(Generic[Deps, Output]):
             message: something to say at that point; the model is shown it at its next call.
             tool_results: other results of calls of the step before, by call id.
             model: in place of the agent's.
+            instructions: in place of those that the run was begun with; empty for none.
             limits: in place of those that the run was under.
             deps: as in `run`.
             budget: as in `run`.
@@ -448,7 +452,9 @@ class Agent(Generic[Deps, Output]):
                 agent's, or had ended there and nothing is said to it.
         """
         refuse_unknown(Agent.fork, unknown, Agent)
-        asked = Forked(at, message, tool_results, model, limits, deps, on_event, budget, user)
+        asked = Forked(
+            at, message, tool_results, model, limits, deps, on_event, budget, user, instructions=instructions
+        )
         return await driven(*await forked(self._config, run, asked))
 
     async def begin_fork(
@@ -459,6 +465,7 @@ class Agent(Generic[Deps, Output]):
         message: str | None = None,
         tool_results: Mapping[str, Any] | None = None,
         model: str | Model | None = None,
+        instructions: str | None = None,
         limits: Limits | None = None,
         deps: Deps | None = None,
         budget: Budgets = None,
@@ -471,7 +478,7 @@ class Agent(Generic[Deps, Output]):
             UnknownRun, Misuse: as `fork`; and if the agent keeps no journal.
         """
         refuse_unknown(Agent.begin_fork, unknown, Agent)
-        asked = Forked(at, message, tool_results, model, limits, deps, None, budget, user)
+        asked = Forked(at, message, tool_results, model, limits, deps, None, budget, user, instructions=instructions)
         begun = await begin_fork(self._config, run, asked)
         if not isinstance(begun, str):
             raise Misuse("begin_fork needs a journal to keep the fork in: give the agent one, or use fork")

@@ -40,6 +40,15 @@ class Table(Struct):
     default: tuple[str, Any] | None = None
 
 
+class Node(Struct):
+    """A group on both sides: the figures of the keys below it, how many keys those are, how many do not match."""
+
+    values: tuple[Decimal | None, Decimal | None]
+    status: str
+    keys: int
+    differing: int
+
+
 class Figures(Struct):
     """A key on one side."""
 
@@ -166,6 +175,37 @@ class World:
             return self.keys
         at = self.dimensions.index("currency")
         return [key for key in self.keys if key[at] == currency]
+
+
+def below(group: str, edges: Sequence[tuple[str, str]]) -> set[str]:
+    """A group, and all that is below it by any way."""
+    found = {group}
+    while more := {member for parent, member in edges if parent in found} - found:
+        found |= more
+    return found
+
+
+def nodes(world: World, edges: Sequence[tuple[str, str]], name: str) -> dict[tuple[str | None, Any], Node]:
+    """By group and currency (None where they are not told apart) the figures of each group that has a key."""
+    at = world.dimensions.index(name)
+    every = {one for edge in edges for one in edge}
+    members: dict[str | None, set[Any]] = {group: set(below(group, edges)) for group, _ in edges}
+    found = {}
+    for group, values in [*members.items(), (None, None)]:
+        for code in {key[world.dimensions.index("currency")] for key in world.keys} if world.split else {None}:
+            keys = [
+                key
+                for key in world.of_currency(code)
+                if (key[at] in values if values is not None else key[at] not in every)
+            ]
+            if keys:
+                sides = [[world.values(key)[side] for key in keys] for side in (0, 1)]
+                figures = (total(sides[0]), total(sides[1]))
+                there = [any(key in group for key in keys) for group in world.groups]
+                status = world.classed(there[0], there[1], *figures)
+                differing = sum(world.status(key) != "match" for key in keys)
+                found[group, code] = Node(figures, status, len(keys), differing)
+    return found
 
 
 def total(values: Iterable[Decimal | None], sign: int = 1) -> Decimal | None:

@@ -37,7 +37,7 @@ from treadle.analyst.checks import (
     read_checks,
     run_checks,
 )
-from treadle.analyst.comparison import match_rate
+from treadle.analyst.showing.comparison import match_rate
 
 from .conftest import QUICK, write_csv
 

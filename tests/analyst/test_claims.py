@@ -26,14 +26,15 @@ from treadle.analyst import (
     Comparison,
     Dimension,
     Filter,
+    Hierarchy,
     Measure,
     Source,
     compare,
     page,
 )
-from treadle.analyst.sentences import SENTENCES, Kind
+from treadle.analyst.showing.sentences import SENTENCES, Kind
 
-from .claim_oracle import TRIALS, Key, Row, Table, World, total
+from .claim_oracle import TRIALS, Key, Node, Row, Table, World, below, nodes, total
 
 PAIRS = int(os.environ.get("TREADLE_CLAIMS", "50"))
 FIRST = int(os.environ.get("TREADLE_CLAIMS_SEED", "0"))
@@ -52,6 +53,15 @@ FILTERS: list[tuple[dict[str, Any], str, Callable[[Any], bool]]] = [
     ({"dimension": "company", "op": "is null"}, "company", lambda v: v is None),
     ({"dimension": "company", "value": "77"}, "company", lambda v: v == "77"),
 ]  # fmt: skip
+
+
+TREES: list[list[tuple[str, str]]] = [
+    [("all", "few"), ("all", "more"), ("few", "1"), ("few", "2"), ("more", "3"), ("more", "10"), ("more", "9")],
+    [("few", "1"), ("few", "2"), ("more", "2"), ("more", "3"), ("all", "few"), ("all", "more")],
+    [("1", "2"), ("1", "3"), ("3", "10")],
+    [("few", "77")],
+    [("all", "few"), ("odd", "few"), ("few", "10"), ("few", "0000000001")],
+]
 
 
 def _row(chance: Random, codes: list[Any]) -> Row:
@@ -138,6 +148,8 @@ def questions(chance: Random) -> tuple[World, dict[str, Any]]:
     asked = {"dimensions": dimensions, "filters": [each[0] for each in filters]}
     if tolerance is not None:
         asked["tolerance"] = tolerance
+    if "company" in dimensions:
+        asked["subtotals"] = [f"tree{at}" for at in range(len(TREES)) if chance.random() < 0.3]
     tests = [(name, test, str(Filter(**given))) for given, name, test in filters]
     return World(tables[0], tables[1], dimensions, tests, Decimal(tolerance or "0.01")), asked
 
@@ -189,7 +201,9 @@ def _judge(number: int) -> None:
     world, asked = questions(Random(number))
     with TemporaryDirectory() as place:
         folder = Path(place)
-        catalog = Catalog([source(folder, name, table) for table, name in world.named], folder)
+        catalog = Catalog(
+            [source(folder, name, table) for table, name in world.named], folder, hierarchies=hierarchies()
+        )
         request = CompareRequest(source_a="a", source_b="b", **asked)
         if world.refused:
             with pytest.raises(AnalystError, match="not compared"):
@@ -204,10 +218,40 @@ def _judge(number: int) -> None:
             assert claim.message
             event(claim.kind)
         _complete(world, {claim.kind for claim in claims})
+        _added_up(world, found, claims)
         _proved(world, found)
         for row in found.rows:
             assert ("equal" in row.reason) <= world.known(row.key.get("currency"))
         assert "Traceback" not in page(found)
+
+
+def hierarchies() -> list[Hierarchy]:
+    found = []
+    for at, edges in enumerate(TREES):
+        groups = {group: tuple(member for parent, member in edges if parent == group) for group, _ in edges}
+        found.append(Hierarchy(name=f"tree{at}", of="company", groups=groups))
+    return found
+
+
+def _added_up(world: World, found: Comparison, claims: list[Claim]) -> None:
+    """Every subtotal is the sum of the keys below its group, and what does not add up is said."""
+    for name, groups in found.subtotals.items():
+        edges = TREES[int(name[-1])]
+        told = {
+            (one.group, one.currency): Node(
+                (one.source_a_value, one.source_b_value), one.status, one.rows, one.differences
+            )
+            for one in groups
+        }
+        assert told == nodes(world, edges, "company"), (name, groups)
+        at = world.dimensions.index("company")
+        values = {key[at] for key in world.keys}
+        said = {claim.kind: claim.facts for claim in claims if claim.facts.get("hierarchy") == name}
+        alone = values - {one for edge in edges for one in edge}
+        assert said.get("in_no_group", {"count": 0})["count"] == len(alone)
+        parents = {member: {parent for parent, other in edges if other == member} for _, member in edges}
+        shared = {one for one in parents if len(parents[one]) > 1 and below(one, edges) & values}
+        assert set(said.get("in_several_groups", {"members": ()})["members"]) == shared
 
 
 # Of a query alone, of floating-point data, or of more currencies than are drawn; each has a test of its own elsewhere.
@@ -448,13 +492,18 @@ def _duplicates(world: World, claim: Claim) -> bool:
     return len(once) < len(world.passed[side]) and 0 < claim.facts["count"] <= len(mended)
 
 
+def _grouped(world: World, claim: Claim) -> bool:
+    """See `_added_up`, which holds them against the tree."""
+    return claim.facts["dimension"] == "company" and claim.facts["count"] > 0
+
+
 TRUE: dict[str, Callable[[World, Claim], bool]] = {
     "nothing": _nothing, "one_empty": _one_empty, "totals": _totals, "keys": _keys, "offset": _offset,
     "largest": _largest, "by_currency": _by_currency, "different_currencies": _different_currencies,
     "unknown_currency": _unknown_currency, "unknown_unit": _unknown_unit, "contradicted_unit": _contradicted_unit,
     "filter_without_rows": _filter_without_rows, "no_rows": _no_rows, "spelling": _spelling,
     "granularity": _granularity, "absent": _absent, "factor": _pattern, "sign": _pattern, "repeated": _repeated,
-    "duplicates": _duplicates,
+    "duplicates": _duplicates, "in_no_group": _grouped, "in_several_groups": _grouped,
 }  # fmt: skip
 
 PROVED: dict[str, Callable[[World, Any, list[Any]], bool]] = {
@@ -471,6 +520,8 @@ PROVED: dict[str, Callable[[World, Any, list[Any]], bool]] = {
     "sign": lambda world, facts, rows: rows == [(facts["count"], facts["total"])],
     "repeated": lambda world, facts, rows: rows[0][0] == facts["count"],
     "duplicates": lambda world, facts, rows: rows == [(facts["count"],)],
+    "in_no_group": lambda world, facts, rows: len(rows) == facts["count"],
+    "in_several_groups": lambda world, facts, rows: [row[0] for row in rows] == list(facts["members"]),
     "no_rows": lambda world, facts, rows: rows in ([(None,)], [(0,)]),
     "filter_without_rows": lambda world, facts, rows: [row[0] for row in rows] == facts["values"],
     "unknown_currency": lambda world, facts, rows: None in [row[0] for row in rows],

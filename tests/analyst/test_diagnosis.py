@@ -132,10 +132,8 @@ def test_currencies_mixed_in_one_sum(make: Any, confront: Callable[..., Comparis
     def warnings(**asked: Any) -> tuple[str, ...]:
         return query(catalog, QueryRequest(source="s", **asked)).warnings
 
-    assert warnings() == (
-        "sums of amount in s add up several currencies (EUR, USD); ask by currency, or filter to one",
-    )
-    assert warnings(dimensions=["currency"])[0].endswith("read them by currency only")
+    told = ("amount of s is told by currency (EUR, USD), as amounts of different currencies are not added up",)
+    assert warnings() == warnings(dimensions=["currency"]) == told
     assert warnings(filters={"currency": "EUR"}) == ()
     assert warnings(filters={"company": "2"}) == ()
     other = make("t", [("2", "EUR", "5.00")], columns=columns, currency="currency")

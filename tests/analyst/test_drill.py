@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from treadle.analyst import AnalystError, Bounds, Catalog, Dimension, Measure, Source, parse_format
-from treadle.analyst.drill import Drilled, DrillRequest, drill
-from treadle.analyst.source import Mapping
+from treadle.analyst.asking.drill import Drilled, DrillRequest, drill
+from treadle.analyst.declared.source import Mapping
 
 from .conftest import QUICK, write_csv, write_json, write_sqlite, write_table
 

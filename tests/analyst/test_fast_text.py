@@ -21,9 +21,9 @@ from treadle.analyst import (
     parse_format,
     query,
 )
-from treadle.analyst.progress import Progress, told
-from treadle.analyst.row_count import rows_in
-from treadle.analyst.session import Session
+from treadle.analyst.reading.progress import Progress, told
+from treadle.analyst.reading.row_count import rows_in
+from treadle.analyst.reading.session import Session
 
 POINT, GERMAN, COMMA = TextFormat(), TextFormat(decimal=",", thousands="."), TextFormat(decimal=",")
 FORMS = {"point": POINT, "german": GERMAN, "comma": COMMA}

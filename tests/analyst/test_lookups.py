@@ -27,7 +27,7 @@ from treadle.analyst import (
     parse_format,
     query,
 )
-from treadle.analyst.source import Conversion, Mapping
+from treadle.analyst.declared.source import Conversion, Mapping
 
 from .conftest import QUICK, write_csv, write_json, write_sqlite, write_table
 

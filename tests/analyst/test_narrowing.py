@@ -8,10 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from treadle.analyst import Dimension, Filter, Source, parse_format
-from treadle.analyst.dialect import Column, Dialect
-from treadle.analyst.keys import Key
-from treadle.analyst.narrowing import narrowing
-from treadle.analyst.parameters import Parameters
+from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.declared.formats import is_no_period
+from treadle.analyst.reading.dialect import Column, Dialect
+from treadle.analyst.reading.keys import Key
+from treadle.analyst.remote.narrowing import narrowing
+from treadle.analyst.sql.parameters import Parameters
 
 PERIODS = st.builds(
     lambda year, part, form: form.format(y=year, p=part),
@@ -41,17 +43,21 @@ def passes(engine: Any, condition: Any, parameters: Parameters, held: str) -> bo
 
 
 def wanted(engine: Any, condition: Filter, key: Key, held: str) -> bool:
-    """Whether treadle's own filter lets the row pass."""
+    """Whether treadle's own filter lets the row pass; one with what is no period is refused, and lets none."""
     from sqlglot import exp
 
-    from treadle.analyst.rows import Side
-    from treadle.analyst.table import Table
+    from treadle.analyst.asking.rows import Side
+    from treadle.analyst.reading.table import Table
 
     side = Side("a", 0, SOURCE, [], [], [(key, condition)])
     parameters = Parameters()
     rows = exp.select(exp.alias_(exp.cast(parameters.add(held), "VARCHAR"), "x")).subquery("t")
     side.table = Table(rows, {"x": "VARCHAR"})
-    statement = side.filtered(exp.select("1"), parameters)
+    try:
+        statement = side.filtered(exp.select("1"), parameters)
+    except AnalystError:
+        assert any(is_no_period(str(value)) for value in condition.values)
+        return False
     return bool(engine.execute(statement.sql(dialect="duckdb"), parameters.values).fetchall())
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from treadle.analyst import AnalystError, Bounds, Catalog, QueryRequest, check, declaration, propose, query
-from treadle.analyst.columns import guess
+from treadle.analyst.asking.columns import guess
 
 QUICK = Bounds(threads=1, seconds=60)
 

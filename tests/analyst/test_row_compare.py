@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from treadle.analyst import AnalystError, Catalog, Dimension, Measure, Source, parse_format
-from treadle.analyst.row_compare import RowComparison, RowsRequest, compare_rows
-from treadle.analyst.schemas import compare_schemas
+from treadle.analyst.asking.row_compare import RowComparison, RowsRequest, compare_rows
+from treadle.analyst.asking.schemas import compare_schemas
 
 from .conftest import QUICK, write_csv, write_sqlite, write_table
 

@@ -21,7 +21,7 @@ from treadle.analyst import (
     compare,
     query,
 )
-from treadle.analyst.session import Session
+from treadle.analyst.reading.session import Session
 
 SLOW = "SELECT COUNT(*) FROM range(100000000) AS a, range(100000) AS b WHERE a.range * b.range % 7 = 3"
 

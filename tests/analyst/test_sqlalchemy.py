@@ -27,12 +27,12 @@ from treadle.analyst import (
     parse_format,
     query,
 )  # fmt: skip
-from treadle.analyst.dialect import Column, Dialect
-from treadle.analyst.keys import Key
-from treadle.analyst.narrowing import narrowing
-from treadle.analyst.parameters import Parameters
-from treadle.analyst.pushdown import grouped, side_by_side
-from treadle.analyst.sqlalchemy_source import statement_text, stored_name
+from treadle.analyst.reading.dialect import Column, Dialect
+from treadle.analyst.reading.keys import Key
+from treadle.analyst.remote.narrowing import narrowing
+from treadle.analyst.remote.pushdown import grouped, side_by_side
+from treadle.analyst.remote.sqlalchemy_source import statement_text, stored_name
+from treadle.analyst.sql.parameters import Parameters
 
 D = Decimal
 QUICK = Bounds(threads=1, seconds=60)
@@ -319,8 +319,8 @@ def test_two_databases_are_asked_one_by_one(
 
 
 def test_a_sqlite_connection_writes_nothing(held: Any) -> None:
-    from treadle.analyst.session import Session
-    from treadle.analyst.sqlalchemy_source import connect
+    from treadle.analyst.reading.session import Session
+    from treadle.analyst.remote.sqlalchemy_source import connect
 
     source = held("t", ROWS)
     with Session(Catalog([source]), [source]) as session:

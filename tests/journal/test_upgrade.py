@@ -81,7 +81,7 @@ async def test_every_run_is_listed_read_and_gone_on_with(path: Path, runs: dict[
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (3,)
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        assert tables == {"events", "runs", "payloads", "payload_uses", "leases", "forks"}
+        assert tables == {"events", "runs", "payloads", "payload_uses", "leases", "forks", "titles"}
 
 
 async def test_from_then_on_what_is_altered_is_seen(path: Path, runs: dict[str, list[Event]]) -> None:

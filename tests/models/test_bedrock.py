@@ -10,23 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from treadle.kernel import messages as kernel
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import (
-    AssistantMessage,
-    File,
-    Image,
-    Message,
-    ModelSettings,
-    Opaque,
-    SystemMessage,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolMessage,
-    ToolSpec,
-    Usage,
-    UserMessage,
-)
 from treadle.models.anthropic import AnthropicCodec
 from treadle.models.bedrock import BedrockCodec
 from treadle.models.errors import (
@@ -55,22 +40,27 @@ CLAUDE = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 NOVA = "us.amazon.nova-pro-v1:0"
 LLAMA = "us.meta.llama3-3-70b-instruct-v1:0"
 MISTRAL = "mistral.mistral-large-2402-v1:0"
-LOOK = ToolSpec("look", "Looks.", {"type": "object", "properties": {"place": {"type": "string"}}})
+LOOK = kernel.ToolSpec("look", "Looks.", {"type": "object", "properties": {"place": {"type": "string"}}})
 POINT = {"cachePoint": {"type": "default"}}
-GO = UserMessage("go")
-CALLED = AssistantMessage((ToolCall("c1", "look", '{"place":"here"}'),))
-SEEN = ToolMessage("c1", "look", "seen")
+GO = kernel.UserMessage("go")
+CALLED = kernel.AssistantMessage((kernel.ToolCall("c1", "look", '{"place":"here"}'),))
+SEEN = kernel.ToolMessage("c1", "look", "seen")
 
 
 def body_of(
-    *messages: Message, model: str = CLAUDE, tools: Any = (), cache: Any = None, settings: Any = None, **more: Any
+    *messages: kernel.Message,
+    model: str = CLAUDE,
+    tools: Any = (),
+    cache: Any = None,
+    settings: Any = None,
+    **more: Any,
 ) -> dict[str, Any]:
-    request = ModelRequest(messages or (GO,), tuple(tools), settings=settings or ModelSettings(), **more)
+    request = ModelRequest(messages or (GO,), tuple(tools), settings=settings or kernel.ModelSettings(), **more)
     body: dict[str, Any] = json.loads(BedrockCodec(model, cache=cache).encode(request, model, False))
     return body
 
 
-def turns(*messages: Message, model: str = CLAUDE) -> list[tuple[str, list[Any]]]:
+def turns(*messages: kernel.Message, model: str = CLAUDE) -> list[tuple[str, list[Any]]]:
     return [(turn["role"], turn["content"]) for turn in body_of(*messages, model=model)["messages"]]
 
 
@@ -78,8 +68,8 @@ def turns(*messages: Message, model: str = CLAUDE) -> list[tuple[str, list[Any]]
 
 
 def test_a_plain_request():
-    settings = ModelSettings(max_tokens=9, temperature=0.5, top_p=0.9, stop=("END",))
-    assert body_of(SystemMessage("rules"), GO, settings=settings, tools=[LOOK]) == {
+    settings = kernel.ModelSettings(max_tokens=9, temperature=0.5, top_p=0.9, stop=("END",))
+    assert body_of(kernel.SystemMessage("rules"), GO, settings=settings, tools=[LOOK]) == {
         "system": [{"text": "rules"}],
         "messages": [{"role": "user", "content": [{"text": "go"}]}],
         "inferenceConfig": {"maxTokens": 9, "temperature": 0.5, "topP": 0.9, "stopSequences": ["END"]},
@@ -92,8 +82,10 @@ def test_a_plain_request():
 
 
 def test_a_step_and_its_results_are_two_turns():
-    pair = AssistantMessage((Text("I look"), ToolCall("c1", "look", '{"place":"here"}'), ToolCall("c2", "look")))
-    said = turns(GO, pair, SEEN, ToolMessage("c2", "look", "gone", is_error=True), UserMessage("and?"))
+    pair = kernel.AssistantMessage(
+        (kernel.Text("I look"), kernel.ToolCall("c1", "look", '{"place":"here"}'), kernel.ToolCall("c2", "look"))
+    )
+    said = turns(GO, pair, SEEN, kernel.ToolMessage("c2", "look", "gone", is_error=True), kernel.UserMessage("and?"))
     assert said == [
         ("user", [{"text": "go"}]),
         (
@@ -117,23 +109,34 @@ def test_a_step_and_its_results_are_two_turns():
 
 @pytest.mark.parametrize(
     "silent",
-    [UserMessage(" "), AssistantMessage(), AssistantMessage((Text(""), Thinking("hm"))), ToolMessage("c", "look", "")],
+    [
+        kernel.UserMessage(" "),
+        kernel.AssistantMessage(),
+        kernel.AssistantMessage((kernel.Text(""), kernel.Thinking("hm"))),
+        kernel.ToolMessage("c", "look", ""),
+    ],
 )
 def test_turns_alternate_also_where_nothing_was_said(silent):
-    said = turns(GO, CALLED, SEEN, silent, UserMessage("on"))
+    said = turns(GO, CALLED, SEEN, silent, kernel.UserMessage("on"))
     assert [role for role, _ in said] == [("user", "assistant")[i % 2] for i in range(len(said))]
     assert all(content for _, content in said)
     assert all(block.get("text", "x").strip() for _, content in said for block in content)
 
 
 def test_the_first_turn_is_the_users():
-    assert [role for role, _ in turns(AssistantMessage((Text("hello"),)), GO)] == ["user", "assistant", "user"]
+    assert [role for role, _ in turns(kernel.AssistantMessage((kernel.Text("hello"),)), GO)] == [
+        "user",
+        "assistant",
+        "user",
+    ]
 
 
 def test_ids_names_and_arguments_that_are_refused_are_replaced_alike():
     own, strange = "tooluse_a.b:c-d", "x" * 70
-    calls = AssistantMessage((ToolCall(own, "look", "{}"), ToolCall(strange, "lo ok!" * 20, '{"half')))
-    said = turns(GO, calls, ToolMessage(own, "look", "a"), ToolMessage(strange, "lo ok!" * 20, "b"))
+    calls = kernel.AssistantMessage(
+        (kernel.ToolCall(own, "look", "{}"), kernel.ToolCall(strange, "lo ok!" * 20, '{"half'))
+    )
+    said = turns(GO, calls, kernel.ToolMessage(own, "look", "a"), kernel.ToolMessage(strange, "lo ok!" * 20, "b"))
     first, second = [block["toolUse"] for block in said[1][1]]
     assert [block["toolResult"]["toolUseId"] for block in said[2][1]] == [first["toolUseId"], second["toolUseId"]]
     assert first["toolUseId"] == own
@@ -152,12 +155,12 @@ def test_ids_names_and_arguments_that_are_refused_are_replaced_alike():
     ],
 )
 def test_results_are_as_the_models_maker_takes_them(model, result, content):
-    said = turns(GO, CALLED, ToolMessage("c1", "look", result), model=model)
+    said = turns(GO, CALLED, kernel.ToolMessage("c1", "look", result), model=model)
     assert said[-1][1] == [{"toolResult": {"toolUseId": "c1", "content": content}}]
 
 
 def test_an_error_that_is_more_than_text_is_sent_as_no_error():
-    shown = ToolMessage("c1", "look", (Text("failed"), Image(b"x")), is_error=True)
+    shown = kernel.ToolMessage("c1", "look", (kernel.Text("failed"), kernel.Image(b"x")), is_error=True)
     (block,) = turns(GO, CALLED, shown)[-1][1]
     assert "status" not in block["toolResult"]
     assert [list(one) for one in block["toolResult"]["content"]] == [["text"], ["image"]]
@@ -166,56 +169,56 @@ def test_an_error_that_is_more_than_text_is_sent_as_no_error():
 @pytest.mark.parametrize(
     ("part", "block"),
     [
-        (Image(b"x"), {"image": {"format": "png", "source": {"bytes": "eA=="}}}),
-        (Image(b"x", media_type="image/jpeg"), {"image": {"format": "jpeg", "source": {"bytes": "eA=="}}}),
-        (Image(url="data:image/webp;base64,eA=="), {"image": {"format": "webp", "source": {"bytes": "eA=="}}}),
-        (Image(url="s3://b/k"), {"image": {"format": "png", "source": {"s3Location": {"uri": "s3://b/k"}}}}),
-        (File(b"x", media_type="image/gif"), {"image": {"format": "gif", "source": {"bytes": "eA=="}}}),
-        (File(b"x", media_type="video/mp4"), {"video": {"format": "mp4", "source": {"bytes": "eA=="}}}),
-        (File(b"x", media_type="video/3gpp"), {"video": {"format": "three_gp", "source": {"bytes": "eA=="}}}),
-        (File(b"x", media_type="audio/mpeg"), {"audio": {"format": "mp3", "source": {"bytes": "eA=="}}}),
+        (kernel.Image(b"x"), {"image": {"format": "png", "source": {"bytes": "eA=="}}}),
+        (kernel.Image(b"x", media_type="image/jpeg"), {"image": {"format": "jpeg", "source": {"bytes": "eA=="}}}),
+        (kernel.Image(url="data:image/webp;base64,eA=="), {"image": {"format": "webp", "source": {"bytes": "eA=="}}}),
+        (kernel.Image(url="s3://b/k"), {"image": {"format": "png", "source": {"s3Location": {"uri": "s3://b/k"}}}}),
+        (kernel.File(b"x", media_type="image/gif"), {"image": {"format": "gif", "source": {"bytes": "eA=="}}}),
+        (kernel.File(b"x", media_type="video/mp4"), {"video": {"format": "mp4", "source": {"bytes": "eA=="}}}),
+        (kernel.File(b"x", media_type="video/3gpp"), {"video": {"format": "three_gp", "source": {"bytes": "eA=="}}}),
+        (kernel.File(b"x", media_type="audio/mpeg"), {"audio": {"format": "mp3", "source": {"bytes": "eA=="}}}),
         (
-            File(b"x", name="../a  b\u00e9.pdf"),
+            kernel.File(b"x", name="../a  b\u00e9.pdf"),
             {"document": {"name": "a b pdf (1)", "format": "pdf", "source": {"bytes": "eA=="}}},
         ),
         (
-            File(b"x", media_type="text/csv", name="a"),
+            kernel.File(b"x", media_type="text/csv", name="a"),
             {"document": {"name": "a (1)", "format": "csv", "source": {"bytes": "eA=="}}},
         ),
         (
-            File(b"{}", media_type="application/json", name=""),
+            kernel.File(b"{}", media_type="application/json", name=""),
             {"document": {"name": "document (1)", "format": "txt", "source": {"bytes": "e30="}}},
         ),
         (
-            File(url="s3://b/k", media_type="text/markdown", name="a"),
+            kernel.File(url="s3://b/k", media_type="text/markdown", name="a"),
             {"document": {"name": "a (1)", "format": "md", "source": {"s3Location": {"uri": "s3://b/k"}}}},
         ),
     ],
     ids=str,
 )
 def test_images_documents_videos_and_sound(part, block):
-    (said,) = turns(UserMessage((Text("see"), part)))
+    (said,) = turns(kernel.UserMessage((kernel.Text("see"), part)))
     assert said[1] == [{"text": "see"}, block]
 
 
 @pytest.mark.parametrize(
     ("part", "words"),
     [
-        (Image(url="https://x.org/a.png"), "no image by its address, but in S3"),
-        (Image(b"x", media_type="image/tiff"), "no image of type image/tiff; it takes image/gif"),
-        (File(b"x", media_type="application/zip"), "no document of type application/zip"),
-        (File(b"x", media_type="video/ogg"), "no video of type video/ogg"),
+        (kernel.Image(url="https://x.org/a.png"), "no image by its address, but in S3"),
+        (kernel.Image(b"x", media_type="image/tiff"), "no image of type image/tiff; it takes image/gif"),
+        (kernel.File(b"x", media_type="application/zip"), "no document of type application/zip"),
+        (kernel.File(b"x", media_type="video/ogg"), "no video of type video/ogg"),
     ],
 )
 def test_what_the_api_has_no_place_for_is_told(part, words):
     with pytest.raises(BadRequest, match=words):
-        body_of(UserMessage((part,)))
+        body_of(kernel.UserMessage((part,)))
 
 
 def test_documents_have_names_that_differ_and_a_text_beside_them():
-    pdf = File(b"x", name="report")
-    in_result = ToolMessage("c1", "look", (pdf, Text("two"), pdf))
-    said = turns(UserMessage((pdf,)), CALLED, in_result, UserMessage((Text("and"), pdf)))
+    pdf = kernel.File(b"x", name="report")
+    in_result = kernel.ToolMessage("c1", "look", (pdf, kernel.Text("two"), pdf))
+    said = turns(kernel.UserMessage((pdf,)), CALLED, in_result, kernel.UserMessage((kernel.Text("and"), pdf)))
     assert json.dumps(said).count('"document"') == 4
     names = [f"report ({number})" for number in range(1, 5)]
     assert [name for name in names if f'"name": "{name}"' in json.dumps(said)] == names
@@ -223,8 +226,8 @@ def test_documents_have_names_that_differ_and_a_text_beside_them():
 
 
 def test_the_same_history_gives_the_same_bytes_and_grows_at_its_end():
-    codec, pdf = BedrockCodec(), File(b"x", name="report")
-    history: list[Message] = [SystemMessage("rules"), UserMessage((pdf,))]
+    codec, pdf = BedrockCodec(), kernel.File(b"x", name="report")
+    history: list[kernel.Message] = [kernel.SystemMessage("rules"), kernel.UserMessage((pdf,))]
     kept = b""
     for step in range(6):
         body = codec.encode(ModelRequest(tuple(history), (LOOK,), run_id="r"), CLAUDE, True)
@@ -232,12 +235,12 @@ def test_the_same_history_gives_the_same_bytes_and_grows_at_its_end():
         plain = body[: body.rindex(b"]}")].replace(b',{"cachePoint":{"type":"default"}}', b"")
         assert plain.startswith(kept)
         kept = plain[: plain.rindex(b"]}") if step else None]
-        call = AssistantMessage((ToolCall(f"c{step}", "look", "{}"),))
-        history += [call, ToolMessage(f"c{step}", "look", (pdf, Text("seen")))]
+        call = kernel.AssistantMessage((kernel.ToolCall(f"c{step}", "look", "{}"),))
+        history += [call, kernel.ToolMessage(f"c{step}", "look", (pdf, kernel.Text("seen")))]
 
 
 def test_sound_out_of_a_tool_stands_beside_its_result():
-    heard = ToolMessage("c1", "look", (Text("a song"), File(b"x", media_type="audio/wav")))
+    heard = kernel.ToolMessage("c1", "look", (kernel.Text("a song"), kernel.File(b"x", media_type="audio/wav")))
     result, words, sound = turns(GO, CALLED, heard)[-1][1]
     assert result["toolResult"]["content"] == [{"text": "a song"}]
     assert words == {"text": "From the result of look:"}
@@ -274,7 +277,7 @@ def test_a_choice_is_forced_where_the_models_maker_has_it(model, choice, sent):
 
 
 def test_one_call_at_a_time_is_asked_of_claude_in_its_own_field():
-    one = ModelSettings(parallel_tool_calls=False)
+    one = kernel.ModelSettings(parallel_tool_calls=False)
     body = body_of(tools=[LOOK], settings=one)
     assert body["additionalModelRequestFields"] == {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}
     body = body_of(tools=[LOOK], settings=one, tool_choice="look")
@@ -285,7 +288,7 @@ def test_one_call_at_a_time_is_asked_of_claude_in_its_own_field():
 
 
 def test_the_providers_own_tools_stand_beside_the_runs():
-    own = ModelSettings(extra={"toolConfig": {"tools": [{"systemTool": {"name": "nova_grounding"}}]}})
+    own = kernel.ModelSettings(extra={"toolConfig": {"tools": [{"systemTool": {"name": "nova_grounding"}}]}})
     assert [list(tool) for tool in body_of(tools=[LOOK], settings=own, cache="5m")["toolConfig"]["tools"]] == [
         ["toolSpec"],
         ["systemTool"],
@@ -295,7 +298,7 @@ def test_the_providers_own_tools_stand_beside_the_runs():
 
 
 def test_a_choice_of_ones_own_stands_beside_the_runs_tools():
-    own = ModelSettings(extra={"toolConfig": {"toolChoice": {"any": {}}}})
+    own = kernel.ModelSettings(extra={"toolConfig": {"toolChoice": {"any": {}}}})
     body = body_of(tools=[LOOK], settings=own)
     assert body["toolConfig"]["toolChoice"] == {"any": {}}
     assert len(body["toolConfig"]["tools"]) == 1
@@ -304,14 +307,21 @@ def test_a_choice_of_ones_own_stands_beside_the_runs_tools():
     }
     assert "toolConfig" not in body_of(settings=own)
     with pytest.raises(Misuse, match="'tools' as a list"):
-        body_of(settings=ModelSettings(extra={"toolConfig": {"tools": "x"}}))
+        body_of(settings=kernel.ModelSettings(extra={"toolConfig": {"tools": "x"}}))
 
 
 # Caching
 
 
 def test_cache_points_stand_where_anthropics_breakpoints_do():
-    history = (SystemMessage("rules"), GO, CALLED, SEEN, AssistantMessage((Text("hm"),)), UserMessage("on"))
+    history = (
+        kernel.SystemMessage("rules"),
+        GO,
+        CALLED,
+        SEEN,
+        kernel.AssistantMessage((kernel.Text("hm"),)),
+        kernel.UserMessage("on"),
+    )
     body = body_of(*history, tools=[LOOK], cache="5m")
     assert body["toolConfig"]["tools"][-1] == POINT
     assert body["system"] == [{"text": "rules"}, POINT]
@@ -323,15 +333,15 @@ def test_cache_points_stand_where_anthropics_breakpoints_do():
 
 
 def test_a_cache_point_stands_before_what_passes():
-    note = UserMessage("(3 steps are left)")
+    note = kernel.UserMessage("(3 steps are left)")
     body = body_of(GO, CALLED, SEEN, note, cache="5m", passing=1, tools=[LOOK])
     assert body["messages"][-1]["content"][1:] == [POINT, {"text": "(3 steps are left)"}]
 
 
-@pytest.mark.parametrize("note", [" ", (), (File(b"x", name="a"),), (Text("x"), Image(b"x"))])
+@pytest.mark.parametrize("note", [" ", (), (kernel.File(b"x", name="a"),), (kernel.Text("x"), kernel.Image(b"x"))])
 def test_what_passes_may_be_nothing_or_more_than_text(note):
     for history in ((GO, CALLED, SEEN), (GO,), ()):
-        body = body_of(*history, UserMessage(note), cache="5m", passing=1, tools=[LOOK])
+        body = body_of(*history, kernel.UserMessage(note), cache="5m", passing=1, tools=[LOOK])
         for turn in body["messages"]:
             assert "cachePoint" not in turn["content"][0]
 
@@ -350,12 +360,12 @@ def test_what_passes_may_be_nothing_or_more_than_text(note):
     ],
 )
 def test_models_that_take_no_cache_point_get_none(model, places):
-    body = body_of(SystemMessage("rules"), GO, tools=[LOOK], model=model, cache="5m")
+    body = body_of(kernel.SystemMessage("rules"), GO, tools=[LOOK], model=model, cache="5m")
     assert json.dumps(body).count("cachePoint") == places
 
 
 def test_what_a_step_takes_away_is_left_in_a_long_history():
-    long = ToolMessage("c1", "look", "seen " * 2000)
+    long = kernel.ToolMessage("c1", "look", "seen " * 2000)
     body = body_of(GO, CALLED, long, tool_choice="none", usual=Usual((LOOK,)), cache="5m")
     assert [list(tool) for tool in body["toolConfig"]["tools"]] == [["toolSpec"], ["cachePoint"]]
     assert body["messages"][-1]["content"][-1] == POINT
@@ -383,18 +393,18 @@ def test_what_a_step_takes_away_is_left_in_a_long_history():
     ],
 )
 def test_thinking_is_asked_for_as_the_models_maker_has_it(model, thinking, fields):
-    body = body_of(model=model, settings=ModelSettings(thinking=thinking))
+    body = body_of(model=model, settings=kernel.ModelSettings(thinking=thinking))
     assert body.get("additionalModelRequestFields") == fields
 
 
 def test_thinking_of_a_model_that_has_no_known_field_for_it_is_told():
     with pytest.raises(BadRequest, match="additionalModelRequestFields"):
-        body_of(model=LLAMA, settings=ModelSettings(thinking="high"))
+        body_of(model=LLAMA, settings=kernel.ModelSettings(thinking="high"))
 
 
 def test_a_typed_answer_and_an_effort_are_said_in_one_place():
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
-    body = body_of(model="anthropic.claude-opus-5", settings=ModelSettings(thinking="low"), output_schema=schema)
+    body = body_of(model="anthropic.claude-opus-5", settings=kernel.ModelSettings(thinking="low"), output_schema=schema)
     assert body["outputConfig"]["effort"] == "low"
     form = body["outputConfig"]["textFormat"]
     assert form["type"] == "json_schema"
@@ -404,14 +414,14 @@ def test_a_typed_answer_and_an_effort_are_said_in_one_place():
 
 def test_a_reply_is_bounded_where_its_model_is_known_to_be():
     codec = BedrockCodec()
-    assert codec.longest(ModelSettings(), CLAUDE) == 16_000
-    assert codec.longest(ModelSettings(thinking="low"), CLAUDE) == 18_048
-    assert codec.longest(ModelSettings(max_tokens=5), CLAUDE) == 5
-    assert codec.longest(ModelSettings(), NOVA) is None
+    assert codec.longest(kernel.ModelSettings(), CLAUDE) == 16_000
+    assert codec.longest(kernel.ModelSettings(thinking="low"), CLAUDE) == 18_048
+    assert codec.longest(kernel.ModelSettings(max_tokens=5), CLAUDE) == 5
+    assert codec.longest(kernel.ModelSettings(), NOVA) is None
     assert body_of()["inferenceConfig"] == {"maxTokens": 16_000}
     assert body_of(model=NOVA)["inferenceConfig"] == {}
     own = {"additionalModelRequestFields": {"thinking": {"type": "enabled", "budget_tokens": 9000}, "top_k": 3}}
-    held = codec.held(ModelSettings(extra=own), CLAUDE, 4_000)
+    held = codec.held(kernel.ModelSettings(extra=own), CLAUDE, 4_000)
     assert held.extra is not None
     assert held.max_tokens == 4_000
     assert held.extra["additionalModelRequestFields"]["thinking"]["budget_tokens"] <= 4_000 - 1_024
@@ -425,19 +435,19 @@ def test_a_reply_is_bounded_where_its_model_is_known_to_be():
 def test_no_field_goes_round_the_length_of_a_reply(extra):
     for ask in (lambda s: body_of(settings=s), lambda s: BedrockCodec().longest(s, CLAUDE)):
         with pytest.raises(Misuse, match=r"give ModelSettings\(max_tokens=…\)"):
-            ask(ModelSettings(extra=extra))
+            ask(kernel.ModelSettings(extra=extra))
 
 
 @pytest.mark.parametrize("place", ["inferenceConfig", "additionalModelRequestFields", "toolConfig"])
 def test_a_field_that_cannot_be_joined_is_told(place):
     with pytest.raises(Misuse, match=f"takes '{place}' as an object"):
-        body_of(settings=ModelSettings(extra={place: ["x"]}), tools=[LOOK])
+        body_of(settings=kernel.ModelSettings(extra={place: ["x"]}), tools=[LOOK])
 
 
 @given(st.lists(st.text(min_size=1, max_size=90), min_size=1, max_size=5, unique=True))
 def test_whatever_an_id_is_call_and_result_keep_the_same_one(ids):
-    calls = AssistantMessage(tuple(ToolCall(one, "look", "{}") for one in ids))
-    said = turns(GO, calls, *[ToolMessage(one, "look", "seen") for one in ids])
+    calls = kernel.AssistantMessage(tuple(kernel.ToolCall(one, "look", "{}") for one in ids))
+    said = turns(GO, calls, *[kernel.ToolMessage(one, "look", "seen") for one in ids])
     sent = [block["toolUse"]["toolUseId"] for block in said[1][1]]
     assert [block["toolResult"]["toolUseId"] for block in said[2][1]] == sent
     assert len(set(sent)) == len(ids)
@@ -451,13 +461,13 @@ def test_fields_of_ones_own_are_sent_as_they_are():
         "inferenceConfig": {"temperature": 0.1},
         "additionalModelRequestFields": {"top_k": 5},
     }
-    body = body_of(settings=ModelSettings(extra=extra, thinking="low", max_tokens=4000))
+    body = body_of(settings=kernel.ModelSettings(extra=extra, thinking="low", max_tokens=4000))
     assert body["guardrailConfig"] == extra["guardrailConfig"]
     assert body["inferenceConfig"] == {"maxTokens": 4000, "temperature": 0.1}
     assert body["additionalModelRequestFields"]["top_k"] == 5
     assert body["additionalModelRequestFields"]["thinking"]["budget_tokens"] == 2048
     with pytest.raises(Misuse, match="'messages'"):
-        body_of(settings=ModelSettings(extra={"messages": []}))
+        body_of(settings=kernel.ModelSettings(extra={"messages": []}))
 
 
 # Addresses
@@ -546,7 +556,7 @@ def test_a_stream_says_what_the_whole_reply_says(content, stop):
 
 
 def _plain(part: Any) -> Any:
-    return (part.id, part.name, json.loads(part.arguments)) if isinstance(part, ToolCall) else part
+    return (part.id, part.name, json.loads(part.arguments)) if isinstance(part, kernel.ToolCall) else part
 
 
 @given(st.lists(st.sampled_from(KINDS), min_size=1, max_size=5), st.data())
@@ -588,11 +598,11 @@ def test_a_reply_is_counted_with_its_cache_and_its_service():
         "cacheDetails": [{"ttl": "1h", "inputTokens": 20}, {"ttl": "5m", "inputTokens": 10}],
     }
     more = {"usage": usage, "serviceTier": {"type": "flex"}, "performanceConfig": {"latency": "standard"}}
-    expected = Usage(140, 5, 100, 30, cache_write_hour_tokens=20, service="flex")
+    expected = kernel.Usage(140, 5, 100, 30, cache_write_hour_tokens=20, service="flex")
     assert reply_of(whole({"text": "x"}, **more)).usage == expected
     assert read(streamed({"text": "x"}, **more))[-1].usage == expected
     fast = whole({"text": "x"}, performanceConfig={"latency": "optimized"}, serviceTier={"type": "default"})
-    assert reply_of(fast).usage == Usage(7, 2, service="optimized")
+    assert reply_of(fast).usage == kernel.Usage(7, 2, service="optimized")
 
 
 @pytest.mark.parametrize("usage", [None, {}, {"inputTokens": None}, [], {"inputTokens": "x", "outputTokens": -1}])
@@ -602,7 +612,7 @@ def test_usage_that_is_not_told_is_unknown(usage):
 
 def test_usage_in_other_numbers_is_read():
     usage = {"inputTokens": 7.0, "outputTokens": "2", "totalTokens": 9, "cacheDetails": None, "serverToolUsage": {}}
-    assert reply_of(whole({"text": "x"}, usage=usage)).usage == Usage(7, 2)
+    assert reply_of(whole({"text": "x"}, usage=usage)).usage == kernel.Usage(7, 2)
 
 
 def test_the_model_that_a_router_asked_is_told():
@@ -679,7 +689,7 @@ def test_what_the_provider_ran_itself_is_no_call():
     message = found[-1].message
     assert message.calls == ()
     assert not any(isinstance(event, (ToolCallStarted, ToolCallDelta, ToolCallCompleted)) for event in found)
-    values = [part.value for part in message.content if isinstance(part, Opaque)]
+    values = [part.value for part in message.content if isinstance(part, kernel.Opaque)]
     assert OWN_CALL in values
     content = [{"text": "a"}, {"json": {"b": 1}}, {"text": "c"}]
     assert {"toolResult": start["toolResult"] | {"content": content}} in values
@@ -701,7 +711,9 @@ def test_pieces_of_what_nobody_knows_are_kept():
         {"type": "messageStop", "messageStop": {"stopReason": "end_turn", "additionalModelResponseFields": {"x": 1}}},
     ]
     reply = read(events)[-1]
-    assert reply.message.content == (Opaque("bedrock", {"image": {"format": "png", "source": {"bytes": "eA=="}}}),)
+    assert reply.message.content == (
+        kernel.Opaque("bedrock", {"image": {"format": "png", "source": {"bytes": "eA=="}}}),
+    )
     assert reply.usage is None
 
 
@@ -738,7 +750,7 @@ def test_an_image_in_pieces_is_joined():
         ),
     ]
     image = {"image": {"format": "png", "source": {"bytes": b64encode(b"abcdef").decode()}}}
-    assert read(events)[-1].message.content[0] == Opaque("bedrock", image)
+    assert read(events)[-1].message.content[0] == kernel.Opaque("bedrock", image)
 
 
 def test_redacted_reasoning_in_pieces_is_joined():
@@ -752,7 +764,7 @@ def test_redacted_reasoning_in_pieces_is_joined():
         for piece in pieces
     ]
     message = read(events)[-1].message
-    assert message.content == (Thinking(data="abcdefg"),)
+    assert message.content == (kernel.Thinking(data="abcdefg"),)
 
 
 def test_claudes_reasoning_moves_between_its_hosts_and_anybody_elses_does_not():
@@ -777,7 +789,7 @@ def test_reasoning_never_ends_a_turn_and_is_sent_back_only_signed():
     unsigned = {"reasoningContent": {"reasoningText": {"text": "hm"}}}
     message = reply_of(whole(unsigned, {"text": "x"}, SIGNED)).message
     assert turns(GO, message, GO)[1][1] == [{"text": "x"}]
-    assert turns(GO, AssistantMessage((Thinking("hm", signature="s"),)), GO)[1] == (
+    assert turns(GO, kernel.AssistantMessage((kernel.Thinking("hm", signature="s"),)), GO)[1] == (
         "assistant",
         [{"text": "(no content)"}],
     )
@@ -846,7 +858,7 @@ def test_a_call_that_was_cut_off_is_not_complete():
 
 def test_arguments_that_are_text_are_taken_as_the_model_wrote_them():
     call = {"toolUse": {"toolUseId": "t", "name": "look", "input": '{"place": "here"}'}}
-    assert reply_of(whole(call)).message.calls == (ToolCall("t", "look", '{"place": "here"}'),)
+    assert reply_of(whole(call)).message.calls == (kernel.ToolCall("t", "look", '{"place": "here"}'),)
     assert reply_of(whole({"toolUse": {"toolUseId": "t", "name": "look"}})).message.calls[0].arguments == ""
 
 

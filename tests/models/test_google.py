@@ -11,22 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from treadle import Agent, Limits, SqliteJournal, StepSettings, tool
+from treadle.kernel import messages as ours
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import (
-    AssistantMessage,
-    File,
-    Image,
-    ModelSettings,
-    Opaque,
-    SystemMessage,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolMessage,
-    ToolSpec,
-    Usage,
-    UserMessage,
-)
 from treadle.models import GoogleModel, Price, model_from_name
 from treadle.models.anthropic import AnthropicCodec
 from treadle.models.bounds import LONGEST_REPLY
@@ -53,10 +39,10 @@ pytestmark = pytest.mark.anyio
 NEW, OLD = "gemini-3-pro-preview", "gemini-2.5-flash"
 PRICE = Price(1, 1)
 JSON = {"content-type": "application/json"}
-LOOK = ToolSpec("look", "Looks.", {"type": "object", "properties": {"place": {"type": "string"}}})
-FIND = ToolSpec("find", "Finds.", {"type": "object", "properties": {}})
+LOOK = ours.ToolSpec("look", "Looks.", {"type": "object", "properties": {"place": {"type": "string"}}})
+FIND = ours.ToolSpec("find", "Finds.", {"type": "object", "properties": {}})
 TOLD = {"promptTokenCount": 7, "candidatesTokenCount": 2, "totalTokenCount": 9}
-GO = UserMessage("go")
+GO = ours.UserMessage("go")
 
 
 def response(*parts: dict[str, Any], finish: str | None = "STOP", **more: Any) -> dict[str, Any]:
@@ -79,8 +65,8 @@ def contents(*messages: Any, model: str = OLD) -> list[dict[str, Any]]:
     return found
 
 
-def said(*parts: Any) -> AssistantMessage:
-    return AssistantMessage(parts)
+def said(*parts: Any) -> ours.AssistantMessage:
+    return ours.AssistantMessage(parts)
 
 
 def read(*chunks: dict[str, Any]) -> list[Any]:
@@ -122,8 +108,8 @@ def paying(paid: list[str]) -> Any:
 
 
 def test_a_request_has_each_thing_in_its_place() -> None:
-    settings = ModelSettings(max_tokens=50, temperature=0.5, top_p=0.9, stop=("END",), seed=7)
-    request = ModelRequest((SystemMessage("rules"), GO), (LOOK,), settings=settings)
+    settings = ours.ModelSettings(max_tokens=50, temperature=0.5, top_p=0.9, stop=("END",), seed=7)
+    request = ModelRequest((ours.SystemMessage("rules"), GO), (LOOK,), settings=settings)
     assert body_of(request) == {
         "generationConfig": {
             "temperature": 0.5,
@@ -166,13 +152,13 @@ def test_tools_that_a_step_takes_away_stay_described() -> None:
 
 
 def test_results_come_first_in_their_turn_and_media_after_all_of_them() -> None:
-    picture = Image(data=b"png")
+    picture = ours.Image(data=b"png")
     turns = contents(
         GO,
-        said(Text("I look."), ToolCall("a", "look", '{"place": "x"}'), ToolCall("b", "find", "")),
-        UserMessage("hurry"),
-        ToolMessage("a", "look", (Text("seen"), picture)),
-        ToolMessage("b", "find", "no such thing", is_error=True),
+        said(ours.Text("I look."), ours.ToolCall("a", "look", '{"place": "x"}'), ours.ToolCall("b", "find", "")),
+        ours.UserMessage("hurry"),
+        ours.ToolMessage("a", "look", (ours.Text("seen"), picture)),
+        ours.ToolMessage("b", "find", "no such thing", is_error=True),
     )
     assert [turn["role"] for turn in turns] == ["user", "model", "user"]
     assert turns[1]["parts"] == [
@@ -190,22 +176,24 @@ def test_results_come_first_in_their_turn_and_media_after_all_of_them() -> None:
 
 
 def test_texts_that_say_nothing_are_left_out() -> None:
-    assert contents(UserMessage(" "), GO, said(Text("")), UserMessage((Text(""), Text("on")))) == [
+    assert contents(
+        ours.UserMessage(" "), GO, said(ours.Text("")), ours.UserMessage((ours.Text(""), ours.Text("on")))
+    ) == [
         {"role": "user", "parts": [{"text": "go"}]},
         {"role": "user", "parts": [{"text": "on"}]},
     ]
 
 
 def test_arguments_that_are_no_object_are_told_as_they_are() -> None:
-    (part,) = contents(GO, said(ToolCall("a", "look", '{"place": ')))[1]["parts"]
+    (part,) = contents(GO, said(ours.ToolCall("a", "look", '{"place": ')))[1]["parts"]
     assert part["functionCall"]["args"] == {"INVALID_JSON": '{"place": '}
 
 
 def test_names_that_no_function_may_have_are_changed() -> None:
     """Alike in a call and its result; Gemini itself writes such as the first."""
     given = ["default_api.look", "1 look", "", "ä" * 200, "-x"]
-    calls = [ToolCall(f"c{place}", name) for place, name in enumerate(given)]
-    turns = contents(GO, said(*calls), *[ToolMessage(one.id, one.name, "x") for one in calls])
+    calls = [ours.ToolCall(f"c{place}", name) for place, name in enumerate(given)]
+    turns = contents(GO, said(*calls), *[ours.ToolMessage(one.id, one.name, "x") for one in calls])
     names = [part["functionCall"]["name"] for part in turns[1]["parts"]]
     assert names[0] == given[0]
     assert all(re.fullmatch(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}", name) for name in names)
@@ -216,33 +204,33 @@ def test_names_that_no_function_may_have_are_changed() -> None:
 @pytest.mark.parametrize(
     ("part", "sent"),
     [
-        (Image(data=b"x"), {"inlineData": {"mimeType": "image/png", "data": "eA=="}}),
-        (Image(url="data:image/gif;base64,eA=="), {"inlineData": {"mimeType": "image/gif", "data": "eA=="}}),
-        (Image(url="https://a.b/c.jpg"), {"fileData": {"mimeType": "image/jpeg", "fileUri": "https://a.b/c.jpg"}}),
+        (ours.Image(data=b"x"), {"inlineData": {"mimeType": "image/png", "data": "eA=="}}),
+        (ours.Image(url="data:image/gif;base64,eA=="), {"inlineData": {"mimeType": "image/gif", "data": "eA=="}}),
+        (ours.Image(url="https://a.b/c.jpg"), {"fileData": {"mimeType": "image/jpeg", "fileUri": "https://a.b/c.jpg"}}),
         (
-            Image(url="gs://a/c", media_type="image/webp"),
+            ours.Image(url="gs://a/c", media_type="image/webp"),
             {"fileData": {"mimeType": "image/webp", "fileUri": "gs://a/c"}},
         ),
         (
-            File(data=b"x", media_type="audio/mpeg"),
+            ours.File(data=b"x", media_type="audio/mpeg"),
             {"inlineData": {"mimeType": "audio/mpeg", "data": "eA=="}},
         ),
-        (File(data=b"x"), {"inlineData": {"mimeType": "application/pdf", "data": "eA=="}}),
+        (ours.File(data=b"x"), {"inlineData": {"mimeType": "application/pdf", "data": "eA=="}}),
         (
-            File(url="https://a.b/c.mp4?x=1"),
+            ours.File(url="https://a.b/c.mp4?x=1"),
             {"fileData": {"mimeType": "video/mp4", "fileUri": "https://a.b/c.mp4?x=1"}},
         ),
         (
-            File(url="https://youtu.be/x"),
+            ours.File(url="https://youtu.be/x"),
             {"fileData": {"mimeType": "video/mp4", "fileUri": "https://youtu.be/x"}},
         ),
-        (File(data="ä,b".encode(), media_type="text/csv", name="t.csv"), {"text": "t.csv:\nä,b"}),
-        (File(data=b'{"a": 1}', media_type="application/json", name="t"), {"text": 't:\n{"a": 1}'}),
+        (ours.File(data="ä,b".encode(), media_type="text/csv", name="t.csv"), {"text": "t.csv:\nä,b"}),
+        (ours.File(data=b'{"a": 1}', media_type="application/json", name="t"), {"text": 't:\n{"a": 1}'}),
     ],
     ids=range(10),
 )
 def test_images_sounds_films_and_files(part: Any, sent: dict[str, Any]) -> None:
-    assert contents(UserMessage((part,)))[0]["parts"] == [sent]
+    assert contents(ours.UserMessage((part,)))[0]["parts"] == [sent]
 
 
 @pytest.mark.parametrize(
@@ -263,7 +251,7 @@ def test_images_sounds_films_and_files(part: Any, sent: dict[str, Any]) -> None:
     ],
 )
 def test_how_hard_to_think(model: str, thinking: Any, max_tokens: int | None, config: Any) -> None:
-    settings = ModelSettings(thinking=thinking, max_tokens=max_tokens)
+    settings = ours.ModelSettings(thinking=thinking, max_tokens=max_tokens)
     body = body_of(ModelRequest([GO], settings=settings), model)
     assert body["generationConfig"].get("thinkingConfig") == config
 
@@ -287,20 +275,20 @@ def test_how_hard_to_think(model: str, thinking: Any, max_tokens: int | None, co
 def test_a_reply_that_is_held_short_still_has_room_for_an_answer(
     model: str, thinking: Any, tokens: int, held: Any
 ) -> None:
-    found = GoogleCodec().held(ModelSettings(thinking=thinking), model, tokens)
+    found = GoogleCodec().held(ours.ModelSettings(thinking=thinking), model, tokens)
     assert (found.thinking, found.max_tokens) == (held, tokens)
 
 
 def test_the_length_of_a_reply_is_bounded_by_every_field_that_bounds_it() -> None:
     codec, model = GoogleCodec(), "gemini-2.0-flash"
     for extra in ({"generationConfig": {"maxOutputTokens": 9}}, {"generation_config": {"max_output_tokens": 9}}):
-        settings = ModelSettings(max_tokens=20, extra=extra)
+        settings = ours.ModelSettings(max_tokens=20, extra=extra)
         assert codec.longest(settings, model) == 9
         assert body_of(ModelRequest([GO], settings=settings), model)["generationConfig"] == {"maxOutputTokens": 9}
         held = codec.held(settings, model, 5)
         assert codec.longest(held, model) == 5
         assert body_of(ModelRequest([GO], settings=held), model)["generationConfig"] == {"maxOutputTokens": 5}
-    assert codec.longest(ModelSettings(), model) is None
+    assert codec.longest(ours.ModelSettings(), model) is None
 
 
 def test_fields_of_ones_own_in_either_spelling() -> None:
@@ -310,7 +298,7 @@ def test_fields_of_ones_own_in_either_spelling() -> None:
         "tools": [{"googleSearch": {}}],
         "labels": {"my_team": "x"},
     }
-    body = body_of(ModelRequest([GO], (LOOK,), settings=ModelSettings(temperature=0.0, extra=extra)))
+    body = body_of(ModelRequest([GO], (LOOK,), settings=ours.ModelSettings(temperature=0.0, extra=extra)))
     assert body["safetySettings"] == [{"category": "X"}]
     assert body["generationConfig"] == {"temperature": 0.0, "topK": 5}
     assert [*body["tools"][0], *body["tools"][1]] == ["functionDeclarations", "googleSearch"]
@@ -328,12 +316,12 @@ def test_fields_of_ones_own_in_either_spelling() -> None:
 )
 def test_fields_that_make_another_request_are_refused(extra: dict[str, Any]) -> None:
     with pytest.raises(Misuse, match=r"settings\.extra"):
-        body_of(ModelRequest([GO], settings=ModelSettings(extra=extra)))
+        body_of(ModelRequest([GO], settings=ours.ModelSettings(extra=extra)))
 
 
 def test_what_the_api_cannot_do_is_said() -> None:
     with pytest.raises(BadRequest, match="parallel_tool_calls"):
-        body_of(ModelRequest([GO], (LOOK,), settings=ModelSettings(parallel_tool_calls=False)))
+        body_of(ModelRequest([GO], (LOOK,), settings=ours.ModelSettings(parallel_tool_calls=False)))
 
 
 def test_what_google_does_itself_has_no_bound() -> None:
@@ -344,8 +332,8 @@ def test_what_google_does_itself_has_no_bound() -> None:
         ({"tools": [{"name": "mine", "input_schema": {}, "strict": True}]}, ""),
         ({"cachedContent": "cachedContents/x"}, "what `cachedContent` adds to the request"),
     ):
-        assert asked_terms(ModelSettings(extra=extra), hour=False).endless == endless
-    assert asked_terms(ModelSettings(extra={"serviceTier": "flex"}), hour=False).services == ("", "flex")
+        assert asked_terms(ours.ModelSettings(extra=extra), hour=False).endless == endless
+    assert asked_terms(ours.ModelSettings(extra={"serviceTier": "flex"}), hour=False).services == ("", "flex")
 
 
 SCHEMA = {
@@ -368,7 +356,7 @@ SCHEMA = {
 
 
 def test_a_schema_is_sent_as_far_as_gemini_takes_it_and_the_rest_in_words() -> None:
-    body = body_of(ModelRequest([GO], (ToolSpec("t", "", SCHEMA),), output_schema=SCHEMA))
+    body = body_of(ModelRequest([GO], (ours.ToolSpec("t", "", SCHEMA),), output_schema=SCHEMA))
     config = body["generationConfig"]
     assert config["responseMimeType"] == "application/json"
     assert config["responseJsonSchema"] == body["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"]
@@ -412,9 +400,9 @@ def test_a_stream_is_one_reply() -> None:
     )
     reply = events[-1]
     thought, text, first, second = reply.message.content
-    assert thought == Thinking("hm", id="google-thought")
+    assert thought == ours.Thinking("hm", id="google-thought")
     assert (text, first.name, first.arguments, second.name, second.arguments) == (
-        Text("Hello you."),
+        ours.Text("Hello you."),
         "look",
         '{"place":"here"}',
         "find",
@@ -422,7 +410,7 @@ def test_a_stream_is_one_reply() -> None:
     )
     assert first.id != second.id
     assert (reply.finish, reply.finish_detail, reply.model, reply.request_id) == ("tool_calls", "STOP", OLD, "r")
-    assert reply.usage == Usage(7, 5, reasoning_tokens=3)
+    assert reply.usage == ours.Usage(7, 5, reasoning_tokens=3)
     assert [event for event in events if isinstance(event, (TextDelta, ThinkingDelta))] == [
         ThinkingDelta("hm"),
         TextDelta("Hello "),
@@ -437,7 +425,7 @@ def test_an_id_of_googles_goes_back_and_one_that_was_made_does_not() -> None:
     message = read(response(with_id, call("find"), again))[-1].message
     assert message.calls[0].id == "g1"
     assert len({one.id for one in message.calls}) == 3
-    turns = contents(GO, message, *[ToolMessage(one.id, one.name, "x") for one in message.calls])
+    turns = contents(GO, message, *[ours.ToolMessage(one.id, one.name, "x") for one in message.calls])
     assert [part["functionCall"].get("id") for part in turns[1]["parts"]] == ["g1", None, None]
     assert [part["functionResponse"].get("id") for part in turns[2]["parts"]] == ["g1", None, None]
 
@@ -480,7 +468,7 @@ def test_what_gemini_thought_and_signed_is_nothing_to_other_dialects() -> None:
     parts = [{"text": "I must.", "thought": True, "thoughtSignature": "s0"}, call() | {"thoughtSignature": "s1"}]
     message = read(response(*parts))[-1].message
     (made,) = message.calls
-    request = ModelRequest([GO, message, ToolMessage(made.id, "look", "seen")])
+    request = ModelRequest([GO, message, ours.ToolMessage(made.id, "look", "seen")])
     for codec in (AnthropicCodec(), ChatCodec(), ResponsesCodec()):
         encoded = codec.encode(request, "m", True)
         assert b"I must." not in encoded
@@ -492,13 +480,13 @@ def test_what_gemini_thought_and_signed_is_nothing_to_other_dialects() -> None:
 def test_a_conversation_of_another_model_is_taken_up_by_gemini() -> None:
     """Gemini 3 refuses to be told of a call that nobody signed, but for the first of each turn."""
     other = said(
-        Thinking("hm", signature="s"),
-        Thinking("hm", id="rs_1", data="d"),
-        Opaque("anthropic", {"type": "x"}),
-        ToolCall("toolu_1", "look", "{}"),
-        ToolCall("toolu_2", "look", "{}"),
+        ours.Thinking("hm", signature="s"),
+        ours.Thinking("hm", id="rs_1", data="d"),
+        ours.Opaque("anthropic", {"type": "x"}),
+        ours.ToolCall("toolu_1", "look", "{}"),
+        ours.ToolCall("toolu_2", "look", "{}"),
     )
-    messages = [GO, other, ToolMessage("toolu_1", "look", "x"), ToolMessage("toolu_2", "look", "x")]
+    messages = [GO, other, ours.ToolMessage("toolu_1", "look", "x"), ours.ToolMessage("toolu_2", "look", "x")]
     assert [part.get("thoughtSignature") for part in contents(*messages, model=NEW)[1]["parts"]] == [
         "skip_thought_signature_validator",
         None,
@@ -521,41 +509,41 @@ def test_names_with_lines_are_read_as_those_with_capitals() -> None:
     for body in (whole, snake(whole)):
         reply = GoogleCodec().decode_body(body)[-1]
         assert (reply.finish, reply.model, reply.request_id) == ("tool_calls", NEW, "r")
-        assert reply.usage == Usage(11, 2, 5, web_searches=2)
-        assert [type(part) for part in reply.message.content] == [Thinking, Text, ToolCall]
+        assert reply.usage == ours.Usage(11, 2, 5, web_searches=2)
+        assert [type(part) for part in reply.message.content] == [ours.Thinking, ours.Text, ours.ToolCall]
 
 
 @pytest.mark.parametrize(
     ("counts", "usage"),
     [
-        (TOLD, Usage(7, 2)),
-        ({"promptTokenCount": 7, "totalTokenCount": 7}, Usage(7, 0)),
-        ({"promptTokenCount": 7, "totalTokenCount": 10, "thoughtsTokenCount": 3}, Usage(7, 3, reasoning_tokens=3)),
-        ({"promptTokenCount": 7}, Usage(7, 0, estimated=True)),
-        ({"candidatesTokenCount": 2}, Usage(0, 2, estimated=True)),
-        ({"candidatesTokenCount": 2, "totalTokenCount": 9}, Usage(7, 2)),
-        (TOLD | {"promptTokenCount": "7", "candidatesTokenCount": 2.0}, Usage(7, 2)),
-        (TOLD | {"cachedContentTokenCount": 900}, Usage(900, 2, 900)),
-        (TOLD | {"trafficType": "ON_DEMAND"}, Usage(7, 2)),
-        (TOLD | {"trafficType": "ON_DEMAND_FLEX"}, Usage(7, 2, service="flex")),
-        (TOLD | {"serviceTier": "priority"}, Usage(7, 2, service="priority")),
-        (TOLD | {"serviceTier": "standard"}, Usage(7, 2)),
-        (TOLD | {"serviceTier": "unspecified"}, Usage(7, 2)),
-        (TOLD | {"trafficType": "PROVISIONED_THROUGHPUT"}, Usage(7, 2, service="provisioned_throughput")),
+        (TOLD, ours.Usage(7, 2)),
+        ({"promptTokenCount": 7, "totalTokenCount": 7}, ours.Usage(7, 0)),
+        ({"promptTokenCount": 7, "totalTokenCount": 10, "thoughtsTokenCount": 3}, ours.Usage(7, 3, reasoning_tokens=3)),
+        ({"promptTokenCount": 7}, ours.Usage(7, 0, estimated=True)),
+        ({"candidatesTokenCount": 2}, ours.Usage(0, 2, estimated=True)),
+        ({"candidatesTokenCount": 2, "totalTokenCount": 9}, ours.Usage(7, 2)),
+        (TOLD | {"promptTokenCount": "7", "candidatesTokenCount": 2.0}, ours.Usage(7, 2)),
+        (TOLD | {"cachedContentTokenCount": 900}, ours.Usage(900, 2, 900)),
+        (TOLD | {"trafficType": "ON_DEMAND"}, ours.Usage(7, 2)),
+        (TOLD | {"trafficType": "ON_DEMAND_FLEX"}, ours.Usage(7, 2, service="flex")),
+        (TOLD | {"serviceTier": "priority"}, ours.Usage(7, 2, service="priority")),
+        (TOLD | {"serviceTier": "standard"}, ours.Usage(7, 2)),
+        (TOLD | {"serviceTier": "unspecified"}, ours.Usage(7, 2)),
+        (TOLD | {"trafficType": "PROVISIONED_THROUGHPUT"}, ours.Usage(7, 2, service="provisioned_throughput")),
         (
             TOLD
             | {"promptTokensDetails": [{"modality": "TEXT", "tokenCount": 2}, {"modality": "AUDIO", "tokenCount": 5}]}
             | {"cacheTokensDetails": [{"modality": "AUDIO", "tokenCount": 1}], "cachedContentTokenCount": 1}
             | {"candidatesTokensDetails": [{"modality": "IMAGE", "tokenCount": 2}]},
-            Usage(7, 2, 1, audio_tokens=4, image_tokens=2),
+            ours.Usage(7, 2, 1, audio_tokens=4, image_tokens=2),
         ),
-        (TOLD | {"promptTokensDetails": [{"modality": "AUDIO"}, 5, {}]}, Usage(7, 2)),
+        (TOLD | {"promptTokensDetails": [{"modality": "AUDIO"}, 5, {}]}, ours.Usage(7, 2)),
         ({}, None),
         (None, None),
     ],
     ids=str,
 )
-def test_what_a_reply_has_taken(counts: Any, usage: Usage | None) -> None:
+def test_what_a_reply_has_taken(counts: Any, usage: ours.Usage | None) -> None:
     assert GoogleCodec().decode_body(response({"text": "x"}, usageMetadata=counts))[-1].usage == usage
 
 
@@ -563,7 +551,7 @@ def test_what_a_reply_has_taken(counts: Any, usage: Usage | None) -> None:
 def test_searches_are_counted_as_they_are_charged_for(model: str, searches: int) -> None:
     chunk = response({"text": "x"}, modelVersion=model)
     chunk["candidates"][0]["groundingMetadata"] = {"webSearchQueries": ["a", "b", "c"]}
-    assert read(chunk, response({"text": "y"}))[-1].usage == Usage(7, 2, web_searches=searches)
+    assert read(chunk, response({"text": "y"}))[-1].usage == ours.Usage(7, 2, web_searches=searches)
 
 
 FINISHES = {
@@ -604,7 +592,7 @@ async def test_a_finish_that_nobody_knows_carries_nothing_out(serve: Any, word: 
     assert (result.stop.reason, result.finished) == ("model_error", False)
     assert isinstance(result.error, UnfinishedReply)
     assert f"'{word}'" in result.stop.detail
-    assert (result.usage, result.cost) == (Usage(7, 2), Decimal("0.000009"))
+    assert (result.usage, result.cost) == (ours.Usage(7, 2), Decimal("0.000009"))
 
 
 @pytest.mark.parametrize("streamed", [True, False])
@@ -632,12 +620,12 @@ async def test_a_call_that_google_could_not_read_is_paid_for_and_asked_for_again
     model = gemini(server, streaming=streamed)
     result = await Agent(model, tools=[paying(paid)]).run("pay A")
     assert (result.text, paid) == ("Done.", ["A"])
-    assert result.usage == Usage(21, 6)
+    assert result.usage == ours.Usage(21, 6)
     server = serve(answering([bad] if streamed else bad, streamed=streamed))
     result = await Agent(gemini(server, streaming=streamed), retries=0).run("pay A")
     assert isinstance(result.error, ToolUseFailed)
     assert f"{word}: Malformed function call: print(default_api.pay(" in str(result.error)
-    assert (result.usage, result.cost) == (Usage(7, 2), Decimal("0.000009"))
+    assert (result.usage, result.cost) == (ours.Usage(7, 2), Decimal("0.000009"))
 
 
 @pytest.mark.parametrize("streamed", [True, False])
@@ -651,7 +639,7 @@ async def test_a_prompt_that_was_blocked_is_no_answer(serve: Any, streamed: bool
     result = await Agent(gemini(server, streaming=streamed)).run("something bad")
     assert (result.stop.reason, result.finished) == ("content_filter", False)
     assert "PROHIBITED_CONTENT" in result.stop.detail
-    assert (result.usage, len(server.requests)) == (Usage(7, 0), 1)
+    assert (result.usage, len(server.requests)) == (ours.Usage(7, 0), 1)
 
 
 @pytest.mark.parametrize(
@@ -689,7 +677,7 @@ def test_an_empty_reply_that_ended_well_is_empty() -> None:
     for content in ({}, {"role": "model"}, {"parts": []}, {"parts": [{"text": ""}]}, None):
         body = {"candidates": [{"content": content, "finishReason": "STOP"}], "usageMetadata": TOLD}
         reply = GoogleCodec().decode_body(body)[-1]
-        assert (reply.message, reply.finish) == (AssistantMessage(()), "stop")
+        assert (reply.message, reply.finish) == (ours.AssistantMessage(()), "stop")
 
 
 @pytest.mark.parametrize("odd", [5, "x", [], [5], {"webSearchQueries": 5}, {"a": 5}, True], ids=str)
@@ -935,18 +923,20 @@ async def test_a_name_and_either_key_of_the_environment(
 
 def test_prices_and_windows_are_those_of_the_table() -> None:
     assert (
-        cost("gemini:gemini-2.5-pro", Usage(1_000_000)) == cost("google:gemini-2.5-pro", Usage(1_000_000)) is not None
+        cost("gemini:gemini-2.5-pro", ours.Usage(1_000_000))
+        == cost("google:gemini-2.5-pro", ours.Usage(1_000_000))
+        is not None
     )
     for name, options in ((OLD, {"api_key": "k"}), (f"models/{OLD}", {"project": "p", "token": str})):
         model = GoogleModel(name, **options)
         assert model.profile.context_window == 1_048_576
-        assert model.cost(Usage(1_000_000, 1_000_000, 500_000)) == Decimal("2.665")
-        assert model.cost(Usage(1, 1, service="flex")) is None
-        assert model.cost(Usage(1_000_000, audio_tokens=400_000)) == Decimal("0.58")
+        assert model.cost(ours.Usage(1_000_000, 1_000_000, 500_000)) == Decimal("2.665")
+        assert model.cost(ours.Usage(1, 1, service="flex")) is None
+        assert model.cost(ours.Usage(1_000_000, audio_tokens=400_000)) == Decimal("0.58")
     drawing = GoogleModel("gemini-2.5-flash-image", api_key="k")
-    assert drawing.cost(Usage(0, 1_000_000, image_tokens=900_000)) == Decimal("27.25")
+    assert drawing.cost(ours.Usage(0, 1_000_000, image_tokens=900_000)) == Decimal("27.25")
     own = GoogleModel(OLD, api_key="k", price=Price(1, 2, audio=10, image=20))
-    assert own.cost(Usage(1_000_000, 1_000_000, audio_tokens=500_000, image_tokens=500_000)) == Decimal("16.5")
+    assert own.cost(ours.Usage(1_000_000, 1_000_000, audio_tokens=500_000, image_tokens=500_000)) == Decimal("16.5")
 
 
 @pytest.mark.parametrize(
@@ -1060,7 +1050,7 @@ async def test_a_run_with_parallel_calls_sends_back_what_came(serve: Any) -> Non
 
     server = serve(answering([response(*parts)], [response({"text": "Done."})], streamed=True))
     result = await Agent(gemini(server, NEW), tools=[look]).run("go")
-    assert (result.text, result.usage) == ("Done.", Usage(14, 4))
+    assert (result.text, result.usage) == ("Done.", ours.Usage(14, 4))
     turns = json.loads(server.requests[1].body)["contents"]
     assert turns[1] == {"role": "model", "parts": parts}
     assert [part["functionResponse"] for part in turns[2]["parts"]] == [
@@ -1093,7 +1083,7 @@ async def test_an_image_that_a_model_drew_is_kept_as_it_came(serve: Any, streame
     model = gemini(server, "gemini-2.5-flash-image", streaming=streamed)
     result = await Agent(model).run("draw")
     assert result.text == "Here it is."
-    assert result.messages[-1].content[-1] == Opaque("google", drawn)
+    assert result.messages[-1].content[-1] == ours.Opaque("google", drawn)
 
 
 async def test_the_budget_of_a_run_bounds_its_replies(serve: Any) -> None:
@@ -1121,10 +1111,10 @@ def test_a_reply_is_a_model_reply() -> None:
 
 def test_what_is_asked_is_what_the_official_sdk_knows() -> None:
     types = pytest.importorskip("google.genai.types")
-    settings = ModelSettings(20, 0.5, 0.9, ("END",), 7, "low")
+    settings = ours.ModelSettings(20, 0.5, 0.9, ("END",), 7, "low")
     message = read(response(*SIGNED))[-1].message
-    results = [ToolMessage(one.id, one.name, (Text("x"), Image(data=b"x"))) for one in message.calls]
-    media = UserMessage((Image(url="https://a.b/c.png"), File(data=b"x")))
+    results = [ours.ToolMessage(one.id, one.name, (ours.Text("x"), ours.Image(data=b"x"))) for one in message.calls]
+    media = ours.UserMessage((ours.Image(url="https://a.b/c.png"), ours.File(data=b"x")))
     for model in (OLD, NEW):
         request = ModelRequest([GO, message, *results, media], (LOOK,), "look", settings, SCHEMA)
         body = body_of(request, model)

@@ -440,7 +440,7 @@ SPEC = ToolSpec("add", "Adds.", {"type": "object", "properties": {}})
     ],
 )
 async def test_tool_choices(choice: str, kind: str, bound: Any) -> None:
-    model = Chunks(turns=[[chunk("x")]], kind=kind)
+    model = Chunks(turns=[[chunk("x", response_metadata={"stop_reason": "end_turn"})]], kind=kind)
     settings = ModelSettings(parallel_tool_calls=False)
     request = ModelRequest([ours.UserMessage("?")], (SPEC,), choice, settings)
     assert [event async for event in LangChainModel(model).stream(request)]
@@ -454,7 +454,7 @@ async def test_tool_choices(choice: str, kind: str, bound: Any) -> None:
 async def test_settings_are_passed_on_under_the_models_own_names() -> None:
     settings = ModelSettings(max_tokens=9, temperature=0.5, top_p=0.9, seed=3, stop=("x",), extra={"k": 1})
     for kind, name in (("chunks", "max_tokens"), ("chat-ollama", "num_predict")):
-        model = Chunks(turns=[[chunk("x")]], kind=kind)
+        model = Chunks(turns=[[chunk("x", response_metadata={"done_reason": "stop"})]], kind=kind)
         assert [event async for event in LangChainModel(model).stream(ModelRequest(ASK.messages, settings=settings))]
         _, stop, options = model.sent[0]
         assert stop == ["x"]

@@ -1,6 +1,7 @@
 """What the tests against the work of others share: llama.cpp's server and models of it, and a server that replays.
 
 `make test-peers` builds the server and runs `test_llama_server.py`, which `make test` leaves alone: it takes minutes.
+So it does with `test_mcp_peers.py`, whose servers npm installs.
 """
 
 import os
@@ -21,7 +22,7 @@ import pytest
 
 from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIChatModel, OpenAIResponsesModel
 
-collect_ignore = [] if os.environ.get("TREADLE_PEERS") else ["test_llama_server.py"]
+collect_ignore = [] if os.environ.get("TREADLE_PEERS") else ["test_llama_server.py", "test_mcp_peers.py"]
 
 KEY = "a key that the server was given"
 PATIENCE = 60.0

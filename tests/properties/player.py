@@ -113,9 +113,10 @@ class Player:
     def _charge(self, run_id: str, usage: Usage) -> None:
         self.ledger.charges.append(Charge(run_id, self.held(), usage, self.biller.charge(usage)))
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    async def stream(self, request: ModelRequest, sent: ModelRequest | None = None) -> AsyncIterator[ModelEvent]:
+        """Plays the turn of `request`; `sent` is what came of it, where that is something else, and is what counts."""
         before = [one for one, asked in zip(self.sent, self.requests, strict=True) if asked.run_id == request.run_id]
-        asked = self.biller.asked(request, before)
+        asked = self.biller.asked(sent or request, before)
         self.requests.append(request)
         self.sent.append(list(request.messages))
         turn = self.script[request.step] if request.step < len(self.script) else Says('{"n": 4}')

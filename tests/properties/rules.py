@@ -41,6 +41,7 @@ from treadle.kernel.events import (
     MessageAdded,
     ModelFailed,
     ModelReplied,
+    ResultAwaited,
     RunFinished,
     RunPaused,
     RunResumed,
@@ -355,7 +356,10 @@ def _answers(trial: Trial, run: str) -> Iterator[str]:
     """The reasons of denials and the results from outside are shown to the model, and so is what a hook says."""
     events = trial.journal.events(run)
     state = fold_all(events)
-    shown = {(step.number, record.id): record for step in state.steps for record in step.calls}
+    # An external tool that ends the run has no result that a hook could be shown.
+    left = {(event.step, event.call_id) for event in events if isinstance(event, ResultAwaited) and not event.wait}
+    records = {(step.number, record.id): record for step in state.steps for record in step.calls}
+    shown = {key: record for key, record in records.items() if key not in left}
     for event in events:
         if isinstance(event, ApprovalDecided) and not event.approved:
             record = shown.get((event.step, event.call_id))

@@ -17,6 +17,7 @@ from treadle.kernel.events import (
     ContextEdited,
     ErrorInfo,
     Happened,
+    ListedTool,
     MessageAdded,
     ModelFailed,
     ModelReplied,
@@ -30,6 +31,7 @@ from treadle.kernel.events import (
     StepPrepared,
     ToolFinished,
     ToolReacted,
+    ToolsListed,
     ToolStarted,
 )
 from treadle.kernel.fold import TRANSITIONS, fold, fold_all
@@ -38,6 +40,7 @@ from treadle.kernel.stop import stopped
 
 STARTED = RunStarted("r", (UserMessage("q"),), 1, Limits(tool_calls=3), tools=("t",), at=1.0)
 PREPARED = StepPrepared(0, Decision("go"), at=2.0)
+LISTED = (ListedTool("s__t", "s", "t", "Does it.", {"type": "object"}),)
 CALLS = AssistantMessage((Text("on it"), ToolCall("a", "t", "{}"), ToolCall("b", "t", "{}")))
 TO = {
     "new": [],
@@ -63,6 +66,7 @@ SAMPLES = {
         ResultAwaited(0, "a", at=9.0),
         MessageAdded(UserMessage("aside"), at=9.0),
         ContextEdited("Shorter", 0, 0, (UserMessage("what went before"),), at=9.0),
+        ToolsListed(LISTED, 9, at=9.0),
         NudgeGiven("go on", at=9.0),
         RunPaused(stopped("waiting"), at=9.0),
         RunResumed(at=9.0),
@@ -205,11 +209,12 @@ any_event = st.one_of(
     st.builds(ToolStarted, number, call, st.sampled_from(["", "t"]), st.just("{}")),
     st.builds(ToolFinished, number, call, st.just("1"), st.booleans(), provisional=st.booleans()),
     st.builds(ToolReacted, number, call, actions, st.just("2"), call=st.sampled_from([None, ToolCall("a", "other")])),
-    st.builds(ApprovalRequested, number, call),
+    st.builds(ApprovalRequested, number, call, st.sampled_from(["policy", "interrupted"])),
     st.builds(ApprovalDecided, number, call, st.booleans()),
     st.builds(ResultAwaited, number, call, st.booleans()),
     st.builds(MessageAdded, st.just(UserMessage("aside"))),
     st.builds(NudgeGiven, st.just("go on"), st.booleans()),
+    st.builds(ToolsListed, st.sampled_from([(), LISTED]), st.integers(0, 99)),
     st.builds(ContextEdited, st.just("Shorter"), st.integers(-1, 6), st.integers(0, 8), replacements),
     st.builds(RunPaused, stops),
     st.builds(RunResumed),

@@ -14,6 +14,7 @@ import msgspec
 from below import Below, belows
 from biller import Biller
 from clock import HOUR
+from dialects import DIALECTS, heard
 from hooks import Hooks, Rule, hooks, objects, rules
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
@@ -166,6 +167,7 @@ billers = st.builds(
 )
 
 
+dialects = mostly(st.just(""), st.sampled_from(DIALECTS), times=1)
 turns_of_two = st.sampled_from([(), (), (), (False, True), (False, True, True), (False, False, True), (True, False)])
 
 
@@ -214,8 +216,9 @@ def _short_replies(context: Any) -> StepSettings | None:
 
 
 def _few_tools(context: Any) -> StepSettings | None:
-    # A tool that the agent insists on, and that is not among them, is refused as a mistake of the application's.
-    return StepSettings(tools=[["look"], ["look", "write", "rows"], []][context.step_number % 3], tool_choice="auto")
+    tools = [["look"], ["look", "write", "rows"], []][context.step_number % 3]
+    # A tool that the agent must call, and this step has not, would be a mistake of the application.
+    return StepSettings(tools=tools, tool_choice=None if "write" in tools else "auto")
 
 
 PREPARES: tuple[Any, ...] = (
@@ -252,10 +255,12 @@ class Second:
     Attributes:
         steps: in which steps, gone through again and again, it is asked in place of the first; empty for one that is
             asked where the first fails.
+        dialect: in which it is heard.
     """
 
     biller: Biller = field(default_factory=Biller)
     steps: tuple[bool, ...] = ()
+    dialect: str = ""
 
 
 @dataclass(frozen=True)
@@ -310,7 +315,9 @@ SETTLES = ("leave", "result", "failed", "again", "deny")
 
 @dataclass(frozen=True)
 class Setup:
-    """One generated run, as data. What is after `below` counts at the top only.
+    """One generated run, as data. What is after `below` counts at the top only, but for who is charged for what.
+
+    `dialect` is that in which the model is heard, of `dialects.py`; empty for none.
 
     `settles` is what a person says at once of calls that a process left in flight, gone through again and again; `live`
     how a run that is taken up is steered, the first time, if it is streamed (None if not); `watched`, whether what
@@ -346,6 +353,7 @@ class Setup:
     one_step: bool = False
     biller: Biller = field(default_factory=Biller)
     second: Second | None = None
+    dialect: str = ""
     clock: tuple[float, ...] = ()
     bound: int | None = None
     settles: tuple[str, ...] = ()
@@ -403,16 +411,18 @@ class Setup:
         own = temper.function(world, f"{path} stop_when", _custom)
         return own if condition is None else [*(condition if isinstance(condition, list) else [condition]), own]
 
-    def _models(self, player: Player, world: Any, path: str) -> tuple[Any, Player | None]:
+    def _models(self, player: Player, world: Any, path: str) -> tuple[Any, Any]:
         """The model of the agent, and the one that single steps ask."""
+        first = heard(player, self.dialect)
         if self.second is None:
-            return player, None
+            return first, None
         other = Player(self.script, self.reports, self.stream, self.second.biller, "second", player.ledger, player.held)
         if any(one is player for _, _, one in world.players):
             world.players.append((world.alive, path, other))
-        return (player, other) if self.second.steps else (FallbackModel([player, other]), None)
+        second = heard(other, self.second.dialect)
+        return (first, second) if self.second.steps else (FallbackModel([first, second]), None)
 
-    def _prepare(self, world: Any, path: str, second: Player | None = None) -> Any:
+    def _prepare(self, world: Any, path: str, second: Any = None) -> Any:
         prepare, temper = PREPARES[self.prepare], self.hooks.prepare
         if second is not None and self.second is not None:
             own, steps = prepare or (lambda context: None), self.second.steps
@@ -468,7 +478,8 @@ def setups(names: tuple[str, ...] = NAMES, max_size: int = 6, depth: int = 2) ->
         hooks=hooks,
         rules=mostly(st.just(()), rules, times=2),
         biller=billers,
-        second=mostly(st.none(), st.builds(Second, billers, turns_of_two), times=3),
+        second=mostly(st.none(), st.builds(Second, billers, turns_of_two, dialects), times=3),
+        dialect=dialects,
         below=none if not depth else belows(setups(names, 3, depth - 1)),
         **(_at_the_top() if depth == 2 else {}),
     )

@@ -10,23 +10,27 @@ Useful without any model: `query` and `compare` are functions of a catalogue and
 imported when the first question is asked.
 """
 
-from treadle.analyst.catalog import Catalog
-from treadle.analyst.check import Checked, check
-from treadle.analyst.claim import Claim
-from treadle.analyst.compare import CompareRequest, compare
-from treadle.analyst.comparison import Comparison, Difference, Part, Summary, Total
-from treadle.analyst.errors import AnalystError
-from treadle.analyst.export import Export
-from treadle.analyst.export_page import page
-from treadle.analyst.figures import Figure, check_figures, figures_from_results
-from treadle.analyst.filters import Filter
-from treadle.analyst.formats import Format, parse_format
-from treadle.analyst.propose import Proposal, declaration, propose
-from treadle.analyst.query import QueryRequest, QueryResult, query
-from treadle.analyst.sample import sample_catalog
-from treadle.analyst.session import Bounds, Cancelled, Interrupt
+from treadle.analyst.asking.catalog import Catalog
+from treadle.analyst.asking.check import Checked, check
+from treadle.analyst.asking.compare import CompareRequest, compare
+from treadle.analyst.asking.drill import Drilled, DrillRequest, drill
+from treadle.analyst.asking.propose import Proposal, declaration, propose
+from treadle.analyst.asking.query import QueryRequest, QueryResult, query
+from treadle.analyst.asking.row_compare import RowsRequest, compare_rows
+from treadle.analyst.asking.sample import sample_catalog
+from treadle.analyst.asking.schemas import compare_schemas
+from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.declared.filters import Filter
+from treadle.analyst.declared.formats import Format, parse_format
+from treadle.analyst.declared.hierarchy import Hierarchy
+from treadle.analyst.declared.source import Conversion, Dimension, Mapping, Measure, Source, TextFormat, Tolerance
+from treadle.analyst.reading.session import Bounds, Cancelled, Interrupt
+from treadle.analyst.showing.claim import Claim
+from treadle.analyst.showing.comparison import Comparison, Difference, Part, Subtotal, Summary, Total
+from treadle.analyst.showing.export import Export
+from treadle.analyst.showing.export_page import page
+from treadle.analyst.showing.figures import Figure, check_figures, figures_from_results
 from treadle.analyst.skill import analyst_skill, describe
-from treadle.analyst.source import Conversion, Dimension, Mapping, Measure, Source, TextFormat, Tolerance
 
 __all__ = [
     "AnalystError",
@@ -39,11 +43,14 @@ __all__ = [
     "CompareRequest",
     "Conversion",
     "Difference",
+    "DrillRequest",
+    "Drilled",
     "Dimension",
     "Export",
     "Figure",
     "Filter",
     "Format",
+    "Hierarchy",
     "Interrupt",
     "Mapping",
     "Measure",
@@ -51,7 +58,9 @@ __all__ = [
     "Proposal",
     "QueryRequest",
     "QueryResult",
+    "RowsRequest",
     "Source",
+    "Subtotal",
     "Summary",
     "TextFormat",
     "Tolerance",
@@ -60,8 +69,11 @@ __all__ = [
     "check_figures",
     "check",
     "compare",
+    "compare_rows",
+    "compare_schemas",
     "declaration",
     "describe",
+    "drill",
     "figures_from_results",
     "page",
     "parse_format",

@@ -14,17 +14,17 @@ import anyio.lowlevel
 import anyio.to_thread
 from pydantic import Field, ValidationError
 
-from treadle.analyst.catalog import Catalog
-from treadle.analyst.compare import CompareRequest, compare
-from treadle.analyst.drill import DrillRequest
-from treadle.analyst.drill import drill as drill_rows
-from treadle.analyst.errors import AnalystError
-from treadle.analyst.filters import Filters, Scalar
-from treadle.analyst.query import QueryRequest, query
-from treadle.analyst.rows import converted
-from treadle.analyst.sample import sample_catalog
-from treadle.analyst.session import Bounds, Interrupt
-from treadle.analyst.source import Source
+from treadle.analyst.asking.catalog import Catalog
+from treadle.analyst.asking.compare import CompareRequest, compare
+from treadle.analyst.asking.drill import DrillRequest
+from treadle.analyst.asking.drill import drill as drill_rows
+from treadle.analyst.asking.query import QueryRequest, query
+from treadle.analyst.asking.rows import converted
+from treadle.analyst.asking.sample import sample_catalog
+from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.declared.filters import Filters, Scalar
+from treadle.analyst.declared.source import Source
+from treadle.analyst.reading.session import Bounds, Interrupt
 from treadle.tools import Skill, Tool, ToolResult, tool
 
 T = TypeVar("T")
@@ -113,7 +113,12 @@ def _list_tool(catalog: Catalog) -> Tool:
     ) -> dict[str, Any]:
         """Lists the data sources with their dimensions (what to filter and group by) and measures (the figures)."""
         found = list(catalog.sources.values()) if source is None else [catalog.source(source)]
-        return {"sources": [describe(item) for item in found]}
+        hierarchies = [
+            _filled(name=item.name, of=item.of, description=item.description, groups=list(item.groups))
+            for item in catalog.hierarchies.values()
+            if any(one.find_dimension(item.of) for one in found)
+        ]
+        return {"sources": [describe(item) for item in found], **_filled(hierarchies=hierarchies)}
 
     return tool(list_sources, effect="read")
 
@@ -128,6 +133,9 @@ def _query_tool(catalog: Catalog, bounds: Bounds | None, numbers: bool) -> Tool:
             list[str] | None, Field(description="dimensions to group by; the grand total only if left out")
         ] = None,
         filters: Annotated[Filters | None, Field(description="conditions that must all hold")] = None,
+        subtotals: Annotated[
+            list[str] | None, Field(description="names of hierarchies, for the subtotals of their groups")
+        ] = None,
         order: Annotated[
             list[str] | None,
             Field(description="what to sort by: names of asked measures or dimensions, ' desc' after one to descend"),
@@ -145,6 +153,7 @@ def _query_tool(catalog: Catalog, bounds: Bounds | None, numbers: bool) -> Tool:
             measures=measures,
             dimensions=dimensions or [],
             filters=filters or [],
+            subtotals=subtotals or [],
             order=order or [],
             limit=_KEPT_ROWS,
         )
@@ -179,6 +188,10 @@ def _compare_tool(catalog: Catalog, bounds: Bounds | None, numbers: bool) -> Too
             ),
         ] = None,
         filters: Annotated[Filters | None, Field(description="conditions that must all hold, on both sides")] = None,
+        subtotals: Annotated[
+            list[str] | None,
+            Field(description="names of hierarchies, for the subtotals of their groups; needs their dimension"),
+        ] = None,
         tolerance: Annotated[
             Decimal | None, Field(description="amounts that differ by no more than this match; usually left out")
         ] = None,
@@ -201,6 +214,7 @@ def _compare_tool(catalog: Catalog, bounds: Bounds | None, numbers: bool) -> Too
             measure=measure,
             dimensions=dimensions,
             filters=filters or [],
+            subtotals=subtotals or [],
             tolerance=tolerance,
             top=top,
             keep=_KEPT_ROWS,

@@ -9,6 +9,7 @@ from treadle.cli.choose import ModelChoice, choose, library_model, model_named
 from treadle.cli.configure import Options
 from treadle.cli.loading import load
 from treadle.cli.next_command import COMMAND_LINE, only_with_agent
+from treadle.cli.servers import servers_of
 from treadle.cli.settings import configured_limits
 from treadle.cli.terminal import set_off, visible
 from treadle.cli.toolset import gather
@@ -54,7 +55,7 @@ def agent_to_ask(
         model,
         instructions=instructions,
         skills=toolset.skills,
-        tools=toolset.tools,
+        tools=[*toolset.tools, *servers_of(options.mcp)],
         on_limit=on_limit or "answer",
         limits=configured_limits(),
         journal=journal,
@@ -87,9 +88,16 @@ def agent_to_go_on(state: RunState, options: Options, journal: Journal) -> tuple
             f"run {state.run_id} uses tools that are not here: {visible(', '.join(missing))}. Name them again with "
             "--tools or --skill, or the agent that has them with --agent"
         )
+    servers = servers_of(options.mcp)
+    asked = {one.server for one in state.listed} - {one.name for one in servers}
+    if asked and state.phase != "finished":
+        raise click.UsageError(
+            f"run {state.run_id} uses tools of servers that are not here: {visible(', '.join(sorted(asked)))}. Name "
+            "the file that describes them again with --mcp"
+        )
     model, choice = _model_of(state, options)
     tools = [by_name[name] for name in wanted if name in by_name]
-    return Agent(model, tools=tools, journal=journal, name=state.agent), choice
+    return Agent(model, tools=[*tools, *servers], journal=journal, name=state.agent), choice
 
 
 def _model_of(state: RunState, options: Options) -> tuple[Model, ModelChoice]:

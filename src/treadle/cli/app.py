@@ -34,6 +34,7 @@ COMMANDS = {
     "fork": ("fork", "Go on from any step of a run as a run of its own."),
     "submit": ("submit", "Have a worker answer a question, or go on with a run."),
     "worker": ("worker", "Drive the runs that were submitted, until stopped."),
+    "serve": ("serve", "Serve agents over HTTP, with a page to watch and steer them."),
     "tools": ("tools", "List the tools and their schemas."),
     "models": ("models", "List the providers of models, and which can be used here."),
     "sources": ("sources", "List the data analyst's sources, or describe one."),
@@ -45,6 +46,7 @@ COMMANDS = {
     "memory": ("memory", "Show and edit the notes that agents keep."),
     "config": ("config", "Show and change what is set where no option says it."),
     "keys": ("keys", "Keep keys of providers in the system's keyring."),
+    "mcp": ("mcp", "Serve an agent, or tools, to MCP clients."),
     "doctor": ("doctor", "Check that everything treadle needs is well."),
     "help": ("help", "Tell what there is, or what a command does."),
 }

@@ -35,6 +35,10 @@ where_option = click.option(
     "'NAME like A%', 'NAME in A,B', 'NAME is null', 'NAME is not null'. Repeatable: all must hold.",
 )
 
+subtotals_option = click.option(
+    "--subtotals", multiple=True, metavar="NAME", help="A hierarchy, for the subtotals of its groups; repeatable."
+)
+
 
 def filters_of(option: str, given: Sequence[str]) -> "list[Filter]":
     """Returns the conditions that were given with `option`. Raises click.BadParameter for what is none."""

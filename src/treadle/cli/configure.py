@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from treadle.cli import completion
 from treadle.cli.catalogs import sources_option
+from treadle.cli.servers import mcp_option
 from treadle.cli.storage import journal_option
 from treadle.kernel.stop import Limits
 
@@ -25,6 +26,7 @@ class Options:
     skill: tuple[str, ...]
     tools: tuple[str, ...]
     sources: str | None
+    mcp: tuple[str, ...]
     max_steps: int | None
     max_tool_calls: int | None
     max_cost: float | None
@@ -54,6 +56,7 @@ class Options:
             click.UsageError: says what to leave out.
         """
         beside = {"--model": self.model, "--skill": self.skill, "--tools": self.tools, "--sources": self.sources}
+        beside["--mcp"] = self.mcp
         given = [option for option, value in beside.items() if value and option not in but]
         if self.agent is not None and given:
             raise click.UsageError(f"--agent brings its own model and tools; leave out {' and '.join(given)}")
@@ -89,6 +92,7 @@ _OPTIONS = (
         help="Your tools: module:name or path.py:name, all of a module, or descriptions.json:module; repeatable.",
     ),
     sources_option,
+    mcp_option,
     click.option(
         "--max-steps", type=_POSITIVE, metavar="N", help="Model calls at most (TREADLE_MAX_STEPS). Default: 20."
     ),
@@ -111,6 +115,10 @@ _OPTIONS = (
     click.option("--user", metavar="NAME", help="Whose run it is, for budgets of the agent that each user has."),
     journal_option,
 )  # fmt: skip
+
+
+MODEL_AND_TOOLS = _OPTIONS[1:5]
+"""The options of an agent that the command line makes."""
 
 
 def agent_options(command: Callable[..., Any], *, another_model: bool = False) -> Callable[..., Any]:

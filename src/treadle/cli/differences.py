@@ -46,6 +46,7 @@ def print_comparison(found: "Comparison", explain: bool = False) -> None:
         count = len(found.top_differences)
         _say(f"The {count:,} largest of {total.differences:,} differences; the total is over all.")
     _print_parts(found)
+    _print_subtotals(found)
     _say(found.interpretation)
     for warning in found.warnings:
         _say(f"Warning: {warning.message}")
@@ -204,6 +205,26 @@ def _part(name: str, part: "Part") -> tuple[object, ...]:
     value = "(none)" if part.value is None else part.value
     value = value if part.currency is None or part.value == part.currency else f"{value}, {part.currency}"
     return name, value, _amount(part.absolute_diff), f"{part.differences:,} of {part.rows:,}", _bar(part.share / 100)
+
+
+def indented(group: str | None, level: int) -> str:
+    """The name of a group, with a dot before it for each level that it stands below the first."""
+    return "· " * (level - 1) + ("in no group" if group is None else group)
+
+
+def _print_subtotals(found: "Comparison") -> None:
+    """The groups of each hierarchy that was asked for, those below another further to the right."""
+    for hierarchy, groups in found.subtotals.items():
+        rows: list[Sequence[object]] = []
+        for one in groups:
+            code = [] if not found.currency else ["(none)" if one.currency is None else one.currency]
+            amounts = map(_amount, (one.source_a_value, one.source_b_value, one.diff))
+            rows.append([indented(one.group, one.level), *code, *amounts, _percent(one.percentage_diff, one.diff),
+                         f"{one.differences:,} of {one.rows:,}", one.status])  # fmt: skip
+        figures = ["A", "B", "A - B", "%", "keys that differ"]
+        heads = [hierarchy, *([found.currency] if found.currency else []), *figures, "status"]
+        print_table(heads, rows, right=figures, whole=["status"], styles=_STYLES)
+        click.echo()
 
 
 def _bar(share: object) -> str:

@@ -69,8 +69,9 @@ def _is_usage(error: Exception) -> bool:
     from treadle.models.names import UnknownModel
     from treadle.models.providers import MissingKey
     from treadle.tools import BadTool
+    from treadle.tools.server import ServerFailed
 
-    if isinstance(error, Misuse | BadTool | IllegalEvent | PassesThrough | UnknownModel | MissingKey):
+    if isinstance(error, Misuse | BadTool | ServerFailed | IllegalEvent | PassesThrough | UnknownModel | MissingKey):
         return True
     if type(error).__module__.startswith("treadle.analyst"):
         from treadle.analyst import AnalystError

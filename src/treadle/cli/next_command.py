@@ -36,7 +36,7 @@ class NextCommand:
         agent = [] if options.agent is None else ["--agent", options.agent]
         if choice.named:
             agent += ["--model", choice.name]
-        for option, values in (("--skill", options.skill), ("--tools", options.tools)):
+        for option, values in (("--skill", options.skill), ("--tools", options.tools), ("--mcp", options.mcp)):
             agent += [word for value in values for word in (option, value)]
         agent += [] if options.sources is None else ["--sources", options.sources]
         agent += [] if options.user is None else ["--user", options.user]
@@ -49,7 +49,9 @@ class NextCommand:
             return cls((), _journal(journal), above=started.parent.run_id)
         if only_with_agent(started):
             return cls(("--agent", "MODULE:AGENT"), _journal(journal), remark="MODULE:AGENT is the agent that began it")
-        return cls((), _journal(journal), remark="add what it was begun with: --agent, or --model, --tools and --skill")
+        return cls(
+            (), _journal(journal), remark="add what it was begun with: --agent, or --model, --tools, --skill and --mcp"
+        )
 
     def line(self, verb: str, run_id: str, *words: str) -> str:
         """The command `verb`, for a shell."""

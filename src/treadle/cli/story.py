@@ -29,6 +29,7 @@ from treadle.kernel.events import (
     StepPrepared,
     ToolFinished,
     ToolReacted,
+    ToolsListed,
 )
 from treadle.kernel.fold import fold, fold_all
 from treadle.kernel.messages import AssistantMessage, Message, ToolCall, text_of
@@ -144,6 +145,9 @@ class Story:
             case ContextEdited(policy=policy, before=tokens, after=left, detail=detail):
                 more = f" ({detail})" if detail else ""
                 self._say("perceive", f"{policy} made room: about {tokens:,} tokens became {left:,}{more}")
+            case ToolsListed(listed=tools):
+                told = shorten(", ".join(one.name for one in tools), TEXT)
+                self._say("perceive", f"servers list {len(tools)} tools: {told}")
             case MessageAdded(message=message):
                 self._say("perceive", f"someone added: {shorten(message.text, TEXT)}")
             case NudgeGiven(text=text):

@@ -11,17 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from treadle.kernel.names import visible as visible
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
 _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-
-
-_BLANK = re.compile(
-    r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
-)
-"""Letters and marks that show nothing; Unicode calls them printable."""
 
 
 def clean(text: str) -> str:
@@ -30,20 +26,6 @@ def clean(text: str) -> str:
     What a model, a tool or a source says must not be able to steer the terminal, nor to show a figure backwards.
     """
     return _CONTROL.sub("", text)
-
-
-def visible(text: str) -> str:
-    """`text` with every character that cannot be seen as it is written as an escape, such as \\u202e.
-
-    For what a person decides on: control, invisible and bidirectional characters, blanks that are none, and lone
-    surrogates, each as JSON writes it.
-    """
-    return "".join(one if one.isprintable() and not _BLANK.match(one) else _escape(one) for one in text)
-
-
-def _escape(character: str) -> str:
-    units = character.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def set_off(text: str) -> str:

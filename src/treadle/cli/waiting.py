@@ -16,7 +16,7 @@ from treadle.cli.terminal import visible
 from treadle.drivers.below import Below
 from treadle.drivers.unsettled import unsettled
 from treadle.journal import Journal, JournalDamaged, UnknownRun
-from treadle.kernel.events import Event, RunStarted
+from treadle.kernel.events import Event
 from treadle.kernel.fold import fold_all
 from treadle.kernel.state import RunState
 from treadle.result import Pending
@@ -132,7 +132,7 @@ class Waiting:
     async def of(cls, events: Sequence[Event], journal: Journal | None) -> "Waiting":
         """What the run of `events` waits for; the journal, if there is one, says more of the runs below it."""
         state = fold_all(events)
-        calls = [await _looked_up(one, state.started, journal) for one in await unsettled(state, journal)]
+        calls = [await _looked_up(one, state, journal) for one in await unsettled(state, journal)]
         return cls(state.run_id, state.phase, tuple(calls))
 
     def decided(self, verb: Literal["approve", "deny"], given: str | None) -> list[WaitingCall]:
@@ -211,7 +211,7 @@ class Waiting:
                 )
 
 
-async def _looked_up(one: Pending, started: RunStarted, journal: Journal | None) -> WaitingCall:
+async def _looked_up(one: Pending, state: RunState, journal: Journal | None) -> WaitingCall:
     """The call with what the run says that made it, which may be several below the one at the top."""
     made, path = one, one.call_id
     while made.run_id:
@@ -221,10 +221,12 @@ async def _looked_up(one: Pending, started: RunStarted, journal: Journal | None)
         inner = next((each for each in waiting if each.call_id == path), None)
         if below is None or inner is None:
             return WaitingCall(one, "")
-        made, started = inner, below.started
+        made, state = inner, below
     # The journal names the tools that say that they write; of the others it does not know.
-    effect = "write" if made.tool in started.writes else ""
-    agent = started.agent if one.run_id else ""
+    effect = "write" if made.tool in state.started.writes else ""
+    # Of the tools of servers it does.
+    effect = next((listed.effect for listed in state.listed if listed.name == made.tool), effect)
+    agent = state.agent if one.run_id else ""
     return WaitingCall(replace(one, question=made.question, found=made.found), effect, agent)
 
 

@@ -87,15 +87,15 @@ def _by_call(name: str, given: object, value: Any) -> dict[str, Any]:
     return found
 
 
-async def answer(run: Run, answers: Answers, limits: Limits | None) -> None:
-    """Takes `run` up again, with `answers`.
+async def answer(run: Run, answers: Answers, limits: Limits | None, by: str = "") -> None:
+    """Takes `run` up again, with the `answers` that somebody, `by` name, gave.
 
     Raises:
         Misuse: an answer fits no call that waits, or two fit one; nothing has been recorded.
         JournalError: the journal of a run below could not be read or written.
     """
     fitting = await _Fitting.of(run, answers)
-    await fitting.record(limits)
+    await fitting.record(limits, by)
 
 
 class _Fitting:
@@ -160,28 +160,28 @@ class _Fitting:
         else:
             self.approved[record.id] = _edited(self.run, record, answers.approve[given])
 
-    async def record(self, limits: Limits | None) -> None:
+    async def record(self, limits: Limits | None, by: str) -> None:
         """Records the answers, those for the runs below after this one's own.
 
         A process that dies in between leaves a run below that still waits, and that the person is asked about again.
         The other way round its answer would be taken and this run would wait for it for ever.
         """
         run = self.run
-        run.feed(RunResumed(limits, lost_call(run.state, run.model)))
+        run.feed(RunResumed(limits, lost_call(run.state, run.model), by=by))
         step = len(run.state.steps)
         for call_id in self.interrupted:
             run.feed(ApprovalRequested(step, call_id, "interrupted"))
         for call_id in self.below.keys() - self.goes_on:
-            run.feed(ApprovalDecided(step, call_id, True))
+            run.feed(ApprovalDecided(step, call_id, True, by=by))
         for call_id, edited in self.approved.items():
-            run.feed(ApprovalDecided(step, call_id, True, arguments=edited))
+            run.feed(ApprovalDecided(step, call_id, True, arguments=edited, by=by))
         for call_id, reason in self.denied.items():
-            run.feed(ApprovalDecided(step, call_id, False, reason))
+            run.feed(ApprovalDecided(step, call_id, False, reason, by=by))
         for record, output in self.answered:
             run.feed(_result(run, step, record, output))
         await run.commit()
         for fitting in self.below.values():
-            await fitting.record(None)
+            await fitting.record(None, by)
 
 
 def _fit(run: Run, given: str, named: Mapping[str, Pending], pending: Iterable[Pending]) -> Pending:

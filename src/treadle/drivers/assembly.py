@@ -7,8 +7,6 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from msgspec import structs
-
 from treadle.context.policies import ContextPolicy
 from treadle.drivers.approvals import named, rules_of
 from treadle.drivers.calls.early import any_may_start_early
@@ -24,16 +22,17 @@ from treadle.drivers.checks import (
 )
 from treadle.drivers.compact import chosen_policies, reads_results
 from treadle.drivers.configuration import AnswerType, Configuration, Retries, check_tool_choice
+from treadle.drivers.listing import said
 from treadle.drivers.output import answer_type
 from treadle.journal import Journal
 from treadle.kernel.errors import Misuse
-from treadle.kernel.messages import ToolSpec
 from treadle.models.fixed import fixed_tokens
 from treadle.models.given import check_settings
 from treadle.models.port import Model
 from treadle.models.profile import OutputMode, profile_of
 from treadle.tools import Skill, SkillRegistry, Tool, tool
 from treadle.tools.read_result import read_result
+from treadle.tools.server import ToolServer, is_of
 
 log = logging.getLogger("treadle")
 
@@ -43,8 +42,8 @@ FEWEST_WORDS = 3
 Policies = tuple[ContextPolicy, ...] | None
 
 
-Tools = Iterable[Tool | Callable[..., Any]] | Mapping[str, Tool | Callable[..., Any]]
-"""Tools and plain functions, or these by the name that the model is to call."""
+Tools = Iterable[Tool | Callable[..., Any] | ToolServer] | Mapping[str, Tool | Callable[..., Any]]
+"""Tools, plain functions and servers of tools; or the first two by the name that the model is to call."""
 
 
 def toolbox_of(
@@ -52,8 +51,9 @@ def toolbox_of(
     skills: Iterable[Skill],
     context: ContextPolicy | Iterable[ContextPolicy] | None,
     model: Model,
-) -> tuple[SkillRegistry, Policies]:
-    """The tools and skills of an agent, with the tool that reads what its context policies cleared; and the policies.
+) -> tuple[SkillRegistry, Policies, tuple[ToolServer, ...]]:
+    """The tools and skills of an agent, with the tool that reads what its context policies cleared; the policies; and
+    the servers whose tools it has besides.
 
     Raises:
         Misuse: they are no lists of tools and skills, one of them is an agent, or no policies.
@@ -61,16 +61,18 @@ def toolbox_of(
     """
     if any(isinstance(many, (Tool, Skill, str)) or not isinstance(many, Iterable) for many in (tools, skills)):
         raise Misuse("tools and skills take lists: tools=[my_tool], skills=[my_skill]")
-    policies = chosen_policies(context, model, model_of)
+    policies, servers = chosen_policies(context, model, model_of), list[ToolServer]()
     if isinstance(tools, Mapping):
         given = [_tool_of(one, name) for name, one in tools.items()]
     else:
-        given = [_tool_of(one) for one in tools]
+        several = list(tools)
+        servers = [one for one in several if isinstance(one, ToolServer)]
+        given = [_tool_of(one) for one in several if not isinstance(one, ToolServer)]
     if isinstance(skills, SkillRegistry):
         given = [*skills.loose, *given]
     if context is not None and reads_results(policies or ()):
         given.append(read_result)
-    return SkillRegistry(skills=skills, tools=given), policies
+    return SkillRegistry(skills=skills, tools=given), policies, tuple(servers)
 
 
 def _tool_of(given: Tool | Callable[..., Any], name: str | None = None) -> Tool:
@@ -140,23 +142,28 @@ def assembled(
     """
     tools = list(toolbox.tools)
     given = replace(given, tools={one.name: one for one in tools}, skills=toolbox)
+    _check_servers(given)
     _check_kinds(given)
     for one in tools:
         _point_out(one.name, one.description, one.where)
-    check_approvals(given.approvals, given.tools)
+    check_approvals(given.approvals, given.tools, given.servers)
     require_dependencies_injected(tools)
     require_one_kind_of_dependencies(given.tools, given.deps_type)
-    typed = _answer_type(output, output_mode, given.model, given.tools)
+    typed = _answer_type(output, output_mode, given)
+    final = () if typed is None or typed.tool is None else (typed.tool.name,)
+    if not any(is_of(server.name, given.tool_choice) for server in given.servers):
+        told = [*given.tools, *final, *[f"{one.name}__…" for one in given.servers]]
+        check_tool_choice(given.tool_choice, told, "Agent")
     if typed is not None:
         require_answers_that_fit(given.tools, typed)
-    _check_takes_tools(given.model, tools)
-    specs = (*[_said(one) for one in tools], *([] if typed is None or typed.tool is None else [typed.tool]))
+    _check_takes_tools(given.model, [*[one.name for one in tools], *[one.name for one in given.servers]])
+    specs = (*[said(one) for one in tools], *([] if typed is None or typed.tool is None else [typed.tool]))
     config = replace(
         given,
         output=typed,
         specs=specs,
         tool_tokens=fixed_tokens(given.model, specs, None if typed is None else typed.schema),
-        eager=given.eager and not given.approvals and any_may_start_early(tools),
+        eager=given.eager and not given.approvals and any_may_start_early(tools, more=bool(given.servers)),
         rules=rules_of(given.approvals, tools),
         hooks=_hooks(given, typed),
     )
@@ -164,9 +171,15 @@ def assembled(
     return config
 
 
-def _said(one: Tool) -> ToolSpec:
-    """What the model is told of a tool, with what it says of its effect."""
-    return structs.replace(one.spec, changes=one.effect != "read") if one.says_effect else one.spec
+def _check_servers(given: Configuration) -> None:
+    """Refuses names by which it could not be told whose a tool is."""
+    names = [server.name for server in given.servers]
+    for name in names:
+        if names.count(name) > 1:
+            raise Misuse(f"there are two servers named {name!r}: give one of them another name")
+        taken = next((tool for tool in given.tools if is_of(name, tool)), None)
+        if taken is not None:
+            raise Misuse(f"the name of the tool {taken!r} says that it is the server {name!r}'s: rename one of them")
 
 
 @lru_cache(1000)
@@ -181,7 +194,6 @@ def _point_out(name: str, description: str, where: str) -> None:
 
 
 def _check_kinds(given: Configuration) -> None:
-    check_tool_choice(given.tool_choice, given.tools, "Agent")
     one_of("on_limit", given.on_limit, ("answer", "stop", "raise"))
     one_of("on_interrupted", given.on_interrupted, ("ask", "tell"))
     kind("instructions", given.instructions, lambda it: isinstance(it, str) or callable(it), "a text or a function")
@@ -194,22 +206,20 @@ def _check_kinds(given: Configuration) -> None:
     kind("deps_type", given.deps_type, lambda it: isinstance(it, type), "the class of the dependencies")
 
 
-def _check_takes_tools(model: Model, tools: Sequence[Tool]) -> None:
+def _check_takes_tools(model: Model, tools: Sequence[str]) -> None:
     if tools and profile_of(model).tools is False:
         raise Misuse(
-            f"{model.name} takes no tools, and there are {len(tools)}, {tools[0].name!r} first: wrap the model, "
+            f"{model.name} takes no tools, and there are {len(tools)}, {tools[0]!r} first: wrap the model, "
             "TextTools(model), which asks for them in words"
         )
 
 
-def _answer_type(
-    output: Any, output_mode: OutputMode | None, model: Model, tools: Mapping[str, Tool]
-) -> AnswerType | None:
+def _answer_type(output: Any, output_mode: OutputMode | None, given: Configuration) -> AnswerType | None:
     if output is None and output_mode is not None:
         raise Misuse("output_mode says how an answer of a type is asked for; give the type too: output=…")
-    mode = output_mode or profile_of(model).output_mode(bool(tools))
+    mode = output_mode or profile_of(given.model).output_mode(bool(given.tools or given.servers))
     one_of("output_mode", mode, ("native", "tool", "prompted"))
-    return None if output is None else answer_type(output, mode, tools)
+    return None if output is None else answer_type(output, mode, given.tools)
 
 
 def _hooks(given: Configuration, typed: AnswerType | None) -> tuple[str, ...]:

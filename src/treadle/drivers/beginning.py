@@ -43,6 +43,7 @@ class Asked(NamedTuple):
     user: str | None = None
     run_id: str | None = None
     elsewhere: bool = False
+    origin: str = ""
 
 
 class Begun(NamedTuple):
@@ -96,6 +97,11 @@ def begun_now(config: Configuration, asked: Asked) -> Run:
         Misuse: as above, or the agent's instructions are an asynchronous function.
     """
     require_dependencies(config.tools, asked.deps)
+    if config.servers:
+        raise Misuse(
+            f"agent.start cannot wait for what {config.servers[0].name} lists as its tools: use agent.run or "
+            "agent.stream"
+        )
     run_id = new_run_id()
     instructions = _instructions(config, run_id, asked.deps)
     if inspect.isawaitable(instructions):
@@ -147,5 +153,11 @@ def _begun(config: Configuration, run_id: str, instructions: Any, asked: Asked) 
             "results"
         )
     said = [*before, *([] if question is None else [question])]
-    run.start(run_id, [*config.system(instructions, config.output), *said], limits, one_step=asked.one_step)
+    run.start(
+        run_id,
+        [*config.system(instructions, config.output), *said],
+        limits,
+        one_step=asked.one_step,
+        origin=asked.origin,
+    )
     return run

@@ -20,6 +20,7 @@ from treadle.kernel.stop import Limits
 from treadle.models.port import Model
 from treadle.tools import Tool
 from treadle.tools.errors import nearest
+from treadle.tools.server import ToolServer, is_of
 
 Input = str | UserMessage | Sequence[Content] | None
 OnEvent = Callable[[RunEvent], object] | None
@@ -125,13 +126,27 @@ def rules_in(approvals: Iterable[ApprovalRule]) -> tuple[ApprovalRule, ...]:
     return tuple(approvals)
 
 
-def check_approvals(rules: Sequence[ApprovalRule], tools: Mapping[str, Tool]) -> None:
-    """Refuses rules that are none, or name a tool that neither these are nor those of the agents below."""
+def check_approvals(
+    rules: Sequence[ApprovalRule], tools: Mapping[str, Tool], servers: Sequence[ToolServer] = ()
+) -> None:
+    """Refuses rules that are none, or name a tool that neither these are nor those of the agents below.
+
+    What a server will list is not known yet: any name of its own is taken.
+    """
     names = list(dict.fromkeys(name for name, _ in _all_below(tools)))
     for rule in rules:
         kind("approvals", rule, lambda it: isinstance(it, ApprovalRule), "ask_before(…), deny(…) and allow(…)")
         for unknown in sorted(set(rule.tools).difference(names)):
+            if any(is_of(server.name, unknown) for server in (*servers, *_servers_below(tools))):
+                continue
             raise Misuse(f"an approval rule names a tool {unknown!r}; this agent has {', '.join(names) or 'none'}")
+
+
+def _servers_below(tools: Mapping[str, Tool]) -> Iterator[ToolServer]:
+    for tool in tools.values():
+        if isinstance(tool.agent, Below):
+            yield from tool.agent.config.servers
+            yield from _servers_below(tool.agent.config.tools)
 
 
 def _all_below(tools: Mapping[str, Tool]) -> Iterator[tuple[str, Tool]]:

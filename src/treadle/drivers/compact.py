@@ -149,7 +149,7 @@ def _tokens(run: Run) -> int:
     state = run.state
     if state.prepared is not None and state.prepared.messages is not None:
         estimate = sum(estimate_tokens(message) for message in state.prepared.messages)
-        return round((state.started.tool_tokens + estimate) * likely(state))
+        return round((state.tool_tokens + estimate) * likely(state))
     return context_tokens(state)
 
 
@@ -161,7 +161,7 @@ async def _apply(run: Run, policies: Sequence[ContextPolicy], target: int | None
     for policy in policies:
         state = run.state
         since = state.size.messages if target is None else 0
-        facts = Facts(window, state.started.tool_tokens, state.pinned, since, target, readable, redact)
+        facts = Facts(window, state.tool_tokens, state.pinned, since, target, readable, redact)
         if isinstance(policy, Summarise):
             made = await _summarised(run, policy, tokens, facts)
         else:

@@ -23,6 +23,7 @@ from treadle.models.errors import ModelError
 from treadle.models.port import Model
 from treadle.tools import SkillRegistry, Tool
 from treadle.tools.context import Deps
+from treadle.tools.server import ToolServer
 
 LONGEST_WAIT = 10.0**9
 """Seconds; what asks for more means never."""
@@ -203,6 +204,7 @@ class Configuration:
     deps_type: type | None = None
     budgets: tuple[Budget, ...] = ()
     skills: SkillRegistry = field(default_factory=SkillRegistry)
+    servers: tuple[ToolServer, ...] = ()
 
     def system(self, instructions: str | None, output: AnswerType | None) -> list[Message]:
         """The system message of `instructions`, with those of the skills and of the type of the answer."""

@@ -78,9 +78,14 @@ class QueueFull(RuntimeError):
 
 
 class Pausing:
-    """The runs that this process drives, to be paused or left when it is to end."""
+    """The runs that this process drives, to be paused or left when it is to end.
 
-    def __init__(self) -> None:
+    Args:
+        stop: why they then wait; None for a worker that goes on with them.
+    """
+
+    def __init__(self, stop: Stop | None = None) -> None:
+        self._stop = stop
         self._runs: dict[Run, asyncio.Task[Any] | None] = {}
         self._wanted = False
 
@@ -93,7 +98,7 @@ class Pausing:
         """Has each run pause before its next step, for another worker to go on with."""
         self._wanted = True
         for run in self._runs:
-            run.pause_wanted = _again(run)
+            run.pause_wanted = self._pause_of(run)
 
     def give_up(self, run_id: str | None = None) -> None:
         """Leaves each run, or that one, as if this process had died: cancels what is under way, and records nothing."""
@@ -108,11 +113,14 @@ class Pausing:
         """`run` is driven in this task."""
         self._runs[run] = asyncio.current_task()
         if self._wanted:
-            run.pause_wanted = _again(run)
+            run.pause_wanted = self._pause_of(run)
         try:
             yield
         finally:
             del self._runs[run]
+
+    def _pause_of(self, run: Run) -> RunPaused:
+        return _again(run) if self._stop is None else RunPaused(self._stop)
 
 
 def sent_name(where: str, name: object) -> str:
@@ -264,7 +272,7 @@ async def carried(
     return run.result_after(earlier)
 
 
-async def cancelled(config: Configuration, run_id: str) -> RunResult[Any]:
+async def cancelled(config: Configuration, run_id: str, stop: Stop | None = None) -> RunResult[Any]:
     """Ends a run, whoever drives it: that one's next append fails, and it does nothing more.
 
     Raises:
@@ -277,7 +285,7 @@ async def cancelled(config: Configuration, run_id: str) -> RunResult[Any]:
         if not to_do:
             return run.result_after(earlier)
         try:
-            await end(run, stopped("cancelled"))
+            await end(run, stop or stopped("cancelled"))
             return run.result_after(earlier)
         except JournalConflict:
             attempts -= 1

@@ -26,6 +26,7 @@ from treadle.drivers.hooks import objection_of, settings_of
 from treadle.drivers.lease import hold
 from treadle.drivers.purse.claims import settle
 from treadle.drivers.run import Driver, Run
+from treadle.drivers.stock import serving, take_stock
 from treadle.drivers.think import seconds_left, think
 from treadle.drivers.turn import prepared_in_turn
 from treadle.journal import JournalError
@@ -64,7 +65,7 @@ async def drive(run: Run) -> None:
 async def _driven(run: Run) -> None:
     lease = run.lease
     try:
-        async with asyncio.timeout(seconds_left(run)) as deadline:
+        async with serving(run.config.servers), asyncio.timeout(seconds_left(run)) as deadline:
             if lease is not None and run.parent is None:
                 lease.when_lost(_at_once(run, deadline))
             await _steps(run)
@@ -81,7 +82,7 @@ async def _driven(run: Run) -> None:
         if not run.driven.is_cancelled():
             await _broken_off(run)
             raise cancelled_itself("a function of the application's", error) from error
-        await end(run, stopped("cancelled"))
+        await end(run, run.driven.cancelled_as)
         raise
     except JournalError:
         raise
@@ -188,6 +189,11 @@ async def _loop(run: Run, early: Early | None) -> None:
                 if over is not None:
                     run.feed(over)
                     return
+                if await take_stock(run):
+                    again = await run.judged()
+                    if not isinstance(again, PrepareStep):
+                        continue
+                    command = again
                 await perceive(run, command)
                 if run.writes:
                     await commit_before_asking(run)

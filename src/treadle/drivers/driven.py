@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from treadle.kernel.events import Queued
+from treadle.kernel.stop import stopped
 
 
 class Driven:
@@ -16,13 +17,15 @@ class Driven:
 
     Attributes:
         order: how it was queued, if a worker drives it.
+        cancelled_as: how it ends if it is cancelled.
         given_up: whether this process leaves it as it is: what is cancelled then is as if the process had died.
     """
 
-    __slots__ = ("_above", "_cancels", "_task", "given_up", "order")
+    __slots__ = ("_above", "_cancels", "_task", "cancelled_as", "given_up", "order")
 
     def __init__(self, above: "Driven | None" = None) -> None:
         self.order: Queued | None = None
+        self.cancelled_as = stopped("cancelled")
         self.given_up = False
         self._above = above
         self._task: asyncio.Task[Any] | None = None

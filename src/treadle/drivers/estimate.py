@@ -12,6 +12,7 @@ from treadle.drivers.purse.claims import refused
 from treadle.drivers.purse.patience import patiently
 from treadle.drivers.purse.reckoning import reckoned, worst_price
 from treadle.drivers.run import Run
+from treadle.drivers.stock import serving, take_stock
 from treadle.kernel.decide import Finish, PrepareStep, decide
 from treadle.kernel.events import Reserve
 from treadle.kernel.fold import fold
@@ -64,6 +65,8 @@ async def estimated(config: Configuration, asked: Asked) -> Estimate:
     if isinstance(said, Conversation):
         asked = asked._replace(conversation=Conversation(said.messages, name=said.name))
     run = await begun(config, asked)
+    async with serving(config.servers):
+        await take_stock(run)
     command = await run.judged()
     if isinstance(command, PrepareStep) and await compact(run, summaries=False):
         command = await run.judged()

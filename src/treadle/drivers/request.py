@@ -96,7 +96,8 @@ def _with_choice(
         if name not in config.tools:
             known = ", ".join(config.tools) or "none"
             raise Misuse(f"prepare_step offers a tool {name!r}; this agent has {known}")
-    offered = config.tools if tools is None else tools
+    final = () if config.output is None or config.output.tool is None else (config.output.tool.name,)
+    offered = [*(config.tools if tools is None else tools), *final]
     check_tool_choice(choice or (config.tool_choice if event.tool_choice is None else None), offered, "prepare_step")
     return replace(
         event,

@@ -37,6 +37,7 @@ from treadle.drivers.commit import commit
 from treadle.drivers.configuration import AnswerType, Configuration, StepSettings
 from treadle.drivers.driven import Driven
 from treadle.drivers.heartbeat import Lease
+from treadle.drivers.listing import with_listed
 from treadle.drivers.output import typed_output
 from treadle.drivers.purse.claims import Claim, settle, used
 from treadle.drivers.purse.drawing import Purse, Whose, purses_of
@@ -61,6 +62,7 @@ from treadle.kernel.events import (
     RunResumed,
     RunStarted,
     StepPrepared,
+    ToolsListed,
 )
 from treadle.kernel.fold import fold, fold_all
 from treadle.kernel.messages import Message
@@ -116,7 +118,7 @@ class Run:
         parent: "Run | None" = None,
         journal: Journal | None = None,
     ) -> None:
-        self.config = config if state is None else reading(config, state.messages)
+        self.config = config if state is None else reading(_listed(config, state), state.messages)
         self.driver = driver
         self.deps = deps
         self.state = self._before = RunState() if state is None else state
@@ -221,6 +223,8 @@ class Run:
         before = self.state
         self.state = fold(before, event)
         self._events.append(event)
+        if type(event) is ToolsListed:
+            self.config = _listed(self.config, self.state)
         if type(event) in _SETTLES:
             settle(self)
         self.audience.told(event, before)
@@ -236,6 +240,8 @@ class Run:
         prepared, self.state = self.state.prepared, fold(self.state, event)
         if isinstance(event, ModelReplied):
             self.asking.has_counted(prepared, event.usage)
+        elif isinstance(event, ToolsListed):
+            self.config = _listed(self.config, self.state)
         elif isinstance(event, (RunResumed, RunForked)):
             self.asking.forget_count()
 
@@ -286,8 +292,10 @@ class Run:
         parent: Parent | None = None,
         *,
         one_step: bool = False,
+        origin: str = "",
     ) -> None:
         """Feeds the run's first event."""
+        whose = self.whose
         config = self.config = reading(self.config, messages)
         self.feed(
             RunStarted(
@@ -309,6 +317,9 @@ class Run:
                 config.rules,
                 config.hooks,
                 one_step,
+                whose.user or "",
+                (whose.conversation or "") if parent is None else "",
+                origin,
                 at=self.clock.now(),
             )
         )
@@ -369,3 +380,7 @@ class Run:
             if record.final and tool is not None and isinstance(tool.agent, Below):
                 return tool.agent.output_below(self.config.output)
         return None
+
+
+def _listed(config: Configuration, state: RunState) -> Configuration:
+    return with_listed(config, state.listed) if config.servers else config

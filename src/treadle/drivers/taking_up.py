@@ -53,6 +53,7 @@ class GoingOn(NamedTuple):
     user: str | None = None
     elsewhere: bool = False
     takeover: bool = False
+    by: str = ""
 
 
 class _Found(NamedTuple):
@@ -150,8 +151,8 @@ async def _gone_on(config: Configuration, going_on: GoingOn, found: _Found, leas
     try:
         await settle_ended(config, state, found.events, found.journal)
         check_limits(config, limits or state.limits)
-        await answer(driven, going_on.answers, limits)
-        _told(driven, state, going_on.message)
+        await answer(driven, going_on.answers, limits, going_on.by)
+        _told(driven, state, going_on.message, going_on.by)
     except BaseException:
         driven.release()
         raise
@@ -174,11 +175,11 @@ def _over(state: RunState, going_on: GoingOn) -> bool:
     return state.phase == "finished" and going_on.message is None and (not more or done)
 
 
-def _told(run: Run, before: RunState, message: str | None) -> None:
+def _told(run: Run, before: RunState, message: str | None, by: str) -> None:
     """Says `message` to the run; where it ended on the model's word, and nobody says anything, that it may go on."""
     question = asked_of(message)
     if question is not None:
-        run.feed(MessageAdded(question))
+        run.feed(MessageAdded(question, by=by))
     elif before.phase == "finished" and isinstance(before.messages[-1], AssistantMessage):
         run.feed(NudgeGiven(ROOM))
 

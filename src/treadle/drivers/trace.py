@@ -21,6 +21,7 @@ from treadle.kernel.events import (
     StepPrepared,
     ToolFinished,
     ToolReacted,
+    ToolsListed,
     ToolStarted,
 )
 from treadle.kernel.messages import Message, UserMessage, text_of
@@ -90,6 +91,8 @@ def _between(event: RunEvent) -> list[str]:
             return [f"  waits for a result: {_shown(call_id)}"]
         case ContextEdited(policy=policy, before=before, after=after):
             return [f"  {policy} made room: about {before:,} tokens became {after:,}"]
+        case ToolsListed(listed=tools):
+            return [f"  servers list {len(tools)} tools: {_shown(', '.join(one.name for one in tools))}"]
         case RunResumed():
             return ["  taken up again"]
         case _:

@@ -23,6 +23,7 @@ from treadle.journal.postgres.journal import PostgresJournal
 from treadle.journal.redaction import Redact
 from treadle.journal.sqlite import SqliteJournal
 from treadle.journal.stuck import Stuck, stuck_runs
+from treadle.journal.titles import Titles
 
 __all__ = [
     "Damage",
@@ -48,6 +49,7 @@ __all__ = [
     "SqliteJournal",
     "Stuck",
     "TakenOver",
+    "Titles",
     "UnknownRun",
     "Wanted",
     "export_runs",

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from treadle.journal import lease_table, lineage, payloads, tables
+from treadle.journal import lease_table, lineage, payloads, tables, titles
 from treadle.journal.batch import Batch, Growth, fork_of
 from treadle.journal.errors import Damage, JournalConflict, JournalDamaged, JournalUnavailable, UnknownRun
 from treadle.journal.info import RunInfo, Wanted
@@ -29,7 +29,7 @@ APPLICATION_ID = 0x7472646C
 VERSION = 3
 """The file's version: of its tables and of the events' form. A file of a higher one is refused and not touched."""
 
-SCHEMA = (*tables.SCHEMA, *payloads.SCHEMA, *lease_table.SCHEMA, *lineage.SCHEMA)
+SCHEMA = (*tables.SCHEMA, *payloads.SCHEMA, *lease_table.SCHEMA, *lineage.SCHEMA, *titles.SCHEMA)
 
 _LATER = {1: "runs", 2: "payloads"}
 """By version, a table that only later ones have."""
@@ -146,6 +146,8 @@ def list_runs(
         return found
     with closing(find_lines(connection, before, wanted)) as lines:
         for line in lines:
+            if line.sealed and not wanted.may_fit(line.info):
+                continue
             info = shown(rows, line, where)
             if wanted.fits(info):
                 found.append(info)

@@ -67,6 +67,9 @@ class RunInfo(Struct, frozen=True):
         fork: the run of which it is a fork, whether that is still there or not; None if it is none. Then `started_at`
             is when the fork was made; `events`, `steps` and `tool_calls` count those that it shares, `usage` and `cost`
             do not: they were paid for the other run.
+        user: whose run it is, as far as it was said; that of a run at the top holds for those that work for it.
+        conversation: the name of the conversation that it belongs to, as far as it was said; a fork belongs to none.
+        origin: what began it, as far as it was said, such as "serve".
     """
 
     run_id: str
@@ -85,6 +88,9 @@ class RunInfo(Struct, frozen=True):
     cost: Decimal | None = NOTHING
     damage: str = ""
     fork: Fork | None = None
+    user: str = ""
+    conversation: str = ""
+    origin: str = ""
 
     def damaged(self, why: str) -> "RunInfo":
         """The line of the run that cannot be read, because of `why`."""
@@ -101,6 +107,9 @@ class Wanted(Struct, frozen=True, kw_only=True):
         text: a part of their question (its first 1,000 characters) or of their id, in any letter case.
         since: they began at this time or later, in Unix seconds.
         until: they began before this time, in Unix seconds.
+        user: whose they are, exactly; None for anybody's.
+        conversation: the name of their conversation, exactly; None for any, and for none.
+        top: whether those that work for another are left out.
     """
 
     status: RunStatus | None = None
@@ -109,6 +118,9 @@ class Wanted(Struct, frozen=True, kw_only=True):
     text: str = ""
     since: float | None = None
     until: float | None = None
+    user: str | None = None
+    conversation: str | None = None
+    top: bool = False
 
     def fits(self, line: RunInfo) -> bool:
         """Whether the run is wanted."""
@@ -122,6 +134,9 @@ class Wanted(Struct, frozen=True, kw_only=True):
             and (self.since is None or line.started_at >= self.since)
             and (self.until is None or line.started_at < self.until)
             and (not self.text or self.text.casefold() in searched(line))
+            and (self.user is None or line.user == self.user)
+            and (self.conversation is None or line.conversation == self.conversation)
+            and not (self.top and line.parent is not None)
         )
 
 
@@ -147,6 +162,9 @@ def begun(first: RunStarted) -> RunInfo:
         stop=None,
         events=0,
         parent=first.parent,
+        user=first.user,
+        conversation=first.conversation,
+        origin=first.origin,
     )
 
 
@@ -208,6 +226,7 @@ def _charged(spent: Accounts, event: Event) -> Accounts:
 def _forked(line: RunInfo, seq: int, event: RunForked) -> RunInfo:
     """The line of a run that is forked after `seq` events, as that of the fork."""
     model, fork = event.model or line.model, Fork(line.run_id, seq)
+    line = replace(line, conversation="", origin=event.origin)
     return replace(line, run_id=event.run_id, started_at=event.at, model=model, parent=None, fork=fork, damage="")
 
 

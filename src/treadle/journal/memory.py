@@ -14,6 +14,7 @@ from treadle.journal.leases import Held
 from treadle.journal.os_fork import renewed_in_a_child
 from treadle.journal.port import check_count, check_first, check_fork, too_short
 from treadle.journal.redaction import Redact, redacted
+from treadle.journal.titles import MOST
 from treadle.journal.watch import Bell, follow
 from treadle.kernel.events import Event, RunFinished, RunPaused
 
@@ -39,6 +40,7 @@ class MemoryJournal:
         self._runs: dict[str, list[Event]] = {}
         self._leases: dict[str, Holder] = {}
         self._lines: dict[str, RunInfo] = {}
+        self._titles: dict[tuple[str, str], str] = {}
         self._lock = Lock()
         self._bell = Bell()
         self._closed = False
@@ -144,6 +146,21 @@ class MemoryJournal:
         """See `Leases.holders`."""
         with self._lock:
             return {run_id: self._leases[run_id] for run_id in run_ids if run_id in self._leases}
+
+    async def entitle(self, user: str, conversation: str, title: str | None) -> None:
+        """See `Titles.entitle`."""
+        with self._lock:
+            self._check_open()
+            if title is None:
+                self._titles.pop((user, conversation), None)
+            else:
+                self._titles[user, conversation] = (title if self.redact is None else self.redact(title))[:MOST]
+
+    async def titles(self, user: str, conversations: Collection[str]) -> Mapping[str, str]:
+        """See `Titles.titles`."""
+        with self._lock:
+            self._check_open()
+            return {one: self._titles[user, one] for one in conversations if (user, one) in self._titles}
 
     async def close(self) -> None:
         """See `Journal.close`; the runs are dropped."""

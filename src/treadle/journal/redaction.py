@@ -7,7 +7,7 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import msgspec
 from msgspec import Struct
@@ -20,6 +20,8 @@ from treadle.kernel.events import (
     ContextEdited,
     ErrorInfo,
     Event,
+    Happened,
+    ListedTool,
     ModelFailed,
     ModelReplied,
     Parent,
@@ -42,7 +44,7 @@ Redact = Callable[[str], str]
 """Given a text, returns what is written in its place."""
 
 _KEPT: dict[type[Struct], str] = {
-    RunStarted: "run_id on_limit agent model tools polling tool_choice writes rules hooks",
+    RunStarted: "run_id on_limit agent model tools polling tool_choice writes rules hooks user conversation origin",
     StepPrepared: "model tools tool_choice withheld",
     ModelReplied: "finish model request_id",
     ModelFailed: "model",
@@ -53,7 +55,8 @@ _KEPT: dict[type[Struct], str] = {
     ApprovalDecided: "call_id",
     ResultAwaited: "call_id run_id",
     ContextEdited: "policy model",
-    RunForked: "run_id model",
+    ListedTool: "name server remote effect digest",
+    RunForked: "run_id model origin",
     ToolMessage: "call_id name",
     Image: "media_type",
     File: "media_type",
@@ -72,7 +75,10 @@ _KEPT: dict[type[Struct], str] = {
     Queued: "key",
 }
 
-KEPT: Mapping[type[Struct], frozenset[str]] = {kind: frozenset(fields.split()) for kind, fields in _KEPT.items()}
+KEPT: Mapping[type[Struct], frozenset[str]] = {
+    kind: frozenset([*fields.split(), *(["by"] if issubclass(kind, Happened) else [])])
+    for kind, fields in (dict.fromkeys(get_args(Event), "") | _KEPT).items()
+}
 """By kind, the fields that are not passed through it: ids, names of tools, agents, models and rules, fixed words."""
 
 ARGUMENTS: frozenset[type[Struct]] = frozenset({ToolCall, ToolStarted, ApprovalDecided, Awaited})

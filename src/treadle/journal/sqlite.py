@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from treadle.journal import database, lease_table
+from treadle.journal import database, lease_table, titles
 from treadle.journal.appends import Append
 from treadle.journal.batch import batch_of
 from treadle.journal.holder import Holder
@@ -158,6 +158,17 @@ class SqliteJournal:
             found = ((run_id, lease_table.found(connection, run_id)) for run_id in wanted)
             return {run_id: holder for run_id, holder in found if holder is not None}
 
+        return await settled(self._workers.read(look))
+
+    async def entitle(self, user: str, conversation: str, title: str | None) -> None:
+        """See `Titles.entitle`; it is passed through `redact` as other texts are."""
+        kept = title if title is None or self.redact is None else self.redact(title)
+        change = partial(titles.entitle, user=user, conversation=conversation, title=kept)
+        await settled(self._workers.write(change))
+
+    async def titles(self, user: str, conversations: Collection[str]) -> Mapping[str, str]:
+        """See `Titles.titles`."""
+        look = partial(titles.titles, user=user, conversations=tuple(conversations))
         return await settled(self._workers.read(look))
 
     async def check(self) -> None:

@@ -11,6 +11,8 @@ from functools import cache
 from math import inf
 from typing import Any
 
+import msgspec
+
 from treadle.journal.info import RunInfo, Wanted, searched, unknown
 from treadle.journal.line import Line, line_of, sealed
 
@@ -81,6 +83,12 @@ def find_lines(connection: sqlite3.Connection, before: RunInfo | None, wanted: W
         conditions.append(("started_at < ?", (wanted.until,)))
     if wanted.text:
         conditions.append(("instr(searched, ?)", (key(wanted.text.casefold()),)))
+    # What stands in the line's JSON only: those for which it cannot hold are not looked at.
+    for name, value in (("user", wanted.user), ("conversation", wanted.conversation)):
+        if value is not None:
+            conditions.append(("instr(info, ?)", (key(f'"{name}":{msgspec.json.encode(value).decode()}'),)))
+    if wanted.top:
+        conditions.append(("instr(info, '\"parent\":null')", ()))
     where = f"WHERE {' AND '.join(text for text, _ in conditions)}" if conditions else ""
     asked = f"SELECT CAST(run_id AS TEXT) FROM runs {where} ORDER BY started_at DESC, run_id DESC"  # noqa: S608 - of the words above
     values = [value for _, values in conditions for value in values]

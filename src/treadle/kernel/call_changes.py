@@ -82,9 +82,11 @@ def tool_reacted(state: RunState, event: ToolReacted) -> Changes:
 
 
 def approval_requested(state: RunState, event: ApprovalRequested) -> Changes:
-    """A person has to allow it."""
-    step, place, record = _on_call(state, event, "asked", "interrupted")
-    record = replace(record, status="needs_approval", question=event.reason)
+    """A person has to allow it. Of one that had been started nobody knows what it did: what served it is gone."""
+    before: tuple[CallStatus, ...] = ("asked", "interrupted")
+    step, place, record = _on_call(state, event, *before, *(("started",) if event.why == "interrupted" else ()))
+    doubt = record.in_doubt or record.status == "started"
+    record = replace(record, status="needs_approval", question=event.reason, in_doubt=doubt)
     return _with_call(state, step, place, record, event.at, {})
 
 

@@ -16,6 +16,7 @@ from treadle.kernel.messages import (
     AssistantMessage,
     Content,
     FinishReason,
+    Json,
     Message,
     ModelSettings,
     ToolCall,
@@ -51,9 +52,10 @@ class Parent(Struct, frozen=True, gc=False):
 
 
 class Happened(Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True, tag_field="event"):
-    """What all events have: the time at which they happened, in Unix seconds."""
+    """What all events have: when they happened, in Unix seconds, and whose doing it was, as far as it was said."""
 
     at: float = 0.0
+    by: str = ""
 
 
 class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
@@ -65,7 +67,8 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
 
     `rules` says which of its calls somebody must decide on and which are never made, a line a rule, and `hooks` what
     else of the application's takes part in it, by name: only an agent that has them all may take the run up. They are
-    None in a journal of treadle 0.1. `one_step` is whether the run ends after its first step, within its limits.
+    None in a journal of treadle 0.1. `one_step` is whether the run ends after its first step, within its limits. `user`
+    is whose run it is, `conversation` the name of the one it belongs to, `origin` what goes on with it after a crash.
     """
 
     run_id: str
@@ -86,6 +89,9 @@ class RunStarted(Happened, frozen=True, gc=False, tag="run_started"):
     rules: tuple[str, ...] | None = None
     hooks: tuple[str, ...] | None = None
     one_step: bool = False
+    user: str = ""
+    conversation: str = ""
+    origin: str = ""
 
 
 class Reserve(Struct, frozen=True, gc=False):
@@ -270,6 +276,36 @@ class ContextEdited(Happened, frozen=True, gc=False, tag="context_edited"):
     reserve: Reserve | None = None
 
 
+class ListedTool(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A tool that a server listed, as the run has it: `name` is what the model calls, `remote` what the server does.
+
+    `says_effect` is whether its `effect` was said by somebody who is believed, `digest` that of all that the server
+    says of the tool, and `changed` how that differs from what it first said in this run (empty if it does not): such a
+    tool is only called after a person has looked at it.
+    """
+
+    name: str
+    server: str
+    remote: str
+    description: str
+    input_schema: Json
+    output_schema: Json | None = None
+    effect: Literal["read", "idempotent", "write"] = "write"
+    says_effect: bool = False
+    digest: str = ""
+    changed: str = ""
+
+
+class ToolsListed(Happened, frozen=True, gc=False, tag="tools_listed"):
+    """Servers said what tools they have, before the first step or since the last: `listed` are all of theirs.
+
+    `tool_tokens` estimates what the descriptions of these and of the agent's own tools take of each request.
+    """
+
+    listed: tuple[ListedTool, ...]
+    tool_tokens: int = 0
+
+
 class NudgeGiven(Happened, frozen=True, gc=False, tag="nudge_given"):
     """treadle told the model something: its reply was empty, not what was asked for (`fault`), or it is `stuck`."""
 
@@ -307,14 +343,16 @@ class RunResumed(Happened, frozen=True, gc=False, tag="run_resumed"):
 class RunForked(Happened, frozen=True, gc=False, tag="run_forked"):
     """Run `run_id` began as a fork of the run whose the events before this one are; what these took that run has paid.
 
-    `model`, the name of the agent's, and `limits` replace those of that run, if given. `taken` is what runs below took,
-    by call, for calls of the step under way that have another result in the fork: that run has paid it as well.
+    `model`, the name of the agent's, `limits` and `instructions`, the system message, replace those of that run, if
+    given. `taken` is what runs below took, by call, for calls of the step under way with another result: it is paid.
     """
 
     run_id: str
     model: str = ""
     limits: Limits | None = None
     taken: dict[str, Spent] = {}
+    origin: str = ""
+    instructions: str | None = None
 
 
 class RunFinished(Happened, frozen=True, gc=False, tag="run_finished"):
@@ -338,6 +376,7 @@ Event = (
     | ResultAwaited
     | MessageAdded
     | ContextEdited
+    | ToolsListed
     | NudgeGiven
     | RunPaused
     | RunResumed

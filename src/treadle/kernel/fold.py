@@ -68,6 +68,7 @@ TRANSITIONS: dict[Phase, dict[type, Transition]] = {
     "new": {events.RunStarted: Transition(("ready",), run_changes.run_started)},
     "ready": {
         events.StepPrepared: Transition(("prepared",), step_changes.step_prepared),
+        events.ToolsListed: Transition(("ready",), run_changes.tools_listed),
         events.ContextEdited: Transition(("ready",), run_changes.context_edited),
         events.MessageAdded: Transition(("ready",), run_changes.message_added),
         events.NudgeGiven: Transition(("ready",), run_changes.nudge_given),

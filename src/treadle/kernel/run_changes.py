@@ -7,7 +7,7 @@ from treadle.kernel.accounts import Progress, RequestSize, Spent
 from treadle.kernel.call_changes import charged
 from treadle.kernel.calls import Calls
 from treadle.kernel.errors import IllegalEvent
-from treadle.kernel.history import edited
+from treadle.kernel.history import edited, instructed
 from treadle.kernel.log import Log
 from treadle.kernel.messages import UserMessage
 from treadle.kernel.reply import left_open
@@ -22,6 +22,7 @@ def run_started(state: RunState, event: events.RunStarted) -> Changes:
         "started": event,
         "limits": event.limits,
         "size": RequestSize(event.tool_tokens),
+        "tool_tokens": event.tool_tokens,
         "messages": Log(event.messages),
         "pinned": Log([message for message in event.messages[-1:] if isinstance(message, UserMessage)]),
         "resumed_at": event.at,
@@ -56,8 +57,14 @@ def context_edited(state: RunState, event: events.ContextEdited) -> Changes:
     }
     if prepared is not None and chosen is not None:
         return changes | {"prepared": replace(prepared, messages=tuple(after))}
-    unknown = RequestSize(state.started.tool_tokens, ratios=state.size.ratios)
+    unknown = RequestSize(state.tool_tokens, ratios=state.size.ratios)
     return changes | {"messages": Log(after), "size": unknown}
+
+
+def tools_listed(state: RunState, event: events.ToolsListed) -> Changes:
+    """From the next step on these are offered beside the agent's own; nobody has counted a request with them."""
+    size = RequestSize(event.tool_tokens, ratios=state.size.ratios)
+    return {"listed": event.listed, "tool_tokens": event.tool_tokens, "size": size}
 
 
 def nudge_given(state: RunState, event: events.NudgeGiven) -> Changes:
@@ -139,6 +146,9 @@ def run_forked(state: RunState, event: events.RunForked) -> Changes:
     changes, taken = take_up(state, events.RunResumed(event.limits, at=event.at)), state.accounts
     steps = len(state.steps) + taken.sub_steps
     shared = Spent(steps, taken.usage, taken.cost, taken.tool_calls, taken.unpriced, taken.presumed)
+    if event.instructions is not None:
+        messages = Log(instructed(changes.get("messages", state.messages), event.instructions))
+        changes |= {"messages": messages, "size": RequestSize(state.started.tool_tokens, ratios=state.size.ratios)}
     return changes | {
         "started": replace(state.started, run_id=event.run_id, model=event.model or state.model, parent=None),
         "accounts": replace(changes.get("accounts", taken), shared=shared),

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from treadle.kernel.accounts import Accounts, Progress, RequestSize
 from treadle.kernel.calls import EarlyCall
-from treadle.kernel.events import ErrorInfo, Parent, Reserve, RunStarted, StepPrepared
+from treadle.kernel.events import ErrorInfo, ListedTool, Parent, Reserve, RunStarted, StepPrepared
 from treadle.kernel.log import Log
 from treadle.kernel.messages import Message, ModelSettings, Usage, UserMessage
 from treadle.kernel.step import Step
@@ -26,6 +26,7 @@ class RunState(Struct, frozen=True, gc=False):
         phase: where the run stands; see the rules in `fold.py`.
         started: how it began.
         limits: what it may use at most, as it was last said.
+        listed: the tools of servers, as they were last listed; `tool_tokens` estimates what all descriptions take.
         messages: the history as the next model call will see it, the system message first.
         steps: the steps that are complete; `step` is the one under way, `prepared` how its request was chosen.
         asked: the worst case of a model call beside the steps that may be under way, such as one for a summary.
@@ -52,6 +53,8 @@ class RunState(Struct, frozen=True, gc=False):
     phase: Phase = "new"
     started: RunStarted = RunStarted("", (), 0)
     limits: Limits = Limits()
+    listed: tuple[ListedTool, ...] = ()
+    tool_tokens: int = 0
     messages: Log[Message] = Log()
     steps: Log[Step] = Log()
     step: Step | None = None
@@ -100,8 +103,8 @@ class RunState(Struct, frozen=True, gc=False):
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The names of the tools."""
-        return self.started.tools
+        """The names of the tools, those of servers included."""
+        return (*self.started.tools, *[one.name for one in self.listed]) if self.listed else self.started.tools
 
     @property
     def tool_choice(self) -> str:

@@ -11,14 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, assert_never
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from treadle.kernel.messages import (
     AssistantMessage,
     Content,
     File,
-    Image,
     Json,
     Message,
     ModelSettings,
@@ -33,8 +32,8 @@ from treadle.kernel.messages import (
 )
 from treadle.models.anthropic_stream import AnthropicDecoder
 from treadle.models.anthropic_thinking import held_thinking, longest_thinking, thinking_fields
-from treadle.models.checked import is_object
 from treadle.models.codec import Decoder, body_bytes, json_bytes, json_history
+from treadle.models.contents import arguments_of, blocks_of
 from treadle.models.errors import BadRequest, ModelError
 from treadle.models.extra import add_extra, longest
 from treadle.models.failures import codes_of, error_for, error_for_page, text_of_error
@@ -288,21 +287,7 @@ def _is_thought(block: object) -> bool:
 
 
 def _blocks(content: str | tuple[Content, ...]) -> list[object]:
-    if isinstance(content, str):
-        return [TextBlock(content)] if content.strip() else []
-    blocks: list[object] = []
-    for part in content:
-        match part:
-            case Text(text):
-                if text.strip():
-                    blocks.append(TextBlock(text))
-            case Image():
-                blocks.append(_image(part.data, part.url, part.media_type))
-            case File():
-                blocks.append(_file(part))
-            case _:
-                assert_never(part)
-    return blocks
+    return blocks_of(content, TextBlock, lambda one: _image(one.data, one.url, one.media_type), _file)
 
 
 def _image(data: bytes | None, url: str | None, media_type: str) -> Block:
@@ -348,16 +333,7 @@ def _result(message: ToolMessage) -> ResultBlock:
 
 
 def _call(call: ToolCall) -> CallBlock:
-    """A call, with the arguments as the model wrote them; in an object of their own where they are no object."""
-    text = call.arguments.strip()
-    arguments: object
-    if not text:
-        arguments = {}
-    elif is_object(text):
-        arguments = Raw(text)
-    else:
-        arguments = {"INVALID_JSON": call.arguments}
-    return CallBlock(identifier(call.id), identifier(call.name), arguments)
+    return CallBlock(identifier(call.id), identifier(call.name), arguments_of(call))
 
 
 def _tool(spec: ToolSpec) -> Block:

@@ -6,6 +6,7 @@ the models of many makers: what only some of them take is in `treadle.models.bed
 `treadle.models.bedrock_model`, which has the region and the key.
 """
 
+import re
 import reprlib
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -40,6 +41,10 @@ SHORT: Final = 4_096
 USER_TURN: Final = b'{"role":"user"'
 TURN_BEGIN: Final = b'{"role":"user","content":['
 TURN_END: Final = b"]},"
+
+
+SKEWED: Final = re.compile(r"signature (?:expired|not yet current)|request ?(?:has )?expired", re.IGNORECASE)
+"""How AWS says that the time in a signature is not that of its own clock."""
 
 
 class BedrockCodec:
@@ -152,7 +157,12 @@ class BedrockCodec:
         """The typed error that an HTTP error response means; `headers` have lower-case names."""
         code = headers.get("x-amzn-errortype", "").partition(":")[0]
         if not isinstance(body, str):
-            return error_for(self.provider, _words(body), status=status, code=code or _code(body), headers=headers)
+            words = _words(body)
+            if SKEWED.search(words):
+                words = (
+                    f"{words} The clock of this machine, or of who signed, is off: signatures count for five minutes"
+                )
+            return error_for(self.provider, words, status=status, code=code or _code(body), headers=headers)
         if code and body.lstrip()[:1] != "<":
             return error_for(self.provider, body, status=status, code=code, headers=headers)
         return error_for_page(self.provider, status, headers, body)

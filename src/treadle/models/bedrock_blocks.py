@@ -31,6 +31,7 @@ from treadle.kernel.messages import (
 )
 from treadle.models.bedrock_makers import Maker
 from treadle.models.checked import is_object
+from treadle.models.contents import arguments_of, blocks_of
 from treadle.models.errors import BadRequest
 from treadle.models.identifiers import identifier
 from treadle.models.media import DATA_URL
@@ -235,16 +236,7 @@ def _put_own(value: Json, blocks: list[object]) -> None:
 
 
 def _call(call: ToolCall) -> CallBlock:
-    """A call, with the arguments as the model wrote them; in an object of their own where they are no object."""
-    text = call.arguments.strip()
-    arguments: object
-    if not text:
-        arguments = {}
-    elif is_object(text):
-        arguments = Raw(text)
-    else:
-        arguments = {"INVALID_JSON": call.arguments}
-    return CallBlock(Call(call_id(call.id), identifier(call.name, LONGEST_NAME), arguments))
+    return CallBlock(Call(call_id(call.id), identifier(call.name, LONGEST_NAME), arguments_of(call)))
 
 
 def _json_result(block: TextBlock) -> Json:
@@ -253,21 +245,11 @@ def _json_result(block: TextBlock) -> Json:
 
 def user_blocks(content: str | tuple[Content, ...]) -> list[object]:
     """The blocks of what a person or a tool said, but for the names of documents."""
-    if isinstance(content, str):
-        return [TextBlock(content)] if content.strip() else []
-    blocks: list[object] = []
-    for part in content:
-        match part:
-            case Text(text):
-                if text.strip():
-                    blocks.append(TextBlock(text))
-            case Image():
-                blocks.append(_media("image", IMAGES, part.media_type, part.data, part.url))
-            case File():
-                blocks.append(_file(part))
-            case _:
-                assert_never(part)
-    return blocks
+    return blocks_of(content, TextBlock, _image, _file)
+
+
+def _image(image: Image) -> Json:
+    return _media("image", IMAGES, image.media_type, image.data, image.url)
 
 
 def _file(file: File) -> Json:

@@ -111,7 +111,7 @@ class BedrockModel(HttpModel):
             return {}
         headers = await self._signer(url, body)
         # Credentials change while a program runs; they are known here only to be taken out of messages.
-        self._hidden = Hidden(self._key, {**self._headers, **self._signer.secrets})
+        self._hidden = Hidden(self._access.key, {**self._headers, **self._signer.secrets})
         return headers
 
     def _advice(self) -> str:

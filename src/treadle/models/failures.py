@@ -44,7 +44,14 @@ FILTERED: Final = re.compile(
 # What is over until somebody pays, or a month has passed. Google says of a limit by the minute "You exceeded your
 # current quota" as OpenAI says of this, so that words about a quota tell nothing.
 USED_UP: Final = re.compile(
-    r"insufficient_(?:quota|balance|credits?|funds)|billing_(?:hard_limit|not_active|error)|spend_limit_reached|credit_balance|payment_required",
+    r"insufficient_(?:quota|balance|credits?|funds)|billing_(?:hard_limit|not_active|error)|spend_limit_reached"
+    r"|credit_balance|payment_required|ServiceQuotaExceeded",
+    re.IGNORECASE,
+)
+# How AWS names what is wrong with the signature of a request or with who signed it; some of it with status 400.
+SIGNED: Final = re.compile(
+    r"\b(?:Expired_?Token|RequestExpired|InvalidSignature|SignatureDoesNotMatch|IncompleteSignature|UnrecognizedClient"
+    r"|InvalidClientTokenId|MissingAuthenticationToken)",
     re.IGNORECASE,
 )
 NO_MONEY: Final = re.compile(
@@ -67,7 +74,9 @@ KINDS: Final[tuple[tuple[re.Pattern[str], int], ...]] = (
 )
 # What keys look like, and what providers show of them when they are wrong ("sk-ab***yz").
 KEY: Final = re.compile(
-    r"\b(?:sk|pk|rk|gsk|xai|csk|nvapi|hf|key)[-_][\w.-]{12,}|\bAIza[\w-]{20,}"
+    r"\b(?:sk|pk|rk|gsk|xai|csk|nvapi|hf|key)[-_][\w.-]{12,}|\bAIza[\w-]{20,}|\bya29\.[\w.-]{8,}|\bGOCSPX-[\w-]{8,}"
+    r"|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\beyJ[\w-]{10,}\.[\w-]{10,}(?:\.[\w-]*+)?"
+    r"|-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[^-]*+(?:-----END [A-Z ]{0,40}-----)?"
     r"|(?:(?<![\w-])[\w-]++)?+\*{3,}+[\w-]*+|(?<=Bearer )\S+"
 )
 TITLES: Final = tuple(
@@ -138,7 +147,8 @@ def error_type(status: int, code: str, words: str) -> type[ModelError]:
     if status == 402 or USED_UP.search(code) or (status in (400, 403, 429) and NO_MONEY.search(words)):
         return QuotaExceeded
     if status in (401, 403) or (
-        status == 400 and re.search(r"api[_ ]key[_ ](?:not valid|invalid)", said, re.IGNORECASE)
+        status == 400
+        and (SIGNED.search(code) or re.search(r"api[_ ]key[_ ](?:not valid|invalid)", said, re.IGNORECASE))
     ):
         return AuthenticationFailed
     if status == 413:

@@ -15,14 +15,13 @@ from mimetypes import guess_type
 from typing import Any, Final, assert_never
 from urllib.parse import quote, urlsplit
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from treadle.kernel.messages import (
     AssistantMessage,
     Content,
     File,
-    Image,
     Json,
     Message,
     ModelSettings,
@@ -35,8 +34,8 @@ from treadle.kernel.messages import (
     ToolSpec,
     UserMessage,
 )
-from treadle.models.checked import is_object
 from treadle.models.codec import Decoder, body_bytes, json_history
+from treadle.models.contents import arguments_of, blocks_of
 from treadle.models.counts import fields_in
 from treadle.models.errors import BadRequest, ModelError
 from treadle.models.extra import add_extra, longest
@@ -315,11 +314,7 @@ def _name(name: str) -> str:
 
 def _call(call: ToolCall) -> Call:
     """A call, with the arguments as the model wrote them; in an object of their own where they are no object."""
-    text = call.arguments.strip()
-    arguments: object = {}
-    if text:
-        arguments = Raw(text) if is_object(text) else {"INVALID_JSON": call.arguments}
-    return Call(_name(call.name), arguments, _sent_id(call.id))
+    return Call(_name(call.name), arguments_of(call), _sent_id(call.id))
 
 
 def _result(message: ToolMessage) -> ResultPart:
@@ -336,21 +331,7 @@ def _beside(message: ToolMessage) -> list[object]:
 
 
 def _parts(content: str | tuple[Content, ...]) -> list[object]:
-    if isinstance(content, str):
-        return [TextPart(content)] if content.strip() else []
-    parts: list[object] = []
-    for part in content:
-        match part:
-            case Text(text):
-                if text.strip():
-                    parts.append(TextPart(text))
-            case Image():
-                parts.append(_media(part.data, part.url, part.media_type, "image/png"))
-            case File():
-                parts.append(_file(part))
-            case _:
-                assert_never(part)
-    return parts
+    return blocks_of(content, TextPart, lambda one: _media(one.data, one.url, one.media_type, "image/png"), _file)
 
 
 def _file(file: File) -> object:

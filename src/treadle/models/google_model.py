@@ -12,7 +12,8 @@ from urllib.parse import quote
 from anyio import to_thread
 
 from treadle.kernel.errors import Misuse
-from treadle.models.errors import AuthenticationFailed
+from treadle.models.errors import AuthenticationFailed, ConnectionFailed
+from treadle.models.failures import redact
 from treadle.models.google import GoogleCodec
 from treadle.models.hidden import Hidden
 from treadle.models.http_model import HttpModel, HttpOptions
@@ -93,7 +94,12 @@ class GoogleModel(HttpModel):
             given = ask() if inspect.iscoroutinefunction(ask) else await to_thread.run_sync(ask)
             token = await given if inspect.isawaitable(given) else given
         except Exception as problem:
-            raise AuthenticationFailed(f"token= raised {type(problem).__name__}: {problem}") from problem
+            told = f"token= raised {type(problem).__name__}: {redact(str(problem))}"
+            # google-auth says of its errors whether they may pass.
+            network = (
+                isinstance(problem, (ConnectionError, TimeoutError)) or getattr(problem, "retryable", False) is True
+            )
+            raise (ConnectionFailed if network else AuthenticationFailed)(told) from None
         token = token.strip() if isinstance(token, str) else ""
         if not (token and token.isascii() and token.isprintable()):
             raise AuthenticationFailed("token= gave nothing that can be sent as an access token")
@@ -101,7 +107,7 @@ class GoogleModel(HttpModel):
             # Only to be taken out of messages; a request under way may have an earlier one.
             self._tokens = (*self._tokens[1 - KEPT :], token)
             known = {f"token {place}": one for place, one in enumerate(self._tokens)}
-            self._key, self._hidden = token, Hidden(token, {**self._headers, **known})
+            self._hidden = Hidden(token, {**self._headers, **known})
         return {"authorization": f"Bearer {token}"}
 
     def _advice(self) -> str:

@@ -9,13 +9,13 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any, Literal, TypedDict, Unpack
-from urllib.parse import urlsplit
 
 import anyio
 from msgspec import structs
 
 from treadle.kernel.errors import Misuse
 from treadle.kernel.messages import Json, ModelSettings, ToolSpec, Usage
+from treadle.models.access import Access, access_of, host_in
 from treadle.models.bounds import check_beside, size_of_piece
 from treadle.models.codec import DONE, Codec, Decoder
 from treadle.models.ending import broken_off, drained, heard_out
@@ -42,7 +42,7 @@ from treadle.models.profile import ModelProfile, profile_with_window
 from treadle.models.providers import PROVIDERS, Provider
 from treadle.models.terms import Terms, asked_terms, asks_others, elsewhere, is_dated
 from treadle.models.timeouts import Timeouts, Watch
-from treadle.models.transport import HttpTransport, Reply, Sign, Transport, Whole, checked_url
+from treadle.models.transport import HttpTransport, Reply, Sign, Transport, Whole
 
 
 class HttpOptions(TypedDict, total=False):
@@ -101,12 +101,9 @@ class HttpModel:
         self.settings = options.get("settings") or ModelSettings()
         self.price = own_price(self.name, options.get("price"))
         self.streaming = options.get("streaming", True)
-        self._key = ""
-        self._key_source = ""
-        self._address = ""
         self._transport = self._connected(options)
         self._headers: Mapping[str, str] = options.get("headers") or {}
-        self._hidden = Hidden(self._key, self._headers)
+        self._hidden = Hidden(self._access.key, self._headers)
 
     @property
     def name(self) -> str:
@@ -129,7 +126,7 @@ class HttpModel:
         """What `usage` costs in dollars; None if the model's price is not known."""
         if self.price is not None:
             return self.price.of(usage)
-        return known_cost(self._address, self._listed, usage)
+        return known_cost(self._access.address, self._listed, usage)
 
     def terms(self, settings: ModelSettings) -> Terms:
         """On what terms a request with `settings` is billed, those of the model itself included."""
@@ -138,7 +135,7 @@ class HttpModel:
     @property
     def profile(self) -> ModelProfile:
         """What the model can do: what its dialect and host let it, and the window that the table of models has."""
-        return profile_with_window(self.codec.profile(self.model), known_context(self._address, self._listed))
+        return profile_with_window(self.codec.profile(self.model), known_context(self._access.address, self._listed))
 
     @property
     def max_output_tokens(self) -> int | None:
@@ -160,7 +157,7 @@ class HttpModel:
 
     def fixed_tokens(self, tools: Sequence[ToolSpec], output_schema: Json | None) -> int:
         """Tokens that a request with these has besides its messages, at most: what its host adds is among them."""
-        return billed(host_of(host_in(self._address)), tools, output_schema)
+        return billed(host_of(host_in(self._access.address)), tools, output_schema)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Replies to `request`, the whole reply last. Raises `ModelError` for what went wrong outside."""
@@ -239,9 +236,9 @@ class HttpModel:
 
     def _keeps_tools(self) -> bool:
         """Whether tools stay described that a step takes away, where the host alone does not tell: it is paid for."""
-        if self.provider.dialect == "anthropic" or host_of(host_in(self._address)).taken_away != "left_out":
+        if self.provider.dialect == "anthropic" or host_of(host_in(self._access.address)).taken_away != "left_out":
             return False
-        price = known_price(self._address, self._listed) if self.price is None else self.price
+        price = known_price(self._access.address, self._listed) if self.price is None else self.price
         return price is not None and any(getattr(price, kind) for kind in KINDS)
 
     def _billed(self, reply: ModelReply, settings: ModelSettings) -> ModelReply:
@@ -252,7 +249,7 @@ class HttpModel:
             return structs.replace(reply, cost=None) if own else reply
         if reply.cost is not None or reply.usage is None:
             return reply
-        cost = known_cost(self._address, reply.model, reply.usage)
+        cost = known_cost(self._access.address, reply.model, reply.usage)
         return (
             structs.replace(reply, usage=elsewhere(reply.usage)) if cost is None else structs.replace(reply, cost=cost)
         )
@@ -264,30 +261,12 @@ class HttpModel:
                 raise Misuse("a model takes either client= or base_url=, api_key= and headers=, not both")
             from treadle.models.client_transport import ClientTransport
 
-            self._address = str(getattr(client, "base_url", ""))
-            if isinstance(key := getattr(client, "api_key", None), str):
-                # Only to be taken out of messages.
-                self._key = key
+            key = getattr(client, "api_key", None)
+            # The key is known here only to be taken out of messages.
+            self._access = Access(str(getattr(client, "base_url", "")), key if isinstance(key, str) else "")
             return ClientTransport(client)
-        own = self.provider.address()
-        if not (base_url or own):
-            variable = self.provider.url_variable
-            set_it = f"set the environment variable {variable}, or " if variable else ""
-            raise Misuse(f"{self.provider.name} has no address of its own: {set_it}give base_url=")
-        # Without `base_url`, only the environment can hold one that is wrong.
-        address = checked_url(base_url or own, "base_url" if base_url else self.provider.url_variable)
-        self._address = address
-        sent: dict[str, str] = {}
-        if key is not None:
-            self._key, self._key_source = key.strip(), "given as api_key="
-        elif host_in(address) == host_in(own):
-            # What the environment holds for a provider goes to no other server.
-            self._key, self._key_source = self.provider.key(), f"in {self.provider.key_set}"
-            sent = self.provider.environment_headers()
-        if not (self._key.isascii() and self._key.isprintable()):
-            raise Misuse(f"the key {self._key_source} holds characters that no key has; was it copied whole?")
-        sent |= {**self.provider.auth_headers(self._key), **(headers or {})}
-        return HttpTransport(address, sent, self._sign)
+        self._access = access_of(self.provider, base_url, key, headers)
+        return HttpTransport(self._access.address, self._access.headers, self._sign)
 
     def _counted(self, event: UsageReported, settings: ModelSettings) -> UsageReported:
         """`event` without what the provider says that it cost, where there is a price of one's own for it."""
@@ -321,9 +300,7 @@ class HttpModel:
     def _advice(self) -> str:
         if not isinstance(self._transport, HttpTransport):
             return "Check the credentials of the client that was given"
-        if self._key:
-            return f"Check the key {self._key_source}"
-        return "No key was sent; give api_key= (what the environment holds goes to the provider's own address only)"
+        return self._access.advice
 
 
 class OpenAIChatModel(HttpModel):
@@ -410,11 +387,3 @@ def hostname(provider: Provider, options: HttpOptions) -> str:
     own = provider.address() if client is None else str(getattr(client, "base_url", ""))
     given = options.get("base_url")
     return host_in(given if given and isinstance(given, str) else own)
-
-
-def host_in(address: str) -> str:
-    """The host in an address; empty if there is none to be found."""
-    try:
-        return urlsplit(address).hostname or ""
-    except ValueError:
-        return ""

@@ -25,6 +25,7 @@ from treadle.models.errors import (
 from treadle.models.extra import REPLIES, check_extra
 from treadle.models.failures import error_for, redact
 from treadle.models.fixed import billed
+from treadle.models.guarded import ended_early
 from treadle.models.hosts import Host
 from treadle.models.langchain_messages import from_langchain, langchain_history, to_langchain
 from treadle.models.langchain_reply import Reading
@@ -47,6 +48,21 @@ NAMES: Final[Mapping[str, Mapping[str, str]]] = {
     "vertexai": {"max_tokens": "max_output_tokens"},
 }
 """By the kind of chat model: what it calls a setting, if not as most do."""
+
+TELL_THE_END: Final = frozenset(
+    {
+        *("openai-chat", "azure-openai-chat", "anthropic-chat", "chat-google-generative-ai", "groq-chat"),
+        *(
+            "mistralai-chat",
+            "fireworks-chat",
+            "chat-deepseek",
+            "xai-chat",
+            "chat-ollama",
+            "amazon_bedrock_converse_chat",
+        ),
+    }
+)
+"""The kinds of chat models that say why each reply ended, as their packages have it: one that does not broke off."""
 
 OWN_SETTINGS: Final = ("service_tier", "context_management", "mcp_servers")
 """What chat models are given themselves that changes the bill."""
@@ -118,6 +134,7 @@ class LangChainModel:
         self._kind = chat_model._llm_type
         self._names = {**NAMES.get(self._kind, {}), **(setting_names or {})}
         self._history = langchain_history()
+        self._tells_end = self._kind in TELL_THE_END
 
     def __repr__(self) -> str:
         return f"LangChainModel({type(self.chat_model).__name__}, name={self.name!r})"
@@ -158,7 +175,7 @@ class LangChainModel:
         require_permission(self.name)
         options = self._options(request.settings)
         bound = self._bound(request)
-        reading = Reading()
+        reading = Reading(self.name, tells_end=self._tells_end)
         try:
             with self._history.follow(request.run_id, request.messages) as trail:
                 converted = list(trail.made)
@@ -168,6 +185,8 @@ class LangChainModel:
                     for event in reading.feed(chunk):
                         yield event
             completed, reply = reading.close()
+            # Who has said once why a reply ended says it of each that did.
+            self._tells_end = self._tells_end or bool(reply.finish_detail)
         except (ModelError, Misuse):
             raise
         except Exception as error:
@@ -228,6 +247,9 @@ def told(name: str, error: Exception) -> ModelError:
     response = getattr(error, "response", None)
     status = getattr(error, "status_code", None) or getattr(response, "status_code", None)
     headers = {str(key).lower(): str(value) for key, value in (getattr(response, "headers", None) or {}).items()}
+    if isinstance(error, ValueError) and "No generation chunks" in words:
+        # What LangChain says of a stream without any chunk.
+        return ended_early(name, begun=False)
     kind = next((KINDS[cls.__name__] for cls in type(error).__mro__ if cls.__name__ in KINDS), None)
     if isinstance(status, int) and status >= 400 and kind is not ContextOverflow:
         return error_for(name, words, status=status, headers=headers)

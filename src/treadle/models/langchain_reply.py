@@ -9,10 +9,13 @@ import reprlib
 from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 from treadle.kernel.messages import FinishReason, ToolCall, Usage
+from treadle.models.checked import is_object
 from treadle.models.counts import told_usage
 from treadle.models.errors import UnsoundReply
+from treadle.models.guarded import ended_early
 from treadle.models.langchain_messages import assistant_message, calls_of, said
 from treadle.models.port import (
     ModelEvent,
@@ -34,6 +37,7 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
     "stop_sequence": "stop",
     "eos": "stop",
     "complete": "stop",
+    "completed": "stop",
     "tool_calls": "tool_calls",
     "tool_use": "tool_calls",
     "function_call": "tool_calls",
@@ -61,9 +65,15 @@ SERVICES: Final = ("priority", "flex")
 
 
 class Reading:
-    """One reply as it is read, chunk by chunk."""
+    """One reply as it is read, chunk by chunk.
 
-    def __init__(self) -> None:
+    Args:
+        name: the model's name, for errors.
+        tells_end: whether the integration says why each reply ended: one without such a word is not whole.
+    """
+
+    def __init__(self, name: str = "", *, tells_end: bool = False) -> None:
+        self._name, self._tells_end = name, tells_end
         self._contents: list[Any] = []
         self._extra: dict[str, Any] = {}
         self._metadata: dict[str, Any] = {}
@@ -101,18 +111,29 @@ class Reading:
         return events
 
     def close(self) -> tuple[list[ModelEvent], ModelReply]:
-        """The last events and the whole reply, once there are no more chunks."""
+        """The last events and the whole reply, once there are no more chunks.
+
+        Raises:
+            ProtocolError: the stream ended before the reply was whole.
+        """
         from langchain_core.messages import merge_content
+
+        word = _word(self._metadata)
+        if self._tells_end and not word:
+            raise ended_early(self._name, bool(self._contents or self._calls or self._extra))
 
         events: list[ModelEvent] = []
         for call in self._calls:
             if not call.started:
                 events += call.start()
             events.append(ToolCallCompleted(call.id))
-        calls = [ToolCall(call.id, call.name, call.arguments) for call in self._calls] or self._whole
+        # What was said twice under one id has that id; see `treadle.models.sound.told_once`.
+        first = {(call.given, call.name, call.arguments): call.id for call in reversed(self._calls) if call.given}
+        ids = [first.get((call.given, call.name, call.arguments), call.id) for call in self._calls]
+        made = [ToolCall(id, call.name, call.arguments) for id, call in zip(ids, self._calls, strict=True)]
+        calls = made or self._whole
         content = merge_content(*self._contents) if self._contents else ""
         message = assistant_message(content, self._extra, calls, streamed=True)
-        word = _word(self._metadata)
         finish = FINISHES.get(word.lower(), "unknown") if word else "stop"
         if calls and finish == "stop":
             finish = "tool_calls"
@@ -133,14 +154,16 @@ class Reading:
             if (index is None or one.index == index) and (not id or id == one.given):
                 call = one
                 break
-        if call is None:
-            call = _Call(index, id, id or f"call_{len(self._calls)}", name)
+        if call is None or (name and call.started and is_object(call.arguments)):
+            # A name after arguments that are whole begins another call, if nothing else tells them apart.
+            given = {one.id for one in self._calls}
+            own = id if id and id not in given else f"call_{len(self._calls)}"
+            call = _Call(index, id, own if own not in given else f"call_{uuid4().hex}")
             self._calls.append(call)
-        elif not call.started:
-            call.name += name
+        call.named(name)
         text = _text(piece, "args")
         call.pieces.append(text)
-        if not call.started and call.name:
+        if not call.started and call.name and text:
             return call.start()
         return [ToolCallDelta(call.id, text)] if text and call.started else []
 
@@ -150,10 +173,15 @@ class _Call:
 
     __slots__ = ("given", "id", "index", "name", "pieces", "started")
 
-    def __init__(self, index: Any, given: str, id: str, name: str) -> None:
-        self.index, self.given, self.id, self.name = index, given, id, name
+    def __init__(self, index: Any, given: str, id: str) -> None:
+        self.index, self.given, self.id, self.name = index, given, id, ""
         self.pieces: list[str] = []
         self.started = False
+
+    def named(self, piece: str) -> None:
+        """Takes a piece of the name. Some integrations say the whole of it again with each piece of the arguments."""
+        if not self.started:
+            self.name = piece if piece.startswith(self.name) else self.name + piece
 
     @property
     def arguments(self) -> str:
@@ -251,9 +279,10 @@ def _word(metadata: Mapping[str, Any]) -> str:
     for name in ("finish_reason", "stop_reason", "stopReason", "done_reason"):
         if value := metadata.get(name):
             return _said(value)
-    if metadata.get("status") == "incomplete":
+    status = metadata.get("status")
+    if status == "incomplete":
         return _said(_mapping(metadata.get("incomplete_details")).get("reason") or "incomplete")
-    return ""
+    return _said(status) if status and metadata.get("object") == "response" else ""
 
 
 def _said(word: Any) -> str:

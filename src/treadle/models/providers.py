@@ -214,11 +214,12 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
         Provider("together", "chat", "https://api.together.ai/v1", "TOGETHER_API_KEY"),
         # https://docs.fireworks.ai/tools-sdks/openai-compatibility
         Provider("fireworks", "chat", "https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"),
-        # https://platform.moonshot.ai/docs
+        # https://platform.kimi.ai/docs/api/quickstart
         Provider("moonshot", "chat", "https://api.moonshot.ai/v1", "MOONSHOT_API_KEY"),
         # https://docs.z.ai/guides/develop/openai/python
         Provider("zai", "chat", "https://api.z.ai/api/paas/v4", "ZAI_API_KEY"),
-        # https://www.alibabacloud.com/help/en/model-studio/compatibility-of-openai-with-dashscope
+        # https://www.alibabacloud.com/help/en/model-studio/base-url: the one address that takes the keys of all
+        # workspaces, of the region Singapore; that of a workspace of one's own has its id in it.
         Provider(
             "alibaba",
             "chat",
@@ -226,7 +227,7 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
             "DASHSCOPE_API_KEY",
             "DASHSCOPE_API_BASE",
         ),
-        # https://huggingface.co/docs/inference-providers
+        # https://github.com/huggingface/hub-docs/blob/main/docs/inference-providers/index.md
         Provider("huggingface", "chat", "https://router.huggingface.co/v1", "HF_TOKEN"),
         # https://docs.perplexity.ai/docs/sonar/openai-compatibility
         Provider("perplexity", "chat", "https://api.perplexity.ai", "PERPLEXITY_API_KEY"),

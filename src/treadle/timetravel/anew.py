@@ -84,7 +84,8 @@ class Anew:
             recorded.parent,
             one_step=recorded.one_step,
         )
-        return replace(scratch.state.started, at=recorded.at)
+        whose = {"user": recorded.user, "conversation": recorded.conversation, "origin": recorded.origin}
+        return replace(scratch.state.started, at=recorded.at, **whose)
 
     def follow(self, event: Event) -> None:
         """Goes on as was recorded. Raises IllegalEvent if that is not possible."""

@@ -19,6 +19,7 @@ from treadle.kernel.events import (
     StepPrepared,
     ToolFinished,
     ToolReacted,
+    ToolsListed,
     ToolStarted,
 )
 from treadle.kernel.fold import fold
@@ -124,7 +125,7 @@ def _with_results(
             break
         if new:
             again.append(_result(step, new[0], results[new[0]], event.at))
-        elif not isinstance(event, (ContextEdited, NudgeGiven)):
+        elif not isinstance(event, (ContextEdited, NudgeGiven, ToolsListed)):
             again.append(_said_again(event, state.run_id))
         state = after
     return seq, tuple(again), taken

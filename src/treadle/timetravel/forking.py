@@ -15,6 +15,7 @@ from treadle.drivers.checks import (
     asked_of,
     check_limits,
     check_whose,
+    kind,
     model_of,
     require_dependencies,
     with_budgets,
@@ -55,6 +56,9 @@ class Forked(NamedTuple):
     on_event: OnEvent = None
     budget: Budgets = None
     user: str | None = None
+    by: str = ""
+    origin: str = ""
+    instructions: str | None = None
 
 
 async def forked(config: Configuration, run: str | RunResult[Any], asked: Forked) -> tuple[Run, Sequence[Event]]:
@@ -86,8 +90,12 @@ async def begin_fork(config: Configuration, run: str | RunResult[Any], asked: Fo
         # What was given up to the beginning of the step may come after what is shared.
         model = model or cut.state.model
     limits = asked.limits or (cut.state.limits if cut.again else None)
-    own: list[Event] = [RunForked(run_id, model, limits, dict(cut.taken), at=now), *cut.again]
-    own += [] if question is None else [MessageAdded(question, at=now)]
+    told = _told(config, asked.instructions)
+    own: list[Event] = [
+        RunForked(run_id, model, limits, dict(cut.taken), asked.origin, told, at=now, by=asked.by),
+        *cut.again,
+    ]
+    own += [] if question is None else [MessageAdded(question, at=now, by=asked.by)]
     whole = [*events[: cut.seq], *own]
     fork = Run(config, DRIVER, state=fold_all(whole))
     kept = await _in_memory(source.run_id, events) if journal is None else journal
@@ -116,6 +124,14 @@ async def _checked(config: Configuration, source: RunState, cut: RunState, asked
     whose = await patiently(lambda: whose_again(all_budgets(config), source, said))
     check_whose(config, whose)
     return whose
+
+
+def _told(config: Configuration, instructions: str | None) -> str | None:
+    """The text of the system message with other instructions; None if they stay as they are."""
+    if instructions is None:
+        return None
+    kind("instructions", instructions, lambda it: isinstance(it, str), "a text")
+    return "".join([message.text for message in config.system(instructions, config.output)])
 
 
 def _outputs(config: Configuration, source: RunState, results: Mapping[str, Any]) -> dict[str, ToolOutput]:

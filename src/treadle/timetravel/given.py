@@ -20,14 +20,15 @@ from treadle.kernel.events import (
     StepPrepared,
     ToolFinished,
     ToolReacted,
+    ToolsListed,
     ToolStarted,
 )
 from treadle.kernel.reply import in_doubt
 from treadle.kernel.state import RunState
 from treadle.kernel.stop import LIMIT_REASONS
 
-OUTSIDE = (MessageAdded, ModelReplied, ModelFailed, ApprovalDecided, RunResumed, RunForked, ToolReacted)
-"""What people, models and the application's hooks said."""
+OUTSIDE = (MessageAdded, ModelReplied, ModelFailed, ApprovalDecided, RunResumed, RunForked, ToolReacted, ToolsListed)
+"""What people, models, servers of tools and the application's hooks said."""
 
 OF_CALLS = (ToolStarted, ToolFinished, ResultAwaited, ApprovalRequested)
 

@@ -6,7 +6,7 @@ from itertools import zip_longest
 from typing import Literal
 
 from treadle.journal import Journal
-from treadle.kernel.events import ContextEdited, Event, MessageAdded, NudgeGiven, StepPrepared
+from treadle.kernel.events import ContextEdited, Event, MessageAdded, NudgeGiven, RunForked, StepPrepared
 from treadle.kernel.fold import fold
 from treadle.kernel.messages import SystemMessage, UserMessage
 from treadle.kernel.state import RunState
@@ -113,6 +113,8 @@ class _Told:
                 self.rows.append((step, "told", text))
             case StepPrepared(note=note) if note:
                 self.rows.append((step, "told", note))
+            case RunForked(instructions=str() as text):
+                self.rows.append((step, "instructions", text))
             case ContextEdited(policy=policy) if event.start != event.stop or event.messages:
                 self.rows.append((step, "made room", policy))
             case _:

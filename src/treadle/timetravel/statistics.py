@@ -130,6 +130,7 @@ async def statistics(
     until: float | None = None,
     agent: str | None = None,
     model: str | None = None,
+    user: str | None = None,
 ) -> Statistics:
     """Figures over the runs of a journal, for which all holds that is given.
 
@@ -141,6 +142,7 @@ async def statistics(
         until: they began before that, in Unix seconds.
         agent: the name of their agent.
         model: the name of the model that they began with.
+        user: whose they are.
 
     Raises:
         Misuse: `until` is not after `since`.
@@ -157,6 +159,7 @@ async def statistics(
         and (until is None or line.started_at < until)
         and (agent is None or line.agent == agent)
         and (model is None or line.model == model)
+        and (user is None or line.user == user)
     }
     told: list[_Told] = []
     ended: Counter[str] = Counter()

@@ -37,6 +37,13 @@ class ToolError(Exception):
         self.hints = {key: value for key, value in hints.items() if key != "nearest" or value is not None}
 
 
+class OutcomeUnknown(ToolError):
+    """Whoever carried the call out is gone, and nobody knows whether it took effect.
+
+    Of a tool that writes the outcome is asked, as after a crash; of another the model is told what happened.
+    """
+
+
 class InvalidArguments(ToolError):
     """The arguments that the model wrote do not fit the tool's schema, or are not JSON."""
 

@@ -76,6 +76,7 @@ class ToolOutput(Struct, frozen=True):
         raised: the type and last frame of what the function raised, such as "ValueError at shop.py:12 in pay"; empty if
             it raised nothing, or a `ToolError`.
         value: what the function returned, for the application's own code in this process.
+        in_doubt: whether nobody knows if it took effect.
     """
 
     content: str | tuple[Content, ...]
@@ -83,6 +84,7 @@ class ToolOutput(Struct, frozen=True):
     app: Any = None
     raised: str = ""
     value: Any = None
+    in_doubt: bool = False
 
 
 def encode(value: Any, max_output: int, failed: bool = False) -> ToolOutput:

@@ -22,7 +22,7 @@ from treadle.kernel.messages import Json, ToolSpec
 from treadle.tools.arguments import Arguments
 from treadle.tools.context import Cancellation, ToolContext
 from treadle.tools.described import described
-from treadle.tools.errors import BadTool, ToolError, passing, place_of_exception
+from treadle.tools.errors import BadTool, OutcomeUnknown, ToolError, passing, place_of_exception
 from treadle.tools.failure import SaysError, is_failure
 from treadle.tools.limit import TimedOut, within
 from treadle.tools.options import Effect, NeedsApproval, ToolOptions, check_name
@@ -76,6 +76,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
             Plain or asynchronous, within `timeout`; it may be called more than once for a call.
         agent: the agent that works on its calls, for a tool that is one; the driver knows what it is.
         external: whether it has no function: calling it ends or pauses the run.
+        suspect: why a person must look at each call of it, whatever rules say; empty if nothing is suspected.
         wait: for an external tool, whether the run pauses for a result instead of ending.
     """
 
@@ -103,6 +104,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
     agent: object | None = None
     external: bool = False
     wait: bool = False
+    suspect: str = ""
 
     @property
     def name(self) -> str:
@@ -258,7 +260,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         if isinstance(error, asyncio.CancelledError):
             told = encode_error(ToolError(f"{self.name} cancelled itself: {error!r}"), self.max_output)
             return replace(output, content=told.content)
-        return output
+        return replace(output, in_doubt=True) if isinstance(error, OutcomeUnknown) else output
 
     def _tell(self, error: BaseException) -> None:
         """Logs what an attempt raised; the arguments may be secret, and so may the words of a `ToolError`."""

@@ -93,7 +93,7 @@ def test_both_sides_come_in_one_statement(server: Any, table: Table, through: Th
 
 
 def test_only_groups_travel(server: Any, table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    from treadle.analyst.session import Session
+    from treadle.analyst.reading.session import Session
 
     source = table("t", [(str(at % 7), at) for at in range(5_000)], types=("text", "integer"))
     staged: list[int] = []

@@ -8,8 +8,8 @@ import pytest
 
 from treadle.analyst import AnalystError, Bounds, Catalog, Source
 from treadle.analyst import drill as drilling
-from treadle.analyst.drill import DrillRequest, drill
-from treadle.analyst.row_compare import RowsRequest, compare_rows
+from treadle.analyst.asking.drill import DrillRequest, drill
+from treadle.analyst.asking.row_compare import RowsRequest, compare_rows
 
 QUICK = Bounds(threads=1, seconds=60)
 COLUMNS = ("account", "text", "amount")

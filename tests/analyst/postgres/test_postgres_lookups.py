@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from treadle.analyst import AnalystError, Bounds, Catalog, CompareRequest, QueryRequest, Source, compare, query
-from treadle.analyst.source import Conversion, Mapping
+from treadle.analyst.declared.source import Conversion, Mapping
 
 BOOKS = [
     ("100", "202401", "EUR", "10.00"),

@@ -259,7 +259,7 @@ def test_no_call_at_the_end_of_a_reply_is_its_answer(protocols, format, form, be
 @given(format=st.sampled_from(FORMATS), before=WORDS, after=WORDS, shown=st.sampled_from([OBJECT, PYTHON, "search[x]"]))
 def test_nothing_quoted_in_words_or_code_is_carried_out(protocols, format, before, after, shown):
     for text in (
-        f"{before} `{shown}` {after}.",
+        f"{before} `{shown}` is {after}.",
         f"{before}\n\n```python\nx = {shown}\n```\n",
         f"{before}\n\n> {shown}\n\n{after}.",
     ):

@@ -7,7 +7,7 @@
 
 Neighbours: `declared` and `reading` (the file), `judging` (what passes), `running`, `history` (what has changed),
 `verdict` (what comes out), `files` (JSON, JUnit XML and a page), `example`. To try whether a source can be read as it
-is declared is something else: `treadle.analyst.check`, `treadle sources check`.
+is declared is something else: `treadle.analyst.asking.check`, `treadle sources check`.
 """
 
 from treadle.analyst.checks.declared import Allowed, Check, CheckFile, Known, Level, Levels

@@ -9,10 +9,10 @@ from typing import Any, Literal, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from treadle.analyst.amounts import trimmed
-from treadle.analyst.compare import CompareRequest
-from treadle.analyst.errors import unknown
-from treadle.analyst.source import Tolerance
+from treadle.analyst.asking.compare import CompareRequest
+from treadle.analyst.declared.errors import unknown
+from treadle.analyst.declared.source import Tolerance
+from treadle.analyst.reading.amounts import trimmed
 
 Class = Literal["minor", "major", "missing"]
 CLASSES: tuple[Class, ...] = get_args(Class)

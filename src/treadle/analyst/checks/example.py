@@ -9,7 +9,7 @@ the other way). The late posting makes a minor difference in 202402, and company
 from collections.abc import Iterator
 from pathlib import Path
 
-from treadle.analyst.errors import AnalystError
+from treadle.analyst.declared.errors import AnalystError
 
 Posting = tuple[int, int, str, int]
 """Company, month of 2024, account, amount in hundredths."""

@@ -23,8 +23,8 @@ from msgspec.structs import replace
 from treadle.analyst.checks.declared import told
 from treadle.analyst.checks.judging import Outcome
 from treadle.analyst.checks.verdict import Change, Changes, Report, Verdict, differing
-from treadle.analyst.comparison import Comparison, Difference
-from treadle.analyst.errors import AnalystError
+from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.showing.comparison import Comparison, Difference
 
 RUNS_WITH_KEYS = 30
 """For how many verdicts of a check the keys that differed are kept."""

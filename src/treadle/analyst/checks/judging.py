@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import Struct
 
 from treadle.analyst.checks.declared import CLASSES, NOTHING, Allowed, Class, Known, Levels, told
-from treadle.analyst.comparison import Comparison, Difference
+from treadle.analyst.showing.comparison import Comparison, Difference, Total
 
 Outcome = Literal["passed", "warned", "failed", "not_run"]
 OUTCOMES: tuple[Outcome, ...] = ("passed", "warned", "failed", "not_run")
@@ -49,7 +49,7 @@ def judge(
     """Returns whether a comparison passes.
 
     A class of keys counts once there are more of it than are allowed or accounted for. The class of the totals counts
-    if it is worse than that of every key: then the keys alone would hide it.
+    if it is worse than that of every key: then the keys alone would hide it. That holds for subtotals too.
 
     Args:
         found: the comparison, by one measure; accounted for can be what is among its `rows`.
@@ -79,7 +79,7 @@ def judge(
         outcome = _OUTCOME[getattr(levels, total)]
         worst = max(worst, outcome, key=OUTCOMES.index)
         if outcome != "passed":
-            why.append(f"the totals{where} differ more than any key: {reason}")
+            why.append(f"{where} differ more than any key: {reason}")
     return Judgement(worst, tuple(why), tuple(accepted), sum(accounted.values()), notes)
 
 
@@ -113,14 +113,25 @@ def _obstacle(found: Comparison) -> str:
 
 
 def _totals(found: Comparison) -> Iterator[tuple[Class, str, str]]:
-    """The class of the totals, of each currency where there are several, if they do not match; and why."""
+    """The class of totals and subtotals, of each currency where there are several, if they do not match; and why."""
     if found.currency:
-        each = [(one.status, f" in {one.currency or '(none)'}", one.reason) for one in found.summary.by_currency]
+        each = [(one.status, f"the totals{_of(found, one)}", one.reason) for one in found.summary.by_currency]
     else:
-        each = [(found.summary.total_status or "match", "", found.summary.total_reason)]
+        each = [(found.summary.total_status or "match", "the totals", found.summary.total_reason)]
+    # What is in no group is no subtotal: nobody asked for that sum.
+    each += [
+        (one.status, f"the subtotals of {one.group}{_of(found, one)}", one.reason)
+        for groups in found.subtotals.values()
+        for one in groups
+        if one.group is not None
+    ]
     for status, where, reason in each:
         if status in _CLASS_OF:
             yield _CLASS_OF[status], where, reason
+
+
+def _of(found: Comparison, total: Total) -> str:
+    return f" in {total.currency or '(none)'}" if found.currency else ""
 
 
 def _unknown_keys(found: Comparison, known: Sequence[Known]) -> str:

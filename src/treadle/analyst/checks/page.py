@@ -5,7 +5,7 @@ Like the page of a comparison it is one file that fetches nothing and runs no sc
 
 from treadle.analyst.checks.judging import Outcome
 from treadle.analyst.checks.verdict import Change, Report, Verdict
-from treadle.analyst.export_page import conditions, document, isolated, section, shown, table
+from treadle.analyst.showing.export_page import conditions, document, isolated, section, shown, table
 
 _COLOURS: dict[Outcome, str] = {
     "passed": "match", "warned": "minor_diff", "failed": "major_diff", "not_run": "missing_in_a",

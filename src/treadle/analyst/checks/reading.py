@@ -7,10 +7,10 @@ from typing import Any
 
 from yaml import ScalarNode, SequenceNode
 
+from treadle.analyst.asking.compare import CompareRequest
 from treadle.analyst.checks.declared import CLASSES, LEVELS, Allowed, Check, CheckFile, Known, Levels
-from treadle.analyst.compare import CompareRequest
-from treadle.analyst.source import Tolerance
-from treadle.analyst.sources_file import (
+from treadle.analyst.declared.source import Tolerance
+from treadle.analyst.declared.sources_file import (
     Field,
     decimal_of,
     filled,
@@ -66,6 +66,7 @@ def _check(name: str, field: Field) -> Check:
         "compare": _pair,
         "by": _names,
         "measures": _measures,
+        "subtotals": _names,
         "names": lambda at: {name: filled(one) for name, one in at.entries().items()},
         "where": filters_of,
         "where_a": filters_of,
@@ -86,6 +87,7 @@ def _check(name: str, field: Field) -> Check:
         measures=list(tolerances) or None,
         dimensions=values.get("by"),
         names=values.get("names", {}),
+        subtotals=values.get("subtotals", []),
         filters=values.get("where", []),
         filters_a=values.get("where_a", []),
         filters_b=values.get("where_b", []),

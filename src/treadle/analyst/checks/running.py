@@ -12,17 +12,17 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from treadle.analyst.catalog import Catalog
+from treadle.analyst.asking.catalog import Catalog
+from treadle.analyst.asking.compare import compare
 from treadle.analyst.checks.declared import Check, CheckFile
 from treadle.analyst.checks.history import History
 from treadle.analyst.checks.judging import judge
 from treadle.analyst.checks.verdict import Report, Verdict
-from treadle.analyst.compare import compare
-from treadle.analyst.comparison import Comparison
-from treadle.analyst.errors import AnalystError
-from treadle.analyst.filters import Filter
-from treadle.analyst.session import Bounds, Cancelled, Interrupt
-from treadle.analyst.source import Source, Tolerance
+from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.declared.filters import Filter
+from treadle.analyst.declared.source import Source, Tolerance
+from treadle.analyst.reading.session import Bounds, Cancelled, Interrupt
+from treadle.analyst.showing.comparison import Comparison
 
 
 def run_checks(

@@ -9,8 +9,8 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from treadle.analyst.checks.judging import OUTCOMES, Outcome
-from treadle.analyst.classify import money
-from treadle.analyst.comparison import Comparison, Difference
+from treadle.analyst.showing.classify import money
+from treadle.analyst.showing.comparison import Comparison, Difference
 
 _MOST_NAMED = 3
 

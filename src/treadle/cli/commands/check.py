@@ -94,7 +94,7 @@ def _run(
     from treadle.analyst import Catalog
     from treadle.analyst.checks import run_checks
     from treadle.analyst.checks.files import write_report
-    from treadle.analyst.export import Drafts
+    from treadle.analyst.showing.export import Drafts
 
     catalog = Catalog.load(declared.sources)
     mine = [declared.path, declared.sources, *([] if kept is None else [kept.path])]

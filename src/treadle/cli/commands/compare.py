@@ -9,7 +9,7 @@ import click
 
 from treadle.cli import completion
 from treadle.cli.catalogs import open_catalog, sources_option
-from treadle.cli.conditions import filters_of, where_option
+from treadle.cli.conditions import filters_of, subtotals_option, where_option
 from treadle.cli.differences import print_comparison
 from treadle.cli.exits import ExitCode
 from treadle.cli.terminal import note, print_json
@@ -18,7 +18,7 @@ from treadle.cli.working import working
 if TYPE_CHECKING:
     from treadle.analyst import Catalog, CompareRequest, Comparison, Export, Interrupt
     from treadle.analyst.checks.declared import Class
-    from treadle.analyst.export import ExportFormat
+    from treadle.analyst.showing.export import ExportFormat
 
 # What --json is without a file; no file can have this name.
 _STDOUT = "\0"
@@ -42,6 +42,7 @@ _STDOUT = "\0"
     "--map", "names", multiple=True, metavar="A=B",
     help="B is what the second source calls the dimension or measure A of the first. Repeatable.",
 )  # fmt: skip
+@subtotals_option
 @click.option("--tolerance", metavar="AMOUNT", help="Figures that differ by no more than this match.")
 @click.option("--relative", metavar="SHARE", help="A difference is minor below this share of A: 0.01, or 1%.")
 @click.option("--materiality", metavar="AMOUNT", help="And below this amount.")
@@ -77,9 +78,9 @@ _STDOUT = "\0"
 @click.option("--explain", is_flag=True, help="Show what each sentence rests on: figures, conditions, and its SQL.")
 def compare(
     a: str, b: str, by: str | None, measure: tuple[str, ...], where: tuple[str, ...], where_a: tuple[str, ...],
-    where_b: tuple[str, ...], names: tuple[str, ...], tolerance: str | None, relative: str | None,
-    materiality: str | None, fail_on: "Class | None", top: int, sources: str | None, json_file: str | None,
-    csv_file: str | None, parquet_file: str | None, html_file: str | None, xlsx_file: str | None,
+    where_b: tuple[str, ...], names: tuple[str, ...], subtotals: tuple[str, ...], tolerance: str | None,
+    relative: str | None, materiality: str | None, fail_on: "Class | None", top: int, sources: str | None,
+    json_file: str | None, csv_file: str | None, parquet_file: str | None, html_file: str | None, xlsx_file: str | None,
     lines: int, explain: bool,
 ) -> int:  # fmt: skip
     """Compare the sources A and B, of which A is the base of percentages.
@@ -95,8 +96,8 @@ def compare(
     given: dict[str, Any] = {
         "source_a": a, "source_b": b, "top": top, "keep": 0, "filters": filters_of("--where", where),
         "filters_a": filters_of("--where-a", where_a), "filters_b": filters_of("--where-b", where_b),
-        "names": _pairs(names), "tolerance": tolerance, "relative_tolerance": _share(relative),
-        "materiality": materiality,
+        "names": _pairs(names), "subtotals": list(subtotals), "tolerance": tolerance,
+        "relative_tolerance": _share(relative), "materiality": materiality,
     }  # fmt: skip
     if by is not None:
         given["dimensions"] = [name.strip() for name in by.split(",") if name.strip()]
@@ -138,9 +139,9 @@ def _with_lines(
     """Compares, looks up the rows behind the largest differences, and writes all files, the page with those rows."""
     from treadle.analyst import compare as compared
     from treadle.analyst import page
-    from treadle.analyst.drill import DrillRequest, drill
-    from treadle.analyst.export import Drafts
-    from treadle.analyst.export_lines import lines_behind
+    from treadle.analyst.asking.drill import DrillRequest, drill
+    from treadle.analyst.asking.export_lines import lines_behind
+    from treadle.analyst.showing.export import Drafts
 
     pages = [export for export in exports if export.format == "html"]
     sources = [catalog.source(name) for name in (request.source_a, request.source_b)]

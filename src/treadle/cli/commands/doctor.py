@@ -17,6 +17,7 @@ from treadle.cli.catalogs import missing_package
 from treadle.cli.choose import DEFAULT_MODELS, choose, local_models, ollama_address
 from treadle.cli.environment import TAKEN
 from treadle.cli.exits import ExitCode
+from treadle.cli.servers import looked_at, mcp_option
 from treadle.cli.setting_kinds import SETTINGS
 from treadle.cli.settings import files, setting, values_of
 from treadle.cli.storage import journal_at, journal_named, journal_option, may_be_there, told
@@ -45,14 +46,18 @@ PACKAGES = (
     "sqlglot",
     "pyyaml",
     "psycopg",
+    "mcp",
 )
 
 
 @click.command(short_help="Check that everything treadle needs is well.")
+@mcp_option
 @journal_option
 @click.option("--json", "as_list", is_flag=True, help="Print a JSON list.")
-def doctor(journal: str | None, as_list: bool) -> int:
+def doctor(journal: str | None, mcp: tuple[str, ...], as_list: bool) -> int:
     """Check Python, the packages, the journal, the data analyst, keys (never shown), local servers and the terminal.
+
+    With --mcp each server that the file describes is started, and asked for its tools; none of them is called.
 
     What is "no" is not there and not needed for everything. The exit code is 2 if something is "bad", else 0.
     """
@@ -60,7 +65,7 @@ def doctor(journal: str | None, as_list: bool) -> int:
     if rows[-1][1] != "bad":
         # Else nobody knows which journal, sources and model are meant.
         rows += [*_journal(journal), *_analyst(), *_models()]
-    rows += _terminal()
+    rows += [*looked_at(mcp), *_terminal()]
     if as_list:
         print_json([{"what": what, "state": state, "found": found} for what, state, found in rows])
     else:

@@ -12,7 +12,7 @@ from treadle.cli.terminal import clean, print_json, prose
 from treadle.cli.working import working
 
 if TYPE_CHECKING:
-    from treadle.analyst.drill import Lines
+    from treadle.analyst.asking.drill import Lines
 
 
 @click.command(short_help="Show the rows behind one key of a comparison, on both sides.")
@@ -38,8 +38,8 @@ def drill(
     Rows with the same number under "pair" belong together: nothing else on either side has their amount.
     """
     catalog = open_catalog(sources)
-    from treadle.analyst.drill import DrillRequest
-    from treadle.analyst.drill import drill as drilled
+    from treadle.analyst.asking.drill import DrillRequest
+    from treadle.analyst.asking.drill import drill as drilled
 
     request = DrillRequest(
         source_a=a, source_b=b, key=_key(key), measure=measure, limit=limit, filters=filters_of("--where", where),

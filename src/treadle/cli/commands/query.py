@@ -7,7 +7,8 @@ import click
 
 from treadle.cli import completion
 from treadle.cli.catalogs import open_catalog, sources_option
-from treadle.cli.conditions import filters_of, where_option
+from treadle.cli.conditions import filters_of, subtotals_option, where_option
+from treadle.cli.differences import indented
 from treadle.cli.table import print_table
 from treadle.cli.terminal import clean, note, print_json, prose
 from treadle.cli.working import working
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 @click.option("--by", metavar="NAME,...", help="Dimensions to group by. Default: none, the totals only.")
 @click.option("--measure", multiple=True, metavar="NAME", help="A measure; repeatable. Default: all of the source's.")
 @where_option
+@subtotals_option
 @click.option("--order", multiple=True, metavar="NAME [desc]", help="What to sort by; repeatable.")
 @click.option("--limit", type=click.IntRange(1, 100_000), metavar="ROWS", help="Most rows to show.")
 @sources_option
@@ -32,7 +34,8 @@ if TYPE_CHECKING:
     "--xlsx", "xlsx_file", type=click.Path(path_type=Path), metavar="FILE", help="Write them to an Excel file."
 )
 def query(
-    source: str, by: str | None, measure: tuple[str, ...], where: tuple[str, ...], order: tuple[str, ...],
+    source: str, by: str | None, measure: tuple[str, ...], where: tuple[str, ...], subtotals: tuple[str, ...],
+    order: tuple[str, ...],
     limit: int | None, sources: str | None, as_json: bool, csv_file: Path | None, xlsx_file: Path | None,
 ) -> int:  # fmt: skip
     """Ask SOURCE for its figures: the totals, or by one or more dimensions. The engine computes, exactly.
@@ -47,6 +50,7 @@ def query(
 
     given: dict[str, Any] = {
         "source": source, "filters": filters_of("--where", where), "order": list(order), "limit": limit,
+        "subtotals": list(subtotals),
         "dimensions": [name.strip() for name in (by or "").split(",") if name.strip()],
     }  # fmt: skip
     if measure:
@@ -75,15 +79,40 @@ def _print(found: "QueryResult") -> None:
     rows: list[list[object]] = [[row[name] for name in found.dimensions] for row in found.rows if found.dimensions]
     for line, row in zip(rows, found.rows, strict=False):
         line += [_amount(row[name]) for name in found.measures]
-    label = ["total", *("" for _ in found.dimensions[1:])] if found.dimensions else []
-    rows.append([*label, *(_amount(found.totals[name]) for name in found.measures)])
+    rows += [
+        [*_total(found, total), *(_amount(total.get(name)) for name in found.measures)] for total in _totals(found)
+    ]
     print_table(names, rows, right=found.measures)
     click.echo()
+    for hierarchy, groups in found.subtotals.items():
+        codes = list(groups[0]["key"]) if groups else []
+        lines = [[indented(one["group"], one["level"]), *one["key"].values(),
+                  *(_amount(one["figures"][name]) for name in found.measures)] for one in groups]  # fmt: skip
+        print_table([hierarchy, *codes, *found.measures], lines, right=found.measures)
+        click.echo()
     if found.dimensions and len(found.rows) < found.total_rows:
         click.echo(f"The first {len(found.rows):,} of {found.total_rows:,} rows; the total is over all.")
     click.echo(f"{found.source_rows:,} rows of {clean(found.source)}")
     for warning in found.warnings:
         click.echo(prose(clean(f"Warning: {warning}")))
+
+
+def _totals(found: "QueryResult") -> list[dict[str, Any]]:
+    """The totals: one, and one of each currency where there are several."""
+    whole = [found.totals] if any(value is not None for value in found.totals.values()) else []
+    # By the currency alone, each row is the total of its currency already.
+    each = found.totals_by_currency if len(found.dimensions) > 1 else []
+    return [*each, *whole] or ([] if found.totals_by_currency else [found.totals])
+
+
+def _total(found: "QueryResult", total: dict[str, Any]) -> list[object]:
+    """What a row of totals is called: the currency that it is of stands in its own column."""
+    label: list[object] = [total.get(name, "") for name in found.dimensions]
+    if label and found.dimensions[0] not in total:
+        label[0] = "total"
+    elif label:
+        label[0] = f"total {'(none)' if label[0] is None else label[0]}"
+    return label
 
 
 def _amount(value: object) -> str:

@@ -32,7 +32,7 @@ def rows(
     Only keys that stand in one row of each side are looked into; the others are counted.
     """
     catalog = open_catalog(sources)
-    from treadle.analyst.row_compare import RowsRequest, compare_rows
+    from treadle.analyst.asking.row_compare import RowsRequest, compare_rows
 
     given: dict[str, Any] = {"source_a": a, "source_b": b, "key": _names(key), "limit": limit}
     if not given["key"]:

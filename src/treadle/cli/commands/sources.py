@@ -66,6 +66,11 @@ def list_sources(name: str | None, sources: str | None, as_json: bool) -> int:
     click.echo()
     members = [("dimension", item.name, ", ".join(item.synonyms), item.description) for item in source.dimensions]
     members += [("measure", item.name, ", ".join(item.synonyms), item.description) for item in source.measures]
+    members += [
+        ("hierarchy", item.name, "", item.description or f"groups {item.of}")
+        for item in catalog.hierarchies.values()
+        if source.find_dimension(item.of)
+    ]
     print_table(["", "name", "also called", "description"], members)
     return 0
 
@@ -156,7 +161,7 @@ def check(names: tuple[str, ...], sources: str | None, as_json: bool) -> int:
 def diff(a: str, b: str, sources: str | None, as_json: bool) -> int:
     """Show the dimensions, measures and columns of the sources A and B side by side. Exit code 6 if they differ."""
     catalog = open_catalog(sources)
-    from treadle.analyst.schemas import compare_schemas
+    from treadle.analyst.asking.schemas import compare_schemas
 
     found = compare_schemas(catalog, a, b)
     if as_json:

@@ -4,6 +4,7 @@ import click
 
 from treadle.cli import completion
 from treadle.cli.catalogs import sources_option
+from treadle.cli.servers import mcp_option, tools_of
 from treadle.cli.table import print_table
 from treadle.cli.terminal import print_json, shorten
 from treadle.cli.toolset import gather
@@ -15,6 +16,7 @@ from treadle.tools import Tool, did_you_mean, nearest
 @click.option("--skill", "-s", multiple=True, metavar="NAME", help="A built-in skill; repeatable. Default: all.")
 @click.option("--tools", "-t", multiple=True, metavar="MODULE[:NAME]", help="Your tools, as for treadle ask.")
 @sources_option
+@mcp_option
 @click.option("--schema", is_flag=True, help="Print what the model is told of them: JSON, with the input schemas.")
 @click.option(
     "--prompt",
@@ -27,12 +29,14 @@ def tools(
     skill: tuple[str, ...],
     tools: tuple[str, ...],
     sources: str | None,
+    mcp: tuple[str, ...],
     schema: bool,
     prompt: str | None,
     as_list: bool,
 ) -> int:
     """List the tools NAME, or all that an agent would be given with the same options."""
-    found = gather(skill, tools, sources).all_tools
+    named = [] if mcp and not (skill or tools or sources) else gather(skill, tools, sources).all_tools
+    found = [*named, *tools_of(mcp)]
     known = [tool.name for tool, _ in found]
     for name in names:
         if name not in known:

@@ -17,6 +17,7 @@ from treadle.drivers.run import Run
 from treadle.kernel.calls import CallRecord, cut_off
 from treadle.kernel.events import ApprovalRequested, Event, ToolFinished, ToolReacted
 from treadle.kernel.messages import Json, ToolCall
+from treadle.models.invalid_call import attempt_of
 from treadle.tools import Tool, ToolError
 from treadle.tools.errors import did_you_mean, nearest
 from treadle.tools.output import encode_error
@@ -98,7 +99,7 @@ def ruled(run: Run, tool: Tool) -> bool:
         if above.config.approvals:
             return True
         above = above.parent
-    return bool(tool.needs_approval)
+    return bool(tool.needs_approval or tool.suspect)
 
 
 async def _ruling(run: Run, admitted: Admitted, made: MadeCalls) -> Ruling:
@@ -110,6 +111,8 @@ async def _ruling(run: Run, admitted: Admitted, made: MadeCalls) -> Ruling:
 
     own = await ruling(run.config.approvals, tool, arguments, times, run.driven.own)
     strictest = await own_word(tool, arguments, run.driven.own) if own is None else own
+    if tool.suspect and strictest.action != "deny":
+        strictest = Ruling("ask", tool.suspect)
     above = run.parent
     while above is not None:
         found = await ruling(above.config.approvals, tool, arguments, times, run.driven.own) or ALLOWED
@@ -148,6 +151,8 @@ def _not_offered(run: Run, call: ToolCall, tool: Tool | None) -> ToolError | Non
     if prepared is None or step is None:
         return None
     choice, offered = step.tool_choice, prepared.tools
+    if tool is None and (attempt := attempt_of(call)) is not None:
+        return ToolError(attempt.fault, executed=False)
     if choice == "none":
         return ToolError("Tools are off in this step: answer from what you have.", executed=False)
     if tool is None or (offered is not None and call.name not in offered):

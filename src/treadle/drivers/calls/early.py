@@ -175,9 +175,12 @@ class Early:
             task.cancel()
 
 
-def any_may_start_early(tools: Collection[Tool]) -> bool:
-    """Whether an agent with these tools has any for it; none may start beside a tool that asks to run alone."""
-    return any(_is_free(tool) for tool in tools) and not any(tool.alone for tool in tools)
+def any_may_start_early(tools: Collection[Tool], *, more: bool = False) -> bool:
+    """Whether an agent with these tools has any for it; none may start beside a tool that asks to run alone.
+
+    With `more` there are others besides, which are not known yet.
+    """
+    return (more or any(_is_free(tool) for tool in tools)) and not any(tool.alone for tool in tools)
 
 
 def _may_start_early(run: Run, call: ToolCall) -> bool:

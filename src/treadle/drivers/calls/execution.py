@@ -8,21 +8,21 @@ from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from msgspec.structs import replace
+
 from treadle.drivers.below import Below
-from treadle.drivers.calls.admission import Admitted
+from treadle.drivers.calls.admission import Admitted, unknown_outcome
 from treadle.drivers.calls.subrun import carried
 from treadle.drivers.commit import confirm_before_effect
 from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
 from treadle.drivers.watching import ToolProgress
 from treadle.kernel.calls import CallRecord
-from treadle.kernel.events import ResultAwaited, ToolFinished
+from treadle.kernel.events import Event, ToolFinished
 from treadle.tools import ToolContext, ToolOutput
 
 
-async def executed(
-    run: Run, admitted: Admitted, below: Run | None = None
-) -> tuple[ToolFinished | ResultAwaited, ToolOutput]:
+async def executed(run: Run, admitted: Admitted, below: Run | None = None) -> tuple[Event, ToolOutput]:
     """Runs one call: the event that records how it came back, and what it gave.
 
     `below` is the run that works on it already, if it was under way when a process died.
@@ -38,6 +38,9 @@ async def executed(
     if tool.effect != "read":
         await confirm_before_effect(run)
     output = await tool.call(admitted.arguments, context, cancelled=run.driven.is_cancelled, errors=run.config.errors)
+    if output.in_doubt and tool.effect == "write":
+        why = f"{tool.name} was under way when what served it went away."
+        return unknown_outcome(run, replace(record, in_doubt=True), why), output
     content, failed, app, raised = output.content, output.is_error, output.app, output.raised
     return ToolFinished(step, record.call.id, content, failed, app, raised=raised, at=run.clock.now()), output
 

@@ -339,7 +339,10 @@ def whose_again(budgets: Iterable[Budget], state: RunState, said: Whose) -> Whos
             conversation = conversation or _key_again(budget, state)
     if None not in (user, said.user) and user != said.user:
         raise Misuse(f"run {state.run_id} counts for user {user!r}, as whose it was begun, and not for {said.user!r}")
-    return Whose(user or said.user, conversation or said.conversation)
+    begun = state.started
+    return Whose(
+        user or said.user or begun.user or None, conversation or said.conversation or begun.conversation or None
+    )
 
 
 def _key_again(budget: Budget, state: RunState) -> str | None:

@@ -169,6 +169,21 @@ class PostgresJournal:
         found: Mapping[str, Holder] = await settled(self._workers.read(look))
         return found
 
+    async def entitle(self, user: str, conversation: str, title: str | None) -> None:
+        """See `Titles.entitle`; it is passed through `redact` as other texts are."""
+        from treadle.journal.postgres import title_rows
+
+        kept = title if title is None or self.redact is None else self.redact(title)
+        await settled(self._change(partial(title_rows.entitle, user=user, conversation=conversation, title=kept)))
+
+    async def titles(self, user: str, conversations: Collection[str]) -> Mapping[str, str]:
+        """See `Titles.titles`."""
+        from treadle.journal.postgres import title_rows
+
+        look = partial(title_rows.titles, statements=self._statements, user=user, conversations=tuple(conversations))
+        found: Mapping[str, str] = await settled(self._workers.read(look))
+        return found
+
     def _change(self, change: Callable[..., Any]) -> "Future[Any]":
         """Has something changed that is no run's, apart from what is appended."""
         from treadle.journal.postgres.reader import Change

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from treadle.journal.info import RunInfo, Wanted
 from treadle.journal.postgres.connection import Connection
 from treadle.journal.postgres.rows import SPOILT, DatabaseRows, ends_of, lines_of, look_again
@@ -62,5 +64,10 @@ def _conditions(before: RunInfo | None, wanted: Wanted) -> Iterator[tuple[bytes,
         yield b"started_at >= %b", (float(wanted.since),)
     if wanted.until is not None:
         yield b"started_at < %b", (float(wanted.until),)
+    for name, value in (("user", wanted.user), ("conversation", wanted.conversation)):
+        if value is not None:
+            yield b"position(%b in info) > 0", (key(f'"{name}":{msgspec.json.encode(value).decode()}'),)
+    if wanted.top:
+        yield b"position(%b in info) > 0", (b'"parent":null',)
     if wanted.text:
         yield b"position(%b in searched) > 0", (key(wanted.text.casefold()),)

@@ -77,6 +77,7 @@ class Statements:
     """The statements over the tables of one schema."""
 
     def __init__(self, schema: str) -> None:
+        self.schema = schema
         self._schema = Identifier(schema).as_string()
         self.channel = f"{schema}_events"
         self.tables = tuple(map(self._made, SCHEMA))
@@ -215,6 +216,21 @@ class Statements:
             "RETURNING it.run_id"
         )
         self.let_go = self._made("DELETE FROM {}.leases WHERE run_id = %b AND name = %s")
+        self.make_titles = self._made(
+            """CREATE TABLE IF NOT EXISTS {}.titles (
+                "user" bytea NOT NULL, conversation bytea NOT NULL, title bytea NOT NULL,
+                PRIMARY KEY ("user", conversation)
+            )"""
+        )
+        self.has_titles = b"SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'titles'"
+        self.titles = self._made(
+            'SELECT conversation, title FROM {}.titles WHERE "user" = %b AND conversation = ANY(%b)'
+        )
+        self.entitle = self._made(
+            'INSERT INTO {}.titles VALUES (%b, %b, %b) ON CONFLICT ("user", conversation) '
+            "DO UPDATE SET title = excluded.title"
+        )
+        self.untitle = self._made('DELETE FROM {}.titles WHERE "user" = %b AND conversation = %b')
         self.end_leases = self._made("DELETE FROM {}.leases WHERE run_id = ANY(%b)")
 
 

@@ -11,7 +11,9 @@ from datetime import date
 from decimal import Decimal
 
 from treadle.kernel.messages import AssistantMessage, FinishReason, Text, ToolCall, Usage
-from treadle.models.offline.answer.written import decline, lost, structured, too_long, write_up
+from treadle.models.offline.answer.declined import decline, foreign, lost, too_long
+from treadle.models.offline.answer.written import structured, write_up
+from treadle.models.offline.grammar.language import is_german
 from treadle.models.offline.plan.choice import is_final
 from treadle.models.offline.plan.followup import effective_question
 from treadle.models.offline.plan.outcome import Call, Plan
@@ -106,6 +108,8 @@ class OfflineModel:
         if may_call and plan.calls:
             return plan.calls, ""
         read_as = meant.text if meant.rewritten else ""
+        if is_german(turns[-1].question) and not any(outcome.done for outcome in plan.outcomes):
+            return [], foreign(box)
         text = write_up(plan, box, unfinished=not may_call, read_as=read_as) if plan.outcomes else decline(box)
         if request.tool_choice == "required":
             handing_in = self._hand_in(box, text)

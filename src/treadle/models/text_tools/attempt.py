@@ -134,7 +134,8 @@ def _of_tool(json: str, members: dict[str, str], named: str, offer: Offer, given
     if others:
         return [Fault(json, f"the object names two tools, {name} and {others.pop()}", name)]
     holders = [key for key in given if key in own]
-    if holders and "description" in own.keys() - properties.keys() and "type" in (loose.members(own[holders[0]]) or {}):
+    inside = (loose.members(own[holders[0]]) or {}) if holders else {}
+    if "type" in inside and ({"description"} & own.keys() | {"properties"} & inside.keys()) - properties.keys():
         return None  # the tool is described, not called
     if not holders or (own.keys() <= properties.keys() and not _holds(own, holders[0], properties)):
         if not own or named != "name" or own.keys() <= properties.keys():

@@ -12,8 +12,6 @@ from operator import is_
 from threading import Lock
 from typing import Final, NamedTuple
 
-import msgspec
-
 from treadle.kernel.messages import (
     AssistantMessage,
     AssistantPart,
@@ -25,7 +23,8 @@ from treadle.kernel.messages import (
     ToolMessage,
     UserMessage,
 )
-from treadle.models.text_tools.pieces import INVALID_CALL, THOUGHT, Format
+from treadle.models.invalid_call import attempt_of
+from treadle.models.text_tools.pieces import THOUGHT, Format
 
 _MOST_RUNS: Final = 64
 
@@ -101,18 +100,18 @@ class History:
         return AssistantMessage((*kept, Text(text)) if text else tuple(kept))
 
     def _call(self, call: ToolCall) -> str:
-        fault = _fault(call)
-        return self._form.call(call.name, call.arguments or "{}") if fault is None else fault["text"]
+        attempt = attempt_of(call)
+        return self._form.call(call.name, call.arguments or "{}") if attempt is None else attempt.text
 
     def _answered(self, group: list[Message], last: AssistantMessage | None) -> Message:
         """The results of one reply, and what was said right after them, as one user message."""
-        faults = {call.id: fault["fault"] for call in last.calls if (fault := _fault(call))} if last else {}
+        faults = {call.id: one.fault for call in last.calls if (one := attempt_of(call))} if last else {}
         results = [item for item in group if isinstance(item, ToolMessage)]
         parts: list[Content] = []
         for number, item in enumerate(results, 1):
             told = faults.get(item.call_id)
             if told is not None:
-                # The driver knows only that there is no such tool; what is wrong stands in the call.
+                # The driver says the same as JSON; the words alone are plainer.
                 parts.append(Text(self._form.result("the last reply", number, len(results), f"Error: {told}")))
                 continue
             parts.append(Text(self._form.result(item.name, number, len(results), item.text)))
@@ -137,14 +136,3 @@ def _joins(group: list[Message], item: Message) -> bool:
     if not isinstance(group[0], ToolMessage):
         return False
     return isinstance(item, UserMessage) or (isinstance(item, ToolMessage) and isinstance(group[-1], ToolMessage))
-
-
-def _fault(call: ToolCall) -> dict[str, str] | None:
-    """What is wrong with the attempt that `call` stands for, and what was written; None for any other call."""
-    if call.name != INVALID_CALL:
-        return None
-    try:
-        found = msgspec.json.decode(call.arguments, type=dict[str, str])
-    except (ValueError, RecursionError):
-        return None
-    return found if found.keys() == {"fault", "text"} else None

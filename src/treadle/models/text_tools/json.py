@@ -10,8 +10,8 @@ import msgspec
 
 from treadle.models.text_tools import fences, loose
 from treadle.models.text_tools.attempt import broken, pieces_of
-from treadle.models.text_tools.pieces import Call, Cut, Fault, Offer, Piece, Prose, Scanner
-from treadle.models.text_tools.scan import Scan
+from treadle.models.text_tools.pieces import Cut, Offer, Piece, Prose, Scanner
+from treadle.models.text_tools.scan import FINAL, MAY_BE_FINAL, Scan
 
 _LANGUAGES: Final = r"(?:json\w*+|tool\w*+|function\w*+|action|)"
 _FENCED: Final = rf"(?P<fence>(?<!`)`{{3,}}+|(?<!~)~{{3,}}+)[ \t]*+{_LANGUAGES}\s*+(?=[\[{{])"
@@ -20,23 +20,21 @@ _STARTS: Final = re.compile(
     r"|(?P<quoted>^[ \t]*+>[^\n]*+(?:\n|\Z)|(?<!`)(?P<ticks>`{1,2})(?!`)[^`\n]++(?P=ticks)(?!`))"
     r"|(?P<object>\{|\[\s*+\{)"
     r"|(?P<result>^[ \t]*+(?:results? of [\w.-]{1,100}+[^\n:]{0,30}+|tool (?:results?|outputs?|responses?)|observation)"
-    r"[ \t]*+:)",
+    rf"[ \t]*+:)|{FINAL}",
     re.MULTILINE | re.IGNORECASE,
 )
 _MAY_START: Final = re.compile(
-    rf"\[\s*+\Z|(?:{fences.LEAD})?(?:(?<!`)`{{1,2}}(?!`)(?:[^`\n]++`?)?|(?<!~)~{{1,2}}(?!~)"
+    rf"{MAY_BE_FINAL}|\[\s*+\Z|(?:{fences.LEAD})?(?:(?<!`)`{{1,2}}(?!`)(?:[^`\n]++`?)?|(?<!~)~{{1,2}}(?!~)"
     rf"|(?:(?<!`)`{{3,}}+|(?<!~)~{{3,}}+)[^\n`]*+(?:\n\s*+)?)\Z|{fences.LEAD}(?:[-*+\d.)]{{0,4}}|>[^\n]*+)\Z",
     re.MULTILINE,
 )
 _MAY_START_AFTER_CALL: Final = re.compile(
     rf"{_MAY_START.pattern}|^[ \t]*+[rto][^\n:]{{0,160}}+\Z", re.MULTILINE | re.IGNORECASE
 )
-_REST: Final = re.compile(r"[^\S\n]*+")
 _GAP: Final = re.compile(r"[\s,;]*+")
 _CLOSE: Final = re.compile(r"\s*+(?:`{3,}+|~{3,}+)[ \t]*+")
 _MAY_CLOSE: Final = re.compile(r"\s*+(?:`++|~++)?[ \t]*+\Z")
 _MOST_UNCLOSED: Final = 8
-_MENTIONED: Final = "words follow the object on its line, so that it may be a call or be spoken of; a call stands alone"
 
 
 class JsonFormat:
@@ -113,14 +111,10 @@ class _JsonScanner(Scan):
         if end < 0:
             return self._never_closed(text, at, at, pieces) if final else at
         found = pieces_of(text[at:end], self.offer)
-        if found and any(isinstance(piece, Call) for piece in found):
-            rest = _REST.match(text, end)
-            after = end if rest is None else rest.end()
-            if not final and after == len(text):
-                return at
-            if text[after : after + 1].isalnum():
-                found = [Fault(text[at:end], _MENTIONED)]
-        self.take(found or [Prose(text[at:end])], pieces)
+        sure = self.sure(found or [], text, at, end, final)
+        if sure is None:
+            return at
+        self.take(sure or [Prose(text[at:end])], pieces)
         return end
 
     def _fenced(self, text: str, start: re.Match[str], final: bool, pieces: list[Piece]) -> int:

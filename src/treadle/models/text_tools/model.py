@@ -32,6 +32,7 @@ from treadle.kernel.messages import (
 from treadle.models.bounds import check_reply, size_of_piece
 from treadle.models.errors import ToolUseFailed
 from treadle.models.fixed import fixed_tokens, members
+from treadle.models.invalid_call import INVALID_CALL
 from treadle.models.port import (
     Model,
     ModelEvent,
@@ -48,7 +49,7 @@ from treadle.models.text_tools.history import History
 from treadle.models.text_tools.json import JsonFormat
 from treadle.models.text_tools.manual import example, keys_of, manual
 from treadle.models.text_tools.own import TextFormat
-from treadle.models.text_tools.pieces import INVALID_CALL, Format, Offer
+from treadle.models.text_tools.pieces import Format, Offer
 from treadle.models.text_tools.react import ReactFormat
 from treadle.models.text_tools.reader import Names, Reader
 from treadle.models.text_tools.tags import TagsFormat

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from treadle.models.text_tools import loose
+from treadle.models.text_tools import loose, pairs
 from treadle.models.text_tools.attempt import arguments_from
 from treadle.models.text_tools.pieces import Call, Fault, Offer, Piece
 
@@ -57,6 +57,7 @@ _WRAPPER: Final = re.compile(
 )
 _WORD: Final = re.compile(_NAME)
 _FENCE: Final = re.compile(r"`{3,}+\w*+\s*+")
+_FENCE_END: Final = re.compile(r"\s*+`{3,}+[ \t]*+(?=\n|\Z)")
 _END: Final = re.compile(r"(?:[\s`]|<\|\w{1,40}+\|>)*+\Z")
 _MEANT: Final = "it may be meant as a call of {} or be shown. To call it, write the call in the right form"
 
@@ -137,14 +138,26 @@ def _labelled(text: str, label: re.Match[str], offer: Offer) -> Found | None:
     written = text[label.start() :].strip()
     if given is None:
         return [Fault(written, _MEANT.format(name), name)], len(text)
-    value = text[given.end() :].strip()
-    if (fence := _FENCE.match(value)) is not None:
-        value = value[fence.end() :].rstrip("` \t\n")
-    made = _of_object(name, value, written, offer) if value.startswith("{") else None
+    start = given.end() + len(text[given.end() :]) - len(text[given.end() :].lstrip())
+    if text[start : start + 1] not in ("{", "`") and pairs.read(text, given.end(), name, offer, final=True) is not None:
+        return None  # lines of `key: value`, which end where no such line follows
+    fence = _FENCE.match(text, start)
+    start = start if fence is None else fence.end()
+    end = loose.end_of(text, start) if text[start : start + 1] == "{" else -1
+    if end > 0:
+        made = _of_object(name, text[start:end], text[label.start() : end], offer)
+        return None if made is None else ([made], _after_fence(text, end))
+    value = text[start:].rstrip("` \t\n" if fence is not None else None)
+    made = Fault(written, "the arguments are not valid JSON", name) if value.startswith("{") else None
     if made is None:
         right = arguments_from(value, offer.tools[name])
         made = Fault(written, _MEANT.format(name), name, right if loose.members(right) else "")
     return [made], len(text)
+
+
+def _after_fence(text: str, at: int) -> int:
+    closed = _FENCE_END.match(text, at)
+    return at if closed is None else closed.end()
 
 
 def _element(text: str, element: re.Match[str], offer: Offer) -> Found | None:

@@ -12,8 +12,9 @@ import re
 from typing import Final
 
 from treadle.models.text_tools import fences
+from treadle.models.text_tools.peeled import WAIT
 from treadle.models.text_tools.pieces import Call, Cut, Fault, Offer, Piece, Prose, Thought
-from treadle.models.text_tools.wrappings import WAIT, Wrappings
+from treadle.models.text_tools.wrappings import Wrappings
 
 _THOUGHT: Final = re.compile(r"[ \t]*+[*_#]{0,6}+thoughts?[ \t]*+\d{0,4}+[*_]{0,4}+:", re.IGNORECASE)
 _ANSWER: Final = re.compile(r"[ \t]*+[*_#]{0,6}+final[ _]answer[*_]{0,4}+[ \t]*+:", re.IGNORECASE)
@@ -101,13 +102,13 @@ class Neighbours:
             return self._in_code(self._code, text, at, final, out)
         if self._middle:
             return self._said_through(text, at, out)
-        says_answer = (self._thinking or not self._spoke) and _ANSWER.match(text, at) is not None
+        says_answer = _ANSWER.match(text, at) is not None
         if says_answer or (not self._thinking and not self._spoke and _THOUGHT.match(text, at)):
             self._over, self._thinking = says_answer, True
             return self._said_through(text, at, out)
         if not final and (self._may_be_label(text, at) or (_QUOTED.match(text, at) and text.find("\n", at) < 0)):
             return at
-        found = self._wrappings.read(text, at, final)
+        found = self._wrappings.read(text, at, final, alone=not self._spoke)
         if found is WAIT or (found is None and not final and self._wrappings.may_open(text, at)):
             return at
         if found is None:
@@ -131,11 +132,10 @@ class Neighbours:
         return self._said(text, at, end, out)
 
     def _may_be_label(self, text: str, at: int) -> bool:
-        if self._spoke:
-            return False
         match = _MAY_BE_LABEL.match(text, at)
         word = "" if match is None else match["word"].lower().replace("_", " ")
-        return match is not None and any(label.startswith(word) for label in _LABELS)
+        labels = _LABELS[self._spoke :]  # of the two, only an answer is said after words
+        return match is not None and any(label.startswith(word) for label in labels)
 
     def _in_code(self, code: re.Pattern[str], text: str, at: int, final: bool, out: list[Piece]) -> int:
         close = code.search(text, at)
@@ -180,7 +180,7 @@ class Neighbours:
             match = _TAGS.match(text)
             if match is not None and match.end() == len(text):
                 return []  # the wrapping of what follows
-            found = self._wrappings.read(text, 0, True)
+            found = self._wrappings.read(text, 0, True, alone=not self._spoke)
             if isinstance(found, tuple) and found[1] == len(text):
                 return self._meant(found[0], text)
         return [Prose(text)] if text else []

@@ -6,9 +6,6 @@ from msgspec import Struct
 
 from treadle.kernel.messages import Json, ToolSpec
 
-INVALID_CALL: Final = "invalid_call"
-"""The name of a call that stands for an attempt whose tool could not be read. No tool may have it."""
-
 THOUGHT: Final = "thought"
 """The `Thinking.id` of what a model wrote after "Thought:"; no provider is sent thinking under this id."""
 

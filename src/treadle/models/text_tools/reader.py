@@ -12,6 +12,7 @@ from zlib import crc32
 from msgspec import Struct
 
 from treadle.kernel.messages import AssistantPart, Text, Thinking, ToolCall
+from treadle.models.invalid_call import INVALID_CALL
 from treadle.models.port import (
     ModelEvent,
     TextDelta,
@@ -24,7 +25,6 @@ from treadle.models.text_tools import loose
 from treadle.models.text_tools.manual import example
 from treadle.models.text_tools.neighbours import Neighbours
 from treadle.models.text_tools.pieces import (
-    INVALID_CALL,
     THOUGHT,
     Call,
     Cut,

@@ -14,7 +14,7 @@ import msgspec
 from treadle.models.text_tools import fences, loose
 from treadle.models.text_tools.attempt import arguments_from, broken, pieces_of
 from treadle.models.text_tools.pieces import Call, Cut, Fault, Offer, Piece, Prose, Scanner
-from treadle.models.text_tools.scan import Scan
+from treadle.models.text_tools.scan import FINAL, MAY_BE_FINAL, Scan
 
 _CALL: Final = r"\|?(?:tool[_-]?call|function[_-]?call)\|?"
 _CALLS: Final = r"\|?(?:tool[_-]?calls|function[_-]?calls)\|?"
@@ -25,11 +25,11 @@ _STARTS: Final = (
     rf"|(?P<close></(?:{_CALL}|tool|invoke|function)>)"
     r"|(?P<result><(?:tool_response|tool_result|tool_results|function_results|observation)[ >])"
     rf"|(?P<fence>{fences.LEAD}`{{3,}}+[ \t]*+(?:xml|html|json|text|tool\w*+)?+\s*+(?=</?\|?(?:tool|function|invoke)))"
-    rf"|(?P<code>{fences.LEAD}(?:`{{3,}}+|~{{3,}}+)[^\n`]*+(?:\n|\Z))|(?P<quoted>^[ \t]*+>[^\n]*+(?:\n|\Z))"
+    rf"|(?P<code>{fences.LEAD}(?:`{{3,}}+|~{{3,}}+)[^\n`]*+(?:\n|\Z))|(?P<quoted>^[ \t]*+>[^\n]*+(?:\n|\Z))|{FINAL}"
 )
 _STARTS_AT: Final = re.compile(_STARTS, re.MULTILINE | re.IGNORECASE)
 _MAY_START: Final = re.compile(
-    rf"`?<[^<>]{{0,200}}+\Z|`\Z|{fences.LEAD}(?:[-*+\d.)]{{0,4}}|~{{1,2}}|`{{1,2}}|>[^\n]*+"
+    rf"{MAY_BE_FINAL}|`?<[^<>]{{0,200}}+\Z|`\Z|{fences.LEAD}(?:[-*+\d.)]{{0,4}}|~{{1,2}}|`{{1,2}}|>[^\n]*+"
     r"|`{3,}+[^\n`]*+(?:\n\s*+)?(?:</?\|?\w{0,10}+)?|~{3,}+[^\n`]*+)\Z",
     re.MULTILINE,
 )
@@ -179,16 +179,24 @@ class _TagsScanner(Scan):
             at = end if gap is None else gap.end()
             if not final and at == len(text):
                 return start.start()
-        self.take(found, pieces)
-        return at
+        return self._taken(found, text, start, at, final, pieces)
+
+    def _taken(
+        self, found: list[Piece], text: str, start: re.Match[str], end: int, final: bool, pieces: list[Piece]
+    ) -> int:
+        """Takes what was found up to `end`, unless it is spoken of, and returns where it ends; `start` to wait."""
+        sure = self.sure(found, text, start.start(), end, final)
+        if sure is None:
+            return start.start()
+        self.take(sure, pieces)
+        return end
 
     def _element(self, text: str, start: re.Match[str], final: bool, pieces: list[Piece]) -> int:
         """An element that names its tool, with JSON or parameters in it."""
         written = start["name"].strip("\"'")
         name = self.offer.known(written) or written
         if start["empty"]:
-            self.take([Call(name, "{}")], pieces)
-            return start.end()
+            return self._taken([Call(name, "{}")], text, start, start.end(), final, pieces)
         space = _SPACE.match(text, start.end())
         at = start.end() if space is None else space.end()
         if not final and at == len(text):
@@ -198,16 +206,15 @@ class _TagsScanner(Scan):
             if end < 0 and not final:
                 return start.start()
             if end > 0:
-                self.take([Call(name, arguments_from(text[at:end], self.offer.tools.get(name)))], pieces)
-                return end
+                made = Call(name, arguments_from(text[at:end], self.offer.tools.get(name)))
+                return self._taken([made], text, start, end, final, pieces)
         end = self._until(text, at, _ENDS_ELEMENT, final)
         if end < 0:
             return start.start()
         written = text[start.start() : end]
         # Whatever says that the reply is whole, a value that nothing closes may be the beginning of one.
         found = self._named(name, text[at:end], written) if text[end : end + 2] == "</" else _cut_off(written)
-        self.take([found], pieces)
-        return end
+        return self._taken([found], text, start, end, final, pieces)
 
     def _named(self, name: str, body: str, written: str) -> Piece:
         if not name:

@@ -8,8 +8,9 @@ Neighbours: `neighbours.py`, which says what a call that was found means; `attem
 import re
 from typing import Final
 
-from treadle.models.text_tools import fences, loose, named
+from treadle.models.text_tools import fences, loose, named, pairs
 from treadle.models.text_tools.attempt import arguments_from, broken, names_argument, names_call, pieces_of
+from treadle.models.text_tools.peeled import SPACES, WAIT, Found, Peeled
 from treadle.models.text_tools.pieces import Call, Cut, Fault, Format, Offer, Piece, Prose, Thought
 from treadle.models.text_tools.python import Unreadable, arguments_of, end_of_call
 from treadle.models.text_tools.react import ReactFormat, end_of_brackets
@@ -43,18 +44,14 @@ _ACTION: Final = re.compile(
 )
 _MARKED: Final = re.compile(rf"\s*+(?P<name>{_NAME})\s*+(?:\[CALL_ID\][\w-]{{0,100}}+)?(?:\[ARGS\])?\s*+(?=\{{)")
 _CALLS: Final = re.compile(r"<\|?(?:tool|function)[_-]?calls?", re.IGNORECASE)
-_SPACES: Final = frozenset({"functions", "function", "tools", "tool", "default_api"})
 GAP: Final = re.compile(
     r"(?:[\s,;]|</s>|<[|｜](?!tool|function|python)[\w▁]{1,40}+[|｜]>|\[/TOOL_CALLS?\]|\[END_TOOL_REQUEST\]|<\|tool_call_end\|>)*+"
 )
 _REST: Final = re.compile(r"[ \t]*+(?:\r?\n|\Z)")
+_MORE_MARKS: Final = re.compile(r"[^\w\s`,;]")
 _STRAY: Final = re.compile(r"[}\])\s]++\Z")
 """Brackets that a model closes once too often."""
 _MOST_FAILURES: Final = 8
-
-Found = tuple[list[Piece], int]
-WAIT: Final[Found] = ([], -1)
-"""More must come before it can be told."""
 
 
 class Wrappings:
@@ -64,20 +61,24 @@ class Wrappings:
         offer: what may be called.
     """
 
-    __slots__ = ("_failures", "_offer")
+    __slots__ = ("_failures", "_offer", "_peeled")
 
     def __init__(self, offer: Offer) -> None:
         self._offer = offer
         self._failures = 0
+        self._peeled = Peeled(offer, self._whole)
 
-    def read(self, text: str, at: int, final: bool) -> Found | None:
+    def read(self, text: str, at: int, final: bool, *, alone: bool = True) -> Found | None:
         """The calls that stand from `at`, the beginning of a line, and where what follows them begins.
+
+        `alone` says that the reply said nothing before them.
 
         Returns:
             The calls and the place; `WAIT` if it takes more text to tell; None if no call stands there.
         """
         if self._failures > _MOST_FAILURES:
             return None  # each looked through the rest of the reply
+        self._peeled.alone = alone
         found: list[Piece] = []
         while True:
             one = self._one(text, _after(_FIRST, text, at), final)
@@ -102,7 +103,18 @@ class Wrappings:
         begun = match is not None and any(name.startswith(last) for name in self._offer.tools)
         return begun or named.may_open(text, at, self._offer)
 
+    def _whole(self, text: str) -> list[Piece] | None:
+        """The calls in a text that holds nothing else."""
+        found = self._in_form(text, 0, final=True)
+        return found[0] if found is not None and not text[found[1] :].strip() else None
+
     def _one(self, text: str, at: int, final: bool) -> Found | None:
+        found = self._in_words(text, at, final)
+        if found is None or (found is not WAIT and _MORE_MARKS.match(text, found[1])):
+            return self._peeled.read(text, at, final) or found
+        return found
+
+    def _in_words(self, text: str, at: int, final: bool) -> Found | None:
         if named.opens(text, at, self._offer):
             if not final:
                 return WAIT
@@ -142,12 +154,12 @@ class Wrappings:
         if named.is_code(text, at) and not opened["language"].lower().startswith("tool"):
             return None
         first = _OPEN.match(text, at)
-        if first is None or first.lastgroup in ("language", "ticks"):
-            return WAIT if first is None and not final and self.may_open(text, at) else None
-        if first.lastgroup in ("element", "action"):
+        if first is not None and first.lastgroup in ("language", "ticks"):
+            return None
+        if first is not None and first.lastgroup in ("element", "action"):
             close = fences.closing(fence).search(text, at)
-            if close is None and not final:
-                return WAIT
+            if not final and (close is None or close.end() == len(text)):
+                return WAIT  # what looks like the end may be the beginning of another fence
             content = text[at : len(text) if close is None else close.start()]
             inside = self._one(content, 0, True)
             if inside is None or inside[1] < len(content.rstrip()):
@@ -166,7 +178,7 @@ class Wrappings:
             at = _after(GAP, text, one[1])
             if at == len(text):
                 return (found, at) if final else WAIT
-        if first.lastgroup in ("open", "list") and not opened["language"].lower().startswith("tool"):
+        if (first is None or first.lastgroup in ("open", "list")) and not opened["language"].lower().startswith("tool"):
             found = [_unsure(piece, text[opened.start() : at]) for piece in found]
         return found, at + len(fence)
 
@@ -223,7 +235,7 @@ class Wrappings:
     def _named(self, text: str, opened: re.Match[str], final: bool) -> Found | None:
         """`name(…)`, `name[…]` or `name {…}`."""
         name = self._offer.known(opened["name"])
-        if name is None or (name != opened["name"] and opened["name"].partition(".")[0] not in _SPACES):
+        if name is None or (name != opened["name"] and opened["name"].partition(".")[0] not in SPACES):
             return None
         if opened["open"].strip() == "":
             return self._with_object(text, name, opened.end(), final)
@@ -243,7 +255,7 @@ class Wrappings:
         try:
             arguments = arguments_of(inside, tool)
         except Unreadable as error:
-            return Fault(written, str(error), name) if says_name else None
+            return Fault(written, str(error), name) if says_name and not pairs.is_signature(inside) else None
         given = loose.members(arguments) or {}
         return Call(name, arguments) if says_name or given.keys() >= _required(self._offer, name) else None
 

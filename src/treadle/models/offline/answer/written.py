@@ -11,7 +11,9 @@ from decimal import Decimal
 from typing import Any
 
 from treadle.kernel.messages import Json
+from treadle.models.offline.answer.declined import SIGNATURE, capabilities, listed
 from treadle.models.offline.grammar.comparison import Relation, find_comparison
+from treadle.models.offline.grammar.periods import is_to_date
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import alike, likeness, names_match, parts, stem
 from treadle.models.offline.plan.account import Left
@@ -29,7 +31,6 @@ from treadle.models.offline.plan.results import (
 from treadle.models.offline.plan.toolbox import MARKERS, KnownTool, Toolbox
 from treadle.models.offline.plan.transcript import Exchange
 
-SIGNATURE = "(offline planner, not a language model)"
 _SENTENCES = ("interpretation", "summary", "answer", "explanation", "message", "text", "description")
 _RESULTS = ("result", "value", "answer", "output")
 _NOTES = ("warnings", "notes")
@@ -60,40 +61,6 @@ def write_up(plan: Plan, box: Toolbox, unfinished: bool = False, read_as: str = 
     if read_as:
         parts_said.insert(0, f"I read that as: “{read_as}”.")
     return "\n".join([*dict.fromkeys(parts_said), SIGNATURE])
-
-
-def lost(words: Sequence[str]) -> str:
-    """What is said of a follow-up whose words nothing in the conversation explains."""
-    return (
-        f"I cannot tell what {_listed(words)} means after what was said before. Please ask the whole question at "
-        f"once.\n{SIGNATURE}"
-    )
-
-
-def decline(box: Toolbox) -> str:
-    """What is said when nothing can be planned at all."""
-    if not box.tools:
-        return (
-            "I am treadle's offline planner, not a language model: all I can do is call tools and report what they "
-            "return, and no tools are offered here."
-        )
-    return (
-        "I cannot plan an answer to that. I am treadle's offline planner, not a language model: I match a question to "
-        "the tools at hand, call them, and report what they return.\n" + capabilities(box)
-    )
-
-
-def too_long(longest: int) -> str:
-    """What is said of a question that is not read for its length."""
-    return (
-        "I am treadle's offline planner, not a language model, and your question is too long for me: I read at most "
-        f"{longest} characters. Please ask a shorter one."
-    )
-
-
-def capabilities(box: Toolbox) -> str:
-    """The tools by name, a line each."""
-    return "\n".join(["What I can do here:", *(f"- {tool.name}: {tool.summary}" for tool in box.tools)])
 
 
 def structured(plan: Plan, schema: Json, text: str) -> str | None:
@@ -137,7 +104,7 @@ def _outcome(outcome: Outcome, box: Toolbox, unfinished: bool) -> list[str]:
     if left.forbids:
         said = [_refusal(left)]
     elif left.spare and outcome.done:
-        said.insert(0, f"Left out of account: {_listed(left.spare)}. What follows is the answer without it.")
+        said.insert(0, f"Left out of account: {listed(left.spare)}. What follows is the answer without it.")
     if outcome.calls and unfinished:
         names = ", ".join(dict.fromkeys(call.tool for call in outcome.calls))
         said.append(f"Not finished: “{outcome.clause.text.strip(' .?!')}” still needs {names}.")
@@ -171,6 +138,8 @@ def _condition(row: Json) -> str:
     field, *rest = row.values()
     op = str(next((row[key] for key in ("op", "operator", "operation") if key in row), "="))
     values = [each for key, each in row.items() if key in ("value", "values", "equals")] or rest[-1:]
+    if values == [op]:
+        return f"{field} {op}"
     shown = values[0] if values else ""
     listed = [str(each) for each in shown] if isinstance(shown, list) else [str(shown)]
     if op == "between" and len(listed) == 2:
@@ -178,16 +147,14 @@ def _condition(row: Json) -> str:
     return f"{field} {_IN_WORDS.get(op, op)} {' or '.join(listed)}"
 
 
-def _listed(words: Sequence[str]) -> str:
-    return ", ".join(f"“{word}”" for word in words)
-
-
 def _refusal(left: Left) -> str:
     """Why there is no answer: it would be one to another question."""
-    words = _listed([*left.turning, *left.spare])
+    words = listed([*left.turning, *left.spare])
+    open_ended = next((word for word in left.turning if is_to_date(word)), "")
+    advice = f" Say up to which month “{open_ended}” goes, such as “year to date 202403”." if open_ended else ""
     return (
         f"I cannot answer that as it was asked: with the tools at hand I do not know what to do with {words}, and an "
-        "answer that leaves it out would be one to another question."
+        f"answer that leaves it out would be one to another question.{advice}"
     )
 
 

@@ -59,6 +59,18 @@ CHANGES = (
     word_set("acknowledge archive"),
 )
 
+# Names of things, such as departments, that have no singular.
+PLURAL_ONLY = word_set(
+    "sales operations logistics resources communications analytics economics physics mathematics goods savings "
+    "earnings services electronics athletics ethics relations affairs"
+)
+
+# What undoing something is called: an order to undo that is none to the tool that does it.
+UNDOING = word_set(
+    """cancellation cancellations cancelation deletion deletions removal removals revocation withdrawal termination
+    closure rejection refusal deactivation suspension reversal undoing"""
+)
+
 # Verbs that leave it to the noun after them what is done.
 LIGHT_VERBS = word_set("place make put issue perform")
 

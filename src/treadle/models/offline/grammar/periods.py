@@ -146,6 +146,11 @@ def _to_date(period: Period, text: str) -> Period:
     return replace(period, month=1, written=text[start:end], start=start, end=end, last=last)
 
 
+def is_to_date(text: str) -> bool:
+    """Whether a text says "year to date"."""
+    return _TO_DATE_AFTER.fullmatch(text.rstrip()) is not None
+
+
 def _month(name: str) -> int:
     return next(place for place, month in enumerate(MONTHS, 1) if month.startswith(name.lower()[:3]))
 

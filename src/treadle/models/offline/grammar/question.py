@@ -13,9 +13,10 @@ from treadle.models.offline.grammar.arithmetic import find_arithmetic, number_wo
 from treadle.models.offline.grammar.english import CHANGES, word_set
 from treadle.models.offline.grammar.meaning import COMPUTING, is_turning
 from treadle.models.offline.grammar.periods import Period, find_periods
+from treadle.models.offline.grammar.quantities import find_large_numbers, find_times
 from treadle.models.offline.grammar.words import Token, groups_of, is_function_word, is_verb, tokens
 
-Kind = Literal["quoted", "email", "code", "name", "number", "period", "phrase"]
+Kind = Literal["quoted", "email", "code", "name", "number", "period", "time", "phrase"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,8 @@ class Value:
         start: where it starts in the clause.
         end: where it ends.
         period: the day or month, for that kind.
+
+    A time of day is told as HH:MM, a number with a word for thousands or millions in digits.
     """
 
     text: str
@@ -137,6 +140,10 @@ def read_clause(text: str, today: date | None = None) -> Clause:
 
     for match in _QUOTED.finditer(text):
         add(Value(next(group for group in match.groups() if group), "quoted", match.start(), match.end()))
+    for start, end, digits in find_large_numbers(text):
+        add(Value(digits, "number", start, end))
+    for start, end, moment in find_times(text):
+        add(Value(moment, "time", start, end))
     for period in find_periods(text, today):
         add(Value(period.written, "period", period.start, period.end, period))
     for token in words:

@@ -13,6 +13,7 @@ from treadle.models.offline.grammar import meaning
 from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import Token, groups_of, is_verb, stem
+from treadle.models.offline.plan.numbers import bound_of
 from treadle.models.offline.plan.structures import overlaps
 from treadle.models.offline.plan.toolbox import KnownTool
 
@@ -53,7 +54,8 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
     spare: list[tuple[int, int]] = []
     spoken = 0
     harmless = meaning.harmless_phrases(clause.text)
-    turning += meaning.garbled_numbers(clause.text)
+    told = [(value.start, value.end) for value in clause.values]
+    turning += [span for span in meaning.garbled_numbers(clause.text) if not _within(span, told)]
     turning += [m.span() for m in re.finditer("%", clause.text) if not overlaps(*m.span(), used)]
     phrases = [*meaning.turning_phrases(clause.text)]
     turning += [span for span in phrases if not _covered(span, clause, used)]
@@ -79,6 +81,10 @@ def account(clause: Clause, tools: Sequence[KnownTool], used: Sequence[tuple[int
             (turning if speech.turns(token) else spare).append(span)
     texts = [[clause.text[start:end] for start, end in _merged(spans)] for spans in (turning, spare)]
     return Left(tuple(dict.fromkeys(texts[0])), tuple(dict.fromkeys(texts[1])), spoken)
+
+
+def _within(span: tuple[int, int], others: Sequence[tuple[int, int]]) -> bool:
+    return any(start <= span[0] and span[1] <= end for start, end in others)
 
 
 def _covered(span: tuple[int, int], clause: Clause, used: Sequence[tuple[int, int]]) -> bool:
@@ -111,6 +117,10 @@ class _Speech:
         switches = {w for t in tools for p in t.params if p.shape == "boolean" for w in p.stems} - self.names
         switches -= {w for t in tools for p in t.params if p.shape != "boolean" for w in p.stems}
         self.own -= switches - frozenset(w for t in tools for w in t.told)
+        # Nor is that of a bound: of "hired" in `hired_after` where no day is given.
+        bounds = {w for t in tools for p in t.params if not p.required and bound_of(p) for w in p.stems} - self.names
+        bounds -= {w for t in tools for p in t.params if p.required or not bound_of(p) for w in p.stems}
+        self.own -= bounds - frozenset(w for t in tools for w in t.told)
         self.compares = bool({"compar", "differ", "differenc"} & self.own)
         self.states = bool({"status", "state", "stat"} & self.own)
         self.told = frozenset(word for tool in tools for word in tool.told)

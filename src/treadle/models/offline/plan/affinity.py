@@ -56,6 +56,12 @@ def is_day(param: Param) -> bool:
     return said or parts(param.name)[-1:] == ("day",)
 
 
+def is_time(param: Param) -> bool:
+    """Whether the parameter takes a time of day."""
+    said = param.schema.get("format") == "time" or "HH:MM" in param.description
+    return said or (parts(param.name)[-1:] == ("time",) and param.schema.get("format") is None)
+
+
 def named_from(param: Param, value: Value, clause: Clause) -> int:
     """Where a value starts with the parameter's own name before it, as "as of" before a day for `as_of`."""
     words = r"\s+".join(re.escape(word) for word in parts(param.name))
@@ -101,6 +107,8 @@ def affinity(param: Param, value: Value, clause: Clause) -> float:
     cue = cue_of(param, value, clause)
     if param.shape == "number":
         return number_fit(param, value, clause, cue)
+    if is_time(param) or value.kind == "time":
+        return 3.0 + cue if is_time(param) and value.kind in ("time", "quoted") else 0.0
     if is_date(param):
         if value.period is not None and value.period.last is not None:
             return 0.0

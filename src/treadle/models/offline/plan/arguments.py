@@ -11,7 +11,7 @@ from typing import Any
 from treadle.models.offline.grammar.arithmetic import expression_span
 from treadle.models.offline.grammar.english import word_set
 from treadle.models.offline.grammar.meaning import is_negation
-from treadle.models.offline.grammar.question import Clause, Value, phrases
+from treadle.models.offline.grammar.question import Clause, Value
 from treadle.models.offline.grammar.words import (
     closest,
     is_function_word,
@@ -29,6 +29,7 @@ from treadle.models.offline.plan.filters import as_filters, as_mapping
 from treadle.models.offline.plan.numbers import bound_of, unit_end
 from treadle.models.offline.plan.operands import operands, operation_of
 from treadle.models.offline.plan.refusals import is_conditional, is_strange
+from treadle.models.offline.plan.siblings import Siblings
 from treadle.models.offline.plan.structures import (
     grouping_spans,
     mentions,
@@ -37,10 +38,8 @@ from treadle.models.offline.plan.structures import (
     ranking,
 )
 from treadle.models.offline.plan.toolbox import KnownTool, Param, Toolbox
-from treadle.models.offline.plan.vocabulary import Vocabulary, replacement
+from treadle.models.offline.plan.vocabulary import Vocabulary
 
-_JOINERS = word_set("between and with vs versus against to from into in or than & of")
-_INTO = word_set("to into in")
 _INCLUDING = word_set("include includes including included with counting plus and also")
 _HAVING = word_set("has have is with include includes including only show")
 _GROUPING = frozenset(stem(word) for word in sorted(word_set("dimension group grouping by breakdown")))
@@ -78,9 +77,10 @@ class _Filler:
                 self.out.used += expression_span(self.clause.arithmetic, self.clause.text, numbers)
         if operation_of(self.tool) is not None:
             return self._operands()
-        self._paired = self._siblings()
+        siblings = Siblings(self.clause, self.vocabulary, self.can, self.out)
+        self._paired = siblings.groups(self._open("text"))
         for group in self._paired:
-            self._fill_siblings(group)
+            siblings.fill(group)
         self._fill_choices()
         self._fill_bounds()
         self._fill_calendar()
@@ -102,77 +102,6 @@ class _Filler:
             for p in self.tool.params
             if p.shape in shapes and p.name not in self.out.arguments and not p.is_expression
         ]
-
-    def _siblings(self) -> list[list[Param]]:
-        groups: dict[tuple[str, ...], list[Param]] = {}
-        for param in self._open("text"):
-            if not fits.is_date(param):
-                groups.setdefault(param.nouns, []).append(param)
-        return [group for group in groups.values() if len(group) > 1 and all(param.required for param in group[:2])]
-
-    def _fill_siblings(self, group: list[Param]) -> None:
-        names = self.can.names(group[0])
-        found = [Value(mention.name, "code", mention.start, mention.end) for mention in mentions(self.clause, names)]
-        if fits.is_currency(group[0]):
-            found += fits.currencies_in(self.clause, names)
-        spans = [(value.start, value.end) for value in found]
-        ranked = sorted(
-            (
-                (score, value)
-                for value in [*self.clause.values, *phrases(self.clause, self.can.asking(group[0]))]
-                if (score := self._joined(group[0], value)) > 0 and not overlaps(value.start, value.end, spans)
-            ),
-            key=lambda pair: (-pair[0], pair[1].start),
-        )
-        if names:
-            self.out.unknown |= {value.text: names for score, value in ranked[: len(group) - len(found)] if score >= 2}
-            ranked = [] if self.out.unknown else ranked
-        if fits.direction(group[0]) and len(ranked) > len(group):
-            outside = [pair for pair in ranked if self.clause.words_before(pair[1].start, 1) in (("in",), ("of",))]
-            ranked = [pair for pair in ranked if pair not in outside] + outside
-        found += [value for score, value in ranked if score >= 2][: max(len(group) - len(found), 0)]
-        found = list({value.text: value for value in sorted(found, key=lambda value: -value.start)}.values())
-        chosen = sorted(found, key=lambda value: value.start)[: len(group)]
-        if fits.is_currency(group[0]) or fits.direction(group[0]):
-            chosen = self._by_direction(chosen, group[0])
-        order = sorted(group, key=lambda param: {"from": 0, "": 1, "to": 2}[fits.direction(param)])
-        if (
-            len(chosen) == 1
-            and fits.direction(order[0]) == "from"
-            and fits.led_by(group[0], chosen[0], self.clause) in _INTO
-        ):
-            order = order[1:]
-        for param, value in zip(order, chosen, strict=False):
-            written = self.clause.text[value.start : value.end]
-            text = (fits.currency_of(value.text) or value.text) if fits.is_currency(param) else value.text
-            if names or (fits.is_currency(param) and len(chosen) == len(group)):
-                self.out.telling += 1
-            if names and text != written:
-                self.out.renamed[written] = text
-            self._set(param, text, value.start, value.end)
-
-    def _joined(self, param: Param, value: Value) -> float:
-        if param.enum:
-            return 3.0 if replacement(value.text, None, [str(name) for name in param.enum]) else 0.0
-        if fits.is_currency(param):
-            return 3.0 if fits.currency_of(value.text) else 0.0
-        if value.kind in ("number", "period"):
-            return 0.0
-        before, after = self.clause.words_before(value.start, 2), self.clause.words_after(value.end, 1)
-        near = [word for word in before if word not in ("the", "our", "a")][:1] + list(after)
-        joined = bool(near) and (near[0] in _JOINERS or near[-1] in ("vs", "versus", "and", "with", "against", "to"))
-        if value.kind == "phrase":
-            return 2.0 if joined and near[0] != "of" and near[0] != "in" else 0.5
-        return 3.0 if joined else 2.0
-
-    def _by_direction(self, values: list[Value], param: Param) -> list[Value]:
-        def place(value: Value) -> int:
-            beside = any(v.kind == "number" and 0 <= value.start - v.end <= 1 for v in self.clause.values)
-            led = fits.led_by(param, value, self.clause)
-            symbol = self.clause.text[value.end : value.end + 1].isdigit()
-            return 0 if beside or symbol or led == "from" else 2 if led in _INTO else 1
-
-        return sorted(values, key=lambda value: (place(value), value.start))
 
     def _operands(self) -> Filling:
         """The two numbers of a tool that is one operation; none of them if another one is asked for."""

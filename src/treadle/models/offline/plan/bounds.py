@@ -123,7 +123,7 @@ def _days(params: list[Param], value: Value, clause: Clause, digits_only: bool) 
     if op == "range" and (last is None or last.period is None):
         return []
     first_day, last_day = value.period.days(digits_only)
-    start, end = match.start(), (last or value).end
+    start, end = _named(clause, params, match.start(), (last or value).end)
     wanted: list[tuple[Param | None, str]] = []
     if op in ("range", "="):
         wanted = [(low, first_day), (high, last.period.days(digits_only)[1] if last and last.period else last_day)]

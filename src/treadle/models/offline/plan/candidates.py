@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from treadle.models.offline.grammar.english import PERSON_WORDS, PLACE_WORDS, TITLE_WORDS
+from treadle.models.offline.grammar.english import PERSON_WORDS, PLACE_WORDS, PLURAL_ONLY, TITLE_WORDS
 from treadle.models.offline.grammar.question import Clause, Value, phrases
 from treadle.models.offline.grammar.words import groups_of, is_verb, likeness, singular, stem
 from treadle.models.offline.plan import affinity as fits
@@ -105,7 +105,8 @@ class Candidates:
             return value.text
         text = value.text if value.start else value.text.lower()
         *first, last = text.split(" ")
-        return " ".join([*first, last if proper or is_verb(last) else singular(last)])
+        whole = proper or is_verb(last) or last.lower() in PLURAL_ONLY
+        return " ".join([*first, last if whole else singular(last)])
 
     def spellings(self, nouns: Sequence[str], names: tuple[str, ...]) -> tuple[str, ...]:
         """The names with their synonyms; none if no names are known."""

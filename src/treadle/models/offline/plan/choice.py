@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from treadle.models.offline.grammar.change import find_change
 from treadle.models.offline.grammar.comparison import find_comparison
-from treadle.models.offline.grammar.english import CHANGES, FINAL_WORDS, GROUPS, PLAIN_VERBS, word_set
+from treadle.models.offline.grammar.english import CHANGES, FINAL_WORDS, GROUPS, PLAIN_VERBS, UNDOING, word_set
 from treadle.models.offline.grammar.question import Clause
 from treadle.models.offline.grammar.words import alike, is_verb, names_match, stem
 from treadle.models.offline.plan.account import account
@@ -94,6 +94,8 @@ class Chooser:
         if not forced and (is_final(tool) or not _permitted(tool, commanded, expression)):
             return None
         if not forced and tool.change is None and self._commands_another(commanded):
+            return None
+        if not forced and tool.change is not None and _takes_back(tool, clause):
             return None
         filling = fill(tool, clause, self.vocabulary, self.box)
         if operation_of(tool) is not None and filling.missing and not forced:
@@ -217,6 +219,13 @@ def _permitted(tool: KnownTool, commanded: str | None, expression: bool) -> bool
         return True
     changes = any(commanded in group or commanded.removeprefix("re") in group for group in CHANGES)
     return not changes or tool.weights.get(stem(commanded), 0.0) > 0
+
+
+def _takes_back(tool: KnownTool, clause: Clause) -> bool:
+    """Whether a clause undoes what the tool does: "cancel my cancellation", "stop the deletion of O-17"."""
+    named = set(tool.name.lower().replace("-", "_").split("_"))
+    nouns = [token for token in clause.tokens if token.low in UNDOING and token.low not in named]
+    return bool(nouns) and clause.command is not None and clause.command not in PLAIN_VERBS
 
 
 def _shares(left: Filling, right: Filling, clause: Clause) -> bool:

@@ -11,6 +11,7 @@ from treadle.models.offline.grammar.english import MONTHS
 from treadle.models.offline.grammar.meaning import COMPUTING, is_turning
 from treadle.models.offline.grammar.question import Clause, Value, is_plain_noun
 from treadle.models.offline.grammar.words import Token, is_function_word, is_verb, likeness, parts, singular
+from treadle.models.offline.plan.patterns import patterns
 from treadle.models.offline.plan.structures import overlaps
 
 _LINK = r"\s*(?:(?:is|are|was|=+|:|#|number|no\.|nr\.?|id|code|called|named|equals?|equal to|of|in|on)\s*)*"
@@ -55,7 +56,7 @@ _ONWARDS = re.compile(r"^\s*(?:on(?!\s+\w)|onwards?|upwards?)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """What a clause says of a field: an operator and the values, two for a range."""
+    """What a clause says of a field: an operator and the values, two for a range, none for `is null`."""
 
     field: str
     op: str
@@ -92,7 +93,11 @@ class _Reader:
         self.found: list[Constraint] = []
 
     def run(self) -> list[Constraint]:
-        """Reads the conditions on named fields, then the days, months and currencies that stand alone."""
+        """Reads how named fields are spelled, the conditions on them, then days, months and currencies that stand
+        alone."""
+        for found in patterns(self.clause, self._field, lambda name: bool(_TIMES & set(parts(name)))):
+            if self.fields and not overlaps(*found[3:], self.claimed):
+                self._add(Constraint(*found))
         for token in self.clause.tokens:
             name = self._field(token)
             inside = any(value.start <= token.start < value.end for value in self.clause.values)

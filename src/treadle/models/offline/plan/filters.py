@@ -22,6 +22,9 @@ _WRITTEN = {
     "in": ("in", "one_of", "any", "any_of"),
     "not in": ("not in", "not_in", "nin", "none_of"),
     "between": ("between", "range"),
+    "like": ("like",),
+    "is null": ("is null", "is_null", "isnull", "null", "is empty", "empty"),
+    "is not null": ("is not null", "is_not_null", "not_null", "notnull", "is not empty"),
 }
 
 Style = Callable[[str], tuple[bool | None, bool]]
@@ -50,7 +53,8 @@ def as_filters(found: Sequence[Constraint], items: Json, style: Style) -> list[t
             entry: Json = {key: condition.field} | ({op_key: word} if op_key else {})
             typed = [_plain(value, properties) for value in values]
             single = "value" if "value" in properties else "values" if "values" in properties else "equals"
-            entry[listed if many else single] = typed if many or single == "values" else typed[0]
+            if typed:
+                entry[listed if many else single] = typed if many or single == "values" else typed[0]
             rows.append(entry)
         if rows:
             written.append((condition, rows))
@@ -86,6 +90,8 @@ def as_mapping(found: Sequence[Constraint], style: Style) -> dict[str, tuple[Con
 def _rows(condition: Constraint, style: tuple[bool | None, bool]) -> list[tuple[str, list[str]]]:
     """A condition as operators and texts; a run of months, and a month of a field of days, become ranges."""
     told, by_days = style
+    if not condition.values:
+        return [(condition.op, [])]
     digits = all(value.text.isdigit() for value in condition.values) if told is None else told
     first, last = condition.values[0], condition.values[-1]
     if first.period is None or last.period is None:
@@ -128,7 +134,7 @@ def _rows(condition: Constraint, style: tuple[bool | None, bool]) -> list[tuple[
 
 def _op_word(op: str, offered: Sequence[str]) -> str | None:
     if not offered:
-        return op or None
+        return None if op in ("like", "is null", "is not null") else op or None
     return next((word for word in _WRITTEN.get(op, ()) if word in offered), None)
 
 

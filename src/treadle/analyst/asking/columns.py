@@ -1,0 +1,245 @@
+"""Columns: what a column of data probably is, guessed from its name and values, with the reason.
+
+A guess is a proposal for a person to look at; nothing is computed with it unseen. Pure, its neighbour is `propose`.
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import date
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from treadle.analyst.declared.days import BLANKS, day_of
+from treadle.analyst.declared.formats import period_of
+from treadle.analyst.declared.source import UNKNOWN, KeyType
+from treadle.analyst.reading.number_spelling import CURRENCIES, SIGNS, looked_at
+
+_MEASURES = re.compile(
+    r"amount|value|total|sum|balance|price|cost|revenue|sales|qty|quantity|weight|hours|betrag|menge|wert|saldo|umsatz"
+    r"|^(dmbtr|wrbtr|hsl|ksl|tsl|osl|msl|netwr|kwert)",
+    re.IGNORECASE,
+)
+_CODES = re.compile(
+    r"(^|_|\b)(id|no|nr|num|number|code|key|company|account|plant|period|year|month|material|customer|vendor|center"
+    r"|centre|bukrs|hkont|racct|rbukrs|kunnr|lifnr|matnr|werks|kostl|prctr|gjahr|ryear|poper|monat|buchungskreis|konto"
+    r"|zip|plz|postcode|phone)($|_|\b|\d)",
+    re.IGNORECASE,
+)
+_QUANTITIES = re.compile(
+    r"qty|quantity|menge|stück|stueck|piece|count|anzahl|weight|gewicht|hours|stunden", re.IGNORECASE
+)
+_PERIODIC = re.compile(r"period|month|monat|fiscper|perio", re.IGNORECASE)
+_PERIOD = re.compile(r"(19|20)\d\d(0[1-9]|1[0-6])")
+_FEW = 50
+
+
+class Guess(Struct, frozen=True):
+    """What a column probably is.
+
+    Attributes:
+        role: whether rows are told apart by it, or added up.
+        reason: why.
+        type: the type to declare for a dimension; None for what the data say.
+        format: the format to declare for a dimension.
+        decimals: how many decimals a measure has.
+        currency: whether it holds currencies.
+        unit: the currency that stands beside each of its amounts.
+        sign: the sign that does, where several currencies are written with it.
+        money: whether its figures may be amounts of a currency, and not pieces or hours.
+        question: what only a person can say of it.
+    """
+
+    role: Literal["dimension", "measure"]
+    reason: str
+    type: KeyType | None = None
+    format: str = ""
+    decimals: int | None = None
+    currency: bool = False
+    unit: str = ""
+    sign: str = ""
+    money: bool = True
+    question: str = ""
+
+
+def guess(name: str, engine_type: str, values: Sequence[str | None], decimal: str = ".", thousands: str = "") -> Guess:
+    """Returns what a column probably is.
+
+    Args:
+        name: its name in the data.
+        engine_type: its type in a session.
+        values: some of its values as text.
+        decimal: the decimal sign of text.
+        thousands: the sign between thousands of text.
+    """
+    filled = [value for value in values if value is not None and value.strip(BLANKS)]
+    texts = [value.strip(BLANKS) for value in filled]
+    if not texts:
+        return Guess("dimension", "has no value in the rows looked at")
+    if engine_type.startswith(("DECIMAL", "DOUBLE", "FLOAT")):
+        kind = "decimals" if engine_type.startswith("DECIMAL") else "floating-point numbers, sums are approximate"
+        scale = re.search(r",\s*(\d+)\)", engine_type)
+        return Guess("measure", f"holds {kind}", decimals=min(12, int(scale[1])) if scale else None)
+    if engine_type == "VARCHAR" or re.fullmatch(r"U?[A-Z]*INT(EGER)?", engine_type):
+        special = special_values(name, texts)
+        if special:
+            return special
+        number = _number(name, texts, decimal, thousands, len(values))
+        if number:
+            return number
+    if engine_type == "VARCHAR" and any(value != value.strip(BLANKS) for value in filled):
+        return Guess("dimension", "text, some of it with blanks around it", format="trim")
+    what = "text" if engine_type == "VARCHAR" else engine_type.lower()
+    told = f"{what}, {_several(len(set(texts)))}"
+    others = _others(name, texts, decimal, thousands) if engine_type == "VARCHAR" else []
+    if not others:
+        return Guess("dimension", told)
+    shown = ", ".join(map(repr, others[:3]))
+    asked = (
+        f"{name} has amounts, but also {shown}: it is taken for text until these are numbers or left out of the data"
+    )
+    return Guess("dimension", told, question=asked)
+
+
+def _others(name: str, texts: Sequence[str], decimal: str, thousands: str) -> list[str]:
+    """What is no number in a column that mostly holds amounts; nothing if it does not."""
+    others = sorted({text for text in texts if _number(name, [text], decimal, thousands, 1) is None})
+    fractions = any(looked_at(text)[0].partition(decimal)[2].isdigit() for text in texts if text not in others)
+    mostly = sum(text in others for text in texts) * 2 <= len(texts)
+    return others if mostly and (fractions or _MEASURES.search(name)) and not _CODES.search(name) else []
+
+
+def special_values(name: str, texts: Sequence[str]) -> Guess | None:
+    """Returns what a column of values is that only look like numbers: periods, days, filled-up numbers, years,
+    currencies; None if it is none of these.
+
+    Args:
+        name: its name in the data.
+        texts: its values, without blanks around them.
+    """
+    distinct = set(texts)
+    periods = [period for text in distinct if (period := _canonical(name, text))]
+    if len(periods) == len(distinct) and not _MEASURES.search(name):
+        return Guess("dimension", f"looks like fiscal periods, such as {texts[0]}", format="fiscal_period")
+    if all(re.fullmatch(r"\d{4}-\d\d-\d\d", text) for text in distinct):
+        return Guess("dimension", f"dates, such as {texts[0]}", type="date")
+    if days := _days(name, distinct):
+        return days
+    if all(re.fullmatch(r"(19|20)\d\d", text) for text in distinct) and not _MEASURES.search(name):
+        return Guess("dimension", f"looks like years, such as {texts[0]}")
+    if distinct <= CURRENCIES:
+        return Guess("dimension", f"currencies: {', '.join(sorted(distinct)[:5])}", currency=True)
+    filled_up = sorted(text for text in distinct if re.fullmatch(r"0\d+", text))
+    length = max(map(len, distinct))
+    if filled_up and all(len(text) == length for text in filled_up) and length > 2:
+        return Guess(
+            "dimension",
+            f"numbers filled up with zeros to {length} characters, such as {filled_up[0]}: SAP's ALPHA",
+            format=f"alpha({length})",
+        )
+    return None
+
+
+def _number(name: str, texts: list[str], decimal: str, thousands: str, rows: int) -> Guess | None:
+    point, group = re.escape(decimal), re.escape(thousands)
+    digits = rf"(\d+|\d{{1,3}}({group}\d{{3}})+)" if thousands else r"\d+"
+    form = re.compile(rf"[-+]?{digits}?({point}(?P<decimals>\d*))?([eE][-+]?\d+)?-?")
+    if decimal == UNKNOWN:
+        form = re.compile(r"[-+]?\d[\d.,]*(?P<decimals>)-?")
+    plain = [looked_at(text) for text in texts]
+    units = {unit for _, unit in plain} - {""}
+    found = [form.fullmatch(text) for text, _ in plain]
+    if len(units) > 1 or not all(match and any(sign.isdigit() for sign in match[0]) for match in found):
+        return None
+    decimals = max(len(match["decimals"] or "") for match in found if match)
+    signed = any("-" in text for text, _ in plain)
+    distinct = len(set(texts))
+    if decimal == UNKNOWN and (seen := next((text for text, _ in plain if set(text) & set(".,")), None)):
+        return Guess("measure", f"numbers, but which sign is the decimal one in {seen} is not known")
+    if units:
+        unit = units.pop()
+        if unit not in CURRENCIES:
+            codes = " or ".join(code for code, sign in SIGNS.items() if sign == unit)
+            asked = f"{name} has amounts in {unit}: say which currency that is, such as 'unit: {codes[:3]}' ({codes})"
+            told = f"amounts in {unit}, which several currencies are written with"
+            return Guess("measure", told, decimals=min(decimals, 12), sign=unit, question=asked)
+        return Guess("measure", f"amounts in {unit}", decimals=min(decimals, 12), unit=unit)
+    found_guess = _plain_guess(name, decimals, signed, distinct, rows)
+    return replace(found_guess, money=not _QUANTITIES.search(name))
+
+
+def _plain_guess(name: str, decimals: int, signed: bool, distinct: int, rows: int) -> Guess:
+    if _MEASURES.search(name):
+        return Guess("measure", "numbers, and its name is that of a figure", decimals=min(decimals, 12))
+    if decimals:
+        return Guess("measure", f"numbers with up to {decimals} decimals", decimals=min(decimals, 12))
+    if signed:
+        return Guess("measure", "whole numbers, some of them negative", decimals=0)
+    if _CODES.search(name):
+        return Guess("dimension", "whole numbers, but its name is that of a code")
+    if distinct <= _FEW and distinct * 2 <= rows:
+        return Guess("dimension", f"whole numbers, but only {_several(distinct)}")
+    return Guess("measure", f"whole numbers, {_several(distinct)}", decimals=0)
+
+
+def no_names(columns: Sequence[str]) -> str:
+    """Returns a question if the names of columns look like the values of a row; else an empty text."""
+    odd = [
+        name for name in columns if re.fullmatch(r"[-+(]?\d[\d.,' ]*[.,]\d+[-)]?", looked_at(name)[0]) or _is_day(name)
+    ]
+    if not odd and not all(re.fullmatch(r"\d+", name.strip()) for name in columns):
+        return ""
+    if all(period_of(name) for name in odd) and odd:
+        return ""
+    shown = ", ".join(columns[:3])
+    return (
+        f"the columns would be called {shown}: if that is a row, it does not count until a line with names precedes it"
+    )
+
+
+def _is_day(text: str) -> bool:
+    return any((day := day_of(text, spelling)) and _likely(day) for spelling in (*_SPELLINGS, "YYYY-MM-DD"))
+
+
+_SPELLINGS = (
+    "YYYYMMDD", "DD.MM.YYYY", "YYYY.MM.DD", "YYYY/MM/DD", "DD/MM/YYYY", "MM/DD/YYYY", "DD-MM-YYYY", "MM-DD-YYYY",
+    "DD.MM.YY", "DD/MM/YY", "MM/DD/YY",
+)  # fmt: skip
+
+
+def _days(name: str, distinct: set[str]) -> Guess | None:
+    """Calendar days in a spelling that is not ISO's."""
+    dates = [text for text in distinct if set(text) - set("0./-")]
+    found = [
+        spelling
+        for spelling in _SPELLINGS
+        if dates and all((day := day_of(text, spelling)) and _likely(day) for text in dates)
+    ]
+    example = min(dates, default="")
+    if len(found) > 1:
+        ways = " or ".join(f"format: date({spelling})" for spelling in found)
+        return Guess(
+            "dimension", "looks like days in a spelling that can be read in several ways",
+            question=f"{name} has days such as {example}: declare {ways}",
+        )  # fmt: skip
+    if not found or (found == ["YYYYMMDD"] and _MEASURES.search(name)):
+        return None
+    return Guess("dimension", f"days, such as {example}", format=f"date({found[0]})")
+
+
+def _likely(day: date) -> bool:
+    """Whether it is a day of these times; the last day of all is how programs write that something never ends."""
+    return 1900 <= day.year < 2100 or (day.year, day.month, day.day) == (9999, 12, 31)
+
+
+def _canonical(name: str, text: str) -> str | None:
+    """YYYYPP, if the text is a fiscal period and no calendar day, nor a number such as an exchange rate."""
+    if re.fullmatch(r"\d{4}-\d\d-\d\d.*", text) or (re.fullmatch(r"\d\.\d{4}", text) and not _PERIODIC.search(name)):
+        return None
+    period = period_of(text)
+    return period if period and _PERIOD.fullmatch(period) else None
+
+
+def _several(count: int) -> str:
+    return f"{count} different value{'' if count == 1 else 's'} in the rows looked at"

@@ -1,0 +1,327 @@
+"""Compare: two sources, aggregated per key, aligned, classed and summed up by the engine.
+
+`compare` is the whole of it: a request in, a result out, no state. Only what is kept leaves the engine. Neighbours:
+`alignment` (one row a key), `classify` (the rule), `summing` (the whole in figures), `diagnose` (what is probably
+wrong), `interpret` (the claims).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Self
+
+from msgspec.structs import replace
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from treadle.analyst.asking.alignment import Aligned, Pair, align
+from treadle.analyst.asking.catalog import Catalog
+from treadle.analyst.asking.currencies import told_apart, unit_claims
+from treadle.analyst.asking.diagnose import comparison_findings
+from treadle.analyst.asking.differing import Differing, largest, parts
+from treadle.analyst.asking.export_rows import write
+from treadle.analyst.asking.loading import load
+from treadle.analyst.asking.lookups import look_up
+from treadle.analyst.asking.rows import Side, converted, settle
+from treadle.analyst.asking.subtotals import subtotals, tree_claims
+from treadle.analyst.asking.summing import summed
+from treadle.analyst.asking.tree import Tree, grown, hierarchies_of
+from treadle.analyst.declared.errors import AnalystError, unknown
+from treadle.analyst.declared.filters import Filter, Filters
+from treadle.analyst.declared.source import Measure, Source, Tolerance
+from treadle.analyst.reading.keys import Key, chosen_measures, conditions_of, shared_key
+from treadle.analyst.reading.session import Bounds, Interrupt, Session
+from treadle.analyst.showing.comparison import Comparison
+from treadle.analyst.showing.export import Drafts, Export
+from treadle.analyst.showing.interpret import About, interpret
+from treadle.analyst.showing.units import Units, refuse_unlike
+from treadle.analyst.sql.proof import Proof
+
+# From what share of the keys on, the ones that differ are worth a copy: one in so many.
+_FEW = 4
+
+
+class CompareRequest(BaseModel):
+    """What to compare."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    source_a: str = Field(description="the base: percentages are of its figures")
+    source_b: str
+    measures: list[str] | None = Field(default=None, description="measures; all that both sources have if left out")
+    measure: str | None = Field(
+        default=None,
+        description="the only measure, in place of 'measures'; without 'dimensions' it is then compared by the "
+        "dimensions that are filtered",
+    )
+    dimensions: list[str] | None = Field(
+        default=None,
+        description="what to compare by; [] for the grand totals only; if left out, all dimensions that both sources "
+        "have, except those that a filter fixes to one value",
+    )
+    filters: Filters = Field(default_factory=list, description="conditions that must all hold, on both sides")
+    filters_a: Filters = Field(default_factory=list, description="further conditions on the first source only")
+    filters_b: Filters = Field(default_factory=list, description="further conditions on the second source only")
+    names: dict[str, str] = Field(
+        default_factory=dict,
+        description="what the second source calls a dimension or measure, by its name in the first",
+    )
+    subtotals: list[str] = Field(
+        default_factory=list, description="names of hierarchies, of whose groups the subtotals are wanted too"
+    )
+    tolerance: Decimal | None = Field(default=None, ge=0, description="figures that differ by no more match")
+    relative_tolerance: Decimal | None = Field(
+        default=None, ge=0, description="minor differences are below this share of A (0.01 is 1 %)"
+    )
+    materiality: Decimal | None = Field(default=None, ge=0, description="and below this amount")
+    top: int = Field(default=20, ge=0, le=10_000, description="how many of the largest differences to list")
+    keep: int = Field(default=100_000, ge=0, le=5_000_000, description="how many keys to keep in full")
+
+    @property
+    def limits(self) -> Tolerance:
+        """The thresholds that were asked for."""
+        return Tolerance(self.tolerance, self.relative_tolerance, self.materiality)
+
+    @property
+    def wanted_measures(self) -> list[str] | None:
+        """The measures that were asked for, in either spelling."""
+        return self.measures if self.measure is None else [self.measure]
+
+    @property
+    def wanted_dimensions(self) -> list[str] | None:
+        """What to compare by, as it was asked for: with a single `measure`, what is filtered."""
+        if self.dimensions is None and self.measure is not None and self.filters:
+            return list(dict.fromkeys(item.dimension for item in self.filters))
+        return self.dimensions
+
+    @model_validator(mode="after")
+    def _limits_are_valid(self) -> Self:
+        _ = self.limits
+        if self.measure is not None and self.measures is not None:
+            raise ValueError("'measure' is the only measure; give it or 'measures', not both")
+        return self
+
+
+def compare(
+    catalog: Catalog,
+    request: CompareRequest,
+    *,
+    bounds: Bounds | None = None,
+    interrupt: Interrupt | None = None,
+    exports: Sequence[str | Path | Export] = (),
+    tell: Callable[[str], None] | None = None,
+) -> Comparison:
+    """Compares two sources.
+
+    Args:
+        catalog: the sources.
+        request: what to compare.
+        bounds: memory, threads and time that it may use.
+        interrupt: stops it from another thread.
+        exports: files to write; their names end in .json, .csv, .parquet (every key, also beyond `request.keep`) or
+            .html (a page). An existing file is replaced when all are complete, and left alone if anything fails.
+        tell: is told, in a few words, what is being done.
+
+    Raises:
+        AnalystError: a name or value is not valid, a file cannot be written, or the data cannot be read or computed
+            exactly.
+    """
+    a, b = catalog.source(request.source_a, "source_a"), catalog.source(request.source_b, "source_b")
+    b = called(a, b, request.names)
+    pairs = measure_pairs(a, b, request.wanted_measures)
+    become = [(converted(pair[0]), converted(pair[1])) for pair in pairs]
+    for pair in become:
+        refuse_unlike(pair[0], (a.name, b.name), (pair[0].unit, pair[1].unit))
+    keys = _keys(a, b, request)
+    sources = list({source.name: source for source in (a, b)}.values())
+    tables = [table for source in sources for table in catalog.tables(source)]
+    hierarchies = hierarchies_of(catalog, request.subtotals)
+    tables += [catalog.source(one.source) for one in hierarchies if one.source]
+    sources = list({source.name: source for source in (*sources, *tables)}.values())
+    files = [file for source in sources for file in catalog.files(source)]
+    with (
+        Drafts([Export.of(export) for export in exports], files) as drafts,
+        Session(catalog, sources, bounds, interrupt, tell) as session,
+    ):
+        sides = _opened(session, (a, b), keys, pairs, request)
+        keys = settle(sides, keys)
+        asked = (*session.attached, *load(session, sides), *look_up(session, catalog, sides))
+        keys, units = told_apart(session, sides, keys, become)
+        for side in sides:
+            side.settle(keys, side.conditions)
+        trees = grown(session, catalog, hierarchies, keys)
+        aligned, made = align(session, sides, request.limits)
+        made = (*asked, *(proof for tree in trees for proof in tree.made), *made)
+        session.tell("looking at the differences")
+        first, *more = [
+            _result(session, sides, keys, pair, of, request, trees, made)
+            for pair, of in zip(aligned, units, strict=True)
+        ]
+        found = replace(first, more=tuple(more))
+        for export, draft in drafts.each():
+            write(session, export, draft, found, keys, aligned)
+    return found
+
+
+def _opened(
+    session: Session,
+    sources: tuple[Source, Source],
+    keys: Sequence[Key],
+    pairs: Sequence[tuple[Measure, Measure]],
+    request: CompareRequest,
+) -> list[Side]:
+    """Both sides, their sources readable."""
+    sides = []
+    for index, (source, alone) in enumerate(zip(sources, (request.filters_a, request.filters_b), strict=True)):
+        conditions = conditions_of(source, index, sources, request.filters, alone)
+        sides.append(Side("ab"[index], index, source, keys, [pair[index] for pair in pairs], conditions))
+    for side in sides:
+        session.tell(f"reading {side.source.name}")
+        side.open(session)
+    return sides
+
+
+def called(a: Source, b: Source, names: Mapping[str, str]) -> Source:
+    """Returns B with names of A as synonyms of its own. Raises AnalystError for a name that is not known."""
+    for own, theirs in names.items():
+        members = [[*source.dimensions, *source.measures] for source in (a, b)]
+        known = {item.name for item in members[0]}
+        first = next((item for item in members[0] if own.strip().casefold() in item.names), None)
+        second = next((item for item in members[1] if theirs.strip().casefold() in item.names), None)
+        if first is None:
+            raise unknown("dimension or measure", "names", own, known, f"in source {a.name!r}")
+        if second is None:
+            there = {item.name for item in members[1]}
+            raise unknown("dimension or measure", "names", theirs, there, f"in source {b.name!r}")
+        if isinstance(first, Measure) != isinstance(second, Measure):
+            raise AnalystError(f"{own} and {theirs} cannot be the same: one is a dimension, the other a measure")
+        others = [item for item in members[1] if item is not second and item.names & first.names]
+        if others:
+            raise AnalystError(f"{theirs} cannot be called {own}: {b.name!r} has {others[0].name} of that name already")
+        renamed = replace(second, synonyms=(*second.synonyms, *(first.names - second.names)))
+        b = replace(
+            b,
+            dimensions=tuple(renamed if item is second else item for item in b.dimensions),
+            measures=tuple(renamed if item is second else item for item in b.measures),
+        )
+    return b
+
+
+def measure_pairs(a: Source, b: Source, names: Sequence[str] | None) -> list[tuple[Measure, Measure]]:
+    """Returns the measures of A with those of B that answer to the same names. Raises AnalystError for none."""
+    pairs = []
+    for measure in chosen_measures(a, names) if names is None else [_either(a, b, name) for name in names]:
+        other = next((m for m in b.measures if m.names & measure.names), None)
+        if other is None:
+            if names is not None:
+                b.measure(measure.name)
+            continue
+        if other.aggregation != measure.aggregation:
+            raise AnalystError(
+                f"measure {measure.name!r} is a {measure.aggregation} in {a.name!r} and a {other.aggregation} in "
+                f"{b.name!r}; they cannot be compared",
+                argument="measures",
+                given=measure.name,
+            )
+        pairs.append((measure, other))
+    if not pairs:
+        raise AnalystError(
+            f"{a.name!r} and {b.name!r} have no measure in common; declare a synonym, or choose other sources",
+            argument="measures",
+            available=sorted({m.name for m in (*a.measures, *b.measures)}),
+        )
+    return list({pair[0].name: pair for pair in pairs}.values())
+
+
+def _either(a: Source, b: Source, name: str) -> Measure:
+    """The measure of A that `name` means, also if only B calls it that."""
+    if not any(name.strip().casefold() in measure.names for measure in a.measures):
+        for theirs in b.measures:
+            ours = next((m for m in a.measures if m.names & theirs.names), None)
+            if ours is not None and name.strip().casefold() in theirs.names:
+                return ours
+    return a.measure(name)
+
+
+def _keys(a: Source, b: Source, request: CompareRequest) -> list[Key]:
+    if (wanted := request.wanted_dimensions) is not None:
+        named = [shared_key(name, [a, b], "dimensions") for name in wanted]
+    else:
+        fixed = {shared_key(item.dimension, [a, b], "filters").name for item in request.filters if item.fixes}
+        # What each side fixes for itself, such as this month against the last, is nothing to compare by either.
+        fixed |= _fixed(a, b, request.filters_a) & _fixed(a, b, request.filters_b)
+        common = [item for item in a.dimensions if any(item.names & other.names for other in b.dimensions)]
+        # Amounts that are converted are of one currency, whatever their rows say.
+        spent = [own.dimension(item.currency).names for own in (a, b) for item in own.measures if item.conversion]
+        common = [item for item in common if not any(item.names & names for names in spent)]
+        named = [shared_key(item.name, [a, b], "dimensions") for item in common if item.name not in fixed]
+    return list({key.name: key for key in named}.values())
+
+
+def _fixed(a: Source, b: Source, alone: Sequence[Filter]) -> set[str]:
+    """The dimensions that both sources have, by A's name, of which conditions on one source let one value pass."""
+    named = {item.dimension.strip().casefold() for item in alone if item.fixes}
+    shared = [(own, other) for own in a.dimensions for other in b.dimensions if own.names & other.names]
+    return {own.name for own, other in shared if named & (own.names | other.names)}
+
+
+def _result(
+    session: Session,
+    sides: Sequence[Side],
+    keys: Sequence[Key],
+    pair: Pair,
+    units: Units,
+    request: CompareRequest,
+    trees: Sequence[Tree],
+    made: tuple[Proof, ...],
+) -> Comparison:
+    measure, names = pair.measures[0], (sides[0].source.name, sides[1].source.name)
+    whole = summed(session, sides, pair, names, units)
+    summary = whole.summary
+    aligned = Aligned(sides, tuple(keys), pair.at, measure)
+    if whole.unequal * _FEW <= summary.total_rows:
+        aligned = aligned.set_apart(session)
+    asked = tuple(str(item) for item in request.filters)
+    own = [tuple(str(item) for _, item in side.conditions if str(item) not in asked) for side in sides]
+    held = (*asked, *(f"{item} in {name}" for name, items in zip(names, own, strict=True) for item in items))
+    about = About(
+        names=names,
+        measure=measure.name,
+        dimensions=tuple(key.name for key in keys),
+        units=units,
+        limits=pair.limits,
+        additive=measure.additive,
+        noisy=pair.noisy,
+        filters=held,
+        proof=whole.proof,
+    )
+    limit = max(request.keep, request.top)
+    rows = Differing(aligned, pair, units).listed(session, limit, whole.unequal >= limit)
+    found = Comparison(
+        source_a=names[0],
+        source_b=names[1],
+        measure=measure.name,
+        unit=units.measured.both,
+        unit_a=units.a.text,
+        unit_b=units.b.text,
+        currency="" if units.currency is None else keys[units.currency].name,
+        dimensions=about.dimensions,
+        filters=asked,
+        filters_a=own[0],
+        filters_b=own[1],
+        tolerance=pair.limits,
+        summary=summary,
+        top_differences=[row for row in rows if row.status != "match"][: request.top],
+        by_dimension=parts(session, aligned, pair, summary, units),
+        subtotals={tree.hierarchy.name: subtotals(session, sides, pair, names, units, tree) for tree in trees},
+        claims=interpret(about, summary, largest(session, aligned, pair, summary, units)),
+        warnings=[
+            *unit_claims(sides, pair.measures, units, held),
+            *comparison_findings(session, aligned, summary, held, units.currency),
+            *(claim for tree in trees for claim in tree_claims(session, tree, keys, "aligned", held)),
+        ],
+        rows=rows[: request.keep],
+        rows_cut=summary.total_rows > request.keep,
+        made=made,
+    )
+    aligned.forget(session)
+    return found

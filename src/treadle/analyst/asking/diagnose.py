@@ -1,0 +1,282 @@
+"""Diagnosis: what is probably wrong when two sources differ, and what should be known before figures are used.
+
+Each check is a query over the aligned keys (or over a source's filtered rows) whose answer is a claim; it is told only
+where it holds, with what to declare or look at. Nothing here changes a figure. Neighbours: `patterns` (factors, signs,
+rows taken in twice), `duplicates`, `currencies`.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from treadle.analyst.asking.alignment import Aligned
+from treadle.analyst.asking.currencies import mixed_currencies
+from treadle.analyst.asking.duplicates import duplicates
+from treadle.analyst.asking.loading import unfiltered
+from treadle.analyst.asking.patterns import patterns
+from treadle.analyst.asking.rows import Side
+from treadle.analyst.declared.errors import NotEnoughMemory
+from treadle.analyst.declared.formats import Format, parse_format
+from treadle.analyst.reading.keys import Key
+from treadle.analyst.reading.session import Session
+from treadle.analyst.showing.claim import Claim
+from treadle.analyst.showing.comparison import Summary
+from treadle.analyst.sql.lazy import exp
+from treadle.analyst.sql.parameters import Parameters
+from treadle.analyst.sql.proof import NOTHING, Proof, proof_of, together
+from treadle.analyst.sql.terms import literal, named, quoted, when
+
+# Tried one after the other on keys that meet nothing; the first that makes any meet is the one proposed.
+_TRIALS = ("trim", "alpha(18)", "fiscal_period", "upper", "nfc", "trim, upper", "blank_as_null")
+_DAYS = ("date(DD.MM.YYYY)", "date(YYYYMMDD)", "date(MM/DD/YYYY)", "date(DD/MM/YYYY)")
+_MOST_SHOWN = 5
+
+Filters = tuple[str, ...]
+
+
+def comparison_findings(
+    session: Session, aligned: Aligned, summary: Summary, filters: Filters, currency: int | None
+) -> list[Claim]:
+    """Returns what is probably wrong in a comparison, the most telling first.
+
+    Args:
+        session: where the table `aligned` is.
+        aligned: what is needed to read it.
+        summary: the comparison's figures.
+        filters: the conditions under which they hold.
+        currency: the number of the key that tells currencies apart, which nobody can do without; None if there is none.
+    """
+    found = list(_empty_sides(session, aligned, summary, filters))
+    if summary.differences and not found:
+        checks = {
+            "spellings": _spellings(session, aligned, summary, filters),
+            "granularity": _granularity(session, aligned, summary, filters, currency),
+            "values that one side lacks": _absent_values(session, aligned, summary, filters),
+            "factors and flipped signs": patterns(session, aligned, summary, filters),
+            "duplicates": duplicates(session, aligned, filters),
+        }
+        for what, check in checks.items():
+            try:
+                found += check
+            except NotEnoughMemory:
+                told = {"what": f"there was not enough memory to look for {what}", "why": ""}
+                found.append(Claim(kind="not_examined", facts=told, filters=filters))
+    for side in aligned.sides:
+        found += _floating(session, side, aligned.at, "aligned", filters)
+    return found
+
+
+def data_findings(session: Session, side: Side, filters: Filters) -> list[Claim]:
+    """Returns what should be known of the amounts in a query, whose groups are in the table `figures`."""
+    found: list[Claim] = []
+    counted = exp.select("n").from_("figures").where("total = 1")
+    if not any(row[0] for row in session.run(counted)):
+        found += _unfulfilled(session, side)
+        found.append(Claim(kind="no_rows", facts={"side": side.source.name}, filters=filters, proof=proof_of(counted)))
+    for at, measure in enumerate(side.measures):
+        found += _floating(session, side, at, "figures", filters)
+        found += mixed_currencies(session, side, measure, filters)
+    return found
+
+
+def _floating(session: Session, side: Side, at: int, table: str, filters: Filters) -> Iterator[Claim]:
+    measure, amount = side.measures[at], side.amount(at)
+    facts = {"measure": measure.name, "side": side.source.name}
+    if amount.floating:
+        columns = [call for name in measure.columns if (call := _kind_of(side, name)) is not None]
+        proof = exp.select(*columns).from_(side.table.relation.copy()).limit(1) if columns else None
+        yield Claim(
+            kind="approximate", facts=facts, filters=filters, proof=NOTHING if proof is None else proof_of(proof)
+        )
+    if amount.not_a_number is not None:
+        column = exp.column(f"{side.name(at)}_nan")
+        counted = exp.select(exp.Max(this=column) if table == "figures" else exp.Sum(this=column)).from_(table)
+        if count := session.run(counted)[0][0]:
+            told = facts | {"count": int(count)}
+            yield Claim(kind="not_a_number", facts=told, filters=filters, proof=proof_of(counted))
+
+
+def _kind_of(side: Side, column: str) -> "exp.Expr | None":
+    """The type of a column of the data, where it is in the session as it is in the source."""
+    return exp.func("typeof", quoted(column)) if column in side.table.columns else None
+
+
+def _empty_sides(session: Session, aligned: Aligned, summary: Summary, filters: Filters) -> Iterator[Claim]:
+    """A side without rows, with the values that its filtered dimensions do have."""
+    for side, missing in zip(aligned.sides, (summary.missing_in_a, summary.missing_in_b), strict=True):
+        if missing < summary.total_rows:
+            continue
+        yield from _unfulfilled(session, side)
+        counted = exp.select(exp.Sum(this=exp.column(f"n{side.letter}"))).from_("aligned")
+        yield Claim(kind="no_rows", facts={"side": side.source.name}, filters=filters, proof=proof_of(counted))
+
+
+def _unfulfilled(session: Session, side: Side) -> Iterator[Claim]:
+    """Conditions that no row fulfils, with the values that there are."""
+    for key, condition in side.conditions:
+        if condition.op not in ("=", "in", "between", "like") or key.members[side.index].mapping:
+            continue
+        alone = Side(side.letter, side.index, side.source, [], [], [(key, condition)])
+        alone.table = unfiltered(session, side, key)
+        parameters = Parameters()
+        if session.run(alone.filtered(exp.select(literal(1)), parameters).limit(1), parameters):
+            continue
+        value = named(alone.value_of(key), "v")
+        every = exp.select(value).distinct().from_(alone.table.relation.copy())
+        every = every.order_by(exp.Ordered(this=exp.column("v"), nulls_first=False)).limit(_MOST_SHOWN + 1)
+        facts = {
+            "side": side.source.name, "condition": str(condition), "dimension": key.name,
+            "values": [None if row[0] is None else str(row[0]) for row in session.run(every)],
+        }  # fmt: skip
+        yield Claim(kind="filter_without_rows", facts=facts, proof=proof_of(every))
+
+
+def _spellings(session: Session, aligned: Aligned, summary: Summary, filters: Filters) -> Iterator[Claim]:
+    """Keys that would meet if one dimension were spelled alike."""
+    if not (summary.missing_in_a and summary.missing_in_b):
+        return
+    for at, key in enumerate(aligned.keys):
+        if key.type != "string":
+            continue
+        for trial in _TRIALS:
+            form = parse_format(trial)
+            meeting = _meeting(aligned, at, form)
+            if count := session.run(meeting)[0][0]:
+                facts = _spelled_alike(count, key, form, list(aligned.names))
+                yield Claim(kind="spelling", facts=facts, filters=filters, proof=aligned.proof(meeting))
+                break
+        else:
+            yield from _days(session, aligned, at, filters)
+
+
+def _days(session: Session, aligned: Aligned, at: int, filters: Filters) -> Iterator[Claim]:
+    """Keys that would meet if one side's days were read in the spelling by which most do."""
+    found = []
+    for form in map(parse_format, _DAYS):
+        for side in aligned.sides:
+            meeting = _meeting(aligned, at, form, side.index)
+            found.append((session.run(meeting)[0][0], form, side.source.name, meeting))
+    (count, form, name, meeting), (second, *_), *_ = sorted(found, key=lambda each: -each[0])
+    if count > second:
+        facts = _spelled_alike(count, aligned.keys[at], form, [name])
+        yield Claim(kind="spelling", facts=facts, filters=filters, proof=aligned.proof(meeting))
+
+
+def _spelled_alike(count: int, key: Key, form: Format, declaring: list[str]) -> dict[str, Any]:
+    return {
+        "count": count, "dimension": key.name, "format": str(key.format | form), "trial": str(form),
+        "declaring": declaring,
+    }  # fmt: skip
+
+
+def _meeting(aligned: Aligned, at: int, form: Format, side: int | None = None) -> "exp.Select":
+    """How many keys that only one side has, and as many of the other, are alike with a dimension in another form.
+
+    Of the given side only, if it is one side that writes it otherwise.
+    """
+    missing = [
+        exp.select(*_spelled(aligned, at, form if side in (None, own) else Format()))
+        .distinct()
+        .from_(aligned.differing)
+        .where(exp.EQ(this=aligned.column("s"), expression=literal(status)))
+        for own, status in ((1, "missing_in_a"), (0, "missing_in_b"))
+    ]
+    both = exp.Intersect(this=missing[0], expression=missing[1], distinct=True).subquery("meeting")
+    return exp.select(exp.Count(this=exp.Star())).from_(both)
+
+
+def _spelled(aligned: Aligned, at: int, form: Format) -> list["exp.Expr"]:
+    columns = [exp.column(f"k{number}") for number in range(len(aligned.keys))]
+    return [
+        named(form.apply(column) if number == at else column, f"k{number}") for number, column in enumerate(columns)
+    ]
+
+
+def _granularity(
+    session: Session, aligned: Aligned, summary: Summary, filters: Filters, currency: int | None
+) -> Iterator[Claim]:
+    """A dimension that one side does not break down by, of two sides that have no key in common."""
+    if summary.missing_in_a + summary.missing_in_b < summary.total_rows:
+        return
+    for at, key in enumerate(aligned.keys):
+        in_a, in_b = session.run(_values_of(at))[0]
+        if at == currency or (in_a > 1) == (in_b > 1):
+            continue
+        coarse, fine = aligned.sides if in_a == 1 else aligned.sides[::-1]
+        value = _one_value(session, coarse, key)
+        without = _without(aligned, at)
+        meeting, proof = session.run(without)[0][0], proof_of(without)
+        if value is None or not meeting:
+            continue
+        facts = {
+            "coarse": coarse.source.name, "fine": fine.source.name, "dimension": key.name, "value": value[0],
+            "meeting": meeting,
+        }  # fmt: skip
+        yield Claim(kind="granularity", facts=facts, filters=filters, proof=together(value[1], proof))
+
+
+def _values_of(at: int) -> "exp.Select":
+    """How many values a dimension has in the rows of A, and in those of B; none is a value like any other."""
+    column = exp.column(f"k{at}")
+    counts = []
+    for rows in ("na", "nb"):
+        values = exp.Count(this=exp.Distinct(expressions=[when(_has_rows(rows), column.copy())]))
+        none = exp.func("count_if", exp.and_(_has_rows(rows), exp.Is(this=column.copy(), expression=exp.null())))
+        counts.append(exp.Add(this=values, expression=exp.cast(exp.GT(this=none, expression=literal(0)), "INT")))
+    return exp.select(*counts).from_("aligned")
+
+
+def _one_value(session: Session, side: Side, key: Key) -> tuple[object, Proof] | None:
+    """The only value that a dimension has in a source, whatever the filters, and the query; None if it has several."""
+    table = unfiltered(session, side, key) if side.conditions else side.table
+    every = exp.select(named(side.value_of(key), "v")).distinct().from_(table.relation.copy()).limit(2)
+    rows = session.run(every)
+    return (None if rows[0][0] is None else str(rows[0][0]), proof_of(every)) if len(rows) == 1 else None
+
+
+def _without(aligned: Aligned, at: int) -> "exp.Select":
+    """How many keys meet if one dimension is left out."""
+    rest = [f"k{number}" for number in range(len(aligned.keys)) if number != at] or ["1"]
+    sides = [exp.select(*rest).from_("aligned").where(_has_rows(rows)) for rows in ("na", "nb")]
+    both = exp.Intersect(this=sides[0], expression=sides[1], distinct=True).subquery("meeting")
+    return exp.select(exp.Count(this=exp.Star())).from_(both)
+
+
+def _absent_values(session: Session, aligned: Aligned, summary: Summary, filters: Filters) -> Iterator[Claim]:
+    """Values of a dimension, such as a period or a company, that one side has rows for and the other none."""
+    directions = (
+        ("na", "nb", summary.missing_in_b, *aligned.names),
+        ("nb", "na", summary.missing_in_a, *aligned.names[::-1]),
+    )
+    for at in range(len(aligned.keys)):
+        for here, there, missing, own, other in directions:
+            if not missing:
+                continue
+            absent = _absent(aligned, f"k{at}", here, there)
+            total = session.run(exp.select(exp.Count(this=exp.Star())).from_(absent))[0][0]
+            if not total:
+                continue
+            order = exp.Ordered(this=exp.column(f"k{at}"), nulls_first=False)
+            every = exp.select(f"k{at}").from_(absent.copy()).order_by(order)
+            facts = {
+                "side": other, "other": own, "dimension": aligned.keys[at].name, "count": total,
+                "values": [None if row[0] is None else str(row[0]) for row in session.run(every.limit(_MOST_SHOWN))],
+            }  # fmt: skip
+            yield Claim(kind="absent", facts=facts, filters=filters, proof=aligned.proof(every))
+
+
+def _absent(aligned: Aligned, column: str, here: str, there: str) -> "exp.Subquery":
+    """The values of a column that have rows `here` and none `there`."""
+    # Few values are missing among the keys that differ; only those are looked for among all keys.
+    doubted = exp.select(column).from_(aligned.differing).group_by(column)
+    doubted = doubted.having(
+        exp.EQ(this=exp.Sum(this=exp.column(there)), expression=literal(0)),
+        exp.GT(this=exp.Sum(this=exp.column(here)), expression=literal(0)),
+    )
+    same = exp.NullSafeEQ(this=exp.column(column, table="aligned"), expression=exp.column(column, table="doubted"))
+    present = exp.select("1").from_("aligned").where(same, _has_rows(there))
+    absent = exp.select(column).from_(doubted.subquery("doubted"))
+    return absent.where(exp.Not(this=exp.Exists(this=present))).subquery("absent")
+
+
+def _has_rows(column: str) -> "exp.Expr":
+    return exp.GT(this=exp.column(column), expression=literal(0))

@@ -1,0 +1,174 @@
+"""Differing: the keys that do not match, the largest difference first, and where they are; read from `aligned`."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+from msgspec import Struct
+
+from treadle.analyst.asking.alignment import Aligned, Pair, in_passes
+from treadle.analyst.asking.summing import gap_of, percentage
+from treadle.analyst.reading.amounts import EXACT, trimmed
+from treadle.analyst.reading.session import Row, Session
+from treadle.analyst.showing.classify import reason
+from treadle.analyst.showing.comparison import Difference, Part, Summary
+from treadle.analyst.showing.interpret import Largest
+from treadle.analyst.showing.units import Units
+from treadle.analyst.sql.lazy import exp
+from treadle.analyst.sql.proof import Proof
+from treadle.analyst.sql.terms import literal, named
+
+_PARTS = 10
+
+
+class Differing(Struct, frozen=True):
+    """The keys of a comparison by one measure: where they are read, the measure, and what it is measured in."""
+
+    aligned: Aligned
+    pair: Pair
+    units: Units
+
+    def listed(self, session: Session, limit: int, few: bool) -> list[Difference]:
+        """Returns keys, the largest difference first; those that do not match come before equally large ones that do.
+
+        Args:
+            session: the engine.
+            limit: how many at most.
+            few: whether the first of them stand among those that differ, so that not all keys have to be looked at.
+        """
+        if not limit:
+            return []
+        statement = self._ordered(self.aligned.differing if few else None).limit(limit)
+        return [self._difference(row) for row in session.run(statement)]
+
+    def first(self, session: Session, currency: str | None = None) -> "tuple[Difference | None, Proof]":
+        """Returns the largest difference of those that do not match, of one currency if there are several; and the
+        query."""
+        state = exp.NEQ(this=exp.column(f"s{self.pair.at}"), expression=literal("match"))
+        statement = self._ordered(self.aligned.differing).where(state).limit(1)
+        if self.units.currency is not None:
+            code = exp.null() if currency is None else literal(currency)
+            same = exp.NullSafeEQ(this=exp.column(f"k{self.units.currency}"), expression=code)
+            statement = statement.where(same)
+        rows = session.run(statement)
+        return self._difference(rows[0]) if rows else None, self.aligned.proof(statement)
+
+    def _ordered(self, rows: "exp.Expr | None") -> "exp.Select":
+        at, keys = self.pair.at, self.aligned.keys
+        columns = [f"k{n}" for n in range(len(keys))]
+        statement = exp.select(*columns, f"a{at}", f"b{at}", f"d{at}", f"s{at}", "na", "nb").from_(rows or "aligned")
+        state = exp.EQ(this=exp.column(f"s{at}"), expression=literal("match"))
+        return statement.order_by(
+            exp.Ordered(this=state, desc=False),
+            exp.Ordered(this=exp.Abs(this=exp.column(f"d{at}")), desc=True),
+            *(
+                exp.Ordered(this=key.format.sortable(exp.column(column)), desc=False, nulls_first=False)
+                for key, column in zip(keys, columns, strict=True)
+            ),
+        )
+
+    def _difference(self, row: Row) -> Difference:
+        keys, places = self.aligned.keys, self.pair.places
+        a, b, d, state, rows_a, rows_b = row[len(keys) :]
+        a, b, difference = trimmed(a, places), trimmed(b, places), gap_of(d, places)
+        absolute = difference.copy_abs()
+        return Difference(
+            key=dict(zip([key.name for key in keys], row, strict=False)),
+            source_a_value=a,
+            source_b_value=b,
+            diff=difference,
+            absolute_diff=absolute,
+            percentage_diff=percentage(absolute, EXACT.abs(a or Decimal(0))),
+            status=state,
+            reason=reason(state, a, b, self.pair.limits, self.aligned.names, self.units.of(row)),
+            rows_a=rows_a,
+            rows_b=rows_b,
+        )
+
+
+def largest(session: Session, aligned: Aligned, pair: Pair, summary: Summary, units: Units) -> list[Largest]:
+    """Returns the key that differs most of those that do not match, for each currency where there are several."""
+    if not summary.differences or not aligned.keys:
+        return []
+    read = Differing(aligned, pair, units)
+    found = []
+    for currency in [one.currency for one in summary.by_currency if one.differences][:_PARTS] or [None]:
+        first, proof = read.first(session, currency)
+        if first is not None:
+            found.append(Largest(first, units.of(tuple(first.key.values())), proof, currency))
+    return found
+
+
+def parts(session: Session, aligned: Aligned, pair: Pair, summary: Summary, units: Units) -> dict[str, list[Part]]:
+    """Returns, for each dimension, the values that carry the differences, the largest first."""
+    whole: dict[str | None, Decimal | None] = {one.currency: one.absolute_diff for one in summary.by_currency}
+    apart = [] if units.currency is None else [f"k{units.currency}"]
+    whole = whole or {None: summary.total_absolute_diff}
+    found: dict[str, list[Part]] = {key.name: [] for key in aligned.keys}
+    for at, key in enumerate(aligned.keys if summary.differences else ()):
+        columns = list(dict.fromkeys([f"k{at}", *apart]))
+        found[key.name] = _parts(session, aligned, columns, bool(apart), pair, whole)
+    return found
+
+
+def _parts(
+    session: Session,
+    aligned: Aligned,
+    columns: list[str],
+    apart: bool,
+    pair: Pair,
+    whole: "dict[str | None, Decimal | None]",
+) -> list[Part]:
+    rows = in_passes(session, partial(_carriers, aligned, columns), columns[0])
+    # The order of several passes together; a value that is None comes last, as in each.
+    width = len(columns)
+    rows.sort(key=lambda row: (row[width + 2].copy_negate(), -row[width + 3], *map(_last, row[:width])))
+    additive = pair.measures[0].additive
+    made = []
+    for row in rows[:_PARTS]:
+        a, b, total, count, keys = row[width:]
+        currency = None if not apart or row[width - 1] is None else str(row[width - 1])
+        made.append(
+            Part(
+                value=row[0],
+                source_a_value=trimmed(a, pair.places) if additive else None,
+                source_b_value=trimmed(b, pair.places) if additive else None,
+                absolute_diff=gap_of(total, pair.places),
+                differences=count,
+                rows=keys,
+                share=percentage(Decimal(total), whole.get(currency) or Decimal(0)) or 0.0,
+                currency=currency,
+            )
+        )
+    return made
+
+
+def _last(value: Any) -> tuple[bool, Any]:
+    return value is None, 0 if value is None else value
+
+
+def _carriers(aligned: Aligned, columns: Sequence[str], conditions: "Sequence[exp.Expr]") -> "exp.Select":
+    """The first values of a dimension among keys that fulfil the conditions, with the figures of all their keys."""
+    at = aligned.at
+    orders = [
+        exp.Ordered(this=exp.column("absolute"), desc=True),
+        exp.Ordered(this=exp.column("differing"), desc=True),
+        *(exp.Ordered(this=exp.column(column), desc=False, nulls_first=False) for column in columns),
+    ]
+    absolute = exp.Sum(this=exp.Abs(this=exp.column(f"d{at}")))
+    differing = exp.func("count_if", exp.NEQ(this=exp.column(f"s{at}"), expression=literal("match")))
+    first = exp.select(*columns, named(absolute, "absolute"), named(differing, "differing"))
+    first = first.from_(aligned.differing).where(*conditions).group_by(*columns).having("differing > 0")
+    first = first.order_by(*orders).limit(_PARTS)
+    sums = [exp.Sum(this=exp.column(f"{letter}{at}")) for letter in "ab"]
+    carriers = [exp.column(column, table="first") for column in columns]
+    same = exp.and_(
+        *(
+            exp.NullSafeEQ(this=exp.column(column, table="aligned"), expression=carrier.copy())
+            for column, carrier in zip(columns, carriers, strict=True)
+        )
+    )
+    statement = exp.select(*carriers, *sums, "absolute", "differing", exp.Count(this=exp.Star())).from_("aligned")
+    statement = statement.join(first.subquery("first"), on=same)
+    return statement.group_by(*(carrier.copy() for carrier in carriers), "absolute", "differing")

@@ -1,0 +1,303 @@
+"""Drill: the rows behind one key on both sides of a comparison, and which of them belong together.
+
+    found = drill(catalog, DrillRequest(source_a="ledger", source_b="mart", key={"account": "800200"}))
+
+Bounded: the largest amounts come first, and only so many rows leave the engine. A row of A and one of B are paired
+where nothing else has their amount. Neighbour: `compare`, whose keys these are.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
+from pydantic import BaseModel, ConfigDict, Field
+
+from treadle.analyst.asking.catalog import Catalog
+from treadle.analyst.asking.compare import called, measure_pairs
+from treadle.analyst.asking.loading import load
+from treadle.analyst.asking.lookups import look_up
+from treadle.analyst.asking.rows import Side, Statement, build, places_of, typed_keys
+from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.declared.filters import Filter, Filters, Scalar
+from treadle.analyst.declared.source import Dimension, Source
+from treadle.analyst.reading.amounts import EXACT, trimmed
+from treadle.analyst.reading.keys import Key, conditions_of
+from treadle.analyst.reading.session import Bounds, Interrupt, Session
+from treadle.analyst.reading.table import Demand
+from treadle.analyst.remote.opening import open_table
+from treadle.analyst.sql.lazy import exp
+from treadle.analyst.sql.parameters import Parameters
+from treadle.analyst.sql.terms import call, literal
+
+MOST_LINES = 1000
+"""How many rows of a side can be asked for."""
+
+_MOST_FETCHED = 100_000
+_Half = tuple[Decimal, str | None]
+
+
+class DrillRequest(BaseModel):
+    """Which rows to show."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    source_a: str
+    source_b: str
+    key: dict[str, Scalar | None] = Field(description="the value of each dimension; null for rows without one")
+    measure: str | None = Field(default=None, description="the figure; the first that both have if left out")
+    filters: Filters = Field(default_factory=list, description="conditions on both sides, as of the comparison")
+    filters_a: Filters = Field(default_factory=list, description="further conditions on the first source only")
+    filters_b: Filters = Field(default_factory=list, description="further conditions on the second source only")
+    names: dict[str, str] = Field(
+        default_factory=dict,
+        description="what the second source calls a dimension or measure, by its name in the first",
+    )
+    limit: int = Field(default=50, ge=1, le=MOST_LINES, description="most rows of each side")
+
+
+class Line(Struct, frozen=True, kw_only=True):
+    """A row of a source.
+
+    Attributes:
+        values: its columns as text; None for no value.
+        amount: its part of the figure, that of each where it stands for several; None for none.
+        times: how many rows of a database are alike in all columns, which stand here as one.
+        pair: the number of the pair that it is half of; None if it belongs to no one row of the other side.
+        currency: what the amount is in, where a column says that; None for no value, and without such a column.
+    """
+
+    values: dict[str, str | None]
+    amount: Decimal | None
+    times: int = 1
+    pair: int | None = None
+    currency: str | None = None
+
+
+class Lines(Struct, frozen=True, kw_only=True):
+    """The rows of one side.
+
+    Attributes:
+        source: the source.
+        measure: what their amounts are of, as this source calls it.
+        filters: the conditions that held, the key's among them.
+        rows: the rows, the largest amount first, cut to the number asked for.
+        total_rows: how many there are.
+        total: their amounts added up, those that are not shown among them; None if none has an amount, or if they are
+            in several currencies.
+        currencies: those of the rows, in order, None for rows without one; empty without a column of them.
+    """
+
+    source: str
+    measure: str
+    filters: tuple[str, ...]
+    rows: tuple[Line, ...]
+    total_rows: int
+    total: Decimal | None
+    currencies: tuple[str | None, ...] = ()
+
+    @property
+    def figure(self) -> str:
+        """The total in words."""
+        if len(self.currencies) > 1:
+            return f"in several currencies ({', '.join(code or 'none' for code in self.currencies)})"
+        unit = self.currencies[0] if self.currencies else None
+        return "no amount" if self.total is None else f"{self.total:,f} {unit or ''}".rstrip()
+
+
+class Drilled(Struct, frozen=True, kw_only=True):
+    """The rows behind one key.
+
+    Attributes:
+        key: the key.
+        a: the rows of A.
+        b: the rows of B.
+        pairs: how many rows of A are paired with one of B.
+        note: why none are paired, where they could not be.
+    """
+
+    key: dict[str, Any]
+    a: Lines
+    b: Lines
+    pairs: int
+    note: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns JSON values, decimals as text so that no digit is lost."""
+        data: dict[str, Any] = to_builtins(self)
+        return data
+
+
+def drill(
+    catalog: Catalog, request: DrillRequest, *, bounds: Bounds | None = None, interrupt: Interrupt | None = None
+) -> Drilled:
+    """Returns the rows behind one key of a comparison.
+
+    Args:
+        catalog: the sources.
+        request: which rows.
+        bounds: memory, threads and time that it may use.
+        interrupt: stops it from another thread.
+
+    Raises:
+        AnalystError: a name or value is not valid, the data cannot be read exactly, or a database has more than 100,000
+            rows behind the key.
+    """
+    a = catalog.source(request.source_a, "source_a")
+    b = called(a, catalog.source(request.source_b, "source_b"), request.names)
+    (pair, *_) = measure_pairs(a, b, None if request.measure is None else [request.measure])
+    behind = [_being(name, value) for name, value in request.key.items()]
+    filters = [*request.filters, *behind]
+    tables = [table for source in (a, b) for table in catalog.tables(source)]
+    sources = list({source.name: source for source in (a, b, *tables)}.values())
+    with Session(catalog, sources, bounds, interrupt) as session:
+        sides = []
+        for index, (source, alone) in enumerate(((a, request.filters_a), (b, request.filters_b))):
+            conditions = conditions_of(source, index, [a, b], filters, alone)
+            keys = _columns(session, source, index)
+            sides.append(Side("ab"[index], index, source, keys, [pair[index]], conditions))
+        for side in sides:
+            side.open(session)
+        for side in sides:
+            _settle(sides, side)
+            _refuse_many(session, side)
+        load(session, sides)
+        look_up(session, catalog, sides)
+        first, second = (_lines(session, side, request.limit) for side in sides)
+    return _paired(dict(request.key), first, second)
+
+
+def _being(dimension: str, value: Scalar | None) -> Filter:
+    return Filter(dimension=dimension, op="is null") if value is None else Filter(dimension=dimension, value=value)
+
+
+def _columns(session: Session, source: Source, index: int) -> list[Key]:
+    """Every column of a source as it stands there; of JSON and SQLite files those that are declared."""
+    table = open_table(session, source, Demand(source.dimensions, source.measures))
+    return [Key(name, (Dimension(name=name),) * 2, own=index) for name in table.columns]
+
+
+def _settle(sides: Sequence[Side], side: Side) -> None:
+    """Gives a side's columns and conditions their types; conditions have those that both sides share."""
+    conditions = [(typed_keys(sides, [key])[0], condition) for key, condition in side.conditions]
+    side.settle(typed_keys(sides, side.keys), conditions)
+
+
+def _refuse_many(session: Session, side: Side) -> None:
+    """Raises AnalystError if a database has too many rows behind the key to fetch them all."""
+    if side.table.remote is None:
+        return
+    counting = Side(side.letter, side.index, side.source, [], [], side.conditions)
+    counting.open(session)
+    load(session, [counting])
+    parameters = Parameters()
+    rows = counting.filtered(exp.select(counting.counted(exp.column(counting.table.weight))), parameters)
+    count = session.run(rows, parameters)[0][0]
+    if count > _MOST_FETCHED:
+        raise AnalystError(
+            f"{side.source.name!r} has {count:,} rows behind this key, and {_MOST_FETCHED:,} is the most that are "
+            f"fetched; name more dimensions in the key"
+        )
+
+
+def _lines(session: Session, side: Side, limit: int) -> Lines:
+    """The rows of one side, those with the largest amounts first."""
+    table, columns = f"lines_{side.letter}", [key.name for key in side.keys]
+    build(session, lambda: _statement(side, table))
+    # What a database has made of rows that are alike is their sum, or the least or greatest of them: any one.
+    summed = side.measures[0].aggregation in ("sum", "avg")
+    amount: exp.Expr = exp.column("amount")
+    every = amount if summed else exp.Mul(this=amount, expression=exp.column("n"))
+    counted = [call("coalesce", exp.Sum(this=exp.column("n")), literal(0)), exp.Sum(this=every)]
+    count, total = session.run(exp.select(*counted).from_(table))[0]
+    size = exp.Ordered(this=exp.Abs(this=exp.column("amount")), desc=True, nulls_first=False)
+    keys = [exp.column(f"k{at}") for at in range(len(columns))]
+    statement = exp.select(*keys, "n", "amount").from_(table)
+    statement = statement.order_by(size, *(exp.Ordered(this=key.copy(), nulls_first=False) for key in keys))
+    places = places_of(side.measures[0], side, 0)
+    coded = side.measures[0].currency and side.source.dimension(side.measures[0].currency).source_column
+    at = columns.index(coded) if coded in columns else None
+    codes: list[str | None] = []
+    if at is not None:
+        code = exp.column(f"k{at}")
+        distinct = exp.select(code).distinct().from_(table).order_by(exp.Ordered(this=code.copy(), nulls_first=False))
+        codes = list(dict.fromkeys(_code(row[0]) for row in session.run(distinct.limit(MOST_LINES))))
+    rows = [
+        Line(
+            values={name: _told(value) for name, value in zip(columns, row, strict=False)},
+            amount=trimmed(_each(row[-1], row[-2] if summed else 1), places),
+            times=row[-2],
+            currency=None if at is None else _code(row[at]),
+        )
+        for row in session.run(statement.limit(limit))
+    ]
+    return Lines(
+        source=side.source.name,
+        measure=side.measures[0].name,
+        filters=tuple(str(condition) for _, condition in side.conditions),
+        rows=tuple(rows),
+        total_rows=count,
+        total=trimmed(total, places) if len(codes) < 2 else None,
+        currencies=tuple(codes),
+    )
+
+
+def _code(value: Any) -> str | None:
+    """A currency, in the one spelling that they have; a blank one is none."""
+    return (_told(value) or "").strip().upper() or None
+
+
+def _statement(side: Side, name: str) -> Statement:
+    """The statement that creates table `name`: every row with its columns k0, k1 and on, n, and its amount."""
+    parameters = Parameters()
+    columns = [f"k{at}" for at in range(len(side.keys))]
+    amount = exp.Alias(this=exp.column(side.name(0)), alias=exp.to_identifier("amount"))
+    mark = exp.Alias(this=exp.column(f"n{side.letter}"), alias=exp.to_identifier("n"))
+    bad = side.amount(0).bad is not None
+    doubtful = [exp.column(f"{side.name(0)}_bad")] if bad else []
+    rows = exp.select(*columns, mark, amount, *doubtful).from_(
+        side.select(parameters).subquery("side", copy=False), copy=False
+    )
+    doubts = [(f"{side.name(0)}_bad", side, 0)] if bad else []
+    return [exp.Create(this=exp.to_table(name), kind="TABLE", expression=rows)], parameters, name, doubts
+
+
+def _paired(key: dict[str, Any], a: Lines, b: Lines) -> Drilled:
+    """Pairs rows that alone have their amount on each side; none where a row that is not shown could have it too."""
+    cut = [one.source for one in (a, b) if sum(line.times for line in one.rows) < one.total_rows]
+    if cut:
+        note = f"no rows are paired, because not all of {' and '.join(dict.fromkeys(cut))} are shown"
+        return Drilled(key=key, a=a, b=b, pairs=0, note=note)
+    # An amount in one currency is not that in another; where only one side tells its own, the amount has to do.
+    coded = bool(a.currencies and b.currencies)
+    known: list[list[_Half | None]] = [[_half(line, coded) for line in side.rows] for side in (a, b)]
+    counts = [Counter[_Half | None]() for _ in (a, b)]
+    for count, halves, side in zip(counts, known, (a, b), strict=True):
+        for half, line in zip(halves, side.rows, strict=True):
+            count[half] += line.times
+    alone = [half for half in known[0] if half is not None and counts[0][half] == counts[1][half] == 1]
+    numbers = {half: number for number, half in enumerate(alone, 1)}
+    a, b = (
+        replace(side, rows=tuple(
+            replace(line, pair=None if half is None else numbers.get(half))
+            for line, half in zip(side.rows, halves, strict=True)
+        ))
+        for side, halves in zip((a, b), known, strict=True)
+    )  # fmt: skip
+    return Drilled(key=key, a=a, b=b, pairs=len(numbers))
+
+
+def _half(line: Line, coded: bool) -> _Half | None:
+    """What a row must have in common with the one that it belongs to; None if it has no amount."""
+    return None if line.amount is None else (line.amount, line.currency if coded else None)
+
+
+def _each(amount: Any, rows: int) -> Decimal | None:
+    """The amount of one row out of that of several that are alike."""
+    return None if amount is None else EXACT.divide(EXACT.create_decimal(amount), Decimal(rows))
+
+
+def _told(value: Any) -> str | None:
+    return None if value is None else f"{trimmed(value, 0):f}" if isinstance(value, Decimal) else str(value)

@@ -1,0 +1,48 @@
+"""The rows behind differences as a part of a comparison's page: closed until somebody clicks on a key.
+
+Its neighbour `export_page` makes the page, `drill` finds the rows.
+"""
+
+from collections.abc import Sequence
+
+from treadle.analyst.asking.drill import Drilled, Lines
+from treadle.analyst.showing.export_page import isolated, shown, table
+
+
+def lines_behind(drilled: Sequence[Drilled]) -> str:
+    """Returns HTML of the rows behind each key, both sides of each; empty if there is none."""
+    if not drilled:
+        return ""
+    return f"<section><h2>Rows behind the largest differences</h2>\n{''.join(map(_key, drilled))}</section>\n"
+
+
+def _key(found: Drilled) -> str:
+    key = ", ".join(f"{name} {'(none)' if value is None else value}" for name, value in found.key.items())
+    told = found.note or f"{found.pairs:,} pairs: a row of A and one of B that alone have their amount"
+    return (
+        f"<details><summary>{isolated(key or 'everything')}: {isolated(found.a.measure)}</summary>\n"
+        f'<p class="faint">{shown(told)}</p>\n{_side("A", found.a)}{_side("B", found.b)}</details>\n'
+    )
+
+
+def _side(letter: str, side: Lines) -> str:
+    count = sum(line.times for line in side.rows)
+    many = (
+        f"{side.total_rows:,} rows"
+        if count == side.total_rows
+        else f"the {count:,} largest of {side.total_rows:,} rows"
+    )
+    title = f"{letter}: {side.source}, {many}, {side.figure}"
+    if not side.rows:
+        return f"<h3>{shown(title)}</h3>\n"
+    columns = list(side.rows[0].values)
+    rows = [
+        [
+            "" if line.pair is None else str(line.pair),
+            *("" if value is None else isolated(value) for value in line.values.values()),
+            f"{line.times:,}",
+            "" if line.amount is None else f"{line.amount:,f}".replace("-", "−"),
+        ]
+        for line in side.rows
+    ]
+    return table(title, ["pair", *columns, "times", "figure"], rows, [], figures=2)

@@ -1,0 +1,78 @@
+"""Footing: whether the lines that look like totals really add up the others.
+
+Only those that do are proposed to be left out; the rest is a question. Reads the whole of a file once or twice.
+"""
+
+from decimal import Decimal
+
+from msgspec.structs import replace
+
+from treadle.analyst.asking.rows import Side, Statement, build, settle
+from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.declared.source import Source
+from treadle.analyst.reading.aggregates import aggregates
+from treadle.analyst.reading.session import Session
+from treadle.analyst.reading.table import Table
+from treadle.analyst.reading.totals import USUAL, marks
+from treadle.analyst.sql.lazy import exp
+from treadle.analyst.sql.parameters import Parameters
+from treadle.analyst.sql.terms import cast, named
+
+
+def usual_marks(session: Session, source: Source, table: Table, among: tuple[str, ...] = USUAL) -> tuple[str, ...]:
+    """Returns the texts in a table that usually mark a line of totals, as `totals.USUAL` spells them."""
+    tried = replace(source, text=replace(source.text, totals=among))
+    counts = [exp.func("count_if", marked) for marked in marks(tried, list(table.columns))]
+    found = session.run(exp.select(*counts).from_(table.relation.copy()))[0]
+    return tuple(mark for mark, count in zip(among, found, strict=True) if count)
+
+
+def adds_up(session: Session, source: Source) -> bool:
+    """Returns whether each figure that the lines of totals change is a multiple of what it is without them."""
+    sums = [measure for measure in source.measures if measure.aggregation == "sum"]
+    own = replace(source, measures=tuple(sums))
+    try:
+        whole, rows = _sums(session, replace(own, text=replace(own.text, totals=()))), _sums(session, own)
+    except AnalystError:
+        session.check()
+        return False
+    changed = [(more, less) for more, less in zip(whole, rows, strict=True) if more != less]
+    # What balances to zero does so with and without its totals.
+    return all(less and more % less == 0 and 2 <= more / less <= 4 for more, less in changed) and (
+        bool(changed) or Decimal(0) in rows
+    )
+
+
+def has_unmarked(session: Session, source: Source) -> bool:
+    """Returns whether there are lines whose dimensions are all empty."""
+    side = _side(session, source)
+    (marked,) = marks(replace(source, text=replace(source.text, totals=("",))), [])
+    return bool(session.run(exp.select("1").from_(side.table.relation.copy()).where(marked).limit(1)))
+
+
+def _sums(session: Session, source: Source) -> list[Decimal]:
+    side = _side(session, source)
+
+    def make() -> Statement:
+        parameters = Parameters()
+        parts: dict[str, exp.Expr] = {}
+        for at, measure in enumerate(side.measures):
+            parts |= aggregates(measure, side.amount(at), side.name(at))
+        rows = side.select(parameters).subquery("side", copy=False)
+        sums = exp.select(*(named(value, name) for name, value in parts.items())).from_(rows, copy=False)
+        create = exp.Create(this=exp.to_table("sums"), kind="TABLE", expression=sums)
+        doubts = [(f"{side.name(at)}_bad", side, at) for at in range(len(side.measures))]
+        return [create], parameters, "sums", [doubt for doubt in doubts if doubt[0] in parts]
+
+    build(session, make)
+    columns = [cast(exp.column(side.name(at)), "VARCHAR") for at in range(len(side.measures))]
+    found = session.run(exp.select(*columns).from_("sums"))[0]
+    session.run(exp.Drop(tables=[exp.to_table("sums")], kind="TABLE"))
+    return [Decimal(text or 0) for text in found]
+
+
+def _side(session: Session, source: Source) -> Side:
+    side = Side("a", 0, source, [], list(source.measures), [])
+    side.open(session)
+    settle([side], [])
+    return side

@@ -1,0 +1,233 @@
+"""Lookups: the tables that replace values of a dimension, and that convert amounts, joined to the rows of a side.
+
+Such a table is a source like any other, read in the same session. It must say one thing only: the shares of an old
+value add up to exactly one, there is one rate for each currency and day, and whatever a row needs is there; else
+nothing is computed. Neighbours: `source` (how they are declared), `rows` (what they are joined to).
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from treadle.analyst.asking.catalog import Catalog
+from treadle.analyst.asking.loading import load
+from treadle.analyst.asking.rows import Side, Statement, build, settle
+from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.declared.source import Conversion, Dimension, Mapping, Measure, Source
+from treadle.analyst.reading.aggregates import aggregates
+from treadle.analyst.reading.keys import Key, conditions_of
+from treadle.analyst.reading.session import Row, Session
+from treadle.analyst.sql.lazy import exp
+from treadle.analyst.sql.parameters import Parameters
+from treadle.analyst.sql.proof import Proof
+from treadle.analyst.sql.terms import call, is_null, literal, named, when
+
+_MOST_NAMED = 5
+_ROWS = "rows_of_it"
+
+
+class Lookup(Struct, frozen=True):
+    """A table in the session that is joined to the rows of a side.
+
+    Attributes:
+        table: its name; columns k0, k1 and on, and m0, the factor.
+        keys: the values of a row by which it is looked up in the first columns.
+        places: the decimals of the factor.
+        what: what it is, for errors.
+        made: the statements that made it.
+    """
+
+    table: str
+    keys: "Sequence[exp.Expr]"
+    places: int
+    what: str
+    made: tuple[Proof, ...]
+
+
+def look_up(session: Session, catalog: Catalog, sides: Sequence[Side]) -> tuple[Proof, ...]:
+    """Joins to each side what its dimensions are mapped by and its amounts are converted by.
+
+    Returns the statements that made the tables.
+
+    Args:
+        session: may read the sources of these tables.
+        catalog: knows them.
+        sides: loaded, their keys and conditions settled.
+
+    Raises:
+        AnalystError: a table says more than one thing of a value, or lacks what a row needs.
+    """
+    made: list[Proof] = []
+    for side in sides:
+        mapped = [(item, item.mapping) for item in side.mapped if item.mapping]
+        rated = [(at, item, item.conversion) for at, item in side.conversions.items() if item.conversion]
+        if not mapped and not rated:
+            continue
+        maps = [
+            (item, declared, _mapping(session, catalog, side, item, declared, f"map_{side.letter}{at}"))
+            for at, (item, declared) in enumerate(mapped)
+        ]
+        rates = [
+            (at, item, declared, _rates(session, catalog, side, item, declared, f"rate_{side.letter}{at}"))
+            for at, item, declared in rated
+        ]
+        _join(session, side, maps, rates)
+        made += [proof for lookup in (*(one[-1] for one in maps), *(one[-1] for one in rates)) for proof in lookup.made]
+    return tuple(made)
+
+
+def _mapping(
+    session: Session, catalog: Catalog, side: Side, dimension: Dimension, declared: Mapping, name: str
+) -> Lookup:
+    source = catalog.source(declared.source)
+    share = source.measure(declared.share) if declared.share else None
+    old, value = _met(side, dimension, source.dimension(declared.old))
+    new = source.dimension(declared.new)
+    what = f"the mapping {source.name!r} of {dimension.name}"
+    places, made = table_of(
+        session, source, [old, Key(new.name, (new,), "string", new.format.shared)], share, name, what
+    )
+    _refuse(session, name, 2, "k0 IS NULL OR k1 IS NULL", f"{what} has a row without an old or a new value")
+    _refuse(session, name, 2, "n > 1", f"{what} has a row more than once")
+    _refuse(session, name, 2, "m0 IS NULL OR m0 <= 0", f"{what} has a share that is missing or not above zero")
+    _refuse_shares(session, name, what, share is not None)
+    if share is not None and any(item.aggregation != "sum" for item in side.measures):
+        raise AnalystError(f"{what} splits amounts by shares, which only measures that are sums can be")
+    return Lookup(name, [value], places, what, made)
+
+
+def _rates(session: Session, catalog: Catalog, side: Side, measure: Measure, declared: Conversion, name: str) -> Lookup:
+    source = catalog.source(declared.source)
+    names = [(measure.currency, declared.currency), *((item, item) for item in declared.on)]
+    met = [_met(side, side.source.dimension(own), source.dimension(theirs)) for own, theirs in names]
+    what = f"the rates {source.name!r}"
+    places, made = table_of(session, source, [key for key, _ in met], source.measure(declared.rate), name, what)
+    _refuse(session, name, len(met), "n > 1", f"{what} have more than one rate for the same")
+    _refuse(session, name, len(met), "m0 IS NULL OR m0 <= 0", f"{what} have one that is missing or not above zero")
+    return Lookup(name, [value for _, value in met], places, what, made)
+
+
+def _met(side: Side, own: Dimension, theirs: Dimension) -> "tuple[Key, exp.Expr]":
+    """A dimension of a table that is looked up, and the value in a row that it meets: both as text, in one format."""
+    form = own.format.shared | theirs.format.shared
+    value = side.value_of(Key(own.name, (own,) * (side.index + 1), "string", form))
+    return Key(theirs.name, (theirs,), "string", form), value
+
+
+def table_of(
+    session: Session, source: Source, keys: Sequence[Key], measure: Measure | None, name: str, what: str
+) -> tuple[int, tuple[Proof, ...]]:
+    """Creates table `name` of a source by key, n being how many rows; returns the decimals of m0, and how."""
+    side = Side("m", 0, source, keys, [] if measure is None else [measure], conditions_of(source, 0, [source], []))
+    side.open(session)
+    settle([side], keys)
+    side.settle(keys, side.conditions)
+    asked = load(session, [side])
+    if measure is not None and side.amount(0).floating:
+        raise AnalystError(f"{what} holds floating-point numbers, which are not exact; store them as decimals or text")
+    made = build(session, lambda: _statement(side, name))
+    return 0 if measure is None else side.amount(0).scale, (*asked, *made)
+
+
+def _statement(side: Side, name: str) -> Statement:
+    parameters = Parameters()
+    columns = [f"k{at}" for at in range(len(side.keys))]
+    parts: dict[str, exp.Expr] = {"m0": call("any_value", literal(1))}
+    if side.measures:
+        parts = aggregates(side.measures[0], side.amount(0), "m0")
+    grouped = exp.select(*columns, named(side.counted(exp.column("nm")), "n"))
+    grouped = grouped.select(*(named(value, part) for part, value in parts.items()))
+    grouped = grouped.from_(side.select(parameters).subquery("side", copy=False), copy=False).group_by(*columns)
+    doubts = [("m0_bad", side, 0)] if "m0_bad" in parts else []
+    return [exp.Create(this=exp.to_table(name), kind="TABLE", expression=grouped)], parameters, name, doubts
+
+
+def _refuse(session: Session, table: str, keys: int, condition: str, why: str) -> None:
+    """Raises AnalystError if there are rows of which the condition holds."""
+    columns = [f"k{at}" for at in range(keys)]
+    rows = session.run(exp.select(*columns).from_(table).where(condition).order_by(*columns).limit(_MOST_NAMED + 1))
+    if rows:
+        raise AnalystError(f"{why}: {_listed(rows)}")
+
+
+def _refuse_shares(session: Session, table: str, what: str, declared: bool) -> None:
+    """Raises AnalystError if the shares of an old value do not add up to exactly one."""
+    total = exp.Sum(this=exp.column("m0"))
+    statement = exp.select("k0", named(total, "total")).from_(table).group_by("k0").having("total <> 1")
+    rows = session.run(statement.order_by("k0").limit(_MOST_NAMED))
+    if not rows:
+        return
+    if not declared:
+        raise AnalystError(
+            f"{what} has more than one new value for {_listed([row[:1] for row in rows])}: declare a 'share' of each"
+        )
+    told = ", ".join(f"{value} ({total:f})" for value, total in rows)
+    raise AnalystError(f"{what} has shares that do not add up to exactly 1: {told}")
+
+
+def _join(
+    session: Session,
+    side: Side,
+    maps: Sequence[tuple[Dimension, Mapping, Lookup]],
+    rates: Sequence[tuple[int, Measure, Conversion, Lookup]],
+) -> None:
+    """Gives the side rows with new values, factors and marks of what was not found; refuses what was not."""
+    prefix = "_"
+    while any(name.casefold().startswith(prefix) for name in side.table.columns):
+        prefix += "_"
+    lookups = [*(lookup for *_, lookup in maps), *(lookup for *_, lookup in rates)]
+    values = [named(value, f"{prefix}{n}_{at}") for n, one in enumerate(lookups) for at, value in enumerate(one.keys)]
+    rows = exp.select("*", *values).from_(side.table.relation.copy()).subquery(_ROWS)
+    joined = exp.select(exp.Column(this=exp.Star(), table=exp.to_identifier(_ROWS))).from_(rows)
+    replaced: dict[str, str] = {}
+    factors: dict[int, list[tuple[str, int]]] = {at: [] for at in range(len(side.measures))}
+    for n, lookup in enumerate(lookups):
+        keys = [exp.column(f"{prefix}{n}_{at}", table=_ROWS) for at in range(len(lookup.keys))]
+        found = [exp.column(f"k{at}", table=lookup.table) for at in range(len(keys))]
+        same = [exp.EQ(this=key, expression=one) for key, one in zip(keys, found, strict=True)]
+        joined = joined.join(exp.to_table(lookup.table), on=exp.and_(*same), join_type="left")
+        factor: exp.Expr = exp.column("m0", table=lookup.table)
+        missing = is_null(exp.column("n", table=lookup.table))
+        if n < len(maps):
+            dimension, declared, _ = maps[n]
+            new = exp.Coalesce(this=exp.column("k1", table=lookup.table), expressions=[keys[0].copy()])
+            replaced[dimension.name] = f"{prefix}{n}_new"
+            joined = joined.select(named(new, replaced[dimension.name]))
+            given = exp.Not(this=is_null(keys[0].copy()))
+            missing = exp.and_(given, missing) if declared.otherwise == "refuse" else exp.false()
+            factor = call("coalesce", factor, literal(1))
+            touched = list(factors) if declared.share else []
+        else:
+            at, _, conversion, _ = rates[n - len(maps)]
+            as_is = call("coalesce", exp.EQ(this=keys[0].copy(), expression=literal(conversion.to)), exp.false())
+            factor = when(as_is, literal(1), factor)
+            missing = exp.and_(exp.Not(this=as_is.copy()), missing)
+            touched = [at]
+        joined = joined.select(named(factor, f"{prefix}{n}_factor"), named(missing, f"{prefix}{n}_missing"))
+        for at in touched:
+            factors[at].append((f"{prefix}{n}_factor", lookup.places))
+    side.look_up(joined.subquery("looked_up"), replaced, factors)
+    side.examine(session)
+    for n, lookup in enumerate(lookups):
+        _refuse_missing(session, side, lookup, [f"{prefix}{n}_{at}" for at in range(len(lookup.keys))],
+                        f"{prefix}{n}_missing", replaced)  # fmt: skip
+
+
+def _refuse_missing(
+    session: Session, side: Side, lookup: Lookup, columns: Sequence[str], mark: str, replaced: dict[str, str]
+) -> None:
+    """Raises AnalystError if a row needs what is not in the table; conditions on replaced values rule no row out."""
+    parameters = Parameters()
+    statement = side.filtered(exp.select(*columns).distinct(), parameters, besides=replaced).where(exp.column(mark))
+    rows = session.run(statement.order_by(*columns).limit(_MOST_NAMED + 1), parameters)
+    if rows:
+        raise AnalystError(
+            f"{lookup.what}: there is nothing for {_listed(rows)}, which {side.source.name!r} has",
+            argument="source",
+            given=side.source.name,
+        )
+
+
+def _listed(rows: Sequence[Row]) -> str:
+    shown = [" ".join("(none)" if value is None else str(value) for value in row) for row in rows[:_MOST_NAMED]]
+    return ", ".join(shown) + (", …" if len(rows) > _MOST_NAMED else "")

@@ -1,0 +1,104 @@
+"""Patterns: one explanation for the keys of both sides, such as a factor, a flipped sign, rows taken in more than once.
+
+A factor and a sign are of all data of a source or of none, and are claimed only where nearly all keys that both sides
+have show them: one key that happens to be tenfold, beside fifty that match, says nothing.
+"""
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from treadle.analyst.asking.alignment import Aligned
+from treadle.analyst.reading.session import Session
+from treadle.analyst.showing.claim import Claim
+from treadle.analyst.showing.comparison import Summary
+from treadle.analyst.sql.lazy import exp
+from treadle.analyst.sql.proof import proof_of
+from treadle.analyst.sql.terms import call, literal, named
+
+if TYPE_CHECKING:
+    from treadle.analyst.showing.sentences import Kind
+
+# A product beyond 38 digits cannot be formed; amounts so large are not tested for factors.
+_MOST_DIGITS = 22
+
+
+def patterns(session: Session, aligned: Aligned, summary: Summary, filters: tuple[str, ...]) -> Iterator[Claim]:
+    """Yields what nearly all keys, or nearly all that do not match, have in common.
+
+    Args:
+        session: where the table `aligned` is.
+        aligned: what is needed to read it.
+        summary: the comparison's figures.
+        filters: the conditions that hold.
+    """
+    if not summary.minor_differences + summary.major_differences:
+        return
+    tests = _tests()
+    # Most comparisons are done here: only what shows among the few keys that differ is looked for among all.
+    seen = _run(session, _counted(aligned, aligned.differing, tests))
+    if not seen:
+        return
+    shown = {kind: test for (kind, test), count in zip(tests.items(), seen, strict=True) if count}
+    if not shown or not (counts := _run(session, _counted(aligned, None, shown))):
+        return
+    total = session.run(_pairs(aligned, None))[0][0]
+    for (kind, factor, on_a), count in zip(shown, counts, strict=True):
+        among = summary.differences if kind == "repeated" else total
+        # One key of several, or one that happens to be double, is a coincidence.
+        enough = count > 1 or (summary.total_rows == 1 and kind != "repeated")
+        if not (count and enough and count * 10 >= among * 9):
+            continue
+        large, small = aligned.names if on_a else aligned.names[::-1]
+        facts = {
+            "count": count, "total": among, "factor": factor, "large": large, "small": small,
+            "measure": aligned.measure.name,
+        }  # fmt: skip
+        counted = _counted(aligned, None, {(kind, factor, on_a): shown[kind, factor, on_a]})
+        yield Claim(kind=kind, facts=facts, filters=filters, proof=proof_of(counted.select("COUNT(*) AS total")))
+
+
+def _run(session: Session, counted: "exp.Select") -> list[int]:
+    """The counts; none where the amounts are too large to be multiplied."""
+    source = counted.args["from_"].copy()
+    largest = exp.Max(this=call("greatest", exp.Abs(this=exp.column("a")), exp.Abs(this=exp.column("b"))))
+    size = session.run(exp.select(largest).from_(source.this))[0][0]
+    if size is None or Decimal(size).adjusted() > _MOST_DIGITS:
+        return []
+    return list(session.run(counted)[0])
+
+
+def _counted(
+    aligned: Aligned, rows: "exp.Expr | None", tests: "Mapping[tuple[Kind, int, bool], exp.Expr]"
+) -> "exp.Select":
+    """How many of the keys that both sides have, with an amount other than zero on either, fulfil each test."""
+    counted = [named(exp.func("count_if", test.copy()), f"t{at}") for at, test in enumerate(tests.values())]
+    return _pairs(aligned, rows).select(*counted, append=False)
+
+
+def _pairs(aligned: Aligned, rows: "exp.Expr | None") -> "exp.Select":
+    amounts = [named(exp.Coalesce(this=aligned.column(letter), expressions=[literal(0)]), letter) for letter in "ab"]
+    both = exp.select(*amounts, "na", "nb", named(aligned.column("s"), "s")).from_(rows or "aligned")
+    both = both.where("na > 0", "nb > 0")
+    zero = [exp.NEQ(this=exp.column(letter), expression=literal(0)) for letter in "ab"]
+    return exp.select(exp.Count(this=exp.Star())).from_(both.subquery("amounts", copy=False)).where(exp.or_(*zero))
+
+
+def _tests() -> "dict[tuple[Kind, int, bool], exp.Expr]":
+    """What holds of amounts a and b, and of the rows na and nb that they are made of; last whether A is the larger."""
+
+    def equal(large: str, factor: int, small: str) -> "exp.Expr":
+        product = exp.Mul(this=exp.column(small), expression=literal(factor))
+        return exp.EQ(this=exp.column(large), expression=product)
+
+    tests: dict[tuple[Kind, int, bool], exp.Expr] = {}
+    for factor in (10, 100, 1000):
+        tests["factor", factor, True] = equal("a", factor, "b")
+        tests["factor", factor, False] = equal("b", factor, "a")
+    tests["sign", 1, True] = exp.EQ(this=exp.column("a"), expression=exp.Neg(this=exp.column("b")))
+    unlike = exp.NEQ(this=exp.column("s"), expression=literal("match"))
+    for factor in (2, 3):
+        rows = (equal("na", factor, "nb"), equal("nb", factor, "na"))
+        tests["repeated", factor, True] = exp.and_(equal("a", factor, "b"), rows[0], unlike.copy())
+        tests["repeated", factor, False] = exp.and_(equal("b", factor, "a"), rows[1], unlike.copy())
+    return tests

@@ -1,0 +1,323 @@
+"""Propose: a declaration of sources, made from the data themselves, for a person to correct.
+
+Looks at the first rows of a file or frame, guesses what each column is (`columns` has the rules), and writes a
+`sources.yaml` that says why. Reads the files it is given and writes nothing.
+"""
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import quote
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from treadle.analyst.asking.columns import Guess, guess, no_names
+from treadle.analyst.asking.footing import adds_up, has_unmarked, usual_marks
+from treadle.analyst.asking.text_format import number_signs, text_format, title_rows
+from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.declared.formats import parse_format
+from treadle.analyst.declared.place import Place
+from treadle.analyst.declared.source import Dimension, Kind, Measure, Source, TextFormat
+from treadle.analyst.reading.excel import sheet_names, sheet_rows
+from treadle.analyst.reading.number_spelling import SIGNS
+from treadle.analyst.reading.session import Bounds, Session
+from treadle.analyst.reading.table import Demand
+from treadle.analyst.reading.totals import WITH_NAMES
+from treadle.analyst.remote.opening import open_table
+from treadle.analyst.sql.lazy import exp
+from treadle.analyst.sql.terms import cast, quoted
+
+_KINDS: dict[str, Kind] = {
+    ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet", ".json": "json",
+    ".jsonl": "json", ".ndjson": "json", ".duckdb": "duckdb", ".ddb": "duckdb", ".sqlite": "sqlite",
+    ".sqlite3": "sqlite", ".db": "sqlite", ".xlsx": "xlsx", ".xlsm": "xlsx",
+}  # fmt: skip
+_ROWS = 10_000
+
+
+class Proposal(Struct, frozen=True):
+    """A source made from data.
+
+    Attributes:
+        source: the source.
+        guesses: what each column was taken for and why.
+        questions: what the data leave open, for a person to say; until then nothing is taken for either.
+    """
+
+    source: Source
+    guesses: dict[str, Guess]
+    questions: tuple[str, ...] = ()
+
+
+def propose(file: Path, bounds: Bounds | None = None, *, decimal: str | None = None) -> list[Proposal]:
+    """Returns a source for the file, or for each table of a database file and each sheet of an Excel file.
+
+    Args:
+        file: CSV, Parquet or JSON (also gzipped), an Excel file, or a DuckDB or SQLite database.
+        bounds: what looking at it may use.
+        decimal: the decimal sign of a CSV file's numbers; by default what the numbers prove, or a question.
+
+    Raises:
+        AnalystError: the file is of no kind that is known by its ending, or cannot be read.
+    """
+    suffixes = [suffix.lower() for suffix in file.suffixes if suffix.lower() != ".gz"]
+    kind = _KINDS.get(suffixes[-1] if suffixes else "")
+    if kind is None:
+        raise AnalystError(f"{file}: its ending is not that of a kind of source; there are: {', '.join(_KINDS)}")
+    if not file.is_file():
+        raise AnalystError(f"{file} {'is a folder, not a file' if file.is_dir() else 'does not exist'}")
+    text = text_format(file) if kind == "csv" else TextFormat()
+    name = _name(file.name.split(".")[0])
+    tables = _tables(file, kind) if kind in ("duckdb", "sqlite", "xlsx") else [""]
+    found = []
+    for table in tables:
+        if kind == "xlsx":
+            text = TextFormat(skip=title_rows(sheet_rows(file, table, str(file))))
+        source = Source(
+            name=_name(table) if len(tables) > 1 else name, kind=kind, path=file.name, table=table, text=text
+        )
+        found.append(_proposed(Place(file.resolve().parent), source, bounds, decimal))
+    return found
+
+
+def propose_frame(name: str, frame: object) -> Source:
+    """Returns a source of kind "frame" with the dimensions and measures that its columns look like."""
+    source = Source(name=name, kind="frame")
+    return _proposed(Place(frames={name: frame}), source, None).source
+
+
+def declaration(proposals: Iterable[tuple[Path, Proposal]], folder: Path) -> str:
+    """Returns the text of a `sources.yaml`.
+
+    Args:
+        proposals: the sources, each with its file.
+        folder: where the text will be kept; paths start from it.
+
+    Raises:
+        AnalystError: two sources have the same name.
+    """
+    lines = ["# Proposed from the data. Look through it: the comments say what each column was taken for and why.", ""]
+    roots: list[str] = []
+    parts: list[str] = []
+    names: set[str] = set()
+    for file, proposal in proposals:
+        source = proposal.source
+        if source.name.casefold() in names:
+            raise AnalystError(
+                f"two of the files would be called {source.name!r}; propose them one by one, and rename one"
+            )
+        names.add(source.name.casefold())
+        place = file.resolve()
+        inside = place.is_relative_to(folder.resolve())
+        if not inside and str(place.parent) not in roots:
+            roots.append(str(place.parent))
+        parts += _source_lines(proposal, str(place.relative_to(folder.resolve()) if inside else place))
+    if roots:
+        lines.append(f"roots: [{', '.join(map(_scalar, roots))}]")
+    return "\n".join([*lines, "sources:", *parts]) + "\n"
+
+
+def _proposed(place: Place, source: Source, bounds: Bounds | None, decimal: str | None = None) -> Proposal:
+    with Session(place, [source], bounds or Bounds(seconds=60)) as session:
+        found = _guessed(session, source, decimal)
+        return _without_totals(session, found, decimal) if source.kind in ("csv", "xlsx") else found
+
+
+def _guessed(session: Session, source: Source, decimal: str | None) -> Proposal:
+    columns = open_table(session, source, Demand((), ())).columns
+    wanted = tuple(Dimension(name=f"c{at}", column=column) for at, column in enumerate(columns))
+    table = open_table(session, source, Demand(wanted, ()))
+    samples = _samples(session, table.relation, list(columns))
+    text, questions = source.text, tuple[str, ...]()
+    if source.kind == "csv":
+        text, questions = number_signs(source.text, samples, decimal)
+    guesses = {
+        column: guess(column, "DOUBLE" if column in table.floating else table.columns[column], values, text.decimal,
+                      text.thousands)
+        for column, values in samples.items()
+    }  # fmt: skip
+    guesses = _told_by_column(guesses, samples)
+    if source.kind in ("csv", "xlsx") and (odd := no_names(list(columns))):
+        questions += (odd,)
+    questions += tuple(each.question for each in guesses.values() if each.question)
+    dimensions, measures = _members(guesses)
+    return Proposal(replace(source, dimensions=dimensions, measures=measures, text=text), guesses, questions)
+
+
+def _told_by_column(guesses: dict[str, Guess], samples: Mapping[str, list[str | None]]) -> dict[str, Guess]:
+    """The guesses, with the currency of amounts whose sign is that of several where a column has but that one."""
+    columns = [column for column, each in guesses.items() if each.currency]
+    codes = {value.strip() for column in columns for value in samples[column] if value is not None} - {""}
+    code = codes.pop() if len(codes) == 1 else ""
+    return {
+        column: replace(each, unit=code, question="", reason=f"amounts in {each.sign}, and {columns[0]} has {code}")
+        if each.sign and SIGNS.get(code) == each.sign
+        else each
+        for column, each in guesses.items()
+    }
+
+
+def _members(guesses: Mapping[str, Guess]) -> tuple[tuple[Dimension, ...], tuple[Measure, ...]]:
+    """The dimensions and measures that the columns look like."""
+    currencies = [column for column, each in guesses.items() if each.currency]
+    taken: set[str] = set()
+    names = {column: _name(column, taken) for column in guesses}
+    dimensions = tuple(
+        Dimension(name=names[column], column=_other(column, names), type=each.type, format=parse_format(each.format))
+        for column, each in guesses.items()
+        if each.role == "dimension"
+    )
+    measures = tuple(
+        Measure(
+            name=names[column],
+            column=_other(column, names),
+            # Fewer than two would make the tolerance wider than it is without a guess.
+            decimals=each.decimals if each.decimals is not None and each.decimals > 1 else None,
+            currency=names[currencies[0]] if len(currencies) == 1 and each.money and not each.unit else "",
+            unit=each.unit,
+        )
+        for column, each in guesses.items()
+        if each.role == "measure"
+    )
+    return dimensions, measures or (Measure(name=_name("rows", taken), column="*", aggregation="count"),)
+
+
+def _without_totals(session: Session, found: Proposal, decimal: str | None) -> Proposal:
+    """The proposal without the lines of totals that add up the others; a question where some only look like it."""
+    source = found.source
+    table = open_table(session, source, Demand((), ()))
+    marked, named = usual_marks(session, source, table), usual_marks(session, source, table, WITH_NAMES)
+    for marks in filter(None, dict.fromkeys((marked, (*marked, *named)))):
+        tried = _guessed(session, replace(source, text=replace(source.text, totals=marks)), decimal)
+        if adds_up(session, tried.source):
+            found = tried
+            break
+    else:
+        if marked or named:
+            found = replace(found, questions=(*found.questions, asked_totals((*marked, *named))))
+    source = found.source
+    if source.dimensions and has_unmarked(session, source):
+        text = replace(source.text, totals=(*source.text.totals, ""))
+        tried = _guessed(session, replace(source, text=text), decimal)
+        if adds_up(session, tried.source):
+            found = replace(tried, questions=found.questions)
+    return found
+
+
+def asked_totals(marks: Sequence[str]) -> str:
+    """Returns the question whether the lines with these texts are totals."""
+    listed = ", ".join(map(_scalar, marks))
+    return (
+        f"there are lines with {listed}, which count as rows: if they are totals, add 'totals: [{listed}]' under 'text'"
+    )
+
+
+def _samples(session: Session, relation: "exp.Expr", columns: list[str]) -> dict[str, list[str | None]]:
+    if not columns:
+        return {}
+    texts = [cast(quoted(column), "VARCHAR") for column in columns]
+    rows = session.run(exp.select(*texts).from_(relation.copy()).limit(_ROWS))
+    return {column: [row[at] for row in rows] for at, column in enumerate(columns)}
+
+
+def _tables(file: Path, kind: Kind) -> list[str]:
+    if kind == "xlsx":
+        found = [sheet for sheet in sheet_names(file, str(file)) if sheet_rows(file, sheet, str(file))]
+    elif kind == "sqlite":
+        try:
+            with closing(sqlite3.connect(f"file:{quote(str(file.resolve()))}?mode=ro", uri=True)) as database:
+                names = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
+                found = [str(row[0]) for row in database.execute(f"{names} ORDER BY name")]
+        except sqlite3.Error as error:
+            raise AnalystError(f"{file} cannot be read as a SQLite database: {error}") from error
+    else:
+        import duckdb
+
+        try:
+            with duckdb.connect(str(file), read_only=True) as connection:
+                names = "SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT internal ORDER BY ALL"
+                found = [
+                    table if schema == "main" else f"{schema}.{table}"
+                    for schema, table in connection.execute(names).fetchall()
+                ]
+        except duckdb.Error as error:
+            raise AnalystError(f"{file} cannot be read as a DuckDB database: {str(error).splitlines()[0]}") from error
+    if not found:
+        raise AnalystError(f"{file} has no {'sheet with rows' if kind == 'xlsx' else 'table'}")
+    return found
+
+
+def _name(column: str, taken: set[str] | None = None) -> str:
+    """A name that is easy to type, and no other column's."""
+    name = re.sub(r"\W+", "_", column.strip()).strip("_").lower() or "column"
+    number, found = 2, name
+    while taken is not None and found in taken:
+        found, number = f"{name}_{number}", number + 1
+    if taken is not None:
+        taken.add(found)
+    return found
+
+
+def _other(column: str, names: dict[str, str]) -> str:
+    return "" if names[column] == column else column
+
+
+def _source_lines(proposal: Proposal, path: str) -> list[str]:
+    source = proposal.source
+    lines = [f"  {_scalar(source.name)}:", f"    kind: {source.kind}", f"    path: {_scalar(path)}"]
+    if source.table:
+        lines.append(f"    table: {_scalar(source.table)}")
+    usual = TextFormat()
+    fields = [(name, getattr(source.text, name)) for name in usual.__struct_fields__]
+    told = [f"{name}: {_value(value)}" for name, value in fields if value != getattr(usual, name)]
+    if source.text.skip:
+        lines.append(_comment(f"the names of the columns stand below {source.text.skip} other lines", "    "))
+    if source.text.totals:
+        lines.append(_comment("lines marked as totals are left out: they add up the others", "    "))
+    lines += [_comment(f"TO BE SAID: {question}", "    ") for question in proposal.questions]
+    if told:
+        lines.append(f"    text: {{{', '.join(told)}}}")
+    lines.append("    dimensions:" if source.dimensions else "    dimensions: {}")
+    for item in source.dimensions:
+        parts = [("column", item.column), ("type", item.type or ""), ("format", str(item.format))]
+        lines += _member_lines(item.name, parts, proposal.guesses[item.source_column].reason)
+    lines.append("    measures:")
+    for measure in source.measures:
+        decimals = "" if measure.decimals is None else str(measure.decimals)
+        aggregation = "" if measure.aggregation == "sum" else measure.aggregation
+        parts = [("column", measure.column), ("aggregation", aggregation), ("currency", measure.currency)]
+        parts.append(("unit", measure.unit))
+        reason = (
+            proposal.guesses[measure.source_column].reason if measure.source_column != "*" else "no figure was found"
+        )
+        lines += _member_lines(measure.name, [*parts, ("decimals", decimals)], reason)
+    return lines
+
+
+def _member_lines(name: str, parts: Sequence[tuple[str, str]], reason: str) -> list[str]:
+    told = ", ".join(f"{field}: {_scalar(value)}" for field, value in parts if value)
+    return [_comment(reason, "      "), f"      {_scalar(name)}: {{{told}}}"]
+
+
+def _comment(text: str, indent: str) -> str:
+    printable = "".join(sign if sign.isprintable() else "?" for sign in " ".join(text.split()))
+    return f"{indent}# {printable}"
+
+
+def _value(value: str | int | tuple[str, ...]) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_scalar, value))}]"
+    return str(value) if isinstance(value, int) else _scalar(value)
+
+
+def _scalar(text: str) -> str:
+    """The text as YAML: plain where nothing could be taken for something else, else in double quotes as JSON."""
+    plain = re.fullmatch(r"[A-Za-z_][\w./() -]*", text, re.ASCII) and text == text.strip()
+    words = ("null", "true", "false", "yes", "no", "on", "off", "y", "n")
+    return text if (plain and text.lower() not in words) or re.fullmatch(r"[0-9]{1,2}", text) else json.dumps(text)

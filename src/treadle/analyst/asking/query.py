@@ -1,0 +1,239 @@
+"""Query: figures of one source, grouped, filtered, ordered.
+
+`query` is the whole of it: a request in, a result out, no state. Its neighbours: `rows` (what is looked at), `amounts`
+(how it is added up), `session` (where).
+"""
+
+import json
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+from pydantic import BaseModel, ConfigDict, Field
+
+from treadle.analyst.asking.catalog import Catalog
+from treadle.analyst.asking.currencies import told_by_currency
+from treadle.analyst.asking.diagnose import data_findings
+from treadle.analyst.asking.grouped import grouped
+from treadle.analyst.asking.loading import load
+from treadle.analyst.asking.lookups import look_up
+from treadle.analyst.asking.rows import Side, settle
+from treadle.analyst.asking.subtotals import tree_claims
+from treadle.analyst.asking.tree import grown, hierarchies_of
+from treadle.analyst.declared.errors import AnalystError, unknown
+from treadle.analyst.declared.filters import Filters
+from treadle.analyst.declared.source import Measure, Source
+from treadle.analyst.reading.keys import Key, chosen_measures, conditions_of, shared_key
+from treadle.analyst.reading.session import Bounds, Interrupt, Session
+from treadle.analyst.showing.claim import Claim
+from treadle.analyst.showing.export import Drafts, Export
+from treadle.analyst.showing.plain import plain
+from treadle.analyst.showing.spreadsheet import write_csv, write_xlsx
+from treadle.analyst.sql.proof import Proof
+
+MOST_ROWS = 100_000
+
+
+class QueryRequest(BaseModel):
+    """What to ask one source."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    source: str
+    measures: list[str] | None = Field(default=None, description="measures; all of the source's if left out")
+    dimensions: list[str] = Field(default_factory=list, description="what to group by; one row of totals if empty")
+    filters: Filters = Field(default_factory=list, description="conditions that must all hold")
+    order: list[str] = Field(
+        default_factory=list,
+        description="names of asked dimensions or measures, each with ' desc' for descending; dimensions come last",
+    )
+    subtotals: list[str] = Field(
+        default_factory=list, description="names of hierarchies, of whose groups the subtotals are wanted too"
+    )
+    limit: int | None = Field(default=None, ge=1, le=MOST_ROWS, description=f"most rows, {MOST_ROWS:,} at most")
+
+
+class QueryResult(Struct, frozen=True, kw_only=True):
+    """The figures.
+
+    Attributes:
+        source: the source.
+        dimensions: what the rows are grouped by: what was asked for, and the currency where there are several.
+        measures: the figures in each row.
+        filters: the conditions that held, the source's default ones included.
+        rows: one mapping a group: dimensions' values, then figures (decimals, or None where no row has an amount).
+        total_rows: how many groups there are, also beyond a limit.
+        totals: the figures over all groups together; None for amounts of several currencies.
+        totals_by_currency: the figures over all groups of each currency, where there are several: one mapping a
+            currency, with it and the measures that it is of.
+        subtotals: for each hierarchy that was asked for, its groups that have a row, each before those below it, and
+            at last what is in none: one mapping a group (and currency, where there are several), with `group`, `level`
+            (1 for the first), `parent`, `key` (the currency, where there are several) and `figures`.
+        source_rows: how many rows of the source these were made of; one that a mapping splits counts for each part.
+        claims: what to know before the figures are used, each with the query that proves it.
+        made: the statements behind the figures.
+    """
+
+    source: str
+    dimensions: tuple[str, ...]
+    measures: tuple[str, ...]
+    filters: tuple[str, ...]
+    rows: list[dict[str, Any]]
+    total_rows: int
+    totals: dict[str, Decimal | None]
+    source_rows: int
+    totals_by_currency: list[dict[str, Any]] = []
+    subtotals: dict[str, list[dict[str, Any]]] = {}
+    claims: tuple[Claim, ...] = ()
+    made: tuple[Proof, ...] = ()
+
+    @property
+    def sql(self) -> tuple[str, ...]:
+        """The statements behind the figures; the last makes the table `figures`, a row a group and one for all."""
+        return tuple(proof.text for proof in self.made)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to know before the figures are used: the sentences of its claims."""
+        return tuple(claim.message for claim in self.claims)
+
+    def to_dict(self, rows: int | None = None, *, explain: bool = False, numbers: bool = False) -> dict[str, Any]:
+        """Returns JSON values, decimals as text so that no digit is lost.
+
+        Args:
+            rows: how many rows at most, and a note if there are more; all that there are if left out.
+            explain: with the SQL, and the figures and conditions of each warning.
+            numbers: amounts as floats, with their exact text beside them, such as `amount_exact`.
+        """
+        shown = self.rows if rows is None else self.rows[:rows]
+        data: dict[str, Any] = plain(replace(self, rows=shown, claims=(), made=()), numbers=numbers)
+        del data["claims"], data["made"]
+        for name in ("totals_by_currency", "subtotals"):
+            if not data[name]:
+                del data[name]
+        data["warnings"] = list(self.warnings)
+        if explain:
+            data |= {"claims": [claim.to_dict(explain=True) for claim in self.claims], "sql": list(self.sql)}
+        if len(shown) < self.total_rows:
+            data["note"] = f"{len(shown)} of {self.total_rows} rows are shown; the totals are over all of them"
+        return data
+
+
+def query(
+    catalog: Catalog,
+    request: QueryRequest,
+    *,
+    bounds: Bounds | None = None,
+    interrupt: Interrupt | None = None,
+    exports: Sequence[str | Path | Export] = (),
+) -> QueryResult:
+    """Asks one source.
+
+    Args:
+        catalog: the sources.
+        request: what to ask.
+        bounds: memory, threads and time that it may use.
+        interrupt: stops it from another thread.
+        exports: files to write; their names end in .json, .csv or .xlsx. An existing file is replaced when all are
+            complete, and left alone if anything fails.
+
+    Raises:
+        AnalystError: a name or value is not valid, a file cannot be written, or the data cannot be read or computed
+            exactly.
+    """
+    source = catalog.source(request.source)
+    with Drafts([_export(export) for export in exports], catalog.files(source)) as drafts:
+        found = _asked(catalog, source, request, bounds, interrupt)
+        for export, draft in drafts.each():
+            _write(found, export, draft)
+    return found
+
+
+def _export(wanted: str | Path | Export) -> Export:
+    export = Export.of(wanted)
+    if export.format not in ("json", "csv", "xlsx"):
+        raise AnalystError(
+            f"{export.path}: a query is written to a .json, .csv or .xlsx file",
+            argument="exports",
+            given=str(export.path),
+        )
+    return export
+
+
+def _write(found: "QueryResult", export: Export, draft: Path) -> None:
+    """Writes the rows; the totals only to JSON, because in a table they would be taken for a row."""
+    names = [*found.dimensions, *found.measures]
+    rows = [[row[name] for name in names] for row in found.rows]
+    match export.format:
+        case "json":
+            draft.write_text(json.dumps(found.to_dict(), ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        case "csv":
+            write_csv(draft, names, rows)
+        case _:
+            write_xlsx(draft, {"figures": (names, rows)})
+
+
+def _asked(
+    catalog: Catalog, source: Source, request: QueryRequest, bounds: Bounds | None, interrupt: Interrupt | None
+) -> QueryResult:
+    measures = chosen_measures(source, request.measures)
+    keys = [shared_key(name, [source], "dimensions") for name in _distinct(request.dimensions)]
+    order = _order(request.order, keys, measures, source)
+    hierarchies = hierarchies_of(catalog, request.subtotals)
+    read = [source, *catalog.tables(source), *(catalog.source(one.source) for one in hierarchies if one.source)]
+    with Session(catalog, list({one.name: one for one in read}.values()), bounds, interrupt) as session:
+        side = Side("a", 0, source, keys, measures, conditions_of(source, 0, [source], request.filters))
+        side.open(session)
+        settle([side], keys)
+        asked = (*session.attached, *load(session, [side]), *look_up(session, catalog, [side]))
+        keys, apart = told_by_currency(session, side)
+        side.settle(keys, side.conditions)
+        trees = grown(session, catalog, hierarchies, keys)
+        found = grouped(session, side, apart)
+        count, source_rows, totals = found.whole(session)
+        rows = found.groups(session, order, request.limit or MOST_ROWS)
+        filters = tuple(str(condition) for _, condition in side.conditions)
+        return QueryResult(
+            source=source.name,
+            dimensions=tuple(key.name for key in keys),
+            measures=tuple(totals),
+            filters=filters,
+            rows=rows,
+            total_rows=count if keys else len(rows),
+            totals=totals,
+            source_rows=source_rows,
+            totals_by_currency=found.by_currency(session),
+            subtotals={tree.hierarchy.name: found.subtotals(session, tree) for tree in trees},
+            claims=(
+                *data_findings(session, side, filters),
+                *(claim for tree in trees for claim in tree_claims(session, tree, side.keys, "figures", filters)),
+            ),
+            made=(*asked, *(proof for tree in trees for proof in tree.made), *found.made),
+        )
+
+
+def _order(
+    order: Sequence[str], keys: Sequence[Key], measures: Sequence[Measure], source: Source
+) -> list[tuple[str, bool]]:
+    """The columns to sort by, each with whether it descends."""
+    columns = {key.name: f"k{at}" for at, key in enumerate(keys)}
+    columns |= {measure.name: f"v{at}" for at, measure in enumerate(measures)}
+    spellings = {name: key.name for key in keys for name in key.members[0].names}
+    spellings |= {name: measure.name for measure in measures for name in measure.names}
+    found = []
+    for item in order:
+        words = item.split()
+        descending = len(words) > 1 and words[-1].lower() in ("desc", "descending")
+        ascending = len(words) > 1 and words[-1].lower() in ("asc", "ascending")
+        name = item.strip().removesuffix(words[-1]).strip() if descending or ascending else item.strip()
+        if name.casefold() not in spellings:
+            raise unknown("asked dimension or measure", "order", name, columns, f"of {source.name!r} to order by")
+        found.append((columns[spellings[name.casefold()]], descending))
+    return found
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(names))

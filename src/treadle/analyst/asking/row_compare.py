@@ -1,0 +1,200 @@
+"""Row compare: two sources row by row, by a key: which columns that are no figures have other values.
+
+    found = compare_rows(catalog, RowsRequest(source_a="crm", source_b="erp", key=["customer"]))
+
+Only keys that stand in one row of each side are looked into; those that stand in several, or on one side only, are
+counted. Neighbour: `compare`, for figures.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct, to_builtins
+from pydantic import BaseModel, ConfigDict, Field
+
+from treadle.analyst.asking.catalog import Catalog
+from treadle.analyst.asking.compare import called
+from treadle.analyst.asking.loading import load
+from treadle.analyst.asking.lookups import look_up
+from treadle.analyst.asking.rows import Side, settle
+from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.declared.filters import Filters
+from treadle.analyst.declared.source import Source
+from treadle.analyst.reading.keys import Key, conditions_of, shared_key
+from treadle.analyst.reading.session import Bounds, Interrupt, Session
+from treadle.analyst.sql.lazy import exp
+from treadle.analyst.sql.parameters import Parameters
+from treadle.analyst.sql.terms import call, literal, named
+
+
+class RowsRequest(BaseModel):
+    """What to compare row by row."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    source_a: str
+    source_b: str
+    key: list[str] = Field(min_length=1, description="the dimensions that tell rows apart")
+    columns: list[str] | None = Field(
+        default=None, description="the dimensions to compare; all that both have besides the key if left out"
+    )
+    filters: Filters = Field(default_factory=list, description="conditions that must all hold, on both sides")
+    filters_a: Filters = Field(default_factory=list, description="further conditions on the first source only")
+    filters_b: Filters = Field(default_factory=list, description="further conditions on the second source only")
+    names: dict[str, str] = Field(
+        default_factory=dict, description="what the second source calls a dimension, by its name in the first"
+    )
+    limit: int = Field(default=20, ge=0, le=1000, description="examples of each column at most")
+
+
+class Example(Struct, frozen=True):
+    """One row with another value: its key, the value of A and that of B."""
+
+    key: dict[str, Any]
+    a: Any
+    b: Any
+
+
+class ColumnDifference(Struct, frozen=True):
+    """What is different in one column: in how many rows, and the first of them in the order of their keys."""
+
+    column: str
+    rows: int
+    examples: tuple[Example, ...]
+
+
+class RowComparison(Struct, frozen=True, kw_only=True):
+    """Two sources row by row.
+
+    Attributes:
+        source_a: the one source.
+        source_b: the other one.
+        key: the dimensions of the key.
+        columns: what was compared, each with its differences; also those that have none.
+        keys: how many keys there are on either side.
+        equal: keys with one row on each side that are alike in all columns.
+        differing: keys with one row on each side that are not.
+        missing_in_a: keys that only B has.
+        missing_in_b: keys that only A has.
+        repeated: keys with several rows on a side, which were not looked into.
+    """
+
+    source_a: str
+    source_b: str
+    key: tuple[str, ...]
+    columns: tuple[ColumnDifference, ...]
+    keys: int
+    equal: int
+    differing: int
+    missing_in_a: int
+    missing_in_b: int
+    repeated: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns JSON values."""
+        data: dict[str, Any] = to_builtins(self)
+        return data
+
+
+def compare_rows(
+    catalog: Catalog, request: RowsRequest, *, bounds: Bounds | None = None, interrupt: Interrupt | None = None
+) -> RowComparison:
+    """Compares two sources row by row.
+
+    Args:
+        catalog: the sources.
+        request: what to compare.
+        bounds: memory, threads and time that it may use.
+        interrupt: stops it from another thread.
+
+    Raises:
+        AnalystError: a name or value is not valid, the data cannot be read, or there is nothing to compare.
+    """
+    a = catalog.source(request.source_a, "source_a")
+    b = called(a, catalog.source(request.source_b, "source_b"), request.names)
+    keys = [shared_key(name, [a, b], "key") for name in dict.fromkeys(request.key)]
+    columns = _columns(a, b, keys, request)
+    tables = [table for source in (a, b) for table in catalog.tables(source)]
+    sources = list({source.name: source for source in (a, b, *tables)}.values())
+    with Session(catalog, sources, bounds, interrupt) as session:
+        sides = [
+            Side(letter, index, source, [*keys, *columns], [], conditions_of(source, index, [a, b], filters, alone))
+            for index, (letter, source, alone) in enumerate((("a", a, request.filters_a), ("b", b, request.filters_b)))
+            for filters in [request.filters]
+        ]
+        for side in sides:
+            side.open(session)
+        typed = settle(sides, [*keys, *columns])
+        load(session, sides)
+        look_up(session, catalog, sides)
+        _align(session, sides, len(keys))
+        return _told(session, (a.name, b.name), typed[: len(keys)], typed[len(keys) :], request.limit)
+
+
+def _columns(a: Source, b: Source, keys: Sequence[Key], request: RowsRequest) -> list[Key]:
+    names = request.columns
+    if names is None:
+        names = [item.name for item in a.dimensions if any(item.names & other.names for other in b.dimensions)]
+    found = [shared_key(name, [a, b], "columns") for name in dict.fromkeys(names)]
+    known = {key.name for key in keys}
+    if not (left := [key for key in found if key.name not in known]):
+        raise AnalystError(f"{a.name!r} and {b.name!r} have no dimension in common besides the key", argument="columns")
+    return left
+
+
+def _align(session: Session, sides: Sequence[Side], width: int) -> None:
+    """Creates table `aligned`: a row a key, with how many rows each side has and, where it is one, its values."""
+    keys = [f"k{at}" for at in range(width)]
+    groups = []
+    parameters = Parameters()
+    for side in sides:
+        values = [named(call("any_value", exp.column(f"k{at}")), f"{side.letter}{at}")
+                  for at in range(width, len(side.keys))]  # fmt: skip
+        count = named(exp.Sum(this=exp.column(f"n{side.letter}")), f"n{side.letter}")
+        rows = side.select(parameters).subquery("rows_of_it", copy=False)
+        groups.append(exp.select(*keys, count, *values).from_(rows, copy=False).group_by(*keys).subquery(side.letter))
+    both = [[exp.column(key, table=side.letter) for side in sides] for key in keys]
+    same = exp.and_(*(exp.NullSafeEQ(this=one, expression=other) for one, other in both))
+    chosen = [named(call("coalesce", one.copy(), other.copy()), key)
+              for key, (one, other) in zip(keys, both, strict=True)]  # fmt: skip
+    carried = [exp.column(f"{side.letter}{at}") for side in sides for at in range(width, len(side.keys))]
+    counts = [named(call("coalesce", exp.column(name), literal(0)), name) for name in ("na", "nb")]
+    joined = exp.select(*chosen, *counts, *carried).from_(groups[0])
+    joined = joined.join(groups[1], on=same, join_type="full")
+    session.run(exp.Create(this=exp.to_table("aligned"), kind="TABLE", expression=joined), parameters)
+
+
+def _told(
+    session: Session, names: tuple[str, str], keys: Sequence[Key], columns: Sequence[Key], limit: int
+) -> RowComparison:
+    single = "na = 1 AND nb = 1"
+    apart = [f"a{at} IS DISTINCT FROM b{at}" for at in range(len(keys), len(keys) + len(columns))]
+    differs = f"({' OR '.join(apart)})"
+    tests = ["TRUE", f"{single} AND NOT {differs}", f"{single} AND {differs}", "na = 0", "nb = 0",
+             "na > 0 AND nb > 0 AND NOT (" + single + ")", *(f"{single} AND {one}" for one in apart)]  # fmt: skip
+    counted = exp.select(*(exp.func("count_if", exp.condition(test, dialect="duckdb")) for test in tests))
+    figures = [int(count or 0) for count in session.run(counted.from_("aligned"))[0]]
+    every, equal, differing, no_a, no_b, repeated, *each = figures
+    order = [exp.Ordered(this=key.format.sortable(exp.column(f"k{at}")), nulls_first=False)
+             for at, key in enumerate(keys)]  # fmt: skip
+    found = []
+    for at, (column, count, test) in enumerate(zip(columns, each, apart, strict=True), len(keys)):
+        rows = exp.select(*(f"k{number}" for number in range(len(keys))), f"a{at}", f"b{at}").from_("aligned")
+        rows = rows.where(exp.condition(f"{single} AND {test}", dialect="duckdb")).order_by(*order).limit(limit)
+        examples = [
+            Example(dict(zip([key.name for key in keys], row, strict=False)), row[-2], row[-1])
+            for row in (session.run(rows) if count and limit else [])
+        ]
+        found.append(ColumnDifference(column.name, count, tuple(examples)))
+    return RowComparison(
+        source_a=names[0],
+        source_b=names[1],
+        key=tuple(key.name for key in keys),
+        columns=tuple(found),
+        keys=every,
+        equal=equal,
+        differing=differing,
+        missing_in_a=no_a,
+        missing_in_b=no_b,
+        repeated=repeated,
+    )

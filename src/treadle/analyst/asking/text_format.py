@@ -1,0 +1,144 @@
+"""Text format: how a CSV file is to be read, as its beginning and its numbers show it.
+
+What the data leave open, such as whether 1.234 is a little more than one or more than a thousand, is not guessed but
+left as a question. Reads the beginning of the file; its neighbour is `propose`.
+"""
+
+import codecs
+import csv
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from treadle.analyst.asking.columns import special_values
+from treadle.analyst.declared.source import UNKNOWN, TextFormat
+from treadle.analyst.reading.number_spelling import looked_at
+from treadle.analyst.reading.ruled import is_ruled
+
+# Where two are as likely, a comma is that of decimals.
+_DELIMITERS = (";", "\t", "|", ",")
+_LINES = 200
+_FEW = 3
+_GROUPED = r"(\d+|[1-9]\d{0,2}([%s]\d{3})+)"
+_READINGS = {
+    sign: re.compile(rf"[-+]?({_GROUPED % other}?{re.escape(sign)}\d+|{_GROUPED % other}{re.escape(sign)}?)-?")
+    for sign, other in ((".", ",' "), (",", ".' "))
+}
+
+
+def text_format(file: Path) -> TextFormat:
+    """Returns the encoding and delimiter of a CSV file, and how many lines stand before that of the columns' names."""
+    import gzip
+
+    with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as opened:
+        head = opened.read(1 << 20)
+    encoding = "utf-8"
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding = "utf-16"
+    else:
+        try:
+            codecs.getincrementaldecoder("utf-8")().decode(head)
+        except UnicodeDecodeError:
+            encoding = "cp1252"
+    lines = head.decode(encoding, errors="replace").lstrip("\ufeff").splitlines(keepends=True)[:_LINES]
+    if is_ruled(lines):
+        return TextFormat(delimiter="|", encoding=encoding, ruled=True)
+    rows = {sign: _rows(lines, sign) for sign in _DELIMITERS}
+    widths = {sign: Counter(len(row) for row in found if len(row) > 1) for sign, found in rows.items()}
+    # The delimiter by which most lines have the same number of fields; of several, the one with more fields.
+    fits = {sign: max(((n, width) for width, n in found.items()), default=(0, 0)) for sign, found in widths.items()}
+    delimiter = max(_DELIMITERS, key=lambda sign: fits[sign]) if any(widths.values()) else ","
+    return TextFormat(delimiter=delimiter, encoding=encoding, skip=_title_lines(lines, delimiter, fits[delimiter][1]))
+
+
+def number_signs(
+    text: TextFormat, samples: Mapping[str, Sequence[str | None]], decimal: str | None = None
+) -> tuple[TextFormat, tuple[str, ...]]:
+    """Returns the format with the signs for decimals and thousands, and what only a person can say of them.
+
+    Args:
+        text: the format so far.
+        samples: values of each column.
+        decimal: the decimal sign, where that has been said.
+    """
+    columns: dict[str, list[str]] = {}
+    for column, values in samples.items():
+        filled = [value.strip() for value in values if value and value.strip()]
+        if filled and special_values(column, filled) is None:
+            columns[column] = [looked_at(value)[0] for value in filled]
+    whole = {column: values for column, values in columns.items() if all(map(_is_number, values))}
+    if not any(set(value) & set(".,") for values in whole.values() for value in values):
+        # Only then does a column count that holds something else, such as a dash for nothing, among its numbers.
+        numbers = {column: [value for value in values if _is_number(value)] for column, values in columns.items()}
+        whole = {column: found for column, found in numbers.items() if len(found) * 2 >= len(columns[column])}
+    columns = whole
+    readable = {
+        column: {sign for sign, form in _READINGS.items() if all(form.fullmatch(value) for value in values)}
+        for column, values in columns.items()
+    }
+    proving = {sign: [column for column, signs in readable.items() if signs == {sign}] for sign in ".,"}
+    open_columns = [
+        column
+        for column, signs in readable.items()
+        if len(signs) > 1 and any(set(v) & set(".,") for v in columns[column])
+    ]
+    questions: list[str] = []
+    if decimal is None:
+        decimal = max(".,", key=lambda sign: len(proving[sign]))
+        if not proving[decimal] and open_columns:
+            decimal = UNKNOWN
+            questions.append(_asked(open_columns[0], columns[open_columns[0]]))
+    other = {",": ".", ".": ","}.get(decimal, "")
+    questions += [
+        f"{column} has numbers with another decimal sign than the other columns; it is taken for text"
+        for column in (proving[other] if other and proving[decimal] else [])
+    ]
+    proven = [value for column in (*proving.get(decimal, ()), *open_columns) for value in columns[column]]
+    every = [value for values in columns.values() for value in values]
+    grouped = next((sign for sign in "' " if any(sign in value for value in every)), "")
+    if not grouped and decimal != UNKNOWN and any(other in value for value in proven):
+        grouped = other
+    return replace(text, decimal=decimal, thousands=grouped), tuple(questions)
+
+
+def _is_number(text: str) -> bool:
+    return any(form.fullmatch(text) for form in _READINGS.values())
+
+
+def title_rows(rows: Sequence[Sequence[object]]) -> int:
+    """Returns how many rows of a sheet stand before the one with the names of its columns."""
+    filled = [sum(str(cell).strip() != "" for cell in row) for row in rows[:_LINES]]
+    width = max(filled, default=0)
+    # Of many columns, one may have no name.
+    return next((at for at, count in enumerate(filled) if count >= width - (width > _FEW)), 0)
+
+
+def _asked(column: str, values: Sequence[str]) -> str:
+    example = next(value for value in values if set(value) & set(".,"))
+    sign = "." if "." in example else ","
+    whole = example.replace(sign, "")
+    return (
+        f"{column} has {example}: if that is {whole}, declare 'decimal: \"{',' if sign == '.' else '.'}\"' and "
+        f"'thousands: \"{sign}\"'; if it is {example.replace(sign, '.')} in decimals, 'decimal: \"{sign}\"'"
+    )
+
+
+def _rows(lines: Sequence[str], delimiter: str) -> list[list[str]]:
+    try:
+        return list(csv.reader(lines, delimiter=delimiter))
+    except csv.Error:
+        return []
+
+
+def _title_lines(lines: Sequence[str], delimiter: str, width: int) -> int:
+    """How many lines stand before the names of the columns: the first of the usual width that is mostly filled."""
+    if width < 2:
+        return next((at for at, line in enumerate(lines) if line.strip()), 0)
+    for at, line in enumerate(lines):
+        fields = next(csv.reader([line], delimiter=delimiter), [])
+        if len(fields) == width and sum(map(bool, map(str.strip, fields))) * 2 > width:
+            return at
+    return 0

@@ -1,0 +1,166 @@
+"""Excel: a sheet of a workbook as rows of a session.
+
+Cells are copied as text with every digit, like SQLite's and JSON's; numbers are floating-point ones there, so that what
+has decimals is approximate. A cell with an error in it, or a formula that was never computed, is refused where it is
+asked for: the reader has no value for it, and no value is not zero. Uses python-calamine.
+"""
+
+import re
+import zipfile
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime, time
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.declared.source import UNKNOWN, Source
+from treadle.analyst.reading.session import Session
+from treadle.analyst.reading.staged import shortest
+from treadle.analyst.reading.table import Demand, Table
+from treadle.analyst.reading.totals import without_totals
+from treadle.analyst.sql.lazy import exp
+
+_EXACT = 2**53
+_MOST_SHOWN = 3
+
+
+def read_xlsx(session: Session, source: Source, demand: Demand) -> Table:
+    """The rows of a sheet, below the line with the names of its columns, as text."""
+    file = session.files[source.name][0]
+    told = f"source {source.name!r}"
+    rows = sheet_rows(file, sheet_of(file, source.table, told), told)
+    session.check()
+    if len(rows) <= source.text.skip:
+        raise AnalystError(f"{told}: {file.name} has no line of column names in its sheet")
+    columns = _header(rows[source.text.skip], file, told)
+    wanted = {at + 1 for at, name in enumerate(columns) if name in demand.columns}
+    _check_cells(file, sheet_of(file, source.table, told), wanted, source.text.skip + 1, told)
+    floating: set[str] = set()
+
+    def texts() -> Iterator[list[str | None]]:
+        for row in rows[source.text.skip + 1 :]:
+            if any(cell != "" for cell in row):
+                cells = zip(columns, row, strict=True)
+                yield [_text(cell, column, source.text.decimal, floating) for column, cell in cells]
+
+    staged = exp.to_table(session.stage(columns, texts()))
+    return without_totals(Table(staged, dict.fromkeys(columns, "VARCHAR"), frozenset(floating)), source)
+
+
+def sheet_names(file: Path, told: str) -> list[str]:
+    """Returns the names of a workbook's sheets. Raises AnalystError if it cannot be read."""
+    return list(_opened(file, told).sheet_names)
+
+
+def sheet_of(file: Path, named: str, told: str) -> str:
+    """Returns the sheet called `named`, or the only one that there is.
+
+    Raises:
+        AnalystError: there is none of that name, or there are several to choose from.
+    """
+    names = sheet_names(file, told)
+    if named in names or (not named and len(names) == 1):
+        return named or names[0]
+    listed = ", ".join(map(repr, names))
+    what = f"has no sheet {named!r}" if named else "has several sheets"
+    raise AnalystError(
+        f"{told}: {file.name} {what}; declare 'table' as one of: {listed}", argument="source", available=names
+    )
+
+
+def sheet_rows(file: Path, sheet: str, told: str) -> list[list[Any]]:
+    """Returns the cells of a sheet, all rows equally long, an empty text for what is empty."""
+    found = _opened(file, told).get_sheet_by_name(sheet).to_python(skip_empty_area=False)
+    return list(found)
+
+
+def _opened(file: Path, told: str) -> Any:
+    try:
+        calamine = import_module("python_calamine")
+    except ImportError as error:
+        raise AnalystError(f"{told}: Excel files are read by python-calamine: pip install 'treadle[excel]'") from error
+    try:
+        return calamine.CalamineWorkbook.from_path(str(file))
+    except calamine.PasswordError as error:
+        raise AnalystError(f"{told}: {file.name} is protected by a password; save it without one") from error
+    except (calamine.CalamineError, calamine.ZipError, calamine.XmlError, OSError) as error:
+        raise AnalystError(f"{told}: {file.name} cannot be read as an Excel file: {error}") from error
+
+
+def _header(cells: Sequence[Any], file: Path, told: str) -> list[str]:
+    names = [str(_text(cell, "", ".", set()) or f"column{at}") for at, cell in enumerate(cells, 1)]
+    lowered = [name.lower() for name in names]
+    twice = next((name for name in names if lowered.count(name.lower()) > 1), None)
+    if twice is not None:
+        raise AnalystError(f"{told}: {file.name} has two columns called {twice!r}")
+    return names
+
+
+def _text(cell: Any, column: str, decimal: str, floating: set[str]) -> str | None:
+    """A cell as text, numbers with the decimal sign that is declared for text."""
+    match cell:
+        case "" | None:
+            return None
+        case str():
+            return cell
+        case bool():
+            return str(cell).lower()
+        case int() | float():
+            if abs(cell) > _EXACT or not float(cell).is_integer():
+                floating.add(column)
+            plain = shortest(repr(cell))
+            return plain.replace(".", decimal) if decimal != UNKNOWN else plain
+        case datetime():
+            return cell.isoformat(" ")
+        case date() | time():
+            return cell.isoformat()
+        case _:
+            return str(cell)
+
+
+def _check_cells(file: Path, sheet: str, columns: set[int], header: int, told: str) -> None:
+    """Raises AnalystError for cells of those columns, below the header, that have an error or an uncomputed formula."""
+    wrong: list[str] = []
+    try:
+        with zipfile.ZipFile(file) as book, book.open(_part(book, sheet)) as part:
+            for _, cell in ElementTree.iterparse(part):  # noqa: S314 - expat bounds what entities expand to
+                if not cell.tag.endswith("}c"):
+                    continue
+                value = next((child.text for child in cell if child.tag.endswith("}v")), None)
+                formula = any(child.tag.endswith("}f") for child in cell)
+                place = re.fullmatch(r"([A-Z]+)(\d+)", cell.get("r", ""))
+                bad = cell.get("t") == "e" or (formula and value is None)
+                cell.clear()
+                if bad and place and int(place[2]) > header and _number(place[1]) in columns:
+                    wrong.append(f"{place[0]} ({value or 'a formula without a value'})")
+                    if len(wrong) == _MOST_SHOWN:
+                        break
+    except (zipfile.BadZipFile, KeyError, ElementTree.ParseError) as error:
+        raise AnalystError(f"{told}: {file.name} cannot be read as an Excel file: {error}") from error
+    if wrong:
+        raise AnalystError(
+            f"{told}: sheet {sheet!r} of {file.name} has cells without a value: {', '.join(wrong)}; correct them, and "
+            f"save the file once with a program that computes them"
+        )
+
+
+def _number(letters: str) -> int:
+    """The number of a column: 1 for A, 27 for AA."""
+    found = 0
+    for letter in letters:
+        found = found * 26 + ord(letter) - 64
+    return found
+
+
+def _part(book: zipfile.ZipFile, sheet: str) -> str:
+    """The name of the file, within the workbook's, that holds a sheet."""
+    sheets = ElementTree.fromstring(book.read("xl/workbook.xml")).iter()  # noqa: S314
+    key = next(
+        value for item in sheets if item.tag.endswith("}sheet") and item.get("name") == sheet
+        for name, value in item.attrib.items() if name.endswith("}id")
+    )  # fmt: skip
+    links = ElementTree.fromstring(book.read("xl/_rels/workbook.xml.rels"))  # noqa: S314
+    target = next(link.attrib["Target"] for link in links if link.get("Id") == key)
+    return target.lstrip("/") if target.startswith("/") else f"xl/{target}"

@@ -1,0 +1,72 @@
+"""Filter values: what stands in a filter, as text and as a value of its key's type."""
+
+from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
+
+from treadle.analyst.declared.days import day_of
+from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.declared.filters import Scalar
+from treadle.analyst.declared.formats import is_no_period
+from treadle.analyst.reading.amounts import decimals_of
+from treadle.analyst.reading.keys import MOST_KEY_DECIMALS, Key
+
+
+def text_of(value: Scalar) -> str:
+    """The text of a filter's value."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def spelled_out(key: Key, value: Scalar) -> str:
+    """The text of a filter's value, a day in the spelling that a side declares as YYYY-MM-DD.
+
+    Raises:
+        AnalystError: two sides spell days in ways by which it is not the same day.
+    """
+    text = text_of(value)
+    if "fiscal_period" in key.format.steps and is_no_period(text):
+        raise AnalystError(
+            f"{text!r} is no fiscal period of {key.name!r}: a year has 1 to 12, and special ones up to 16",
+            argument="filters",
+            given=text,
+        )
+    spellings = {member.format.day for member in key.members} - {""}
+    days = {found for spelling in spellings if (found := day_of(text, spelling)) is not None}
+    if len(days) > 1:
+        raise AnalystError(
+            f"{text!r} is one of {' and '.join(map(str, sorted(days)))} for {key.name!r}, whose sides spell days "
+            f"differently; write it as YYYY-MM-DD",
+            argument="filters",
+            given=text,
+        )
+    return str(days.pop()) if days else text
+
+
+def typed_value(key: Key, value: Scalar) -> object:
+    """A filter's value as the key's type. Raises AnalystError if it is none."""
+    text = spelled_out(key, value).strip()
+    try:
+        match key.type:
+            case "integer":
+                return int(text)
+            case "decimal":
+                number = Decimal(text)
+                if not number.is_finite() or decimals_of(number) > MOST_KEY_DECIMALS:
+                    raise ValueError(text)
+                return number
+            case "date":
+                return date.fromisoformat(text)
+            case "timestamp":
+                return datetime.fromisoformat(text)
+            case "boolean":
+                return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
+            case _:
+                return text
+    except (ValueError, KeyError, InvalidOperation) as error:
+        raise AnalystError(
+            f"{text[:80]!r} is not a value of dimension {key.name!r}, which holds {key.type} values",
+            argument="filters",
+            given=text[:80],
+            expected=key.type,
+        ) from error

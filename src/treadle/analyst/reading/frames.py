@@ -1,0 +1,48 @@
+"""Frames: data that the application already holds, as Arrow tables.
+
+pandas and Polars are never imported here: what they make is recognised by its own methods. Needs pyarrow, which is
+imported when the first frame is read.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from treadle.analyst.declared.errors import AnalystError
+
+
+def arrow_table(name: str, frame: object) -> Any:
+    """Returns the frame as an Arrow table, decimals exact.
+
+    Raises:
+        AnalystError: it is no frame, or has a column of several types.
+    """
+    if not hasattr(frame, "__arrow_c_stream__"):
+        collect = " (call .collect() on it)" if hasattr(frame, "collect") else ""
+        raise AnalystError(
+            f"source {name!r} is a {type(frame).__name__}{collect}; give an Arrow table, or a pandas or Polars frame",
+            argument="source",
+            given=name,
+        )
+    try:
+        pyarrow = import_module("pyarrow")
+    except ImportError as error:
+        raise AnalystError(f"source {name!r} is a frame, which needs pyarrow: pip install 'treadle[frames]'") from error
+    if isinstance(frame, pyarrow.RecordBatchReader):
+        raise AnalystError(f"source {name!r} can be read only once; give what .read_all() returns", given=name)
+    try:
+        return _readable(pyarrow, pyarrow.table(frame))
+    except (pyarrow.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise AnalystError(f"source {name!r}: the frame cannot be held exactly: {error}", given=name) from error
+
+
+def _readable(pyarrow: Any, table: Any) -> Any:
+    """The table with columns that the engine has no type for in the next wider or narrower that holds their values."""
+    for at, field in enumerate(table.schema):
+        kind = None
+        if pyarrow.types.is_float16(field.type):
+            kind = pyarrow.float32()
+        elif pyarrow.types.is_decimal256(field.type):
+            kind = pyarrow.decimal128(38, field.type.scale)
+        if kind is not None:
+            table = table.set_column(at, field.name, table.column(at).cast(kind))
+    return table

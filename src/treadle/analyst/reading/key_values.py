@@ -1,0 +1,67 @@
+"""Key values: a column of the data as the type that keys have, in the embedded engine: the same value, or an error.
+
+Pure; its neighbour `rows` groups and filters by them.
+"""
+
+from treadle.analyst.declared.source import KeyType
+from treadle.analyst.reading.keys import MOST_KEY_DECIMALS, Key, natural_type
+from treadle.analyst.reading.number_spelling import NO_NUMBER
+from treadle.analyst.sql.lazy import exp
+from treadle.analyst.sql.terms import call, cast, is_null, literal, matches, when
+
+ENGINE_TYPES: dict[str, str] = {
+    "integer": "HUGEINT",
+    "decimal": f"DECIMAL(38, {MOST_KEY_DECIMALS})",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP",
+    "boolean": "BOOLEAN",
+}
+
+
+def typed_column(column: "exp.Expr", kind: str, type_: KeyType) -> "exp.Expr":
+    """The column as a type that it need not have: the same value, or an error, never a rounded one."""
+    text = text_of_column(column, kind)
+    if kind == "VARCHAR":
+        text = call("nullif", call("trim", text), literal(""))
+    match type_:
+        case "integer" if natural_type(kind) != "integer":
+            return _spelled(text, r"[-+]?\d+(\.0*)?", ENGINE_TYPES[type_])
+        case "decimal" if natural_type(kind) not in ("integer", "decimal"):
+            places = rf"[-+]?(\d+\.?|\d*\.\d{{1,{MOST_KEY_DECIMALS}}})0*"
+            return _spelled(text, places, ENGINE_TYPES[type_])
+        case "date" | "timestamp" if kind == "VARCHAR":
+            # Text may name an offset from UTC, which a type without a time zone would leave out.
+            return cast(cast(text, "TIMESTAMPTZ"), ENGINE_TYPES[type_])
+        case _:
+            return cast(text if kind == "VARCHAR" else column, ENGINE_TYPES[type_])
+
+
+def _spelled(text: "exp.Expr", pattern: str, kind: str) -> "exp.Expr":
+    """The text as another type where it is of the pattern; else the engine raises an error that quotes it."""
+    right = exp.or_(is_null(text), matches(text, pattern))
+    return cast(when(right, text, exp.DPipe(this=text.copy(), expression=literal(NO_NUMBER))), kind)
+
+
+def tells_apart(key: Key, kind: str) -> bool:
+    """Whether different values of a column of this kind have different keys."""
+    match key.type:
+        case "string":
+            return not key.format.steps and (kind == "VARCHAR" or natural_type(kind) == "integer" or kind == "DATE")
+        case "integer":
+            return natural_type(kind) == "integer"
+        case _:
+            return kind == ENGINE_TYPES[key.type]
+
+
+def text_of_column(column: "exp.Expr", kind: str) -> "exp.Expr":
+    """The column as text in its shortest form: 1001 for 1001.0, a day for its midnight."""
+    if kind == "VARCHAR":
+        return column
+    text: exp.Expr = cast(column, "VARCHAR")
+    if kind.startswith(("DECIMAL", "DOUBLE", "FLOAT")):
+        pattern, by = r"(\.\d*?)0+$", r"\1"
+        text = call("rtrim", call("regexp_replace", text, literal(pattern), literal(by)), literal("."))
+        return text if kind.startswith("DECIMAL") else call("regexp_replace", text, literal("^-0$"), literal("0"))
+    if kind.startswith("TIMESTAMP"):
+        return call("regexp_replace", text, literal(r" 00:00:00(\+00)?$"), literal(""))
+    return text

@@ -1,0 +1,120 @@
+"""Ranges: what a range filter means on a dimension of text.
+
+Text does not stand in the order of what it says: "9" comes after "10", and "31.01.2024" after "2024-02-01". So a range
+is read by what its ends are: numbers as numbers, fiscal periods and ISO days as such, other text byte by byte where it
+has no digits, or has them at the same places in every value. Where a value cannot be placed by that, the question is
+refused; what has no digit at all is no number, day or period, and in no range of them. Builds expressions; reads
+nothing.
+"""
+
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.declared.filters import Filter
+from treadle.analyst.declared.formats import period_of
+from treadle.analyst.reading.keys import MOST_KEY_DECIMALS, Key
+from treadle.analyst.sql.lazy import exp
+from treadle.analyst.sql.terms import call, literal, matches, try_cast, when
+
+ORDERED = ("<", "<=", ">", ">=", "between")
+
+_NUMBER = rf"[-+]?\d{{1,28}}(\.\d{{1,{MOST_KEY_DECIMALS}}}0*)?"
+_DAY = r"\d{4}-\d\d-\d\d"
+_MONTHS = "jan|feb|mar|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez"
+# A year behind something else, or a day of two digits each: text in another order than what it says.
+_DISORDERED = re.compile(rf"(.*\d.*\D|.*({_MONTHS})\w*\W*)(19|20)\d\d(\D.*)?|\d{{1,2}}\D\d{{1,2}}\D\d\d", re.IGNORECASE)
+# A month and a year, of which a number with four decimals cannot be told.
+_MONTH = r"0{0,2}(\d|1[0-6])\.(19|20)\d\d"
+_SURELY_MONTH = r"0{1,2}(\d|1[0-6])\.(19|20)\d\d"
+
+
+class Order(Struct, frozen=True):
+    """By what the values of a dimension are ordered for a range.
+
+    Attributes:
+        like: what values must be, in words.
+        pattern: and as a regular expression; empty if every text is in order.
+        numbers: whether they are compared as numbers.
+        strict: whether text without any digit must be of the pattern, too.
+    """
+
+    like: str = ""
+    pattern: str = ""
+    numbers: bool = False
+    strict: bool = False
+
+    def operand(self, text: "exp.Expr") -> "exp.Expr":
+        """Returns what is compared in place of a text; NULL where that is in no range."""
+        if not self.pattern:
+            return text
+        placed = when(matches(call("trim", text), self.pattern), call("trim", text))
+        return try_cast(placed, f"DECIMAL(38, {MOST_KEY_DECIMALS})") if self.numbers else placed
+
+    def doubtful(self, text: "exp.Expr") -> "exp.Expr":
+        """Returns whether a text cannot be placed."""
+        some = call("regexp_matches", text, literal(r"\S" if self.strict else r"\d"))
+        other: exp.Expr = exp.Not(this=matches(call("trim", text), self.pattern))
+        if self.numbers:
+            other = exp.or_(other, matches(call("trim", text), _SURELY_MONTH))
+        return exp.and_(some, other)
+
+
+def order_of(key: Key, condition: Filter, ends: Sequence[str]) -> Order | None:
+    """Returns by what the values of `key` are ordered; None if the filter is no range over text.
+
+    Args:
+        key: what the filter is on, its type settled.
+        condition: the filter.
+        ends: its values, days in ISO's spelling.
+
+    Raises:
+        AnalystError: text of that kind is in no order.
+    """
+    if condition.op not in ORDERED or key.type != "string" or key.format.alpha:
+        return None
+    if "fiscal_period" in key.format.steps:
+        for end in ends:
+            if period_of(end) is None:
+                raise refused(key, condition, f"{end!r} is no fiscal period such as 202401")
+        return Order("a fiscal period such as 202401", r"\d{6}")
+    texts = [end.strip() for end in ends]
+    if month := next((text for text in texts if re.fullmatch(_MONTH, text, re.ASCII)), None):
+        raise refused(key, condition, f"{month!r} may be a month and its year, or a number")
+    if all(re.fullmatch(_NUMBER, text, re.ASCII) for text in texts):
+        return Order(f"a number such as {texts[0]}", _NUMBER, numbers=True)
+    if all(re.fullmatch(_DAY, text, re.ASCII) for text in texts):
+        return Order(f"a day such as {texts[0]}", rf"{_DAY}([ T].*)?")
+    if not any(character.isdigit() for text in texts for character in text):
+        return Order()
+    if disordered := next((text for text in texts if _DISORDERED.fullmatch(text)), None):
+        raise refused(key, condition, f"text such as {disordered!r} is not ordered as what it says")
+    shapes = list(dict.fromkeys(map(_shape, texts)))
+    if len(shapes) > 1:
+        raise refused(key, condition, f"{' and '.join(map(repr, texts))} are not spelled alike")
+    return Order(f"spelled like {texts[0]!r}", shapes[0], strict=True)
+
+
+def refused(key: Key, condition: Filter, why: str) -> AnalystError:
+    """Returns the error that a range cannot be decided."""
+    advice = (
+        f"{key.name} holds text: declare its 'type' (integer, decimal, date) or a 'format' such as date(DD.MM.YYYY), "
+        f"alpha(10) or fiscal_period, or list the values with 'in'"
+    )
+    if "fiscal_period" in key.format.steps:
+        advice = (
+            f"{key.name} holds fiscal periods; days of another spelling than ISO's need 'date(…)' before that format"
+        )
+    return AnalystError(
+        f"the range {condition} cannot be decided: {why}; {advice}",
+        argument="filters",
+        given=condition.dimension,
+    )
+
+
+def _shape(text: str) -> str:
+    """A regular expression for texts that have digits and letters at the same places."""
+    kinds = [(str.isdigit, r"\d"), (str.isupper, r"\p{Lu}"), (str.islower, r"\p{Ll}")]
+    return "".join(next((kind for test, kind in kinds if test(sign)), re.escape(sign)) for sign in text)

@@ -1,0 +1,400 @@
+"""A session of the embedded engine: one private DuckDB in memory, for one question, closed in every way it could do
+harm.
+
+It may read the files of the sources it was opened for and nothing else, write only to its own temporary folder, and use
+bounded memory, threads and time. Its configuration is locked before the first statement. Statements come as SQLGlot
+expressions with bound values; there is no way in for SQL text. Neighbours: `tables` says how each kind of source is
+read.
+"""
+
+import re
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from msgspec import Struct
+
+from treadle.analyst.declared.errors import NOT_PLAIN, AnalystError, NotEnoughMemory, NotPlain
+from treadle.analyst.declared.place import Place
+from treadle.analyst.declared.source import Source
+from treadle.analyst.reading.number_spelling import NO_NUMBER
+from treadle.analyst.reading.progress import Progress
+from treadle.analyst.sql.lazy import exp
+from treadle.analyst.sql.parameters import Parameters
+from treadle.analyst.sql.proof import Proof
+from treadle.analyst.sql.terms import cast, literal
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+    from treadle.analyst.reading.database import Database
+
+Row = tuple[Any, ...]
+_BATCH = 10_000
+# What the engine says of a number that is one, and does not fit.
+_BEYOND = re.compile(r"to type DECIMAL\(\d+,\s*\d+\) failed: value is out of range")
+
+
+class Bounds(Struct, frozen=True):
+    """What one question may use.
+
+    Attributes:
+        memory: the engine's memory limit, in DuckDB's terms; beyond it, it spills to disk.
+        threads: how many threads; None for one a core.
+        seconds: how long, from opening to the last row.
+        spill: how much may be spilled to disk, in DuckDB's terms.
+    """
+
+    memory: str = "2GB"
+    threads: int | None = None
+    seconds: float = 300.0
+    spill: str = "20GB"
+
+
+class Cancelled(AnalystError):
+    """The question was interrupted from outside."""
+
+
+class Interrupt:
+    """A switch that stops a question under way, from any thread. Once set, it stays set."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._set = False
+        self._stops: list[Callable[[], None]] = []
+
+    @property
+    def is_set(self) -> bool:
+        """Whether it has been set."""
+        return self._set
+
+    def set(self) -> None:
+        """Stops what is under way; does nothing if it is over."""
+        with self._lock:
+            self._set = True
+            for stop in self._stops:
+                stop()
+
+    def on_set(self, stop: Callable[[], None]) -> None:
+        """Has `stop` called when the switch is set; at once if it is."""
+        with self._lock:
+            self._stops.append(stop)
+            if self._set:
+                stop()
+
+    def forget(self, stop: Callable[[], None]) -> None:
+        """Undoes `on_set`."""
+        with self._lock:
+            self._stops.remove(stop)
+
+
+class Session:
+    """An open engine; use it in a `with` block.
+
+    Args:
+        place: says where the sources' data are.
+        sources: what may be read.
+        bounds: what it may use.
+        interrupt: stops it from outside.
+        tell: is told, in a few words, what is being done; may be called from another thread than the caller's.
+
+    Raises:
+        AnalystError: a file is missing or lies outside the place's folders.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        sources: Sequence[Source],
+        bounds: Bounds | None = None,
+        interrupt: Interrupt | None = None,
+        tell: Callable[[str], None] | None = None,
+    ) -> None:
+        self._progress = None if tell is None else Progress(tell, self._share)
+        self.spill_is_full = False
+        self.bounds = bounds or Bounds()
+        self.interrupt = interrupt or Interrupt()
+        self.files = {source.name: place.files(source) for source in sources}
+        self._stamps = self._stamp()
+        self._late = False
+        self._databases: dict[Path, str] = {
+            self.files[source.name][0]: f"db{at}" for at, source in enumerate(sources) if source.kind == "duckdb"
+        }
+        self._staged = 0
+        self._stops: list[Callable[[], None]] = []
+        self.frames = place.frames
+        self.connections: dict[tuple[str, str], Database] = {}
+
+    def __enter__(self) -> Self:
+        import duckdb
+
+        self._folder = tempfile.TemporaryDirectory(prefix="treadle-", ignore_cleanup_errors=True)
+        self._connection: DuckDBPyConnection = duckdb.connect(":memory:")
+        try:
+            self._close_off()
+        except BaseException:
+            self._connection.close()
+            self._folder.cleanup()
+            raise
+        self._stop = self._connection.interrupt
+        self.interrupt.on_set(self._stop)
+        self._deadline = time.monotonic() + self.bounds.seconds
+        self._timer = threading.Timer(self.bounds.seconds, self._time_out)
+        self._timer.daemon = True
+        self._timer.start()
+        if self._progress is not None:
+            self._progress.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._progress is not None:
+            self._progress.__exit__(kind, error, traceback)
+        self._timer.cancel()
+        self._timer.join()
+        self.interrupt.forget(self._stop)
+        try:
+            for database in self.connections.values():
+                database.close()
+        finally:
+            self._connection.close()
+            self._folder.cleanup()
+        if kind is None and self._stamp() != self._stamps:
+            raise AnalystError("a file changed while it was read, so that the figures may mix old and new; ask again")
+
+    @property
+    def folder(self) -> Path:
+        """Where temporary files of this session may be put."""
+        return Path(self._folder.name)
+
+    @property
+    def seconds_left(self) -> float:
+        """How long this session may still take."""
+        return self._deadline - time.monotonic()
+
+    @property
+    def told(self) -> bool:
+        """Whether anyone is told what is being done."""
+        return self._progress is not None
+
+    def tell(self, doing: str, *, measured: bool = False, rows: int | None = None) -> None:
+        """Tells what is being done; see `Progress.begin`."""
+        if self._progress is not None:
+            self._progress.begin(doing, measured=measured, rows=rows)
+
+    def _share(self) -> float:
+        return float(self._connection.query_progress())
+
+    def on_stop(self, stop: Callable[[], None]) -> None:
+        """Has `stop` called, from another thread, when the session is cancelled or its time is over."""
+        self._stops.append(stop)
+        self.interrupt.on_set(stop)
+
+    def forget(self, stop: Callable[[], None]) -> None:
+        """Undoes `on_stop`."""
+        self._stops.remove(stop)
+        self.interrupt.forget(stop)
+
+    def register(self, name: str, rows: object) -> None:
+        """Makes an Arrow table readable as `name`. Raises AnalystError for a column that the engine has no type for."""
+        import duckdb
+
+        try:
+            self._connection.register(name, rows)
+        except duckdb.Error as error:
+            raise AnalystError(
+                f"the engine cannot read a column of the frame ({_first_line(error)}); leave it out, or cast it to "
+                f"text or to a number"
+            ) from error
+
+    def plain(self, file: Path) -> Path:
+        """A path to the file that the engine does not take for a pattern."""
+        if not any(sign in str(file) for sign in "*?["):
+            return file
+        link = self.folder / f"link{len(list(self.folder.iterdir()))}{''.join(file.suffixes[-2:])}"
+        link.symlink_to(file)
+        return link
+
+    def database(self, file: Path) -> str:
+        """The name under which a DuckDB file is attached."""
+        return self._databases[file]
+
+    @property
+    def attached(self) -> tuple[Proof, ...]:
+        """The statements that make the databases of the sources known under the names that other statements use."""
+        return tuple(Proof(partial(str, text)) for text in self._attach())
+
+    def _attach(self) -> list[str]:
+        return [
+            f"ATTACH {literal(str(file)).sql('duckdb')} AS {name} (READ_ONLY)" for file, name in self._databases.items()
+        ]
+
+    def run(self, statement: "exp.Expr", parameters: Parameters | None = None) -> list[Row]:
+        """Runs a statement and returns its rows.
+
+        Raises:
+            Cancelled: the interrupt was set.
+            AnalystError: it took too long, too much memory, or the data could not be computed with exactly.
+        """
+        sql = statement.sql(dialect="duckdb")
+        return self._execute(sql, parameters.values if parameters else None)
+
+    def stage(self, columns: Sequence[str], rows: Iterable[Sequence[str | None]]) -> str:
+        """Copies rows of text into a table of this session and returns the table's name."""
+        self._staged += 1
+        name = f"staged{self._staged}"
+        definitions = [
+            exp.ColumnDef(this=exp.to_identifier(column, quoted=True), kind=exp.DataType.build("VARCHAR"))
+            for column in columns
+        ]
+        self.run(exp.Create(kind="TABLE", this=exp.Schema(this=exp.to_table(name), expressions=definitions)))
+        batch: list[Sequence[str | None]] = []
+        for row in rows:
+            batch.append(row)
+            if len(batch) == _BATCH:
+                self._insert(name, batch)
+                batch = []
+        if batch:
+            self._insert(name, batch)
+        return name
+
+    def check(self) -> None:
+        """Raises if the session is to stop; for loops that run outside the engine."""
+        if self._late:
+            raise AnalystError(f"this took longer than {self.bounds.seconds:g} seconds; narrow it with filters")
+        if self.interrupt.is_set:
+            raise Cancelled("cancelled")
+
+    def _insert(self, name: str, batch: list[Sequence[str | None]]) -> None:
+        self.check()
+        parameters = Parameters()
+        columns = [
+            exp.func("unnest", cast(parameters.add(list(column)), "VARCHAR[]")) for column in zip(*batch, strict=True)
+        ]
+        self.run(exp.Insert(this=exp.to_table(name), expression=exp.select(*columns)), parameters)
+
+    def _close_off(self) -> None:
+        for statement in self._attach():
+            self._execute(statement, None)
+        files = [literal(str(file)) for files in self.files.values() for file in files]
+        folder = literal(str(self.folder))
+        settings: dict[str, exp.Expr] = {
+            "allowed_paths": exp.Array(expressions=files),
+            "allowed_directories": exp.Array(expressions=[folder]),
+            "temp_directory": folder.copy(),
+            "max_temp_directory_size": literal(self.bounds.spill),
+            "memory_limit": literal(self.bounds.memory),
+            "autoload_known_extensions": exp.false(),
+            "autoinstall_known_extensions": exp.false(),
+            "python_enable_replacements": exp.false(),
+            "preserve_insertion_order": exp.false(),
+            # Its own bar would go to standard output; how far it is is told by `Progress`.
+            "enable_progress_bar": exp.true(),
+            "enable_progress_bar_print": exp.false(),
+            "TimeZone": literal("UTC"),
+        }
+        if self.bounds.threads:
+            settings["threads"] = literal(self.bounds.threads)
+        settings |= {"enable_external_access": exp.false(), "lock_configuration": exp.true()}
+        for name, value in settings.items():
+            self._execute(f"SET {name} = {value.sql('duckdb')}", None)
+
+    def _execute(self, sql: str, values: dict[str, object] | None) -> list[Row]:
+        import duckdb
+
+        self.check()
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except duckdb.InterruptException as error:
+            self.check()
+            raise Cancelled("cancelled") from error
+        except duckdb.OutOfMemoryException as error:
+            raise self._no_memory(str(error)) from error
+        except duckdb.IOException as error:
+            if "Could not write" not in str(error):
+                raise AnalystError(f"the engine could not read the data: {_first_line(error)}") from error
+            # It writes nowhere but to its own folder.
+            self.spill_is_full = True
+            raise NotEnoughMemory(
+                f"the disk that holds {self.folder} cannot take more ({_first_line(error).rpartition(': ')[2]}); free "
+                f"some of it, set TMPDIR to a folder on a larger one, or narrow the question with filters"
+            ) from error
+        except duckdb.OutOfRangeException as error:
+            raise AnalystError(_too_large(error)) from error
+        except duckdb.ConversionException as error:
+            if _BEYOND.search(str(error)):
+                raise AnalystError(_too_large(error)) from error
+            raise AnalystError(_unlike(_first_line(error))) from error
+        except duckdb.Error as error:
+            if NOT_PLAIN in str(error):
+                raise NotPlain("text is not spelled as programs spell numbers") from error
+            raise AnalystError(
+                _csv_fault(str(error)) or f"the engine could not read the data: {_first_line(error)}"
+            ) from error
+
+    def _no_memory(self, message: str) -> NotEnoughMemory:
+        if "max_temp_directory_size" not in message:
+            return NotEnoughMemory(
+                f"this needs more memory than {self.bounds.memory}; ask for fewer dimensions or narrow it with filters"
+            )
+        self.spill_is_full = True
+        return NotEnoughMemory(
+            f"this needs more memory than {self.bounds.memory}, and more than {self.bounds.spill} to spill to disk; "
+            f"ask for fewer dimensions or narrow it with filters"
+        )
+
+    def _time_out(self) -> None:
+        self._late = True
+        self._connection.interrupt()
+        for stop in list(self._stops):
+            stop()
+
+    def _stamp(self) -> list[tuple[Path, int, int]]:
+        stamps = []
+        for file in (file for files in self.files.values() for file in files):
+            # What is written to a SQLite database may stand in its write-ahead log alone.
+            for part in (file, file.with_name(f"{file.name}-wal")):
+                try:
+                    state = part.stat()
+                except OSError:
+                    continue
+                if part == file or state.st_size:
+                    stamps.append((part, state.st_mtime_ns, state.st_size))
+        return stamps
+
+
+def _too_large(error: Exception) -> str:
+    return (
+        f"the amounts are too large to be computed exactly (38 digits is the most, those of the tolerance after the "
+        f"point included): {_first_line(error)}"
+    )
+
+
+def _csv_fault(message: str) -> str:
+    """Which line of which file is wrong and how, out of what the engine says of a CSV file; empty if it is no such."""
+    line, file = re.search(r"CSV Error on Line: (\d+)", message), re.search(r"^\s*file = (.+)$", message, re.MULTILINE)
+    if line is None or file is None:
+        return ""
+    told = message[line.end() :].partition("Possible")[0].strip().splitlines()
+    shown = "; ".join(f"{part[:120]}…" if len(part) > 120 else part for part in told if part.strip())
+    return f"{Path(file[1]).name}, line {line[1]}, cannot be read: {shown}"
+
+
+def _unlike(message: str) -> str:
+    """Which value is not of the type of its dimension, and what to do, out of what the engine says."""
+    found = re.search(r"""(["'])(.*)\1""", message)
+    told = repr(found[2].replace(NO_NUMBER, "")) if found else message
+    return (
+        f"a value is not what its column is declared to be: {told}; correct it in the data, or declare the dimension's "
+        f"'type' or 'format' as the values are, such as date(DD.MM.YYYY) for days, or the signs of numbers under 'text'"
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]

@@ -1,0 +1,183 @@
+"""Staged: SQLite tables and JSON files, read here and copied into a session as text, with every digit.
+
+The engine would pass the numbers of both through floating point. Neighbour: `tables`, for what the engine reads itself.
+"""
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from msgspec.structs import replace
+
+from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.declared.source import Source
+from treadle.analyst.reading.session import Session
+from treadle.analyst.reading.table import Demand, Table
+from treadle.analyst.sql.lazy import exp
+from treadle.analyst.sql.terms import quoted
+
+
+def read_sqlite(session: Session, source: Source, demand: Demand) -> Table:
+    """A table or view of a SQLite file, its columns copied as text; which of them held floats is kept."""
+    return _from_sqlite(session, source, demand.columns)
+
+
+def repeated_sqlite(session: Session, source: Source, wanted: Sequence[str]) -> Table:
+    """The rows of a SQLite table of which another is alike in every column, each once with their number."""
+    return _from_sqlite(session, source, wanted, _weight(wanted))
+
+
+def _from_sqlite(session: Session, source: Source, wanted: Sequence[str], weight: str = "") -> Table:
+    file = session.files[source.name][0]
+    table = source.table.replace('"', '""')
+    floating: set[str] = set()
+    try:
+        with closing(
+            sqlite3.connect(f"file:{quote(str(file))}?mode=ro", uri=True, check_same_thread=False)
+        ) as database:
+            stop = database.interrupt
+            session.interrupt.on_set(stop)
+            try:
+                known = [row[1] for row in database.execute(f'PRAGMA table_xinfo("{table}")')]
+                if not known:
+                    raise AnalystError(f"source {source.name!r}: there is no table {source.table!r} in {file.name}")
+                columns = [name for name in wanted if name in known]
+                listed = [_quoted(name) for name in columns] or ["1"]
+                alike = ""
+                if weight:
+                    listed.append("COUNT(*)")
+                    each = [f"{name} COLLATE BINARY, TYPEOF({name})" for name in map(_quoted, known)]
+                    alike = f" GROUP BY {', '.join(each)} HAVING COUNT(*) > 1"
+                # The names come from the catalogue and are quoted; SQLite has no placeholders for names.
+                rows = database.execute(f'SELECT {", ".join(listed)} FROM "{table}"{alike}')  # noqa: S608
+                staged = [*(columns or ["1"]), *([weight] if weight else [])]
+                name = session.stage(staged, _sqlite_text(rows, staged, floating, source))
+            finally:
+                session.interrupt.forget(stop)
+    except sqlite3.Error as error:
+        session.check()
+        raise AnalystError(f"source {source.name!r}: {file.name} cannot be read: {error}") from error
+    return replace(_staged(name, columns, floating, known), weight=weight)
+
+
+def read_json(session: Session, source: Source, demand: Demand) -> Table:
+    """JSON files, an array of objects or an object a line, copied as text with every digit."""
+    files = session.files[source.name]
+    columns = list(demand.columns)
+    floating: set[str] = set()
+    seen: set[str] = set()
+
+    def rows() -> Iterator[list[str | None]]:
+        for file in files:
+            for record in _records(file, source):
+                seen.update(record)
+                yield [_json_text(record.get(column)) for column in columns] or [None]
+
+    name = session.stage(columns or ["1"], rows())
+    found = [column for column in columns if column in seen] if seen else columns
+    return _staged(name, found, floating, list(seen))
+
+
+def repeated_json(session: Session, source: Source, wanted: Sequence[str]) -> Table:
+    """The objects of which another is alike in every member, each once with their number."""
+    weight = _weight(wanted)
+
+    def rows() -> Iterator[list[str | None]]:
+        for file in session.files[source.name]:
+            for record in _records(file, source):
+                whole = json.dumps(record, sort_keys=True).encode()
+                texts = [_json_text(record.get(column)) for column in wanted]
+                yield [*texts, hashlib.blake2b(whole, digest_size=16).hexdigest()]
+
+    staged = exp.to_table(session.stage([*wanted, weight], rows()))
+    columns = [quoted(column) for column in wanted]
+    number = exp.Alias(this=exp.Count(this=exp.Star()), alias=exp.to_identifier(weight, quoted=True))
+    alike = exp.select(*columns, number).from_(staged).group_by(*columns, quoted(weight)).having("COUNT(*) > 1")
+    return Table(alike.subquery("repeated"), dict.fromkeys(wanted, "VARCHAR"), whole=False, weight=weight)
+
+
+def opener(file: Path) -> Callable[[str], Any]:
+    """What opens a text file, gzipped or not, in a given encoding."""
+    import gzip
+
+    if file.suffix == ".gz":
+        return lambda encoding: gzip.open(file, "rt", encoding=encoding, newline="")
+    return lambda encoding: file.open(encoding=encoding, newline="")
+
+
+def _weight(columns: Sequence[str]) -> str:
+    """A column's name that none of the columns has, in whatever case."""
+    weight = "w"
+    while weight in map(str.casefold, columns):
+        weight += "_"
+    return weight
+
+
+def _quoted(name: str) -> str:
+    return '"{}"'.format(name.replace('"', '""'))
+
+
+def _staged(name: str, columns: list[str], floating: set[str], known: list[str]) -> Table:
+    types = dict.fromkeys(columns, "VARCHAR")
+    return Table(
+        exp.to_table(name), types if columns else dict.fromkeys(known, "VARCHAR"), frozenset(floating), whole=False
+    )
+
+
+def _records(file: Path, source: Source) -> Iterator[dict[str, Any]]:
+    """The objects of a JSON file: an array of them, or one a line."""
+    try:
+        with opener(file)("utf-8-sig") as lines:
+            first = lines.read(1024).lstrip()[:1]
+            lines.seek(0)
+            read = json.JSONDecoder(
+                parse_float=shortest, parse_int=shortest, parse_constant=str, object_pairs_hook=_object
+            ).decode
+            records = read(lines.read()) if first == "[" else (read(line) for line in lines if line.strip())
+            for record in records:
+                if not isinstance(record, dict):
+                    raise AnalystError(f"source {source.name!r}: {file.name} holds something other than objects")
+                yield record
+    except (OSError, ValueError) as error:
+        raise AnalystError(f"source {source.name!r}: {file.name} is not valid JSON: {error}") from error
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these names and values. Raises ValueError where a name stands twice: which value counts?"""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} stands twice in one object")
+    return found
+
+
+def shortest(number: str) -> str:
+    """A number's spelling without what does not change it: 1001 for 1001.0, 0 for -0."""
+    if "." in number and "e" not in number.lower():
+        number = number.rstrip("0").rstrip(".")
+    return "0" if number == "-0" else number
+
+
+def _json_text(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value)
+
+
+def _sqlite_text(
+    rows: Iterator[tuple[object, ...]], columns: list[str], floating: set[str], source: Source
+) -> Iterator[list[str | None]]:
+    for row in rows:
+        texts: list[str | None] = []
+        for column, value in zip(columns, row, strict=False):
+            if isinstance(value, bytes):
+                raise AnalystError(f"source {source.name!r}: column {column!r} holds binary data")
+            if isinstance(value, float):
+                floating.add(column)
+            texts.append(value if value is None or isinstance(value, str) else shortest(repr(value)))
+        yield texts or [None]

@@ -1,0 +1,250 @@
+"""Tables: how each kind of source becomes rows in a session.
+
+A reader makes one kind of source readable and says with what types; it is told what is wanted of it.
+CSV is read as text and never guessed at: what is a number, and how exact, is decided when amounts are computed.
+Neighbours: `staged`, for what the engine had better not read itself; `opening`, which adds databases.
+"""
+
+import csv
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.declared.source import Source
+from treadle.analyst.reading.ruled import without_lines
+from treadle.analyst.reading.session import Session
+from treadle.analyst.reading.staged import opener, read_json, read_sqlite
+from treadle.analyst.reading.table import Demand, Table
+from treadle.analyst.reading.totals import without_totals
+from treadle.analyst.reading.uniqueness import unique_columns
+from treadle.analyst.sql.lazy import exp
+from treadle.analyst.sql.terms import call, cast, literal, quoted
+from treadle.tools.errors import nearest
+
+# The engine's type of a column of Arrow or Parquet data, or of a view, in which no row has a value.
+_NO_TYPE = '"NULL"'
+_NATIVE_ENCODINGS = {"utf-8": "utf-8", "utf-16": "utf-16", "iso8859-1": "latin-1"}
+
+
+class Reader(Protocol):
+    """Makes the rows of one kind of source readable in a session."""
+
+    def __call__(self, session: Session, source: Source, demand: Demand) -> Table:
+        """Returns the table. Raises AnalystError if it cannot be read or lacks a column."""
+
+
+def read_with(read: Reader, session: Session, source: Source, demand: Demand) -> Table:
+    """Returns the rows of `source`, as a reader of its kind makes them, with the columns that `demand` needs."""
+    lowered: dict[str, str] = {}
+    for column in demand.columns:
+        if (other := lowered.setdefault(column.lower(), column)) != column:
+            raise AnalystError(
+                f"source {source.name!r}: the columns {other!r} and {column!r} differ only in case, so that they "
+                f"cannot be used together; rename one of them, such as in a view",
+                argument="source",
+                given=column,
+            )
+    table = read(session, source, demand)
+    for column in demand.columns:
+        if column not in table.columns:
+            near = nearest(column, table.columns)
+            advice = f"; did you mean {near!r}?" if near else ""
+            raise AnalystError(
+                f"source {source.name!r} has no column {column!r} in its data{advice}",
+                argument="source",
+                given=column,
+                nearest=near,
+                available=list(table.columns),
+            )
+    return table
+
+
+def read_csv(session: Session, source: Source, demand: Demand) -> Table:
+    """CSV files, gzipped or not, as text; all must have the same columns."""
+    found = session.files[source.name]
+    if source.text.ruled:
+        found = [without_lines(session, file, source.text.encoding) for file in found]
+        source = replace(source, text=replace(source.text, delimiter="|", encoding="utf-8", skip=0))
+    text = source.text
+    headers = {file: _header(file, source) for file in found}
+    columns = next(iter(headers.values()))
+    for file, header in headers.items():
+        if header != columns:
+            raise AnalystError(f"source {source.name!r}: the columns of {file.name} are not those of the other files")
+    native = _NATIVE_ENCODINGS.get(text.encoding)
+    files = list(headers) if native else [_transcoded(session, file, text.encoding) for file in headers]
+    options: dict[str, exp.Expr] = {
+        "auto_detect": exp.false(),
+        "header": exp.true(),
+        "skip": literal(text.skip),
+        "delim": literal(text.delimiter),
+        "quote": literal('"'),
+        "escape": literal('"'),
+        "nullstr": literal(""),
+        "allow_quoted_nulls": exp.false(),
+        "encoding": literal(native or "utf-8"),
+        "columns": exp.Struct(
+            expressions=[
+                exp.PropertyEQ(this=exp.to_identifier(name, quoted=True), expression=literal("VARCHAR"))
+                for name in columns
+            ]
+        ),
+    }
+    scan = _scan("read_csv", [session.plain(file) for file in files], options)
+    return without_totals(Table(scan, dict.fromkeys(columns, "VARCHAR")), source)
+
+
+def read_parquet(session: Session, source: Source, demand: Demand) -> Table:
+    """Parquet files, with their own types."""
+    files = session.files[source.name]
+    described = {file: _described(session, _scan("read_parquet", [session.plain(file)], {})) for file in files}
+    first = next(iter(described.values()))
+    types = _agreed(source, described, demand)
+    # The engine takes the types of the first file, also where it has no value, and so no type, in a column.
+    by_name = types != first and all(found.keys() == first.keys() for found in described.values())
+    options: dict[str, exp.Expr] = {"union_by_name": exp.true()} if by_name else {}
+    scan = _scan("read_parquet", [session.plain(file) for file in files], options)
+    return _typed(Table(scan, types, whole=all(found == first for found in described.values())))
+
+
+def read_duckdb(session: Session, source: Source, demand: Demand) -> Table:
+    """A table or view of a DuckDB file that the session has attached."""
+    file = session.files[source.name][0]
+    parts = source.table.split(".")
+    table = exp.Table(
+        this=exp.to_identifier(parts[-1], quoted=True),
+        db=exp.to_identifier(parts[-2] if len(parts) > 1 else "main", quoted=True),
+        catalog=exp.to_identifier(session.database(file), quoted=True),
+    )
+    types = _described(session, table)
+    unique = unique_columns(session, table)
+    texts = [quoted(name) for name, kind in types.items() if kind == "VARCHAR"]
+    if not texts:
+        return _typed(Table(table, types, unique=unique))
+    # A column may be declared with a collation, which makes "a" and "A" one key and one filter value.
+    binary = exp.to_identifier("binary", quoted=True)
+    told = [exp.Alias(this=exp.Collate(this=text, expression=binary.copy()), alias=text.this.copy()) for text in texts]
+    rows = exp.select(exp.Star(replace=told)).from_(table)
+    return _typed(Table(rows.subquery("told_apart"), types, unique=unique))
+
+
+def read_frame(session: Session, source: Source, demand: Demand) -> Table:
+    """A frame that the application put into the catalogue."""
+    from treadle.analyst.reading.frames import arrow_table
+
+    name = f"frame{list(session.frames).index(source.name)}"
+    session.register(name, arrow_table(source.name, session.frames[source.name]))
+    table = exp.to_table(name)
+    return _typed(Table(table, _described(session, table)))
+
+
+def read_excel(session: Session, source: Source, demand: Demand) -> Table:
+    """A sheet of an Excel file, copied as text."""
+    from treadle.analyst.reading.excel import read_xlsx
+
+    return read_xlsx(session, source, demand)
+
+
+READERS: dict[str, Reader] = {
+    "xlsx": read_excel,
+    "csv": read_csv,
+    "parquet": read_parquet,
+    "duckdb": read_duckdb,
+    "sqlite": read_sqlite,
+    "json": read_json,
+    "frame": read_frame,
+}
+"""The reader of each kind of source that is no database server."""
+
+
+def _scan(function: str, files: list[Path], options: Mapping[str, "exp.Expr"]) -> "exp.Expr":
+    paths = exp.Array(expressions=[literal(str(file)) for file in files])
+    named = [exp.PropertyEQ(this=exp.to_identifier(name), expression=value) for name, value in options.items()]
+    return exp.Table(this=call(function, paths, *named))
+
+
+def _agreed(source: Source, described: Mapping[Path, Mapping[str, str]], demand: Demand) -> dict[str, str]:
+    """The types of all columns of several files: of each the first that a file has for it.
+
+    Raises:
+        AnalystError: files differ in the type of a column that is asked for.
+    """
+    types: dict[str, str] = {}
+    said: dict[str, Path] = {}
+    first = next(iter(described.values()))
+    for file, found in described.items():
+        for column, kind in found.items():
+            if column in first and types.get(column, _NO_TYPE) == _NO_TYPE:
+                types[column], said[column] = kind, file
+        for column in demand.columns:
+            # The engine would turn the values of later files into the first one's type, and round them.
+            if found.get(column) != _NO_TYPE and not _widens(found.get(column), types.get(column)):
+                raise AnalystError(
+                    f"source {source.name!r}: column {column!r} is {types[column]} in {said[column].name} and "
+                    f"{found[column]} in {file.name}; write both with one type, or declare them as two sources",
+                    argument="source",
+                    given=source.name,
+                )
+    return types
+
+
+def _typed(table: Table) -> Table:
+    """The table with columns of text where it has columns without any value, and so of no type."""
+    empty = [name for name, kind in table.columns.items() if kind == _NO_TYPE]
+    if not empty:
+        return table
+    told = [exp.Alias(this=cast(quoted(name), "VARCHAR"), alias=quoted(name).this) for name in empty]
+    rows = exp.select(exp.Star(replace=told)).from_(table.relation.copy()).subquery("typed")
+    return replace(table, relation=rows, columns=table.columns | dict.fromkeys(empty, "VARCHAR"))
+
+
+def _widens(kind: str | None, first: str | None) -> bool:
+    """Whether values of `kind` are the same values, or refused, where they become those of `first`."""
+    whole = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?")
+    if kind is None or first is None or kind == first:
+        return True
+    return bool(whole.fullmatch(kind) and whole.fullmatch(first))
+
+
+def _described(session: Session, relation: "exp.Expr") -> dict[str, str]:
+    statement = exp.Describe(this=exp.select("*").from_(relation.copy()))
+    return {str(row[0]): str(row[1]) for row in session.run(statement)}
+
+
+def _header(file: Path, source: Source) -> list[str]:
+    encoding = "utf-8-sig" if source.text.encoding == "utf-8" else source.text.encoding
+    opened = opener(file)
+    try:
+        with opened(encoding) as lines:
+            for _ in range(source.text.skip):
+                lines.readline()
+            header = next(csv.reader(lines, delimiter=source.text.delimiter), None)
+    except (OSError, UnicodeError, csv.Error) as error:
+        raise AnalystError(f"source {source.name!r}: {file.name} cannot be read as {encoding} text: {error}") from error
+    if not header:
+        raise AnalystError(f"source {source.name!r}: {file.name} has no line of column names")
+    # What pandas writes before the first column, and SAP after the last one, has no name.
+    header = [name or f"column{at}" for at, name in enumerate(header, 1)]
+    lowered = [name.lower() for name in header]
+    for name in header:
+        if lowered.count(name.lower()) > 1:
+            raise AnalystError(f"source {source.name!r}: {file.name} has two columns called {name!r}")
+    return header
+
+
+def _transcoded(session: Session, file: Path, encoding: str) -> Path:
+    """A copy of the file in UTF-8, for encodings that the engine does not read."""
+    number = len(list(session.folder.glob("text*.csv")))
+    copy = session.folder / f"text{number}.csv"
+    try:
+        with opener(file)(encoding) as lines, copy.open("w", encoding="utf-8", newline="") as out:
+            while piece := lines.read(1 << 20):
+                session.check()
+                out.write(piece)
+    except UnicodeError as error:
+        raise AnalystError(f"{file.name} is not {encoding} text: {error}") from error
+    return copy

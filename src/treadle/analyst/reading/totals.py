@@ -1,0 +1,61 @@
+"""Totals: the lines of a file that add up others and are no rows themselves.
+
+They are told by what is declared under `text.totals`; as rows, they would count twice. Builds SQLGlot expressions in
+DuckDB's terms.
+"""
+
+from msgspec.structs import replace
+
+from treadle.analyst.declared.source import Source
+from treadle.analyst.reading.table import Table
+from treadle.analyst.sql.lazy import exp
+from treadle.analyst.sql.terms import call, is_null, literal, quoted
+
+_AROUND = " \t\r\n\u00a0"
+USUAL = (
+    "summe", "gesamt", "gesamtsumme", "gesamtergebnis", "zwischensumme", "endsumme", "total", "totals", "grand total",
+    "sum", "subtotal", "sub-total", "sub total", "totale", "total général", "sous-total", "totaal", "suma", "*", "**",
+    "***", "ergebnis", "gesamtbetrag", "insgesamt", "overall result", "overall total", "result", "grand-total",
+    "total general",
+)  # fmt: skip
+"""Texts that usually mark a line of totals, in lower case."""
+WITH_NAMES = (
+    "summe %", "zwischensumme %", "gesamt %", "total %", "subtotal %", "sub-total %", "grand total %", "% total",
+    "% ergebnis", "% result", "ergebnis %",
+)  # fmt: skip
+"""The same where the line also names what it is the total of, such as `Summe Konto 1000`."""
+
+
+def without_totals(table: Table, source: Source) -> Table:
+    """Returns the table without the lines that the source declares to be totals."""
+    if not source.text.totals:
+        return table
+    rows = exp.select("*").from_(table.relation.copy())
+    for marked in marks(source, list(table.columns)):
+        rows = rows.where(exp.Not(this=exp.paren(marked)))
+    return replace(table, relation=rows.subquery("rows_of_it"))
+
+
+def marks(source: Source, columns: list[str]) -> list["exp.Expr"]:
+    """Returns, for each text that marks lines of totals, whether a line is marked by it."""
+    found: list[exp.Expr] = []
+    for mark in (item.strip(f"{_AROUND}:").lower() for item in source.text.totals):
+        if mark:
+            each = [_marked(column, mark) for column in columns]
+            found.append(exp.or_(*each))
+        elif source.dimensions:
+            each = [is_null(_text(item.source_column)) for item in source.dimensions]
+            found.append(exp.and_(*each))
+    return found
+
+
+def _marked(column: str, mark: str) -> "exp.Expr":
+    text = exp.Coalesce(this=_text(column), expressions=[literal("")])
+    kind = exp.Like if "%" in mark else exp.EQ
+    return kind(this=text, expression=literal(mark))
+
+
+def _text(column: str) -> "exp.Expr":
+    """What stands in a field, in lower case and without what does not count; NULL for nothing."""
+    plain = call("rtrim", call("trim", call("lower", quoted(column)), literal(_AROUND)), literal(f":{_AROUND}"))
+    return call("nullif", plain, literal(""))

@@ -1,0 +1,1 @@
+"""Showing: what an answer says, as data, sentences, pages and files. Asks nothing."""

@@ -1,0 +1,333 @@
+"""Sentences: the words of each kind of claim, made of its facts and the filters under which they hold, of nothing else.
+
+Pure. A kind that has no words here cannot be claimed.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+from treadle.analyst.showing.classify import money
+
+Kind = Literal[
+    "nothing", "one_empty", "totals", "keys", "offset", "largest", "by_currency", "more_currencies",
+    "different_currencies", "unknown_currency", "unknown_unit", "contradicted_unit", "mixed_currencies",
+    "filter_without_rows", "no_rows", "spelling", "granularity", "absent", "factor", "sign", "repeated", "duplicates",
+    "approximate", "not_a_number", "not_examined", "in_no_group", "in_several_groups",
+]  # fmt: skip
+Facts = Mapping[str, Any]
+Filters = Sequence[str]
+_MOST_SHOWN = 5
+
+
+def _under(filters: Filters) -> str:
+    """The conditions as the beginning of a sentence that would be false without them."""
+    return f"where {' and '.join(filters)}, " if filters else ""
+
+
+def _shown(value: object) -> str:
+    return "(none)" if value is None else str(value)
+
+
+def listed(values: Sequence[object], more: int = 0) -> str:
+    """The first few values, and that there are more."""
+    shown = ", ".join(_shown(value) for value in values[:_MOST_SHOWN])
+    left = more + max(0, len(values) - _MOST_SHOWN)
+    return f"{shown} and {left:,} more" if left else shown
+
+
+def _all_of(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _keys_of(count: int, what: str = "key") -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _nothing(facts: Facts, filters: Filters) -> str:
+    return f"Neither {facts['a']} nor {facts['b']} has a row that passes the filters: there is nothing to compare."
+
+
+def _one_empty(facts: Facts, filters: Filters) -> str:
+    return (
+        f"{facts['empty']} has no row that passes the filters, while {facts['other']} has {facts['measure']} of "
+        f"{_amounts(facts)}: there is nothing to compare it with."
+    )
+
+
+def _amounts(facts: Facts) -> str:
+    return _all_of([money(value, unit) for value, unit in facts["amounts"]])
+
+
+def _totals(facts: Facts, filters: Filters) -> str:
+    a, b, currency = facts["a"], facts["b"], facts.get("currency")
+    where = f"{facts['measure']} in {currency}" if currency else str(facts["measure"])
+    if "currency" in facts and not (currency or "").strip():
+        where = f"{facts['measure']} without a currency"
+    shown = [money(facts[f"value_{side}"], facts[f"unit_{side}"]) for side in "ab"]
+    if facts["status"] in ("missing_in_a", "missing_in_b"):
+        here, there, value = (a, b, shown[0]) if facts["status"] == "missing_in_b" else (b, a, shown[1])
+        return f"{where}: {here} has {value} and {there} has no row."
+    opening = f"{where}: {a} has {shown[0]} and {b} has {shown[1]}"
+    gap, higher = facts["difference"], a if facts["difference"] > 0 else b
+    if not facts["known"]:
+        size = "the same number" if not gap else f"a number that is higher by {gap.copy_abs():,f} in {higher}"
+        return f"{opening}: {size}, but whether both are of one unit is not known."
+    if not gap:
+        empty = sum(facts[f"value_{side}"] is None for side in "ab")
+        equal = ("the totals are equal", "the totals match, what is empty counting as zero", "neither has an amount")
+        return f"{opening}: {equal[empty]}."
+    side = "higher" if gap > 0 else "lower"
+    words = {"match": "the totals match", "minor_diff": "a minor difference"}
+    told = words.get(facts["status"], "a major difference")
+    return f"{opening}, so {a} is {side} by {money(gap.copy_abs(), facts['unit'])}: {told} ({facts['reason']})."
+
+
+def _keys(facts: Facts, filters: Filters) -> str:
+    by, total, matches = _all_of(facts["dimensions"]), facts["total"], facts["matches"]
+    a, b, only_a, only_b = facts["a"], facts["b"], facts["missing_in_b"], facts["missing_in_a"]
+    if only_a + only_b == total:
+        return f"By {by} the two have no key in common: {only_a:,} only in {a}, {only_b:,} only in {b}."
+    if matches == total:
+        how = "" if facts["known"] else " as numbers"
+        return f"By {by} all {total:,} keys match{how}." if total > 1 else f"By {by} the one key matches{how}."
+    if total == 1:
+        return f"By {by} there is one key, and it does not match."
+    parts = [
+        f"{count:,} {words}"
+        for count, words in (
+            (facts["major"], "with a major difference"),
+            (facts["minor"], "with a minor difference"),
+            (only_b, f"missing in {a}"),
+            (only_a, f"missing in {b}"),
+        )
+        if count
+    ]
+    rate = f"{facts['rate']:g} %" if facts["rate"] or not matches else "below 0.01 %"
+    how = "match" if facts["known"] else "match as numbers"
+    return f"By {by}, {_band(matches, total)} of the keys {how} ({matches:,} of {total:,}, {rate}); {', '.join(parts)}."
+
+
+def _band(matches: int, total: int) -> str:
+    """How many of the keys match, in words; whole numbers only, so that no rounding decides."""
+    if not matches:
+        return "none"
+    if matches * 2 == total:
+        return "half"
+    bands = ((99, "nearly all"), (90, "most"))
+    told = next((words for least, words in bands if matches * 100 >= least * total), "more than half")
+    return told if matches * 2 > total else "less than half"
+
+
+def _offset(facts: Facts, filters: Filters) -> str:
+    currency = f" in {facts['currency']}" if facts.get("currency") else ""
+    gross = money(facts["gross"], facts["unit"])
+    if facts["only"]:
+        return (
+            f"The totals{currency} agree only because differences offset each other: without their signs they add up "
+            f"to {gross}."
+        )
+    return (
+        f"Differences{currency} partly offset each other: without their signs they add up to {gross}, "
+        f"{money(facts['more'], facts['unit'])} more than the totals show."
+    )
+
+
+def _largest(facts: Facts, filters: Filters) -> str:
+    key = ", ".join(f"{name} {_shown(value)}" for name, value in facts["key"].items())
+    among = f"Of the keys in {facts['currency']} that do not match" if facts.get("currency") else (
+        "Of the keys that do not match")  # fmt: skip
+    if not facts["difference"]:
+        return f"{among}, the first is {key}: {facts['reason']}."
+    size = money(facts["difference"], facts["unit"])
+    return f"{among}, the largest difference is {size} at {key} ({facts['status']})."
+
+
+def _by_currency(facts: Facts, filters: Filters) -> str:
+    return (
+        f"{facts['measure']} is told by {facts['dimension']}, as amounts of different currencies are not added up: "
+        f"{facts['a']} has {listed(facts['currencies_a'])}; {facts['b']} has {listed(facts['currencies_b'])}."
+    )
+
+
+def _more_currencies(facts: Facts, filters: Filters) -> str:
+    return f"{facts['count']:,} more currencies stand in the totals by currency."
+
+
+def _different_currencies(facts: Facts, filters: Filters) -> str:
+    parts = [
+        f"only {name} has {facts['measure']} in {listed(facts[side])}"
+        for side, name in (("only_a", facts["a"]), ("only_b", facts["b"]))
+        if facts[side]
+    ]
+    return f"{_under(filters)}{'; '.join(parts)}: amounts of different currencies are not compared"
+
+
+def _unknown_currency(facts: Facts, filters: Filters) -> str:
+    return (
+        f"{_under(filters)}{facts['measure']} of {facts['side']} has rows without a {facts['dimension']}: what these "
+        f"amounts are measured in is not known"
+    )
+
+
+def _unknown_unit(facts: Facts, filters: Filters) -> str:
+    return (
+        f"{facts['measure']} of {facts['other']} is in {facts['unit']}, and nothing says what that of {facts['side']} "
+        f"is in: the figures are compared as numbers; declare 'unit' or 'currency' on measure "
+        f"{facts['own']} of {facts['side']}"
+    )
+
+
+def _contradicted_unit(facts: Facts, filters: Filters) -> str:
+    return (
+        f"{_under(filters)}{facts['measure']} of {facts['side']} is declared to be in {facts['unit']}, but its rows "
+        f"have {facts['dimension']} {listed(facts['currencies'])}: neither is taken for its unit"
+    )
+
+
+def _mixed_currencies(facts: Facts, filters: Filters) -> str:
+    return (
+        f"{_under(filters)}{facts['measure']} of {facts['side']} is told by {facts['dimension']} "
+        f"({listed(facts['currencies'])}), as amounts of different currencies are not added up"
+    )
+
+
+def _filter_without_rows(facts: Facts, filters: Filters) -> str:
+    shown = ", ".join(_shown(value) for value in facts["values"][:_MOST_SHOWN])
+    more = ", …" if len(facts["values"]) > _MOST_SHOWN else ""
+    return (
+        f"{facts['side']} has no row with {facts['condition']}; its values of {facts['dimension']} are "
+        f"{shown + more or 'none at all'}"
+    )
+
+
+def _no_rows(facts: Facts, filters: Filters) -> str:
+    return f"{facts['side']} has no row{' that passes the filters' if filters else ' at all'}"
+
+
+def _spelling(facts: Facts, filters: Filters) -> str:
+    return (
+        f"{_under(filters)}{_keys_of(facts['count'])} that {'is' if facts['count'] == 1 else 'are'} missing on one "
+        f"side each would meet if {facts['dimension']} were compared in another spelling: declare 'format: "
+        f"{facts['format']}' on dimension {facts['dimension']} of {' or '.join(facts['declaring'])}"
+    )
+
+
+def _granularity(facts: Facts, filters: Filters) -> str:
+    return (
+        f"{facts['coarse']} does not break down by {facts['dimension']} (all its rows"
+        f"{', whatever the filters,' if filters else ''} have one value there, {_shown(facts['value'])}), "
+        f"{facts['fine']} does: compare without {facts['dimension']}, where "
+        f"{_keys_of(facts['meeting'])} {'meets' if facts['meeting'] == 1 else 'meet'}"
+    )
+
+
+def _absent(facts: Facts, filters: Filters) -> str:
+    left = facts["count"] - len(facts["values"])
+    return (
+        f"{_under(filters)}{facts['side']} has no row {'' if filters else 'at all '}for {facts['dimension']} "
+        f"{listed(facts['values'], left)}, {facts['other']} has"
+    )
+
+
+def _of_all(facts: Facts) -> str:
+    count, total = facts["count"], facts["total"]
+    where = "that both have with an amount"
+    return f"in the one key {where}" if total == 1 else f"in {count:,} of the {total:,} keys {where}"
+
+
+def _factor(facts: Facts, filters: Filters) -> str:
+    return (
+        f"{_under(filters)}{_of_all(facts)}, {facts['large']} is exactly {facts['factor']} times {facts['small']}: "
+        f"probably currency decimals, or a unit such as thousands"
+    )
+
+
+def _sign(facts: Facts, filters: Filters) -> str:
+    return (
+        f"{_under(filters)}{_of_all(facts)}, the two sides have the same amount with opposite signs: if that is so for "
+        f"all of its data, declare 'sign: -1' on measure {facts['measure']} of one of them"
+    )
+
+
+def _repeated(facts: Facts, filters: Filters) -> str:
+    return (
+        f"{_under(filters)}in {facts['count']:,} of the {facts['total']:,} keys that do not match, {facts['large']} "
+        f"has {facts['factor']} times the amount and {facts['factor']} times the rows of {facts['small']}: the rows of "
+        f"these keys were probably taken in {facts['factor']} times"
+    )
+
+
+def _duplicates(facts: Facts, filters: Filters) -> str:
+    return (
+        f"{_under(filters)}{facts['side']} holds identical rows; taken once each, {facts['count']:,} "
+        f"keys that differ would be equal"
+    )
+
+
+def _approximate(facts: Facts, filters: Filters) -> str:
+    return (
+        f"{facts['measure']} of {facts['side']} is approximate: its column holds floating-point numbers; differences "
+        f"that these can be off by count as matches"
+    )
+
+
+def _not_a_number(facts: Facts, filters: Filters) -> str:
+    return (
+        f"{facts['measure']} of {facts['side']}: {facts['count']:,} rows hold NaN and are left out, as if they were "
+        f"empty"
+    )
+
+
+def _not_examined(facts: Facts, filters: Filters) -> str:
+    return f"{facts['what']}: {facts['why']}" if facts["why"] else str(facts["what"])
+
+
+def _in_no_group(facts: Facts, filters: Filters) -> str:
+    is_or_are = "is" if facts["count"] == 1 else "are"
+    return (
+        f"{_under(filters)}{facts['dimension']} {listed(facts['values'], facts['count'] - len(facts['values']))} "
+        f"{is_or_are} in no group of hierarchy {facts['hierarchy']}: no group's subtotal has "
+        f"{'its' if facts['count'] == 1 else 'their'} figures"
+    )
+
+
+def _in_several_groups(facts: Facts, filters: Filters) -> str:
+    shown = [f"{name} (in {_all_of(groups)})" for name, groups in facts["members"].items()]
+    left = facts["count"] - len(shown)
+    them = f"{', '.join(shown)} and {left:,} more" if left else _all_of(shown)
+    return (
+        f"{_under(filters)}{them} of hierarchy {facts['hierarchy']} {'is' if facts['count'] == 1 else 'are'} right "
+        f"below more than one group, whose subtotals each have the figures: these do not add up"
+    )
+
+
+SENTENCES: dict[Kind, Callable[[Facts, Filters], str]] = {
+    "nothing": _nothing,
+    "one_empty": _one_empty,
+    "totals": _totals,
+    "keys": _keys,
+    "offset": _offset,
+    "largest": _largest,
+    "by_currency": _by_currency,
+    "more_currencies": _more_currencies,
+    "different_currencies": _different_currencies,
+    "unknown_currency": _unknown_currency,
+    "unknown_unit": _unknown_unit,
+    "contradicted_unit": _contradicted_unit,
+    "mixed_currencies": _mixed_currencies,
+    "filter_without_rows": _filter_without_rows,
+    "no_rows": _no_rows,
+    "spelling": _spelling,
+    "granularity": _granularity,
+    "absent": _absent,
+    "factor": _factor,
+    "sign": _sign,
+    "repeated": _repeated,
+    "duplicates": _duplicates,
+    "approximate": _approximate,
+    "not_a_number": _not_a_number,
+    "not_examined": _not_examined,
+    "in_no_group": _in_no_group,
+    "in_several_groups": _in_several_groups,
+}
+"""The words of each kind, which end as a sentence in an interpretation does, and without a full stop as a warning."""

@@ -1,0 +1,117 @@
+"""Units: what the amounts of each side are measured in, and whether the two may stand beside each other.
+
+A unit is what a declaration says, or the one currency that the rows have; nothing else makes one, least of all the
+other side. Pure; `currencies` looks at the rows.
+"""
+
+import re
+from typing import Literal
+
+from msgspec import Struct
+
+from treadle.analyst.declared.errors import AnalystError
+from treadle.analyst.declared.source import Measure
+
+Origin = Literal["declared", "read", "none"]
+_CODE = re.compile(r"[A-Z]{3}")
+
+
+class Unit(Struct, frozen=True):
+    """What the amounts of one side are measured in.
+
+    Attributes:
+        text: such as "EUR"; empty where it is not known.
+        origin: whether it was declared, or is the one currency of the rows.
+        currencies: those of the rows, None for rows without one; empty where no column of them is declared.
+    """
+
+    text: str = ""
+    origin: Origin = "none"
+    currencies: tuple[str | None, ...] = ()
+
+
+class Measured(Struct, frozen=True):
+    """What two figures beside each other are measured in.
+
+    Attributes:
+        a: the unit of A's figure, empty where it is not known.
+        b: the unit of B's figure.
+        known: whether the two are known to be of one unit, or nobody speaks of units at all.
+    """
+
+    a: str = ""
+    b: str = ""
+    known: bool = True
+
+    @property
+    def both(self) -> str:
+        """The unit of a difference, empty where that is not known."""
+        return self.a if self.known and self.a == self.b else ""
+
+
+class Units(Struct, frozen=True):
+    """The units of a comparison by one measure.
+
+    Attributes:
+        a: that of A.
+        b: that of B.
+        currency: the number of the key that tells currencies apart, where several meet; None where there is one.
+    """
+
+    a: Unit
+    b: Unit
+    currency: int | None = None
+
+    @property
+    def measured(self) -> Measured:
+        """That of figures over all keys."""
+        if self.currency is not None:
+            return Measured(known=False)
+        unknown = any(None in unit.currencies for unit in (self.a, self.b))
+        return Measured(self.a.text, self.b.text, self.a.text == self.b.text and not unknown)
+
+    def of(self, key: "tuple[object, ...]") -> Measured:
+        """That of the figures of one key, given its values."""
+        if self.currency is None:
+            return self.measured
+        code = str(key[self.currency] or "").strip() or None
+        if self.a.origin == "declared" or self.b.origin == "declared":
+            # Such as thousands, of whatever currency: the two words together would be a guess.
+            return Measured(known=code is not None and self.a.text == self.b.text)
+        return Measured(known=False) if code is None else Measured(code, code)
+
+
+def unit_of(measure: Measure, used: "tuple[str | None, ...]") -> Unit:
+    """Returns the unit of one side.
+
+    A declared currency that the rows contradict is no unit.
+
+    Args:
+        measure: its measure.
+        used: the currencies of its rows.
+    """
+    declared = measure.unit.strip()
+    if declared and not (_CODE.fullmatch(declared) and used and used != (declared,)):
+        return Unit(declared, "declared", used)
+    if not declared and len(used) == 1 and used[0] is not None:
+        return Unit(used[0], "read", used)
+    return Unit(currencies=used)
+
+
+def refuse_unlike(measure: Measure, names: tuple[str, str], units: tuple[str, str]) -> None:
+    """Raises AnalystError if two known units differ: amounts of unlike units are not compared."""
+    if not all(units) or units[0] == units[1]:
+        return
+    column = measure.source_column if measure.source_column.isidentifier() else "amount"
+    advice = (
+        f"declare for one of them a measure in the other's unit, such as 'expression: {column} * 1000' with its 'unit'"
+    )
+    if all(map(_CODE.fullmatch, units)):
+        advice = "declare for one of them a 'conversion' by a table of rates"
+    raise AnalystError(
+        f"{measure.name} is in {units[0]} in {names[0]!r} and in {units[1]} in {names[1]!r}: amounts of different "
+        f"units are not compared; {advice}",
+        argument="measures",
+        given=measure.name,
+        units=list(units),
+    )

@@ -1,0 +1,81 @@
+"""Terms: the small pieces of SQL that the analyst's statements are made of, as SQLGlot expressions in DuckDB's terms.
+
+An expression that stands in a statement already is copied before it is used again.
+"""
+
+from functools import cache
+
+from treadle.analyst.sql.lazy import exp
+
+
+def literal(value: str | int | float) -> "exp.Expr":
+    """A text, quoted, or a number."""
+    return exp.Literal.string(value) if isinstance(value, str) else exp.Literal.number(repr(value))
+
+
+def call(function: str, *arguments: "exp.Expr") -> "exp.Expr":
+    """A call of one of DuckDB's functions."""
+    return exp.Anonymous(this=function, expressions=[_free(argument) for argument in arguments])
+
+
+def cast(value: "exp.Expr", kind: str) -> "exp.Expr":
+    """The value as another type; the engine raises an error if it is none."""
+    return exp.Cast(this=_free(value), to=_type(kind).copy())
+
+
+def try_cast(value: "exp.Expr", kind: str) -> "exp.Expr":
+    """The value as another type; NULL if it is none."""
+    return exp.TryCast(this=_free(value), to=_type(kind).copy())
+
+
+def named(value: "exp.Expr", name: str) -> "exp.Expr":
+    """The value as a column called `name`."""
+    return exp.Alias(this=_free(value), alias=exp.to_identifier(name))
+
+
+def or_zero(value: "exp.Expr") -> "exp.Expr":
+    """The value, or 0 for NULL."""
+    return call("coalesce", value, literal(0))
+
+
+def is_null(value: "exp.Expr") -> "exp.Expr":
+    """Whether there is no value."""
+    return exp.Is(this=_free(value), expression=exp.null())
+
+
+def when(condition: "exp.Expr", then: "exp.Expr", otherwise: "exp.Expr | None" = None) -> "exp.Expr":
+    """`then` where `condition` holds, else `otherwise`, else NULL."""
+    default = None if otherwise is None else _free(otherwise)
+    return exp.Case(ifs=[exp.If(this=_free(condition), true=_free(then))], default=default)
+
+
+def compared(op: str, value: "exp.Expr", other: "exp.Expr") -> "exp.Expr":
+    """A value against another, by =, <, <=, > or >=."""
+    kinds: dict[str, type[exp.Expr]] = {"=": exp.EQ, "<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE}
+    return kinds[op](this=_free(value), expression=_free(other))
+
+
+def within(ends: tuple[str, str], value: "exp.Expr", low: "exp.Expr", high: "exp.Expr") -> "exp.Expr":
+    """A value between two, `ends` being what holds against each."""
+    if ends == (">=", "<="):
+        return exp.Between(this=value, low=low, high=high)
+    return exp.and_(compared(ends[0], value, low), compared(ends[1], value.copy(), high), copy=False)
+
+
+def matches(value: "exp.Expr", pattern: str) -> "exp.Expr":
+    """Whether the whole of a text is of the pattern."""
+    return call("regexp_full_match", value, literal(pattern))
+
+
+def quoted(column: str) -> "exp.Expr":
+    """A column of the data, by its exact name."""
+    return exp.column(exp.to_identifier(column, quoted=True))
+
+
+@cache
+def _type(kind: str) -> "exp.DataType":
+    return exp.DataType.build(kind, dialect="duckdb")
+
+
+def _free(value: "exp.Expr") -> "exp.Expr":
+    return value.copy() if value.parent else value

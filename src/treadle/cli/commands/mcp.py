@@ -1,0 +1,73 @@
+"""`treadle mcp`: an agent, or tools, as an MCP server."""
+
+import asyncio
+from importlib.util import find_spec
+from typing import Any
+
+import click
+
+from treadle.cli import completion
+from treadle.cli.agents import keeping, load_agent
+from treadle.cli.exits import ExitCode
+from treadle.cli.storage import journal_at, journal_option
+from treadle.cli.toolset import gather
+from treadle.journal import Journal
+
+
+@click.command(short_help="Serve an agent, or tools, to MCP clients.")
+@click.option("--agent", "-a", metavar="MODULE[:NAME]", shell_complete=completion.agents, help="The agent to serve.")
+@click.option(
+    "--tools", "-t", multiple=True, metavar="MODULE[:NAME]", shell_complete=completion.tools,
+    help="The tools to serve, as for treadle ask; repeatable.",
+)  # fmt: skip
+@click.option(
+    "--http", "port", type=click.IntRange(0, 65535), metavar="PORT",
+    help="Serve streamable HTTP at 127.0.0.1:PORT/mcp. Default: standard input and output.",
+)  # fmt: skip
+@journal_option
+def mcp(agent: str | None, tools: tuple[str, ...], port: int | None, journal: str | None) -> int:
+    """Serve an agent as a tool that takes a task, or tools as themselves, to programs that speak MCP.
+
+    Each call is a run in the journal. What it waits for is asked of the person at the client's end, if that can ask;
+    else the run stays paused, and treadle approve goes on with it. Over HTTP only programs on this machine are
+    answered; to serve others, put treadle.mcp.app_of(...) behind a server that knows who they are.
+    """
+    if (agent is None) == (not tools):
+        raise click.UsageError("name what to serve: --agent module:name, or --tools module:name")
+    if find_spec("mcp") is None:
+        raise click.UsageError("serving needs the official package: pip install 'treadle[mcp]'")
+    asyncio.run(_served(agent, tools, port, journal_at(journal)))
+    return ExitCode.FINISHED
+
+
+async def _served(agent: str | None, tools: tuple[str, ...], port: int | None, journal: Journal) -> None:
+    from treadle.mcp.serve import app_of, serve_stdio
+
+    try:
+        what: Any = keeping(load_agent(agent), journal) if agent is not None else _tools(tools)
+        kept = None if agent is not None else journal
+        if port is None:
+            await serve_stdio(what, journal=kept)
+        else:
+            await _over_http(app_of(what, journal=kept), port)
+    finally:
+        await journal.close()
+
+
+def _tools(named: tuple[str, ...]) -> list[Any]:
+    return list(gather((), named, None).tools)
+
+
+async def _over_http(app: Any, port: int) -> None:
+    import uvicorn
+
+    class Told(uvicorn.Server):
+        """Says where it listens once it does, as a port of 0 is any that is free."""
+
+        async def startup(self, sockets: Any = None) -> None:
+            await super().startup(sockets)
+            for server in self.servers:
+                for socket in server.sockets:
+                    click.echo(f"serving at http://127.0.0.1:{socket.getsockname()[1]}/mcp", err=True)
+
+    await Told(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning", lifespan="on")).serve()

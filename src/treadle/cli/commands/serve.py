@@ -1,0 +1,214 @@
+"""`treadle serve`: agents over HTTP, and in a browser."""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from treadle.agent import Agent
+from treadle.cli import completion
+from treadle.cli.agents import agent_to_ask, keeping, load_agent
+from treadle.cli.configure import MODEL_AND_TOOLS, Options
+from treadle.cli.exits import ExitCode
+from treadle.cli.loading import load
+from treadle.cli.servers import mcp_option
+from treadle.cli.storage import journal_at, journal_named, journal_option, told
+from treadle.cli.terminal import clean, set_off
+from treadle.journal import Journal
+
+if TYPE_CHECKING:
+    from treadle.serve import Served
+
+PORT = 8700
+
+
+def _agent_of_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(MODEL_AND_TOOLS):
+        command = option(command)
+    return command
+
+
+@click.command(short_help="Serve agents over HTTP, with a page to watch and steer them.")
+@click.option(
+    "--agent",
+    "-a",
+    "agents",
+    multiple=True,
+    metavar="MODULE[:NAME]",
+    shell_complete=completion.agents,
+    help="An agent to serve: module:name or path.py:name; repeatable. Default: one made of the options below.",
+)
+@_agent_of_options
+@mcp_option
+@journal_option
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Where to listen. Anywhere but here needs a token."
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="On which port; 0 for a free one."
+)
+@click.option("--token", envvar="TREADLE_TOKEN", metavar="TEXT", help="What callers have to know (TREADLE_TOKEN).")
+@click.option(
+    "--auth", metavar="MODULE:NAME", help="A function of a request that says who calls: a treadle.serve.User."
+)
+@click.option("--allow-host", multiple=True, metavar="NAME", help="A name under which it is reached; repeatable.")
+@click.option("--allow-origin", multiple=True, metavar="ORIGIN", help="A site whose pages may use it; repeatable.")
+@click.option("--deps", metavar="MODULE:NAME", help="A function of a user's name that gives what tools depend on.")
+@click.option("--root-path", default="", metavar="PATH", help="The path below which a proxy in front of it has it.")
+@click.option(
+    "--grace", type=click.FloatRange(min=0), default=20.0, show_default=True, metavar="SECONDS",
+    help="For steps under way to end when it is told to stop.",
+)  # fmt: skip
+@click.option("--leave", is_flag=True, help="Leave runs that were under way when it ended, until they are resumed.")
+@click.option("--open", "opens", is_flag=True, help="Open the page in a browser.")
+@click.option("--quiet", "-q", is_flag=True, help="Log warnings only.")
+def serve(
+    agents: tuple[str, ...],
+    model: str | None,
+    skill: tuple[str, ...],
+    tools: tuple[str, ...],
+    sources: str | None,
+    mcp: tuple[str, ...],
+    journal: str | None,
+    host: str,
+    port: int,
+    token: str | None,
+    auth: str | None,
+    allow_host: tuple[str, ...],
+    allow_origin: tuple[str, ...],
+    deps: str | None,
+    root_path: str,
+    grace: float,
+    leave: bool,
+    opens: bool,
+    quiet: bool,
+) -> int:
+    """Serve your agents over HTTP, and as a page in a browser, until SIGTERM or Ctrl-C.
+
+    Runs under way then pause after their step, and go on when it is started again.
+    """
+    if not is_own(host) and not token and auth is None:
+        raise click.UsageError(
+            f"whoever reaches {host} could use your agents: give --token (or TREADLE_TOKEN) or --auth, or listen on "
+            "127.0.0.1"
+        )
+    of_options = Options(None, model, skill, tools, sources, mcp, None, None, None, None, None, None, journal)
+    if agents:
+        replace(of_options, agent=agents[0]).require_agent_alone()
+    loaded = [load_agent(target) for target in agents] or [agent_to_ask(of_options, None)[0]]
+    level = logging.WARNING if quiet else logging.INFO
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(message)s")
+    hosts = [*_OWN, *allow_host, *([] if host in ("0.0.0.0", "::", "") else [_bracketed(host)])]  # noqa: S104 - as names
+    options: dict[str, Any] = {
+        "token": token or None, "auth": None if auth is None else load(auth, "--auth")[2],
+        "deps": None if deps is None else load(deps, "--deps")[2],
+        "hosts": hosts, "origins": allow_origin, "grace": grace, "take_up": not leave,
+    }  # fmt: skip
+    listening = _listening(host, port)
+    try:
+        return asyncio.run(_serve(loaded, journal, listening, root_path, opens, options))
+    finally:
+        listening.close()
+
+
+_OWN = ("localhost", "127.0.0.1", "[::1]")
+
+
+def is_own(host: str) -> bool:
+    """Whether a host is reached from this machine alone: each of its addresses is a loopback address."""
+    from ipaddress import ip_address
+
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise click.BadParameter(f"{host!r} is no host that is known ({error})", param_hint="'--host'") from error
+    return bool(host) and all(ip_address(str(one[4][0]).partition("%")[0]).is_loopback for one in found)
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host.lower()
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens there."""
+    family = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+    # Of one that does not say that it is TCP asyncio lets small writes wait for acknowledgements, for 40 ms.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        if os.name == "posix":
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(2048)
+        return listening
+    except OSError as error:
+        listening.close()
+        raise click.ClickException(
+            f"cannot listen on {host} port {port}: {error.strerror or error}. Name another with --port"
+        ) from error
+
+
+async def _serve(
+    agents: list[Agent], journal: str | None, listening: socket.socket, root_path: str, opens: bool, options: Any
+) -> int:
+    from treadle.serve import app
+
+    async with journal_at(journal) as kept:
+        served = app([keeping(agent, kept) for agent in agents], journal=kept, **options)
+        address = _address(listening, root_path)
+        count = f"{len(agents)} agent{'s' if len(agents) > 1 else ''}"
+        click.echo(clean(f"{count} at {address} with {told(journal_named(journal))}; Ctrl-C stops it"))
+        where = f"{address}#token={options['token']}" if options["token"] else address
+        return await _run(served, kept, listening, root_path, where if opens else "", options["grace"])
+
+
+async def _run(
+    served: "Served", kept: Journal, listening: socket.socket, root_path: str, page: str, grace: float
+) -> int:
+    import uvicorn
+
+    config = uvicorn.Config(
+        served, log_config=None, lifespan="on", ws="none", server_header=False, root_path=root_path,
+        timeout_graceful_shutdown=max(1, round(grace)), h11_max_incomplete_event_size=64_000,
+    )  # fmt: skip
+
+    class Server(uvicorn.Server):
+        """A server that ends streams and has runs pause when it is told to stop, and leaves the signal at that."""
+
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            loop = asyncio.get_running_loop()
+            for name in (signal.SIGTERM, signal.SIGINT):
+                # Windows has none: there Ctrl-C ends it as it does any program.
+                with suppress(NotImplementedError):
+                    loop.add_signal_handler(name, self._told, name)
+            yield
+
+        def _told(self, name: int) -> None:
+            # Process groups and supervisors may say it twice; a person who does is in a hurry.
+            self.force_exit = self.should_exit and name == signal.SIGINT
+            self.should_exit = True
+            served.stop()
+
+    if page:
+        import webbrowser
+
+        webbrowser.open(page)
+    server = Server(config)
+    await server.serve(sockets=[listening])
+    if not server.started:
+        click.echo(set_off("Error: it could not start; its log says why"), err=True)
+        return ExitCode.INTERNAL_ERROR
+    return ExitCode.FINISHED
+
+
+def _address(listening: socket.socket, root_path: str) -> str:
+    host, port = listening.getsockname()[:2]
+    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, _bracketed(host))  # noqa: S104 - as names
+    return f"http://{shown}:{port}{root_path.rstrip('/')}/"

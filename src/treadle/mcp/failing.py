@@ -1,0 +1,22 @@
+"""Failing: why a server cannot be reached, in words for a person."""
+
+from treadle.kernel.errors import Misuse
+
+
+def in_words(error: BaseException, told: str) -> str:
+    """What is wrong, for an error in connecting to the server that is `told` by its program or address."""
+    match error:
+        case Misuse() | TimeoutError():
+            return str(error)
+        case FileNotFoundError():
+            return f"there is no program {told!r}, or not the folder that it is to be started in"
+        case PermissionError():
+            return f"{told!r} is no program that may be started"
+    kind = type(error).__name__
+    if str(error) == "Server returned an error response":
+        return f"{told} answers with an HTTP error: are the address and the headers right?"
+    if kind in ("ConnectError", "ConnectTimeout"):
+        return f"nobody answers at {told}"
+    if (kind == "MCPError" and str(error) == "Connection closed") or kind == "Gone":
+        return "it ended before it answered"
+    return f"{kind}: {error}" if str(error) else kind

@@ -1,0 +1,133 @@
+"""Listed: what a server says of its tools, as a run records it. It is a claim, and is believed as far as the user does.
+
+Where a server is not trusted each tool is taken to write, whatever its annotations say; and one of which it says
+something else than at first is marked, so that a person looks at it before it is called again.
+"""
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from treadle.kernel.events import ListedTool
+from treadle.mcp.naming import tool_names
+from treadle.mcp.secrets import Secrets
+from treadle.tools import BadTool, Effect
+from treadle.tools.arguments import from_json_schema
+from treadle.tools.server import ServerFailed
+
+if TYPE_CHECKING:
+    import mcp_types
+
+MOST_TOOLS: Final = 256
+"""Tools of one server; models choose badly among far fewer."""
+
+MOST_BYTES: Final = 500_000
+"""Bytes of all that a server says of its tools: it stands in each run's journal, and goes to the model at each step."""
+
+LONGEST_WORDS: Final = 8_000
+"""Characters of a description that the model is shown."""
+
+_log = logging.getLogger("treadle")
+
+
+class Reader:
+    """Reads what one server lists.
+
+    Args:
+        server: its name.
+        secrets: what is not to be shown of what it says.
+        trusted: whether its annotations count.
+        effects: what the user says of its tools, by the names that it gives them.
+        only: the names of those that are wanted; None for all.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        secrets: Secrets,
+        trusted: bool,
+        effects: Mapping[str, Effect],
+        only: Sequence[str] | None,
+    ) -> None:
+        self._server, self._secrets, self._trusted = server, secrets, trusted
+        self._effects, self._only = effects, only
+        self._first: dict[str, ListedTool] = {}
+
+    def read(self, tools: "Sequence[mcp_types.Tool]", known: Sequence[ListedTool]) -> tuple[ListedTool, ...]:
+        """The tools as they are recorded; `known` is how they were.
+
+        Raises:
+            ServerFailed: they are too many, or too much is said of them.
+        """
+        for one in known:
+            self._first.setdefault(one.remote, one)
+        by_name = {one.name: one for one in tools if self._only is None or one.name in self._only}
+        names = tool_names(self._server, by_name)
+        found: list[ListedTool] = []
+        for remote, tool in by_name.items():
+            listed = self._listed(names[remote], tool)
+            try:
+                from_json_schema(listed.name, listed.input_schema, None, "")
+            except BadTool as error:
+                _log.warning("a tool of the server %s is left out: %s", self._server, error)
+                continue
+            found.append(self._held_against(listed, known))
+        self._require_bounded(found)
+        for one in found:
+            self._first.setdefault(one.remote, one)
+        return tuple(found)
+
+    def _listed(self, name: str, tool: "mcp_types.Tool") -> ListedTool:
+        said = tool.model_dump(mode="json", by_alias=True, exclude={"meta", "icons"}, exclude_none=True)
+        digest = sha256(json.dumps(said, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
+        words = self._secrets.hidden(tool.description or tool.title or "").encode("utf-8", "replace").decode()
+        if len(words) > LONGEST_WORDS:
+            words = f"{words[:LONGEST_WORDS]} […]"
+        effect, says = self._effect(tool)
+        schema, output = self._secrets.without(tool.input_schema), self._secrets.without(tool.output_schema)
+        return ListedTool(name, self._server, tool.name, words, schema, output, effect, says, digest[:32])
+
+    def _effect(self, tool: "mcp_types.Tool") -> tuple[Effect, bool]:
+        own, hints = self._effects.get(tool.name), tool.annotations
+        if own is not None:
+            return own, True
+        if not self._trusted or hints is None:
+            return "write", False
+        if hints.read_only_hint:
+            return "read", True
+        return ("idempotent" if hints.idempotent_hint else "write"), hints.destructive_hint is not None
+
+    def _held_against(self, listed: ListedTool, known: Sequence[ListedTool]) -> ListedTool:
+        """`listed`, marked if it is not what the server said of it at first."""
+        if self._trusted:
+            return listed
+        last = next((one for one in known if one.remote == listed.remote), None)
+        first = self._first.get(listed.remote, listed)
+        if last is not None and last.changed and last.digest == listed.digest:
+            return replace(listed, changed=last.changed)
+        return listed if first.digest == listed.digest else replace(listed, changed=_change(first, listed))
+
+    def _require_bounded(self, found: Sequence[ListedTool]) -> None:
+        size = sum(len(json.dumps([one.description, one.input_schema, one.output_schema])) for one in found)
+        if len(found) > MOST_TOOLS or size > MOST_BYTES:
+            raise ServerFailed(
+                f"the server {self._server} lists {len(found)} tools with {size:,} bytes of descriptions, and at most "
+                f"{MOST_TOOLS} with {MOST_BYTES:,} are taken: name those that are wanted (only=[…])"
+            )
+
+
+def _change(first: ListedTool, now: ListedTool) -> str:
+    """What a person is told who is to look at it."""
+    if first.description == now.description:
+        what = "takes or gives something else than when it was first listed, or says something else of its effect"
+    else:
+        what = f"was first described as {_short(first.description)}, and now as {_short(now.description)}"
+    return f"The server {now.server} has changed its tool {now.remote}: it {what}."
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 300 else f"{text[:300]}…")

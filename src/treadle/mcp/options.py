@@ -1,0 +1,45 @@
+"""Options: how far a server is believed, and what it may ask for."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypedDict
+
+from treadle.kernel.errors import Misuse
+from treadle.mcp.asking import Ask
+from treadle.tools import Effect
+from treadle.tools.options import check_options
+
+
+class Options(TypedDict, total=False):
+    """How far a server is believed, and what it may ask for. By default it is not believed, and may ask for nothing.
+
+    `trusted` is whether what it says of the effects of its tools counts; `effects` says it in its place, by its own
+    names of the tools ("read", "idempotent", "write"); `only` names those that are wanted; `timeout` is the seconds
+    that a call may take and `max_output` the characters of its result, as for any tool; `needs_approval` is whether a
+    person must agree to each call that may do more than read; `ask` is asked what it wants to know of the person;
+    `roots` are the folders that it is told of; `sampling` answers when it wants a model asked, in the terms of the
+    official package.
+    """
+
+    trusted: bool
+    effects: Mapping[str, Effect]
+    only: Sequence[str] | None
+    timeout: float | None
+    max_output: int
+    needs_approval: bool
+    ask: Ask | None
+    roots: Sequence[str | Path]
+    sampling: Callable[..., Awaitable[Any]] | None
+
+
+def check_server_options(options: Options) -> None:
+    """Refuses options that there are not, or that cannot be."""
+    for name in options:
+        if name not in Options.__annotations__:
+            raise Misuse(f"MCPServer takes no option {name!r}; it takes {', '.join(Options.__annotations__)}")
+    told: dict[str, Any] = {key: options[key] for key in ("timeout", "max_output") if key in options}
+    for effect in {"write", *options.get("effects", {}).values()}:
+        check_options({"effect": effect, **told}, "MCPServer")  # type: ignore[typeddict-item]
+    for name in ("only", "roots"):
+        if isinstance(options.get(name), (str, Path)):
+            raise Misuse(f"MCPServer takes {name}= as a list")

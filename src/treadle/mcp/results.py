@@ -1,0 +1,58 @@
+"""Results: what a server gives back, as what a tool returns. All of it is untrusted, and none of it is carried out."""
+
+import base64
+import binascii
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from treadle.kernel.messages import Content, File, Image, Text
+from treadle.mcp.secrets import Secrets
+from treadle.tools import ToolResult
+
+if TYPE_CHECKING:
+    from mcp_types import CallToolResult
+
+
+def result_of(found: "CallToolResult", secrets: Secrets) -> ToolResult:
+    """What the model is shown of a result, and as `for_app` its structured content, if it has any."""
+    parts: list[Content] = [part for one in found.content for part in parts_of(one, secrets)]
+    data = secrets.without(found.structured_content)
+    shown: Any = data if not parts and data is not None else parts
+    if all(isinstance(part, Text) for part in parts) and parts:
+        shown = "\n".join(part.text for part in parts if isinstance(part, Text))
+    return ToolResult(shown if shown or shown == 0 else "", data, found.is_error)
+
+
+def parts_of(block: Any, secrets: Secrets) -> Sequence[Content]:
+    """The parts of a message that a block of content is."""
+    match block.type:
+        case "text":
+            return [Text(secrets.hidden(block.text))]
+        case "image":
+            return [_media(block.data, block.mime_type, "image", secrets)]
+        case "audio":
+            return [_media(block.data, block.mime_type, "audio", secrets)]
+        case "resource_link":
+            words = f": {block.description}" if block.description else ""
+            return [Text(secrets.hidden(f"[resource {block.uri} ({block.name}){words}]"))]
+        case "resource":
+            return resource_parts(block.resource, secrets)
+        case other:
+            return [Text(f"[content of a kind that is not known here: {other!r:.50}]")]
+
+
+def resource_parts(resource: Any, secrets: Secrets) -> Sequence[Content]:
+    """The parts of a message that the contents of a resource are."""
+    uri, text = str(resource.uri), getattr(resource, "text", None)
+    if text is not None:
+        return [Text(secrets.hidden(f"[resource {uri}]\n{text}"))]
+    return [_media(resource.blob, resource.mime_type, uri.rpartition("/")[2] or "resource", secrets)]
+
+
+def _media(data: str, kind: str | None, name: str, secrets: Secrets) -> Content:
+    try:
+        content = base64.b64decode(data, validate=True)
+    except (ValueError, binascii.Error):
+        return Text(f"[{name}: what was given is no base64]")
+    kind = secrets.hidden(kind or "application/octet-stream")
+    return Image(content, None, kind) if kind.startswith("image/") else File(content, None, kind, secrets.hidden(name))

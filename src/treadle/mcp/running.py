@@ -1,0 +1,284 @@
+"""Running: a call that somebody else asked for, as a run here; and what the run waits for, asked at the other end."""
+
+import logging
+import secrets
+from collections import OrderedDict
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+from pydantic_core import to_jsonable_python
+
+from treadle.agent import Agent
+from treadle.drivers.watching import RunEvent, StepCompleted, ToolProgress
+from treadle.kernel.errors import Misuse
+from treadle.kernel.events import ModelReplied, ToolStarted
+from treadle.kernel.messages import Content, File, Image, Text, UserMessage
+from treadle.mcp.relay import asked
+from treadle.result import Pending, RunResult
+from treadle.tools.server import ServerFailed
+
+if TYPE_CHECKING:
+    import mcp_types
+    from mcp.server.context import ServerRequestContext
+
+_log = logging.getLogger("treadle")
+
+RUN: Final = "io.treadle/run"
+"""Under which name a result's `_meta` has the run that it is of."""
+
+MOST_WAITING: Final = 1000
+"""Runs that wait for an answer of the person at the other end; the oldest is forgotten first, and stays paused."""
+
+
+class Calls:
+    """Carries calls out.
+
+    Args:
+        agent: whose runs they are.
+        names: what may be called.
+        is_agent: whether a call is a task for the agent, and not a call of one of its tools.
+    """
+
+    def __init__(self, agent: Agent[Any, Any], names: Collection[str], *, is_agent: bool) -> None:
+        self._agent, self._names, self._is_agent = agent, names, is_agent
+        self._waiting: OrderedDict[str, RunResult[Any]] = OrderedDict()
+
+    async def call(
+        self, context: "ServerRequestContext[Any, Any]", params: "mcp_types.CallToolRequestParams"
+    ) -> "mcp_types.CallToolResult | mcp_types.InputRequiredResult":
+        """One call, or its continuation where the client brings what was asked for.
+
+        Raises:
+            MCPError: there is no such tool, or the client would have to ask its person and cannot.
+        """
+        from mcp import MCPError
+        from mcp_types import INVALID_PARAMS
+
+        if params.name not in self._names:
+            raise MCPError(INVALID_PARAMS, f"there is no tool {params.name!r:.100}")
+        news, heard = anyio.create_memory_object_stream[str](100)
+        found: Any = None
+        async with anyio.create_task_group() as group:
+            group.start_soon(_tell, context, heard)
+            with news:
+                found = await self._carried(context, params, _Watch(news))
+        if isinstance(found, MCPError):
+            # Raised in the group it would be wrapped.
+            raise found
+        return found  # type: ignore[no-any-return]
+
+    async def _carried(self, context: Any, params: Any, watch: "_Watch") -> Any:
+        try:
+            result = await self._begun(params, watch)
+            while result.stop.reason == "waiting" and result.pending and _can_ask(context):
+                if _is_stateless(context):
+                    return self._asks(result)
+                answers = {one.call_id: await _elicited(context, one) for one in _askable(result.pending)}
+                if not answers:
+                    break
+                result = await self._gone_on(result, answers, watch)
+        except (Misuse, ServerFailed) as error:
+            return _failed(str(error))
+        except Exception:
+            _log.exception("a call of %s that was asked for over MCP failed", params.name)
+            return _failed("the call failed; the server's log says why")
+        if result.stop.reason == "waiting" and _is_stateless(context) and not _can_ask(context):
+            return _cannot_ask(result)
+        return self._told(result)
+
+    async def _begun(self, params: Any, watch: "_Watch") -> RunResult[Any]:
+        """The run of a new call; or, gone on with, that which waited for what the client brings."""
+        given = params.arguments or {}
+        if params.request_state is not None:
+            paused = self._waiting.pop(params.request_state, None)
+            if paused is None:
+                raise Misuse("nothing is known of what this goes on with: call the tool anew")
+            answers = {name: _answer(one) for name, one in (params.input_responses or {}).items()}
+            return await self._gone_on(paused, answers, watch)
+        if self._is_agent:
+            task = given.get("task")
+            if not isinstance(task, str) or not task.strip():
+                raise Misuse('the arguments are {"task": "…"}, the whole task in words')
+            return await self._agent.run(task, on_event=watch)
+        return await self._agent.step([UserMessage(asked(params.name, given))], on_event=watch)
+
+    async def _gone_on(
+        self, paused: RunResult[Any], answers: Mapping[str, Mapping[str, Any] | None], watch: "_Watch"
+    ) -> RunResult[Any]:
+        """The run with what the person said; a call about which nothing was said is refused."""
+        approve: list[Pending] = []
+        deny: dict[str, str] = {}
+        results: dict[str, Any] = {}
+        for one in _askable(paused.pending):
+            said = answers.get(one.call_id)
+            if one.kind == "approval" and said is not None and said.get("allow") is True:
+                approve.append(one)
+            elif one.kind == "result" and said is not None:
+                results[one.call_id] = said.get("answer", "")
+            elif one.kind == "result":
+                results[one.call_id] = "(The person gave no answer.)"
+            else:
+                deny[one.call_id] = "the person at the other end did not allow it"
+        run = paused if self._agent.journal is None else paused.run_id
+        return await self._agent.resume(run, approve=approve, deny=deny, results=results, on_event=watch)
+
+    def _asks(self, result: RunResult[Any]) -> Any:
+        """What the client is to bring, in the era in which it is not asked during the call."""
+        import mcp_types
+
+        requests = {one.call_id: _question(one) for one in _askable(result.pending)}
+        if not requests:
+            return self._told(result)
+        state = secrets.token_urlsafe(24)
+        self._waiting[state] = result
+        while len(self._waiting) > MOST_WAITING:
+            self._waiting.popitem(last=False)
+        return mcp_types.InputRequiredResult(input_requests=requests, request_state=state)
+
+    def _told(self, result: RunResult[Any]) -> Any:
+        """What the client is told of a run that goes no further for now."""
+        import mcp_types
+
+        meta, record = {RUN: result.run_id}, None
+        if not self._is_agent and result.steps:
+            record = next(iter(result.steps[-1].calls), None)
+        if result.stop.reason == "waiting":
+            return _failed(_waits(result), meta)
+        if record is not None and record.result is not None:
+            content = record.result.content
+            parts: Sequence[Content] = (Text(content),) if isinstance(content, str) else content
+            blocks = [_block(part) for part in parts]
+            return mcp_types.CallToolResult(content=blocks, is_error=record.is_error, _meta=meta)
+        if not result.finished:
+            why = f"The agent stopped before it was done ({result.stop.reason}: {result.stop.detail})."
+            return _failed(f"{why} {result.text}".strip(), meta)
+        output = None if result.output is None else to_jsonable_python(result.output)
+        data = output if isinstance(output, dict) else None
+        text = mcp_types.TextContent(type="text", text=result.text)
+        return mcp_types.CallToolResult(content=[text], structured_content=data, _meta=meta)
+
+
+class _Watch:
+    """Tells in words how far a run has come; what nobody takes in time is left out."""
+
+    def __init__(self, news: "anyio.streams.memory.MemoryObjectSendStream[str]") -> None:
+        self._news = news
+        self._names: dict[str, str] = {}
+
+    def __call__(self, event: RunEvent) -> None:
+        match event:
+            case StepCompleted(step=step):
+                words = f"step {step.number} is done"
+            case ModelReplied(message=message):
+                self._names = {call.id: call.name for call in message.calls}
+                return
+            case ToolStarted(name=name, call_id=call_id):
+                words = f"{name or self._names.get(call_id, call_id)} has begun"
+            case ToolProgress(name=name, update=update):
+                words = f"{name}: {update}"
+            case _:
+                return
+        try:
+            self._news.send_nowait(words[:500])
+        except (anyio.WouldBlock, anyio.ClosedResourceError, anyio.BrokenResourceError):
+            return
+
+
+async def _tell(context: Any, heard: Any) -> None:
+    done = 0
+    async with heard:
+        async for words in heard:
+            done += 1
+            await context.session.report_progress(done, None, words)
+
+
+def _waits(result: RunResult[Any]) -> str:
+    calls = "; ".join(f"{one.tool} ({one.call_id}) waits for {one.kind}" for one in result.pending)
+    return f"Run {result.run_id} waits for a person, who was not asked: {calls}."
+
+
+def _cannot_ask(result: RunResult[Any]) -> Exception:
+    """What the newest era has for a client that does not say that it can ask its person."""
+    from mcp import MCPError
+    from mcp_types import MISSING_REQUIRED_CLIENT_CAPABILITY
+
+    data = {"requiredCapabilities": {"elicitation": {"form": {}}}, RUN: result.run_id}
+    return MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, _waits(result), data)
+
+
+def _can_ask(context: Any) -> bool:
+    """Whether the client says that it can ask its person to fill in a form."""
+    said = context.session.client_capabilities
+    asks = None if said is None else said.elicitation
+    return asks is not None and (asks.form is not None or asks.url is None)
+
+
+def _is_stateless(context: Any) -> bool:
+    from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+    return context.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+
+def _askable(pending: Sequence[Pending]) -> Sequence[Pending]:
+    """What the person at the other end may decide: not what a crash left in doubt, which is for whoever runs this."""
+    return [one for one in pending if one.kind != "interrupted"]
+
+
+def _form(one: Pending) -> tuple[str, dict[str, Any]]:
+    """What the person is asked, and the form of the answer."""
+    if one.kind == "approval":
+        words = f"Allow {one.tool}({one.arguments_json})?{f' {one.question}' if one.question else ''}"
+        allow = {"type": "boolean", "title": "Allow", "default": False}
+        return words, {"type": "object", "properties": {"allow": allow}, "required": ["allow"]}
+    given = one.arguments if isinstance(one.arguments, Mapping) else {}
+    words = one.question or str(given.get("question") or f"{one.tool}({one.arguments_json})")
+    answer = {"type": "string", "title": "Answer"}
+    return words, {"type": "object", "properties": {"answer": answer}, "required": ["answer"]}
+
+
+def _question(one: Pending) -> Any:
+    import mcp_types
+
+    words, schema = _form(one)
+    return mcp_types.ElicitRequest(params=mcp_types.ElicitRequestFormParams(message=words, requested_schema=schema))
+
+
+async def _elicited(context: Any, one: Pending) -> Mapping[str, Any] | None:
+    words, schema = _form(one)
+    found = await context.session.elicit_form(words, schema, related_request_id=context.request_id)
+    return _answer(found)
+
+
+def _answer(found: Any) -> Mapping[str, Any] | None:
+    """What the person said; None if nothing, or no."""
+    return found.content if getattr(found, "action", "") == "accept" else None
+
+
+def _failed(words: str, meta: Mapping[str, Any] | None = None) -> Any:
+    import mcp_types
+
+    text = mcp_types.TextContent(type="text", text=words)
+    return mcp_types.CallToolResult(content=[text], is_error=True, _meta=None if meta is None else dict(meta))
+
+
+def _block(part: Content) -> Any:
+    import base64
+
+    import mcp_types
+
+    match part:
+        case Text(text=text):
+            return mcp_types.TextContent(type="text", text=text)
+        case Image(data=data, media_type=kind) if data is not None:
+            return mcp_types.ImageContent(type="image", data=base64.b64encode(data).decode(), mime_type=kind)
+        case File(data=data, media_type=kind) if data is not None and kind.startswith("audio/"):
+            return mcp_types.AudioContent(type="audio", data=base64.b64encode(data).decode(), mime_type=kind)
+        case File(data=data, media_type=kind, name=name) if data is not None:
+            blob = mcp_types.BlobResourceContents(
+                uri=f"file:///{name}", mime_type=kind, blob=base64.b64encode(data).decode()
+            )
+            return mcp_types.EmbeddedResource(type="resource", resource=blob)
+        case Image(url=url) | File(url=url):
+            name = getattr(part, "name", "image")
+            return mcp_types.ResourceLink(type="resource_link", uri=url or "", name=name)

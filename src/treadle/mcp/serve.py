@@ -1,0 +1,148 @@
+"""Serve: an agent, or tools, as an MCP server for others, in both eras of the protocol.
+
+An agent is one tool that takes a task; tools are themselves. Each call is a run: the rules of the agent hold, it stands
+in the journal, and what it waits for is asked of the person at the other end, if the client can ask (`waiting.py`).
+"""
+
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import redirect_stdout
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Final
+
+from treadle.agent import Agent
+from treadle.journal import Journal
+from treadle.kernel.errors import Misuse
+from treadle.kernel.messages import ToolSpec
+from treadle.mcp.naming import LONGEST
+from treadle.mcp.relay import Relay
+from treadle.mcp.running import Calls
+from treadle.tools import Effect, Tool
+
+if TYPE_CHECKING:
+    import mcp_types
+    from mcp.server.lowlevel import Server
+
+
+_TASK: Final = {
+    "type": "object",
+    "properties": {"task": {"type": "string", "description": "The whole task; the agent sees nothing else."}},
+    "required": ["task"],
+    "additionalProperties": False,
+}
+
+
+def server_of(what: Agent[Any, Any] | Iterable[Tool], *, journal: Journal | None = None) -> "Server[Any]":
+    """The official server of an agent or of tools, to be run over any transport of the official package.
+
+    Args:
+        what: the agent, or the tools.
+        journal: where the calls of tools are kept, each a run; an agent has its own.
+
+    Raises:
+        Misuse: it is neither, or the official package is not installed.
+    """
+    try:
+        from mcp.server.lowlevel import Server
+    except ImportError as error:
+        raise Misuse("a server of tools needs the official package: pip install 'treadle[mcp]'") from error
+    calls, listed, name = _offered(what, journal)
+
+    async def list_tools(_: Any, params: Any) -> "mcp_types.ListToolsResult":
+        import mcp_types
+
+        return mcp_types.ListToolsResult(tools=list(listed))
+
+    return Server(name, version=version("treadle"), on_list_tools=list_tools, on_call_tool=calls.call)
+
+
+def app_of(
+    what: Agent[Any, Any] | Iterable[Tool],
+    *,
+    journal: Journal | None = None,
+    hosts: Sequence[str] = (),
+    origins: Sequence[str] = (),
+    path: str = "/mcp",
+) -> Any:
+    """The same as an ASGI application, for streamable HTTP.
+
+    A request is answered only if its Host, and its Origin if it has one, are those of this machine or are named here: a
+    page that somebody opens in a browser must not be able to call tools. Who may call them is for what stands before it
+    to say; whoever reaches it may.
+
+    Args:
+        what: the agent, or the tools.
+        journal: as for `server_of`.
+        hosts: further hosts, such as "tools.example" or "10.0.0.5:*".
+        origins: further origins, such as "https://page.example".
+        path: where it answers.
+
+    Raises:
+        Misuse: as `server_of`.
+    """
+    server = server_of(what, journal=journal)
+    from mcp.server.transport_security import TransportSecuritySettings
+
+    local = ["127.0.0.1", "localhost", "[::1]"]
+    security = TransportSecuritySettings(
+        allowed_hosts=[*[f"{host}:*" for host in local], *local, *hosts],
+        allowed_origins=[*[f"http://{host}:*" for host in local], *origins],
+    )
+    return server.streamable_http_app(streamable_http_path=path, transport_security=security)
+
+
+async def serve_stdio(what: Agent[Any, Any] | Iterable[Tool], *, journal: Journal | None = None) -> None:
+    """Serves over this process's standard input and output, until the input ends. What else is printed goes to stderr.
+
+    Raises:
+        Misuse: as `server_of`.
+    """
+    server = server_of(what, journal=journal)
+    from mcp.server.stdio import stdio_server
+
+    # What tools print must not come between the messages, nor after them.
+    async with stdio_server() as (read, write):
+        with redirect_stdout(sys.stderr):
+            await server.run(read, write, server.create_initialization_options())
+
+
+def _offered(
+    what: Agent[Any, Any] | Iterable[Tool], journal: Journal | None
+) -> "tuple[Calls, Sequence[mcp_types.Tool], str]":
+    """What carries calls out, the tools that are listed, and what the server calls itself."""
+    if isinstance(what, Agent):
+        name = what.name if _is_name(what.name) else "agent"
+        spec = ToolSpec(name, what.as_tool(name).description, _TASK)
+        return Calls(what, {name}, is_agent=True), [_listed(spec, "write")], what.name
+    given = list(what) if isinstance(what, Iterable) and not isinstance(what, str) else [what]
+    if not given or not all(isinstance(one, Tool) for one in given):
+        raise Misuse(f"what is served is an Agent, or a list of tools; it was given {what!r:.100}")
+    tools: list[Tool] = [one for one in given if isinstance(one, Tool)]
+    ends = next((one for one in tools if one.external and not one.wait), None)
+    if ends is not None:
+        raise Misuse(f"{ends.name} has no function, and nobody waits for its result: it cannot be served")
+    agent = Agent(Relay(), tools=tools, journal=journal, name="mcp", on_limit="stop", watch_progress=False)
+    calls = Calls(agent, set(agent.tools), is_agent=False)
+    return calls, [_listed(one.spec, one.effect) for one in tools], "treadle"
+
+
+def _is_name(name: str) -> bool:
+    from treadle.tools.options import check_name
+
+    try:
+        check_name(name, "served")
+    except TypeError:
+        return False
+    return len(name) <= LONGEST
+
+
+def _listed(spec: ToolSpec, effect: Effect) -> "mcp_types.Tool":
+    import mcp_types
+
+    hints = mcp_types.ToolAnnotations(
+        read_only_hint=effect == "read",
+        destructive_hint=effect == "write",
+        idempotent_hint=effect != "write",
+    )
+    schema = {"type": "object", **spec.input_schema}
+    return mcp_types.Tool(name=spec.name, description=spec.description, input_schema=schema, annotations=hints)

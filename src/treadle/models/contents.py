@@ -1,0 +1,51 @@
+"""Contents: what people, tools and models said, as the blocks of those dialects that are made of blocks.
+
+Pure. Neighbours: `anthropic`, `bedrock_blocks`, `google`, which say what each block is; `treadle.models.media`.
+"""
+
+from collections.abc import Callable
+from typing import assert_never
+
+from msgspec import Raw
+
+from treadle.kernel.messages import Content, File, Image, Text, ToolCall
+from treadle.models.checked import is_object
+
+
+def blocks_of(
+    content: str | tuple[Content, ...],
+    of_text: Callable[[str], object],
+    of_image: Callable[[Image], object],
+    of_file: Callable[[File], object],
+) -> list[object]:
+    """The blocks of `content`, each made by what its kind is given to; a text that says nothing is left out.
+
+    Args:
+        content: what a person or a tool said.
+        of_text: makes the block of a text.
+        of_image: of an image.
+        of_file: of a file.
+    """
+    if isinstance(content, str):
+        return [of_text(content)] if content.strip() else []
+    blocks: list[object] = []
+    for part in content:
+        match part:
+            case Text(text):
+                if text.strip():
+                    blocks.append(of_text(text))
+            case Image():
+                blocks.append(of_image(part))
+            case File():
+                blocks.append(of_file(part))
+            case _:
+                assert_never(part)
+    return blocks
+
+
+def arguments_of(call: ToolCall) -> object:
+    """The arguments of a call as the model wrote them; in an object of their own where they are no object."""
+    text = call.arguments.strip()
+    if not text:
+        return {}
+    return Raw(text) if is_object(text) else {"INVALID_JSON": call.arguments}

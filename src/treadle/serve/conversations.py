@@ -1,0 +1,188 @@
+"""Conversations: runs that go on with each other, apart by user. They are what the journal has of them, and a title.
+
+A conversation is the runs that were begun under its name; what was said in it is what the last of them ended with. So
+a conversation that nobody speaks in costs nothing but its rows.
+"""
+
+import builtins
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final, NamedTuple
+
+from treadle.journal import Journal, JournalError, Titles
+from treadle.journal.families import family
+from treadle.journal.info import RunInfo, Wanted, told_by, unknown
+from treadle.kernel.fold import fold_all
+from treadle.kernel.messages import Message
+from treadle.kernel.stop import stopped
+from treadle.result import conversation_part, history
+from treadle.serve.refused import Refused, of_journal
+from treadle.serve.user import User
+
+MOST_NAME: Final = 200
+"""Characters of a conversation's name."""
+
+_PAGE: Final = 100
+
+
+class Told(NamedTuple):
+    """A conversation.
+
+    Attributes:
+        name: by which it is continued.
+        title: what its user calls it; else how the run that is shown of it was asked.
+        user: whose it is.
+        last: its newest run.
+    """
+
+    name: str
+    title: str
+    user: str
+    last: RunInfo
+
+
+class Conversations:
+    """The conversations in a journal.
+
+    Args:
+        journal: where their runs are, and their titles, if it keeps any.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._lent: set[tuple[str, str]] = set()
+
+    async def list(
+        self, user: User, limit: int, before: tuple[float, str] | None
+    ) -> "tuple[builtins.list[Told], RunInfo | None]":
+        """The user's conversations, those that were spoken in last first, and from where to go on; None at the end.
+
+        Args:
+            user: whose they are.
+            limit: how many at most.
+            before: start and id of the run from where to go on.
+        """
+        found: dict[str, RunInfo] = {}
+        last = None if before is None else unknown(before[1], before[0])
+        wanted = Wanted(user=user.name, top=True)
+        while True:
+            page = await self._journal.list(_PAGE, last, wanted)
+            for line in page:
+                last = line
+                name = line.conversation
+                if not name or name in found or not user.may_use(line.agent):
+                    continue
+                if before is not None and await self._is_newer(user, name, before):
+                    continue
+                found[name] = line
+                if len(found) == limit:
+                    return await self._told(user, found), line
+            if len(page) < _PAGE:
+                return await self._told(user, found), None
+
+    async def _is_newer(self, user: User, name: str, before: tuple[float, str]) -> bool:
+        """Whether the conversation stood on an earlier page."""
+        newest = await self._newest(user, name)
+        return newest is not None and (newest.started_at, newest.run_id) >= before
+
+    async def find(self, user: User, name: str) -> Told:
+        """A conversation of the user's. Raises `Refused` if there is none of that name."""
+        newest = await self._newest(user, name)
+        if newest is None:
+            raise Refused("not_found", f"there is no conversation {name!r:.200}")
+        (told,) = await self._told(user, {name: newest})
+        return told
+
+    async def said(self, user: User, name: str) -> Sequence[Message]:
+        """What was said in it so far, the run under way included as if it ended now."""
+        return await self._said_until((await self.find(user, name)).last)
+
+    async def runs(self, user: User, name: str, limit: int) -> Sequence[RunInfo]:
+        """Its runs, newest first."""
+        return await self._journal.list(limit, None, Wanted(user=user.name, conversation=name, top=True))
+
+    async def entitle(self, user: User, name: str, title: str) -> None:
+        """Calls it by a title; an empty one takes its title away."""
+        if not isinstance(self._journal, Titles):
+            raise Refused("conflict", "this journal keeps no titles")
+        await self._journal.entitle(user.name, name, title.strip() or None)
+
+    async def delete(self, user: User, name: str) -> None:
+        """Removes it with all its runs. Raises `Refused` while one of them is under way."""
+        await self.find(user, name)
+        if user.decides == "nothing":
+            raise Refused("forbidden", "you may look at conversations, and not delete any")
+        while runs := await self.runs(user, name, _PAGE):
+            for line in runs:
+                if line.status == "running":
+                    raise _busy(name, line)
+            for line in runs:
+                for one in reversed(await family(self._journal, line.run_id)):
+                    await self._journal.delete(one)
+        if isinstance(self._journal, Titles):
+            await self._journal.entitle(user.name, name, None)
+
+    @asynccontextmanager
+    async def lent(self, user: User, name: str, after: str | None = None) -> AsyncIterator[Sequence[Message]]:
+        """What was said in a conversation, for a run that is begun in it meanwhile; nothing in a new one.
+
+        Args:
+            user: whose it is.
+            name: of the conversation.
+            after: the run of it after which it is gone on with, where that is not the last; empty for from its
+                beginning. What was said since is left out.
+
+        Raises:
+            Refused: a run of it is under way or waits, the name cannot be used, or it has no such run.
+        """
+        if not name.strip() or len(name) > MOST_NAME or not name.isprintable() or "/" in name:
+            raise Refused("unfit", f"a conversation's name is a text of at most {MOST_NAME} characters, without '/'")
+        key = (user.name, name)
+        if key in self._lent:
+            raise _busy(name, None)
+        self._lent.add(key)
+        try:
+            newest = await self._newest(user, name)
+            if newest is not None and newest.status != "finished":
+                raise _busy(name, newest)
+            if after:
+                newest = await self._of(user, name, after)
+            yield [] if newest is None or after == "" else await self._said_until(newest)
+        finally:
+            self._lent.discard(key)
+
+    async def _of(self, user: User, name: str, run_id: str) -> RunInfo:
+        """The line of a run that belongs to the conversation. Raises `Refused` if it does not, or has not ended."""
+        try:
+            line = told_by(await self._journal.read(run_id))
+        except JournalError:
+            line = unknown(run_id, 0.0)
+        if (line.user, line.conversation, line.status) != (user.name, name, "finished"):
+            raise Refused("conflict", f"conversation {name!r:.200} has no run {run_id!r:.100} that has ended")
+        return line
+
+    async def _newest(self, user: User, name: str) -> RunInfo | None:
+        try:
+            found = await self.runs(user, name, 1)
+        except JournalError as error:
+            raise of_journal(error) from error
+        return found[0] if found and user.may_use(found[0].agent) else None
+
+    async def _said_until(self, line: RunInfo) -> Sequence[Message]:
+        try:
+            state = fold_all(await self._journal.read(line.run_id))
+        except JournalError as error:
+            raise of_journal(error) from error
+        return conversation_part(history(state, state.stop or stopped("running")))
+
+    async def _told(self, user: User, found: dict[str, RunInfo]) -> "builtins.list[Told]":
+        titles = await self._journal.titles(user.name, found) if isinstance(self._journal, Titles) else {}
+        return [Told(name, titles.get(name) or line.question, user.name, line) for name, line in found.items()]
+
+
+def _busy(name: str, line: RunInfo | None) -> Refused:
+    what = "a run of it is under way"
+    if line is not None:
+        what = f"its run {line.run_id} {'waits for a decision' if line.status == 'waiting' else 'is under way'}"
+    advice = "Decide on what it waits for, or cancel that run."
+    return Refused("conflict", f"conversation {name!r:.200} takes no message now: {what}", advice)

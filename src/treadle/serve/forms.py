@@ -1,0 +1,253 @@
+"""Forms: what the server hands out, as plain data that JSON holds. Pure; decimals are texts, and lose no digit."""
+
+from typing import Any
+
+import msgspec
+
+from treadle.agent import Agent
+from treadle.drivers.partial import PartialArguments
+from treadle.drivers.watching import RunEvent, SpentSoFar, SubRunEvent, ToolProgress
+from treadle.journal.info import RunInfo
+from treadle.journal.titles import MOST
+from treadle.kernel.calls import CallRecord, plain
+from treadle.kernel.events import Happened, encode_event
+from treadle.kernel.state import RunState
+from treadle.kernel.step import Step
+from treadle.kernel.stop import LIMIT_REASONS, Limits
+from treadle.models.port import TextDelta, ThinkingDelta, ToolCallCompleted, ToolCallDelta, ToolCallStarted
+from treadle.models.profile import profile_of
+from treadle.serve.conversations import Told
+from treadle.serve.feed import Numbered, Piece
+from treadle.serve.runs import Described, Waits
+
+Form = dict[str, Any]
+
+_TAG = b'{"event":'
+
+
+def _fallback(value: Any) -> Any:
+    from pydantic_core import to_jsonable_python
+
+    return to_jsonable_python(value, fallback=str, inf_nan_mode="null")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_fallback, decimal_format="string")
+
+
+def encoded(value: Any) -> bytes:
+    """`value` as JSON."""
+    return _encoder.encode(value)
+
+
+def form(value: Any) -> Any:
+    """`value` as plain data."""
+    return msgspec.json.decode(_encoder.encode(value))
+
+
+def event_json(one: Numbered) -> bytes:
+    """A numbered event: `{"number": …, "type": …, "at": …, …}`, with the fields of docs/journal-format.md."""
+    body = encode_event(one.event)
+    return b'{"number":%d,"type":%b' % (one.number, body[len(_TAG) :])
+
+
+def event_form(one: Numbered) -> Form:
+    """The same as plain data."""
+    found: Form = msgspec.json.decode(event_json(one))
+    return found
+
+
+def piece_form(piece: Piece) -> tuple[str, Form]:
+    """The name and the data of what is shown live: "delta", "progress", "below" or "spent"."""
+    return _shown(piece.event)
+
+
+def _shown(event: RunEvent) -> tuple[str, Form]:
+    match event:
+        case TextDelta(text=text):
+            return "delta", {"kind": "text", "text": text}
+        case ThinkingDelta(text=text):
+            return "delta", {"kind": "thinking", "text": text}
+        case ToolCallStarted() | ToolCallDelta() | ToolCallCompleted():
+            kind = {ToolCallStarted: "call", ToolCallDelta: "arguments", ToolCallCompleted: "call_completed"}
+            return "delta", {"kind": kind[type(event)], **form(event)}
+        case PartialArguments():
+            return "delta", {"kind": "partial", **form(event)}
+        case ToolProgress(call_id=call_id, name=name, update=update):
+            return "progress", {"call": call_id, "tool": name, "update": form(update)}
+        case SpentSoFar():
+            return "spent", form(event)
+        case SubRunEvent(run_id=run_id, call_id=call_id, agent=agent, event=inner):
+            name, data = _shown(inner)
+            return "below", {"run": run_id, "call": call_id, "agent": agent, "event": name, "data": data}
+        case Happened():
+            found = msgspec.json.decode(encode_event(event))
+            return "event", {"type": found.pop("event"), **found}
+        case _:
+            return "other", {"kind": type(event).__name__, **form(event)}
+
+
+def status_of(line: RunInfo, driven: bool | None = None) -> str:
+    """How a run stands, in a word.
+
+    "running", "left" (it has not ended, and nobody drives it), "waiting" (for a person), "finished", "stopped" (by a
+    limit), "failed", "cancelled" or "damaged". "left" is only told where it was looked at (`driven`).
+    """
+    if line.status == "running":
+        return "left" if driven is False else "running"
+    if line.status != "finished" or line.stop is None:
+        return line.status
+    reason = line.stop.reason
+    if line.stop.finished:
+        return "finished"
+    return "cancelled" if reason == "cancelled" else "stopped" if reason in LIMIT_REASONS else "failed"
+
+
+def line_form(line: RunInfo, driven: bool | None = None) -> Form:
+    """A run in one line."""
+    ended = line.updated_at if line.status == "finished" else None
+    return {
+        "id": line.run_id,
+        "agent": line.agent,
+        "model": line.model,
+        "status": status_of(line, driven),
+        "question": line.question,
+        "started": line.started_at,
+        "updated": line.updated_at,
+        "ended": ended,
+        "seconds": round(line.updated_at - line.started_at, 3),
+        "steps": line.steps,
+        "calls": line.tool_calls,
+        "events": line.events,
+        "usage": form(line.usage),
+        "cost": None if line.cost is None else str(line.cost),
+        "parent": None if line.parent is None else form(line.parent),
+        "forked_from": None if line.fork is None else line.fork.run_id,
+        "user": line.user,
+        "conversation": line.conversation or None,
+        "stop": None if line.stop is None else fields(line.stop),
+        "damage": line.damage,
+    }
+
+
+def run_form(found: Described) -> Form:
+    """A run, with what has come of it and what it waits for."""
+    told = found.result.to_dict()
+    return {
+        **line_form(found.line, found.driven),
+        "driven": found.driven,
+        "text": told["text"],
+        "message": told["message"],
+        "output": told["output"],
+        "messages": told["messages"],
+        "limits": told["limits"],
+        "total": {"usage": told["usage"], "cost": told["cost"], "elapsed": told["elapsed"]},
+        "decision": told["decision"],
+        "pending": [waits_form(one) for one in found.waits],
+        "sub_runs": [line_form(one) for one in found.below],
+    }
+
+
+def waits_form(one: Waits) -> Form:
+    """A call that waits for a person."""
+    pending = one.pending
+    return {
+        "call": pending.call_id,
+        "tool": pending.tool,
+        "arguments": plain(pending.arguments_json),
+        "arguments_json": pending.arguments_json,
+        "kind": pending.kind,
+        "effect": one.effect,
+        "fingerprint": one.fingerprint,
+        "why": one.why,
+        "question": pending.question,
+        "found": pending.found,
+        "run": pending.run_id,
+        "allowed": list(one.allowed),
+    }
+
+
+def steps_form(state: RunState) -> list[Form]:
+    """The steps of a run, each in a line."""
+    steps = [*state.steps, *(() if state.step is None else (state.step,))]
+    return [step_form(step, state.limits) for step in steps]
+
+
+def step_form(step: Step, limits: Limits) -> Form:
+    """A step in one line."""
+    return {
+        "number": step.number,
+        "started": step.started_at,
+        "replied": step.replied_at,
+        "ended": step.ended_at,
+        "seconds": round((step.ended_at or step.replied_at or step.started_at) - step.started_at, 3),
+        "model": step.model,
+        "finish": step.finish,
+        "text": step.text,
+        "calls": [call_form(record) for record in step.calls],
+        "usage": fields(step.usage),
+        "cost": None if step.cost is None else str(step.cost),
+        "stop_checks": [form(check) for check in step.decision.checks(limits)],
+    }
+
+
+def call_form(record: CallRecord) -> Form:
+    """A tool call with its result."""
+    return {
+        "id": record.id,
+        "tool": record.name,
+        "arguments": plain(record.arguments_json),
+        "result": None if record.result is None else form(record.result.content),
+        "status": record.status,
+        "is_error": record.is_error,
+        "executed": record.executed,
+        "seconds": record.seconds,
+        "run": record.run_id,
+    }
+
+
+def agent_form(name: str, agent: Agent[Any, Any], *, inside: bool) -> Form:
+    """An agent; with `inside` its instructions too."""
+    config = agent._config
+    told = config.instructions
+    return {
+        "name": name,
+        "description": "",
+        "model": agent.model.name,
+        "instructions": told if inside and isinstance(told, str) else None,
+        "tools": [
+            {
+                "name": one.name,
+                "description": one.spec.description,
+                "effect": one.effect,
+                "schema": form(one.spec.input_schema),
+                "asks": asks(one.needs_approval),
+                "external": one.external,
+            }
+            for one in agent.tools.values()
+        ],
+        "skills": [skill.name for skill in config.skills],
+        "limits": fields(agent.limits),
+        "window": profile_of(agent.model).context_window,
+    }
+
+
+def asks(needs_approval: object) -> str:
+    """Whether a tool asks a person before it is called: "always", "sometimes" or "never", as far as it says itself."""
+    return "sometimes" if callable(needs_approval) else "always" if needs_approval else "never"
+
+
+def conversation_form(one: Told) -> Form:
+    """A conversation."""
+    return {
+        "id": one.name,
+        "title": one.title[:MOST],
+        "user": one.user,
+        "agent": one.last.agent,
+        "updated": one.last.updated_at,
+        "run": line_form(one.last),
+    }
+
+
+def fields(struct: msgspec.Struct) -> Form:
+    """All fields of a struct, those too that its stored form leaves out."""
+    return {name: form(getattr(struct, name)) for name in struct.__struct_fields__}

@@ -1,0 +1,255 @@
+"""Fronts: the routes of the protocols that front ends speak. Each reads a post, asks `Runs`, and writes its parts.
+
+A post goes on with what the server knows of the chat or thread, its own user's; the history that comes with it is the
+browser's copy. What is decided twice is told twice and done once.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import aclosing
+from functools import partial
+from typing import Any, Literal
+
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from treadle.journal.info import RunInfo
+from treadle.kernel.messages import Json, UserMessage
+from treadle.result import Pending
+from treadle.serve.forms import encoded
+from treadle.serve.protocols import ag_ui, ag_ui_post, ai_sdk
+from treadle.serve.protocols.moves import Move
+from treadle.serve.protocols.wire import Decisions, bad
+from treadle.serve.refused import Refused
+from treadle.serve.runs import Runs
+from treadle.serve.serving import Serving, refusal
+from treadle.serve.telling import Answers, Point, Telling, asked_at, last_said, say, settled, verdicts
+from treadle.serve.user import User
+from treadle.tools import Tool
+
+Write = Callable[[Move], Iterator[Json]]
+
+
+class Asked(Struct, forbid_unknown_fields=True):
+    """What may stand in the query of a post."""
+
+    on_disconnect: Literal["go_on", "cancel"] = "go_on"
+    sdk: int = 6
+
+
+def routes(serving: Serving) -> list[BaseRoute]:
+    """The routes of both protocols."""
+    fronts = Fronts(serving)
+    return [
+        Route("/ai-sdk/{agent}", _answered(fronts.post_ai_sdk, _text), methods=["POST"]),
+        Route("/ai-sdk/{agent}/{chat:path}/stream", _answered(fronts.again_ai_sdk, _text), methods=["GET"]),
+        Route("/ag-ui/{agent}", _answered(fronts.post_ag_ui, refusal), methods=["POST"]),
+    ]
+
+
+def _answered(
+    call: Callable[[Request], Awaitable[Response]], refused: Callable[[Refused], Response]
+) -> Callable[[Request], Awaitable[Response]]:
+    """`call`, with what it refuses told in the protocol's own form."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            return await call(request)
+        except Refused as error:
+            return refused(error)
+
+    return answer
+
+
+def _text(error: Refused) -> Response:
+    """The body of an error is what `useChat` shows as its message."""
+    words = f"{error.message}. {error.advice}" if error.advice else error.message
+    response = PlainTextResponse(words, error.status)
+    if error.after is not None:
+        response.headers["retry-after"] = f"{max(1, round(error.after))}"
+    return response
+
+
+class Fronts:
+    """What the routes do."""
+
+    def __init__(self, serving: Serving) -> None:
+        self._serving = serving
+        self._runs = serving.runs
+        self._answers = Answers()
+
+    async def post_ai_sdk(self, request: Request) -> Response:
+        """A post of `useChat`."""
+        serving, user, agent = self._serving, self._serving.user(request), request.path_params["agent"]
+        asked = self._asked(request)
+        self._runs.agent(user, agent)
+        post = ai_sdk.posted(await serving.body(request, dict[str, Any]))
+        last = await newest(self._runs, user, post.chat)
+        if post.message is None:
+            point = await self._decided(user, last, partial(ai_sdk.decisions, post), _asked_of(post))
+        elif post.anew or last is None or not is_open(last):
+            after = post.after.partition(":")[0] if post.anew else None
+            run_id = await self._runs.start(user, agent, post.message, conversation=post.chat, after=after)
+            point = Point(run_id)
+        else:
+            point = await self._told(user, last, post.message)
+        return await self._ai_sdk_stream(request, user, point, asked)
+
+    async def again_ai_sdk(self, request: Request) -> Response:
+        """The stream of the answer that is under way in a chat, from its beginning; 204 if none is."""
+        user, agent = self._serving.user(request), request.path_params["agent"]
+        asked = self._asked(request)
+        self._runs.agent(user, agent)
+        last = await newest(self._runs, user, request.path_params["chat"])
+        if last is None or last.run_id not in self._runs.live.driven:
+            return Response(status_code=204)
+        return await self._ai_sdk_stream(request, user, await last_said(self._runs, user, last.run_id), asked)
+
+    async def _ai_sdk_stream(self, request: Request, user: User, point: Point, asked: Asked) -> Response:
+        # What answers a message to a run that had waited is another message than what it said before.
+        told_before = point.said is not None
+        message_id = f"{point.run_id}:{point.number}" if told_before else point.run_id
+        known = [ai_sdk.call_name(one) for one in point.pending]
+        writer = ai_sdk.Writer(point.run_id, message_id, known, asked.sdk)
+        chunks = self._chunks(user, point, writer.write, ai_sdk.trouble, ai_sdk.END)
+        return self._stream(request, user, point, chunks, asked, dict(ai_sdk.HEADERS))
+
+    async def post_ag_ui(self, request: Request) -> Response:
+        """A post of an AG-UI client."""
+        serving, user, agent = self._serving, self._serving.user(request), request.path_params["agent"]
+        asked = self._asked(request)
+        self._runs.agent(user, agent)
+        post = ag_ui_post.posted(await serving.body(request, dict[str, Any]))
+        key = ("ag-ui", user.name, agent, post.thread, post.run)
+        point = await self._answers.once(key, partial(self._ag_ui_point, user, agent, post))
+        known = [ag_ui_post.call_name(point.run_id, one) for one in point.pending]
+        writer = ag_ui.Writer(point.run_id, post, known)
+        chunks = self._chunks(user, point, writer.write, ag_ui.trouble)
+        return self._stream(request, user, point, chunks, asked, {})
+
+    async def _ag_ui_point(self, user: User, agent: str, post: ag_ui_post.Posted) -> Point:
+        last = await newest(self._runs, user, post.thread)
+        waits = last is not None and is_open(last)
+        if post.message is None or post.verdicts:
+            fits = partial(ag_ui_post.answers, post, "" if last is None else last.run_id)
+            return await self._decided(user, last, partial(ag_ui_post.decisions, post), fits, post.tools)
+        if last is not None and waits:
+            return await self._told(user, last, post.message)
+        run_id = await self._runs.start(user, agent, post.message, conversation=post.thread, tools=post.tools)
+        return Point(run_id)
+
+    # What both need.
+
+    def _asked(self, request: Request) -> Asked:
+        asked = self._serving.query(request, Asked)
+        if asked.sdk not in ai_sdk.VERSIONS:
+            raise bad("sdk in the query", f"is the AI SDK's version: {' or '.join(map(str, ai_sdk.VERSIONS))}")
+        return asked
+
+    async def _told(self, user: User, line: RunInfo, message: UserMessage) -> Point:
+        """Says something to a run that is under way or waits."""
+        if not isinstance(message.content, str):
+            raise Refused("conflict", "a run that is under way takes text only", "Send the file when it has ended.")
+        return await say(self._runs, user, line.run_id, message.content)
+
+    async def _decided(
+        self,
+        user: User,
+        line: RunInfo | None,
+        decide: Callable[[str, tuple[Pending, ...]], Decisions],
+        fits: Callable[[Pending], bool],
+        tools: tuple[Tool, ...] = (),
+    ) -> Point:
+        """Has a run go on with what was decided; what was decided before is told again."""
+        if line is None:
+            raise bad("the request", "says nothing new, and there is no run that waits")
+        return await decided(self._serving, user, line.run_id, decide, fits, tools)
+
+    async def _chunks(
+        self,
+        user: User,
+        point: Point,
+        write: Write,
+        trouble: Callable[[Refused], Json],
+        end: str = "",
+    ) -> AsyncGenerator[bytes]:
+        telling = Telling(self._runs, user, point)
+        try:
+            await telling.begin()
+            async with aclosing(telling.moves()) as moves:
+                async for move in moves:
+                    for part in write(move):
+                        yield data(part)
+        except Refused as error:
+            yield data(trouble(error))
+        if end:
+            yield f"data: {end}\n\n".encode()
+
+    def _stream(
+        self,
+        request: Request,
+        user: User,
+        point: Point,
+        chunks: AsyncGenerator[bytes],
+        asked: Asked,
+        headers: dict[str, str],
+    ) -> Response:
+        left = partial(self._runs.cancel, user, point.run_id) if asked.on_disconnect == "cancel" else None
+        headers |= {"x-treadle-run": point.run_id}
+        return self._serving.stream(request, chunks, headers=headers, left=left)
+
+
+def is_open(line: RunInfo) -> bool:
+    """Whether a run is under way, or waits: then what is said is said to it."""
+    return line.status in ("running", "waiting")
+
+
+def data(part: Json) -> bytes:
+    """One server-sent event without a name."""
+    return b"data: %b\n\n" % encoded(part)
+
+
+async def newest(runs: Runs, user: User, conversation: str) -> RunInfo | None:
+    """The newest run of a conversation of the user's; None if there is none."""
+    found = await runs.conversations.runs(user, conversation, 1)
+    return found[0] if found else None
+
+
+async def decided(
+    serving: Serving,
+    user: User,
+    run_id: str,
+    decide: Callable[[str, tuple[Pending, ...]], Decisions],
+    fits: Callable[[Pending], bool],
+    tools: tuple[Tool, ...] = (),
+) -> Point:
+    """Has run `run_id` go on with what was decided, and says from where it is told. Decided before, it is told again.
+
+    Raises:
+        Refused: nothing of what was posted fits anything that the run ever waited for.
+    """
+    runs = serving.runs
+    await settled(runs, run_id)
+    found = await runs.describe(user, run_id)
+    pending = tuple([one.pending for one in found.waits])
+    decisions = decide(run_id, pending)
+    if decisions:
+        point = Point(run_id, len(found.events), pending)
+        await runs.decide(user, run_id, verdicts(decisions, pending), tools=tools)
+        return point
+    before = await asked_at(runs, user, run_id, fits)
+    if before is None or before.number == len(found.events):
+        raise Refused(
+            "conflict",
+            "nothing of what was posted decides on a call that the run waits for",
+            "A verdict holds for the call and the arguments that were shown. Look at the run again.",
+        )
+    return before
+
+
+def _asked_of(post: ai_sdk.Posted) -> Callable[[Pending], bool]:
+    return lambda one: (
+        any(name.endswith(f":{one.key}") for name in post.verdicts)
+        or (one.kind == "result" and ai_sdk.call_name(one) in post.results)
+    )

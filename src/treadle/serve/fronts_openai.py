@@ -1,0 +1,310 @@
+"""Fronts of OpenAI's protocols: agents as models, for every client that can be given another base URL.
+
+A client asks again by itself where an answer was lost, and says so in a header; such a request is answered by the run
+that answers it already, and not by another one.
+"""
+
+import hashlib
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing
+from functools import partial
+from typing import Any, Final, Protocol
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from treadle.agent import Agent
+from treadle.kernel.events import RunStarted
+from treadle.kernel.messages import Json, Text, UserMessage
+from treadle.kernel.state import RunState
+from treadle.result import Pending, conversation_part
+from treadle.serve.forms import encoded
+from treadle.serve.fronts import Asked, data, decided
+from treadle.serve.protocols import openai_caller as caller
+from treadle.serve.protocols import openai_chat, openai_responses, openai_responses_post
+from treadle.serve.protocols.moves import Move
+from treadle.serve.protocols.openai_caller import Posted
+from treadle.serve.protocols.wire import approval_id, bad
+from treadle.serve.refused import Refused
+from treadle.serve.serving import Serving, json_response
+from treadle.serve.telling import Answers, Point, Telling, say
+from treadle.serve.user import User
+
+DONE: Final = b"data: [DONE]\n\n"
+NOT_AGAIN: Final = {"x-should-retry": "false"}
+"""Tells OpenAI's clients that asking again would help nothing: the run is over, and was paid."""
+
+
+class Writer(Protocol):
+    """What writes either protocol."""
+
+    def write(self, move: Move) -> Iterator[Json]:
+        """The parts that say `move`."""
+
+    def whole(self) -> Json:
+        """The whole answer, once all moves are written."""
+
+
+def routes(serving: Serving) -> list[BaseRoute]:
+    """The routes of both protocols."""
+    fronts = Fronts(serving)
+    return [
+        Route("/v1/chat/completions", _answered(fronts.chat), methods=["POST"]),
+        Route("/v1/responses", _answered(fronts.responses), methods=["POST"]),
+        Route("/v1/responses/{response}", _answered(fronts.response), methods=["GET"]),
+        Route("/v1/responses/{response}/cancel", _answered(fronts.cancel), methods=["POST"]),
+        Route("/v1/models", _answered(fronts.models), methods=["GET"]),
+        Route("/v1/models/{model:path}", _answered(fronts.model), methods=["GET"]),
+    ]
+
+
+class _NoModel(Refused):
+    """There is no such agent."""
+
+
+def _answered(call: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        try:
+            return await call(request)
+        except Refused as error:
+            headers = {} if error.after is None else {"retry-after": f"{max(1, round(error.after))}"}
+            body = caller.no_model(error.message) if isinstance(error, _NoModel) else caller.error_form(error)
+            return json_response(body, error.status, headers)
+
+    return answer
+
+
+class Fronts:
+    """What the routes do."""
+
+    def __init__(self, serving: Serving) -> None:
+        self._serving = serving
+        self._runs = serving.runs
+        self._answers = Answers()
+
+    async def models(self, request: Request) -> Response:
+        """The agents that the user may use."""
+        user = self._serving.user(request)
+        return json_response(caller.models_form([name for name in self._runs.agents if user.may_use(name)]))
+
+    async def model(self, request: Request) -> Response:
+        """One of them."""
+        name = request.path_params["model"]
+        self._agent(self._serving.user(request), name)
+        return json_response(caller.model_form(name))
+
+    async def chat(self, request: Request) -> Response:
+        """A chat completion."""
+        user = self._serving.user(request)
+        body = await self._serving.body(request, dict[str, Any])
+        agent = self._agent(user, body.get("model"))
+        post = openai_chat.posted(body, _externals(agent))
+        point = await self._once(request, user, body, partial(self._chat_point, user, post))
+        telling = Telling(self._runs, user, point)
+        state = await telling.begin()
+        created, typed = await self._created(user, point), _typed(agent, post)
+        writer = openai_chat.Writer(point.run_id, post.model, created, state.usage, typed)
+        if not post.stream:
+            return await self._whole(telling, writer)
+        return self._stream(request, user, point, self._chat_chunks(telling, writer, post.usage))
+
+    async def _chat_point(self, user: User, post: Posted) -> Point:
+        run_id = caller.run_of(post.results) if post.message is None else ""
+        if run_id and await self._is_there(user, run_id):
+            return await self._went_on(user, post, run_id)
+        history, message = post.history, post.message
+        return Point(await self._runs.start(user, post.model, message, history=history, tools=post.tools))
+
+    async def _chat_chunks(self, telling: Telling, writer: openai_chat.Writer, usage: bool) -> AsyncGenerator[bytes]:
+        async for part in self._parts(telling, writer):
+            yield data(part)
+        if usage and writer.failure is None:
+            yield data(writer.usage())
+        yield DONE
+
+    async def responses(self, request: Request) -> Response:
+        """A response."""
+        user = self._serving.user(request)
+        body = await self._serving.body(request, dict[str, Any])
+        agent = self._agent(user, body.get("model"))
+        post = openai_responses_post.posted(body, _externals(agent))
+        point = await self._once(request, user, body, partial(self._responses_point, user, post))
+        telling = Telling(self._runs, user, point)
+        state = await telling.begin()
+        writer = await self._response_writer(user, point, post, state, _typed(agent, post))
+        if not post.stream:
+            for _ in writer.open():
+                pass
+            return await self._whole(telling, writer)
+        return self._stream(request, user, point, self._response_chunks(telling, writer))
+
+    async def _response_writer(
+        self, user: User, point: Point, post: Posted, state: RunState, typed: bool
+    ) -> openai_responses.Writer:
+        created = await self._created(user, point)
+        return openai_responses.Writer(
+            point.run_id, point.number, post, created, _externals(self._runs.agents[post.model]), state.usage, typed
+        )
+
+    async def _responses_point(self, user: User, post: Posted) -> Point:
+        if post.before:
+            return await self._after(user, post)
+        run_id = caller.run_of(post.results) or caller.run_of(post.verdicts)
+        if post.message is None and run_id and await self._is_there(user, run_id):
+            return await self._went_on(user, post, run_id)
+        if post.verdicts:
+            raise Refused("not_found", "there is no run that waits for this approval")
+        if not post.conversation:
+            history, message = post.history, post.message
+            return Point(await self._runs.start(user, post.model, message, history=history, tools=post.tools))
+        message = _together(post)
+        conversation = post.conversation
+        return Point(await self._runs.start(user, post.model, message, conversation=conversation, tools=post.tools))
+
+    async def _after(self, user: User, post: Posted) -> Point:
+        """What goes on with the run of an earlier response."""
+        run_id, _ = openai_responses_post.run_of_response(post.before)
+        if not run_id or not await self._is_there(user, run_id):
+            raise Refused("not_found", f"there is no response {post.before[:200]!r}")
+        if post.results or post.verdicts:
+            return await self._went_on(user, post, run_id)
+        message, found = _together(post), await self._runs.describe(user, run_id)
+        if found.state.phase != "finished":
+            return await say(self._runs, user, run_id, message.text)
+        history = conversation_part(found.result.messages)
+        return Point(await self._runs.start(user, post.model, message, history=history, tools=post.tools))
+
+    async def _response_chunks(self, telling: Telling, writer: openai_responses.Writer) -> AsyncGenerator[bytes]:
+        for part in writer.open():
+            yield _event(part)
+        async with aclosing(self._parts(telling, writer)) as parts:
+            async for part in parts:
+                yield _event(part)
+
+    async def response(self, request: Request) -> Response:
+        """A response as far as it is."""
+        user = self._serving.user(request)
+        return json_response(await self._stored(user, request.path_params["response"]))
+
+    async def cancel(self, request: Request) -> Response:
+        """Cancels the run of a response."""
+        user, name = self._serving.user(request), request.path_params["response"]
+        run_id, _ = openai_responses_post.run_of_response(name)
+        await self._runs.cancel(user, run_id)
+        return json_response(await self._stored(user, name))
+
+    async def _stored(self, user: User, name: str) -> Json:
+        run_id, number = openai_responses_post.run_of_response(name)
+        if not run_id or not await self._is_there(user, run_id):
+            raise Refused("not_found", f"there is no response {name[:200]!r}")
+        point = Point(run_id, number)
+        telling = Telling(self._runs, user, point)
+        state = await telling.begin()
+        started = (await self._runs.events(user, run_id, limit=1))[0].event
+        model = started.agent if isinstance(started, RunStarted) else ""
+        agent = self._runs.agents.get(model)
+        own = () if agent is None else agent.tools
+        tools = started.tools if isinstance(started, RunStarted) else ()
+        theirs = tuple([caller.external(tool, "", None, "tool") for tool in tools if tool not in own])
+        writer = await self._response_writer(user, point, Posted(model, (), None, theirs), state, False)
+        async with aclosing(telling.moves(wait=False)) as moves:
+            async for move in moves:
+                for _ in writer.write(move):
+                    pass
+        return writer.whole()
+
+    # What both need.
+
+    def _agent(self, user: User, name: Any) -> Agent[Any, Any]:
+        if not isinstance(name, str) or not name:
+            raise bad("request.model", "must be the name of an agent", "GET /v1/models lists them.")
+        try:
+            return self._runs.agent(user, name)
+        except Refused as error:
+            raise _NoModel(error.kind, error.message, error.advice) from error
+
+    async def _is_there(self, user: User, run_id: str) -> bool:
+        try:
+            await self._runs.look(user, run_id)
+        except Refused:
+            return False
+        return True
+
+    async def _went_on(self, user: User, post: Posted, run_id: str) -> Point:
+        def fits(one: Pending) -> bool:
+            return caller.call_name(run_id, one) in post.results or approval_id(run_id, one) in post.verdicts
+
+        decide = partial(caller.decisions, post)
+        return await decided(self._serving, user, run_id, decide, fits, post.tools)
+
+    async def _once(
+        self, request: Request, user: User, body: Mapping[str, Any], begin: Callable[[], Awaitable[Point]]
+    ) -> Point:
+        """From where the request is answered. One that comes again is answered by what answers it already."""
+        named = request.headers.get("idempotency-key")
+        again = request.headers.get("x-stainless-retry-count", "0") not in ("", "0")
+        digest = hashlib.sha256(encoded({"path": request.url.path, "body": body})).hexdigest()
+        key = (user.name, named or "", digest)
+        return await (self._answers.once if named or again else self._answers.anew)(key, begin)
+
+    async def _created(self, user: User, point: Point) -> float:
+        first = await self._runs.events(user, point.run_id, max(0, point.number - 1), 1)
+        return first[0].event.at if first else 0.0
+
+    async def _parts(self, telling: Telling, writer: Writer) -> AsyncGenerator[Json]:
+        try:
+            async with aclosing(telling.moves()) as moves:
+                async for move in moves:
+                    for part in writer.write(move):
+                        yield part
+        except Refused as error:
+            yield caller.error_form(error)
+
+    async def _whole(self, telling: Telling, writer: openai_chat.Writer | openai_responses.Writer) -> Response:
+        async with aclosing(telling.moves()) as moves:
+            async for move in moves:
+                for _ in writer.write(move):
+                    pass
+        failure = writer.failure if isinstance(writer, openai_chat.Writer) else None
+        if failure is not None:
+            return json_response(failure, 500, {**NOT_AGAIN, "x-treadle-run": telling.point.run_id})
+        return json_response(writer.whole(), 200, {"x-treadle-run": telling.point.run_id})
+
+    def _stream(self, request: Request, user: User, point: Point, chunks: AsyncGenerator[bytes]) -> Response:
+        asked = self._serving.query(request, Asked)
+        left = partial(self._runs.cancel, user, point.run_id) if asked.on_disconnect == "cancel" else None
+        return self._serving.stream(request, chunks, headers={"x-treadle-run": point.run_id}, left=left)
+
+
+def _event(part: Json) -> bytes:
+    name = part.get("type", "error")
+    return b"event: %b\n%b" % (str(name).encode(), data(part))
+
+
+def _externals(agent: Agent[Any, Any]) -> list[str]:
+    return [name for name, tool in agent.tools.items() if tool.external]
+
+
+def _typed(agent: Agent[Any, Any], post: Posted) -> bool:
+    """Whether the answer is typed. Raises `Refused` if JSON is wanted of an agent that answers in words."""
+    typed = agent._config.output is not None
+    if post.typed and not typed:
+        raise bad(
+            "the request", "wants its answer in a form that this agent does not have", "Give the agent an output type."
+        )
+    return typed
+
+
+def _together(post: Posted) -> UserMessage:
+    """What a caller said, with what came before it in the same request, to a run that goes on."""
+    said = [*post.history, *([] if post.message is None else [post.message])]
+    if not said or not all(isinstance(one, UserMessage) for one in said):
+        raise bad("request.input", "must be what the user says, where it goes on with what the server has")
+    if len(said) == 1 and isinstance(said[0], UserMessage):
+        return said[0]
+    parts: list[Any] = []
+    for one in said:
+        if isinstance(one, UserMessage):
+            parts += [Text(one.content)] if isinstance(one.content, str) else one.content
+    return UserMessage(tuple(parts))

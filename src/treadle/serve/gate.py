@@ -1,0 +1,98 @@
+"""Gate: lets in who may come in before any route is asked, and says to browsers what they may do with what they get."""
+
+from typing import Final
+
+from starlette._utils import get_route_path
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from treadle.serve.access import SAFE, Access
+from treadle.serve.refused import Refused
+from treadle.serve.serving import refusal
+
+PROTECTED: Final = ("/api/", "/ai-sdk/", "/ag-ui/", "/v1/", "/openapi.json")
+"""Beginnings of the paths that are for users who are known. Whatever else is served is the page: files, the same for
+everybody, and nothing of a run."""
+
+OPEN: Final = frozenset({"/health", "/api/session"})
+"""Paths that are for anybody whose place is right; of a session that is where one comes to be known."""
+
+_HEADERS: Final = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "x-frame-options": "DENY",
+    "cache-control": "no-store",
+    # The page has a policy of its own; what is data is never shown as one.
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+}
+
+
+class Gate:
+    """Stands before an app. Host, origin, who calls and how often are looked at here, and nowhere else."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app, self._access = app, access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes on what may come in."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            elif scope["type"] == "websocket":
+                await send({"type": "websocket.close", "code": 1008})
+            return
+        request = Request(scope, receive)
+        given = self._with_headers(request, send)
+        try:
+            self._access.check_place(request)
+            if _is_preflight(request):
+                await Response(status_code=204)(scope, receive, given)
+                return
+            if not _is_public(request):
+                scope["treadle.user"] = await self._access.user(request)
+        except Refused as error:
+            await refusal(error)(scope, receive, given)
+            return
+        await self._app(scope, receive, given)
+
+    def _with_headers(self, request: Request, send: Send) -> Send:
+        origin = request.headers.get("origin")
+        shared = origin if origin in self._access.origins else None
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+                if shared is not None:
+                    _share(headers, shared)
+            await send(message)
+
+        return sent
+
+
+def _share(headers: MutableHeaders, origin: str) -> None:
+    """Lets the pages of `origin` read the answer."""
+    headers["access-control-allow-origin"] = origin
+    headers["access-control-allow-credentials"] = "true"
+    headers["access-control-expose-headers"] = "x-treadle-run, x-vercel-ai-ui-message-stream, retry-after"
+    headers["access-control-allow-methods"] = "GET, POST, PATCH, DELETE"
+    headers["access-control-allow-headers"] = "authorization, content-type, last-event-id, user-agent, accept"
+    headers["access-control-max-age"] = "600"
+    headers["cross-origin-resource-policy"] = "cross-origin"
+    headers.add_vary_header("origin")
+
+
+def _is_preflight(request: Request) -> bool:
+    return request.method == "OPTIONS" and "access-control-request-method" in request.headers
+
+
+def _is_public(request: Request) -> bool:
+    """Whether it is for anybody whose place is right: nothing of a run is in it."""
+    path = get_route_path(request.scope)
+    if path in OPEN:
+        return True
+    return request.method in SAFE and not any(path == one.rstrip("/") or path.startswith(one) for one in PROTECTED)

@@ -1,0 +1,252 @@
+"""Live: the runs that this process drives, and the clients that follow runs, each in a task of the app's lifespan.
+
+A run is driven by a task of its own and of no request: a client that goes away changes nothing. A run that waits for a
+person has no task; nor has a run that nobody here drives and nobody follows.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from treadle.drivers.beginning import Begun
+from treadle.drivers.dispatch import Pausing
+from treadle.drivers.drive import drive
+from treadle.drivers.lease import hold
+from treadle.drivers.run import Run
+from treadle.drivers.watching import RunEvent
+from treadle.journal import Journal, JournalConflict
+from treadle.kernel.stop import Stop
+from treadle.serve.feed import Feed, Hearing, Numbered, Piece
+from treadle.serve.refused import Refused
+
+log = logging.getLogger("treadle.serve")
+
+Begin = Callable[[Callable[[RunEvent], None]], Awaitable[Begun]]
+"""Begins a run, or takes one up, to be watched by a function."""
+
+STOPPED: Final = Stop("waiting", "the server was stopped", "It goes on when the server is back, or when it is resumed.")
+"""Why a run waits that was under way when the server was told to stop."""
+
+
+class Driven:
+    """A run that is driven here.
+
+    Attributes:
+        run: the run.
+        hearing: what it tells.
+        task: in which it is driven.
+    """
+
+    def __init__(self, run: Run, hearing: Hearing, task: "asyncio.Task[Any]") -> None:
+        self.run, self.hearing, self.task = run, hearing, task
+        self.over = asyncio.Event()
+        # What cancels the task without a word, as the end of its event loop does, leaves the run to be gone on with.
+        run.driven.given_up = True
+
+    def cancel(self, stop: Stop) -> None:
+        """Ends the run, for a reason that somebody has."""
+        self.run.driven.given_up, self.run.driven.cancelled_as = False, stop
+        self.task.cancel()
+
+
+class Live:
+    """The runs that are driven here, and the feeds of those that are followed.
+
+    Args:
+        journal: where all of them are.
+        runs: how many runs are driven here at once, at most.
+        grace: seconds that steps under way have to end when the server stops.
+    """
+
+    def __init__(self, journal: Journal, *, runs: int, grace: float) -> None:
+        self._journal, self._most, self._grace = journal, runs, grace
+        self._shows_pieces = getattr(journal, "redact", None) is None
+        self._group: asyncio.TaskGroup | None = None
+        self._driven: dict[str, Driven] = {}
+        self._beginning = 0
+        self._feeds: dict[str, tuple[Feed, asyncio.Task[None]]] = {}
+        self._pausing = Pausing(STOPPED)
+        self._stopping = False
+
+    @asynccontextmanager
+    async def running(self, first: Callable[[], Awaitable[None]] | None = None) -> AsyncIterator[None]:
+        """Drives runs and feeds clients from here on; at its end each run pauses, to be gone on with later.
+
+        Args:
+            first: done beside everything else, once, such as to take up what was left.
+        """
+        if self._group is not None:
+            raise RuntimeError("this app is running already: one lifespan at a time")
+        self._stopping, self._pausing = False, Pausing(STOPPED)
+        failure: Exception | None = None
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                task = None if first is None else group.create_task(_once(first))
+                try:
+                    yield
+                except Exception as error:
+                    # Raised below, outside the group, which would wrap it.
+                    failure = error
+                finally:
+                    if task is not None:
+                        task.cancel()
+                    await self._stop()
+        finally:
+            self._group = None
+        if failure is not None:
+            raise failure
+
+    def stop_streams(self) -> None:
+        """Ends what clients read, and has runs pause after the step under way: the server is about to stop."""
+        self._stopping = True
+        self._pausing.pause()
+        for feed, _ in self._feeds.values():
+            feed.close()
+
+    async def _stop(self) -> None:
+        self.stop_streams()
+        overs = [one.over for one in self._driven.values()]
+        try:
+            async with asyncio.timeout(self._grace):
+                for over in overs:
+                    await over.wait()
+        except TimeoutError:
+            log.warning("%d runs were left in the middle of a step; they go on when taken up", len(self._driven))
+        # Those are left as if this process had died: what is recorded of them is valid and can be gone on with.
+        self._pausing.give_up()
+        for _, task in self._feeds.values():
+            task.cancel()
+
+    @property
+    def driven(self) -> Mapping[str, Driven]:
+        """The runs that are driven here."""
+        return self._driven
+
+    async def carry(self, begin: Begin) -> str:
+        """Begins a run, or takes one up, and drives it in a task of its own: its id, once that stands in the journal.
+
+        Raises:
+            Refused: the server is stopping, or as many runs are under way as may.
+            Exception: what `begin` raises; nothing is driven then.
+        """
+        if self._group is None:
+            raise Refused(
+                "unavailable",
+                "the server has not started",
+                "An app that is mounted in another needs that one to run its lifespan: lifespan=agents.lifespan.",
+            )
+        if self._stopping:
+            raise Refused("unavailable", "the server is stopping", "Try again in a moment.", 5)
+        if len(self._driven) + self._beginning >= self._most:
+            raise Refused("too_many", f"{self._most} runs are under way here, as many as may be", "Try again later.", 5)
+        begun: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        # Whoever asked may be gone by then.
+        begun.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self._beginning += 1
+        self._group.create_task(self._carry(begin, begun))
+        return await asyncio.shield(begun)
+
+    async def _carry(self, begin: Begin, told: "asyncio.Future[str]") -> None:
+        hearing, run, driven = Hearing(), None, None
+        counted = True
+        try:
+            begun = await begin(hearing.hear)
+            run, hearing.base = begun.run, len(begun.earlier)
+            if begun.to_do:
+                await hold(run)
+                await run.commit()
+                task = asyncio.current_task()
+                assert task is not None  # noqa: S101 - it runs in one
+                self._driven[run.run_id] = driven = Driven(run, hearing, task)
+            self._beginning, counted = self._beginning - 1, False
+            self._attach(run.run_id)
+            told.set_result(run.run_id)
+            if begun.to_do:
+                with self._pausing.holding(run):
+                    await drive(run)
+        except asyncio.CancelledError:
+            if not told.done():
+                told.set_exception(Refused("unavailable", "the server is stopping", "Try again in a moment.", 5))
+        except JournalConflict as error:
+            self._failed(error, told, run)
+        except Exception as error:
+            self._failed(error, told, run)
+        finally:
+            self._beginning -= counted
+            if run is not None:
+                run.let_go()
+                run.release()
+                if driven is not None:
+                    self._driven.pop(run.run_id, None)
+                    driven.over.set()
+
+    def _failed(self, error: Exception, told: "asyncio.Future[str]", run: Run | None) -> None:
+        if not told.done():
+            told.set_exception(error)
+        elif isinstance(error, JournalConflict):
+            log.warning("run %s is driven elsewhere now: %s", None if run is None else run.run_id, error)
+        else:
+            log.exception("run %s stopped and can be resumed", None if run is None else run.run_id, exc_info=error)
+
+    def _attach(self, run_id: str) -> None:
+        """Has the feed of a run show what it tells here."""
+        driven = self._driven.get(run_id)
+        feed, _ = self._feeds.get(run_id, (None, None))
+        if feed is not None and driven is not None and self._shows_pieces:
+            feed.hearing, driven.hearing.feed = driven.hearing, feed
+
+    async def follow(
+        self, run_id: str, after: int = 0, *, pieces: bool = True, until_pause: bool = False
+    ) -> AsyncIterator[Sequence[Numbered | Piece]]:
+        """The events of a run from number `after` + 1 on, those stored and then each new one, whoever drives it.
+
+        What is there at once comes together.
+
+        Args:
+            run_id: the run.
+            after: the number of the last event that is known; 0 for none.
+            pieces: whether what is shown live comes too, where the run is driven here and its journal redacts nothing.
+            until_pause: whether it ends where the run waits, too; otherwise it goes on until the run has finished.
+
+        Raises:
+            JournalError: the run cannot be read; there is none, it was deleted, or the journal is gone.
+        """
+        feed = self._feed(run_id)
+        feed.clients += 1
+        try:
+            async for batch in feed.read(after, pieces=pieces, until_pause=until_pause):
+                yield batch
+        finally:
+            feed.clients -= 1
+            self._drop(feed)
+
+    def _feed(self, run_id: str) -> Feed:
+        feed, _ = self._feeds.get(run_id, (None, None))
+        if feed is None or feed.closed:
+            if self._group is None or self._stopping:
+                raise Refused("unavailable", "the server is stopping", "Try again in a moment.", 5)
+            feed = Feed(self._journal, run_id)
+            self._feeds[run_id] = feed, self._group.create_task(feed.watch())
+            self._attach(run_id)
+        return feed
+
+    def _drop(self, feed: Feed) -> None:
+        """Lets a feed go that nobody follows."""
+        there, task = self._feeds.get(feed.run_id, (None, None))
+        if feed.clients == 0 and there is feed:
+            del self._feeds[feed.run_id]
+            if task is not None:
+                task.cancel()
+            if feed.hearing is not None:
+                feed.hearing.feed = None
+
+
+async def _once(first: Callable[[], Awaitable[None]]) -> None:
+    try:
+        await first()
+    except Exception:
+        # The server is of use without it.
+        log.exception("runs that were left could not be taken up; resume them by hand")

@@ -1,0 +1,122 @@
+"""OpenAPI: what the server answers, described by what serves it: the routes, and the types that they read."""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+import treadle
+from treadle.serve.endpoint import Endpoint
+from treadle.serve.refused import STATUS
+from treadle.serve.serving import Serving, json_response
+
+_REFUSALS = {
+    "400": "It is no JSON.",
+    "401": "Who calls is not known.",
+    "403": "They may not do this.",
+    "404": "There is no such thing for them.",
+    "409": "It does not stand so that this could be done, or somebody else was faster.",
+    "413": "It is too large.",
+    "415": "It is no JSON by its type.",
+    "421": "The server is not called like this.",
+    "422": "It does not fit.",
+    "429": "Too often, or too many; retry-after says when.",
+    "503": "It stops, or its journal cannot be used.",
+}
+
+_ERROR: dict[str, Any] = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["kind", "message", "advice"],
+            "properties": {
+                "kind": {"enum": list(STATUS)},
+                "message": {"type": "string"},
+                "advice": {"type": "string"},
+            },
+        }
+    },
+}
+
+
+def description(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
+    """The description of these routes, as OpenAPI 3.1."""
+    endpoints = tuple(endpoints)
+    kinds = [kind for one in endpoints for kind in (one.body, one.query) if kind is not None]
+    schemas, components = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
+    by_kind = dict(zip(map(id, kinds), schemas, strict=True))
+    paths: dict[str, dict[str, Any]] = {}
+    for one in endpoints:
+        query = None if one.query is None else components[by_kind[id(one.query)]["$ref"].rpartition("/")[2]]
+        body = None if one.body is None else by_kind[id(one.body)]
+        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, query, body)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "treadle", "version": treadle.__version__},
+        "paths": paths,
+        "components": {
+            "schemas": {**components, "Refused": _ERROR},
+            "responses": {
+                status: {"description": words, "content": {"application/json": {"schema": _ref("Refused")}}}
+                for status, words in _REFUSALS.items()
+            },
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"token": []}],
+    }
+
+
+def _operation(one: Endpoint, query: dict[str, Any] | None, body: dict[str, Any] | None) -> dict[str, Any]:
+    parameters = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in re.findall(r"\{(\w+)\}", one.path)
+    ]
+    if query is not None:
+        required = query.get("required", ())
+        parameters += [
+            {"name": name, "in": "query", "required": name in required, "schema": schema}
+            for name, schema in query["properties"].items()
+        ]
+    told: dict[str, Any] = {
+        "summary": (one.call.__doc__ or "").strip().partition("\n")[0],
+        "operationId": one.call.__name__,
+        "parameters": parameters,
+        "responses": {str(one.status): _answer(one), **{code: _response(code) for code in _REFUSALS}},
+    }
+    if body is not None:
+        told["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
+    return told
+
+
+def _answer(one: Endpoint) -> dict[str, Any]:
+    if one.status == 204:
+        return {"description": "It is done."}
+    return {
+        "description": "It is done." if one.status != 200 else "Found.",
+        "content": {name: {} for name in one.media},
+    }
+
+
+def _ref(name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _response(code: str) -> dict[str, str]:
+    return {"$ref": f"#/components/responses/{code}"}
+
+
+def endpoint(described: Iterable[Endpoint]) -> Endpoint:
+    """The route that answers with the description of the others and itself."""
+
+    async def openapi(serving: Serving, request: Request) -> Response:
+        """This description."""
+        return json_response(whole)
+
+    it = Endpoint("GET", "/openapi.json", openapi)
+    whole = description((*described, it))
+    return it

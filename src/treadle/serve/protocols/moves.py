@@ -1,0 +1,216 @@
+"""Moves: what a watcher of a run is told, one thing at a time, whatever protocol tells it.
+
+They are balanced: what is opened is closed before a step, a reply or the telling ends; a call is there before its
+result; and nothing is told twice. `narrator.py` makes them of events, and each protocol writes them down.
+"""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from treadle.kernel.messages import Content, Json, Usage
+from treadle.kernel.stop import Stop
+from treadle.result import Pending
+
+PartKind = Literal["text", "thinking"]
+
+
+class Began(Struct, frozen=True, gc=False):
+    """The telling begins: of a new run, or of one that is taken up again. It may be told more than once."""
+
+    run_id: str
+    agent: str
+    again: bool = False
+
+
+class StepBegan(Struct, frozen=True, gc=False):
+    """A step, counted from 0, is under way."""
+
+    step: int
+
+
+class StepEnded(Struct, frozen=True, gc=False):
+    """It is over."""
+
+    step: int
+
+
+class PartBegan(Struct, frozen=True, gc=False):
+    """The model has begun to say, or think, something. `id` is this part's alone, within the run."""
+
+    kind: PartKind
+    id: str
+
+
+class PartPiece(Struct, frozen=True, gc=False):
+    """A piece of it."""
+
+    kind: PartKind
+    id: str
+    text: str
+
+
+class PartEnded(Struct, frozen=True, gc=False):
+    """It is complete, or withdrawn: then `Withdrawn` follows."""
+
+    kind: PartKind
+    id: str
+
+
+class CallBegan(Struct, frozen=True, gc=False):
+    """The model has begun to ask for a tool call."""
+
+    id: str
+    name: str
+
+
+class CallPiece(Struct, frozen=True, gc=False):
+    """A piece of the JSON text of its arguments."""
+
+    id: str
+    json: str
+
+
+class CallReady(Struct, frozen=True, gc=False):
+    """The call is complete; `arguments` is the JSON text as the model wrote it, which may be malformed."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class CallStarted(Struct, frozen=True, gc=False):
+    """The call was handed to its tool."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class CallEdited(Struct, frozen=True, gc=False):
+    """A person allowed the call with other arguments."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class CallRefused(Struct, frozen=True, gc=False):
+    """A person refused the call; `reason` is what the model is told, if a reason was given.
+
+    `name` and `arguments` are the call's, as far as they are known.
+    """
+
+    id: str
+    reason: str
+    name: str = ""
+    arguments: str = ""
+
+
+class CallReturned(Struct, frozen=True, gc=False):
+    """The one result of a call, as the model is shown it. `name` and `arguments` are the call's, as far as known."""
+
+    id: str
+    name: str
+    content: str | tuple[Content, ...]
+    is_error: bool = False
+    arguments: str = ""
+
+
+class Withdrawn(Struct, frozen=True, gc=False):
+    """A reply broke off: what was shown of it (these parts, these calls) is no part of the run.
+
+    `again` is whether it is asked for once more.
+    """
+
+    parts: tuple[str, ...]
+    calls: tuple[tuple[str, str], ...]
+    again: bool
+
+
+class Progress(Struct, frozen=True, gc=False):
+    """A tool under way said how far it is."""
+
+    id: str
+    name: str
+    update: str | Json
+
+
+class Said(Struct, frozen=True, gc=False):
+    """Somebody said something to the run under way; `number` counts these."""
+
+    number: int
+    text: str
+
+
+class Asked(Struct, frozen=True, gc=False):
+    """The run waits for someone: for these calls, in the order in which they were made."""
+
+    pending: tuple[Pending, ...]
+
+
+class Ended(Struct, frozen=True, gc=False):
+    """The telling is over: the run has ended, or is paused.
+
+    Attributes:
+        stop: why.
+        text: the answer, or the last that the model said.
+        output: the typed answer, or an external tool's arguments.
+        usage: tokens of all model calls of the run.
+        cost: dollars; None if the price of any call is not known.
+        failure: what the model's failure is called, and what it said, if one ended the run.
+        unanswered: the calls of tools without a function that the run ended with: their ids, names and arguments.
+    """
+
+    stop: Stop
+    text: str
+    output: Any
+    usage: Usage
+    cost: Decimal | None
+    failure: tuple[str, str] | None = None
+    unanswered: Sequence[tuple[str, str, str]] = ()
+
+
+class Below(Struct, frozen=True, gc=False):
+    """Something happened in a sub-run.
+
+    Attributes:
+        path: what is put before the ids of its calls to name them from the top ("call/").
+        run_id: the sub-run.
+        parent: the run that it works for.
+        call_id: the call that it works on, as the run at the top names it.
+        agent: what its agent is called.
+        move: what happened.
+    """
+
+    path: str
+    run_id: str
+    parent: str
+    call_id: str
+    agent: str
+    move: "Move"
+
+
+Move = (
+    Began
+    | StepBegan
+    | StepEnded
+    | PartBegan
+    | PartPiece
+    | PartEnded
+    | CallBegan
+    | CallPiece
+    | CallReady
+    | CallStarted
+    | CallEdited
+    | CallRefused
+    | CallReturned
+    | Withdrawn
+    | Progress
+    | Said
+    | Asked
+    | Ended
+    | Below
+)

@@ -1,0 +1,269 @@
+"""Narrator: turns the events of a run, stored or live, into moves. Pure; every protocol tells a run through one.
+
+A journal has each reply whole; a watcher has its pieces first. Both are told alike: what the pieces did not show is
+told with the whole, and what they showed that the whole does not have is withdrawn. Results are read from the folded
+state and not from events, as some are given without one: calls over a limit, cut off, or left open at the end.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from treadle.drivers.watching import RunEvent, ToolProgress
+from treadle.kernel import events as happened
+from treadle.kernel.calls import CallRecord
+from treadle.kernel.fold import fold
+from treadle.kernel.messages import AssistantMessage, Text, Thinking, ToolCall
+from treadle.kernel.state import RunState
+from treadle.kernel.step import Step
+from treadle.models.port import TextDelta, ThinkingDelta, ToolCallDelta, ToolCallStarted
+from treadle.result import pending_in
+from treadle.serve.protocols import moves
+from treadle.serve.protocols.moves import Move, PartKind
+
+ANSWER: Final = "final_answer"
+"""What the name of the tool begins with by which a model gives a typed answer."""
+
+CallEvent = happened.ToolFinished | happened.ToolReacted | happened.ApprovalDecided
+
+
+class _Shown:
+    """What has been shown of the reply that is arriving."""
+
+    def __init__(self) -> None:
+        self.text = self.thinking = ""
+        self.parts: list[str] = []
+        self.calls: dict[str, str] = {}
+        self.names: dict[str, str] = {}
+        self.held: set[str] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self.parts or self.calls)
+
+
+class Narrator:
+    """Tells a run. `skip` what is known already, then `hear` the rest, in the journal's order."""
+
+    def __init__(self) -> None:
+        self._state = RunState()
+        self._shown = _Shown()
+        self._part: tuple[PartKind, str] | None = None
+        self._said = 0
+        self._step: int | None = None
+        self._told: set[str] = set()
+        self._used: set[str] = set()
+        self._names: dict[str, str] = {}
+
+    @property
+    def state(self) -> RunState:
+        """The run as far as it is known."""
+        return self._state
+
+    def skip(self, event: happened.Event) -> None:
+        """Takes note of an event that was told before."""
+        self._state = fold(self._state, event)
+        match event:
+            case happened.ModelReplied(message=message):
+                self._note(message)
+            case happened.MessageAdded():
+                self._said += 1
+        for step in self._steps():
+            self._told.update([record.id for record in step.calls if record.result is not None])
+
+    def hear(self, event: RunEvent) -> Iterator[Move]:
+        """What there is to tell of `event`."""
+        match event:
+            case TextDelta(text=text) if text:
+                self._shown.text += text
+                yield from self._piece("text", text)
+            case ThinkingDelta(text=text) if text:
+                self._shown.thinking += text
+                yield from self._piece("thinking", text)
+            case ToolCallStarted(id=call_id, name=name):
+                yield from self._call_started(call_id, name)
+            case ToolCallDelta(id=call_id, json=json) if json and call_id in self._shown.calls:
+                self._shown.calls[call_id] += json
+                yield moves.CallPiece(call_id, json)
+            case ToolProgress(call_id=call_id, name=name, update=update):
+                yield moves.Progress(call_id, name, update)
+            case _ if isinstance(event, happened.Happened):
+                yield from self._of_journal(event)
+
+    def _of_journal(self, event: happened.Event) -> Iterator[Move]:
+        before = self._state.step
+        self._state = fold(self._state, event)
+        match event:
+            case happened.RunStarted(run_id=run_id, agent=agent):
+                yield moves.Began(run_id, agent)
+            case happened.RunResumed() | happened.RunForked():
+                yield from self._withdraw(again=True)
+                yield moves.Began(self._state.run_id, self._state.agent, again=True)
+            case happened.StepPrepared(step=step):
+                yield from self._close_step()
+                self._step = step
+                yield moves.StepBegan(step)
+            case happened.ModelReplied(message=message):
+                yield from self._replied(message)
+                yield from self._results()
+            case happened.ModelFailed(retry_in=again):
+                yield from self._withdraw(again=again is not None)
+            case happened.MessageAdded(message=message):
+                self._said += 1
+                yield moves.Said(self._said, message.text)
+            case happened.ToolStarted(call_id=call_id) if call_id in self._names:
+                yield moves.CallStarted(call_id, self._names[call_id], self._arguments(call_id))
+            case happened.ToolFinished() | happened.ToolReacted() | happened.ApprovalDecided():
+                yield from self._call_settled(event)
+            case happened.RunPaused() | happened.RunFinished():
+                yield from self._ended(event, before)
+
+    # What the model says.
+
+    def _piece(self, kind: PartKind, text: str) -> Iterator[Move]:
+        if self._part is None or self._part[0] != kind:
+            yield from self._close_part()
+            # Named by its place in the journal, so that no part of a run is called like another, whoever tells them.
+            part_id = f"{kind}-{self._state.events}-{len(self._shown.parts)}"
+            self._part = (kind, part_id)
+            self._shown.parts.append(part_id)
+            yield moves.PartBegan(kind, part_id)
+        yield moves.PartPiece(kind, self._part[1], text)
+
+    def _close_part(self) -> Iterator[Move]:
+        if self._part is not None:
+            kind, part_id = self._part
+            self._part = None
+            yield moves.PartEnded(kind, part_id)
+
+    def _call_started(self, call_id: str, name: str) -> Iterator[Move]:
+        """A call that has no id, or one that the run has had, is told when the whole reply has named it; a typed answer
+        that is given by a call is no call there."""
+        shown = self._shown
+        given = not call_id or call_id in self._used or call_id in shown.calls or call_id in shown.held
+        if given or name.startswith(ANSWER):
+            shown.held.add(call_id)
+            return
+        yield from self._close_part()
+        shown.calls[call_id], shown.names[call_id] = "", name
+        yield moves.CallBegan(call_id, name)
+
+    def _replied(self, message: AssistantMessage) -> Iterator[Move]:
+        shown = self._shown
+        if not self._fits(message):
+            yield from self._withdraw(again=True)
+            shown = self._shown
+        rest = message.text[len(shown.text) :]
+        if shown.text and rest:
+            # It goes on where it was; what was thought and not shown comes late.
+            yield from self._piece("text", rest)
+        for part in message.content:
+            match part:
+                case Text(text=text) if text and not shown.text:
+                    yield from self._piece("text", text)
+                case Thinking(text=text) if text and not shown.thinking:
+                    yield from self._piece("thinking", text)
+                case ToolCall():
+                    yield from self._call_whole(part)
+        yield from self._close_part()
+        self._note(message)
+        self._shown = _Shown()
+
+    def _fits(self, message: AssistantMessage) -> bool:
+        """Whether what was shown is the beginning of the whole, and each part of it can be gone on with."""
+        shown, calls = self._shown, {call.id: call for call in message.calls}
+        closed = self._part is None or self._part[0] != "text"
+        if not message.text.startswith(shown.text) or (closed and shown.text and message.text != shown.text):
+            return False
+        for call_id, json in shown.calls.items():
+            call = calls.get(call_id)
+            if call is None or call.name != shown.names[call_id] or not call.arguments.startswith(json):
+                return False
+        return True
+
+    def _call_whole(self, call: ToolCall) -> Iterator[Move]:
+        so_far = self._shown.calls.get(call.id)
+        yield from self._close_part()
+        if so_far is None:
+            yield moves.CallBegan(call.id, call.name)
+        if rest := call.arguments[len(so_far or "") :]:
+            yield moves.CallPiece(call.id, rest)
+        yield moves.CallReady(call.id, call.name, call.arguments)
+
+    def _withdraw(self, again: bool) -> Iterator[Move]:
+        yield from self._close_part()
+        shown, self._shown = self._shown, _Shown()
+        if shown:
+            # An id that was shown names the call that is gone; the same call is told anew only under another, or whole.
+            yield moves.Withdrawn(tuple(shown.parts), tuple(shown.names.items()), again)
+
+    def _note(self, message: AssistantMessage) -> None:
+        for call in message.calls:
+            self._used.add(call.id)
+            self._names[call.id] = call.name
+
+    # What becomes of calls.
+
+    def _steps(self) -> tuple[Step, ...]:
+        """The step under way, or the last: where calls may have been settled."""
+        state = self._state
+        if state.step is not None:
+            return (state.step,)
+        return () if not state.steps else (state.steps[-1],)
+
+    def _results(self) -> Iterator[Move]:
+        """The results that are there and were not told."""
+        for step in self._steps():
+            for record in step.calls:
+                yield from self._result(record)
+
+    def _result(self, record: CallRecord) -> Iterator[Move]:
+        if record.result is not None and record.id not in self._told:
+            self._told.add(record.id)
+            content, is_error = record.result.content, record.result.is_error
+            yield moves.CallReturned(record.id, record.name, content, is_error, record.arguments_json)
+
+    def _call_settled(self, event: CallEvent) -> Iterator[Move]:
+        if isinstance(event, happened.ApprovalDecided):
+            yield from self._decided(event)
+        for step in self._steps():
+            found = step.calls.find(event.call_id)
+            if found is not None:
+                yield from self._result(found[1])
+
+    def _decided(self, event: happened.ApprovalDecided) -> Iterator[Move]:
+        name = self._names.get(event.call_id, "")
+        if not event.approved:
+            self._told.add(event.call_id)
+            yield moves.CallRefused(event.call_id, event.reason, name, self._arguments(event.call_id))
+        elif event.arguments is not None:
+            yield moves.CallEdited(event.call_id, name, event.arguments)
+
+    def _arguments(self, call_id: str) -> str:
+        found = [step.calls.find(call_id) for step in self._steps()]
+        return "".join([one[1].arguments_json for one in found if one is not None])
+
+    # The run as a whole.
+
+    def _close_step(self) -> Iterator[Move]:
+        yield from self._close_part()
+        if self._step is not None:
+            step, self._step = self._step, None
+            yield moves.StepEnded(step)
+
+    def _ended(self, event: happened.RunPaused | happened.RunFinished, before: Step | None) -> Iterator[Move]:
+        state = self._state
+        yield from self._withdraw(again=False)
+        ended_with = () if before is None or event.stop.reason != "external_tool" else tuple(before.calls)
+        unanswered = [
+            (record.id, record.name, record.arguments_json) for record in ended_with if record.status == "awaited"
+        ]
+        self._told.update([call_id for call_id, _, _ in unanswered])
+        if isinstance(event, happened.RunFinished):
+            yield from self._results()
+        pending = () if state.step is None or state.phase != "paused" else pending_in(state.step)
+        if pending:
+            yield moves.Asked(pending)
+        yield from self._close_step()
+        failed = None if state.failure is None else (state.failure.kind, state.failure.message)
+        failure = failed if event.stop.reason == "model_error" else None
+        cost = state.accounts.whole_cost
+        yield moves.Ended(event.stop, state.text, state.output, state.usage, cost, failure, tuple(unanswered))

@@ -1,0 +1,336 @@
+"""Rest: treadle's own HTTP, over `Runs`. All is JSON; a stream is server-sent events with the journal's numbers."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from functools import partial
+from typing import Any, Literal
+
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
+
+from treadle.journal.info import RunStatus, Wanted
+from treadle.kernel.messages import Content
+from treadle.kernel.stop import Limits
+from treadle.serve.endpoint import Endpoint
+from treadle.serve.feed import Numbered, Piece
+from treadle.serve.forms import (
+    agent_form,
+    encoded,
+    event_form,
+    event_json,
+    line_form,
+    piece_form,
+    run_form,
+    steps_form,
+)
+from treadle.serve.page_of import place_after, place_of
+from treadle.serve.refused import Refused
+from treadle.serve.runs import Verb, Verdict
+from treadle.serve.serving import Serving, json_response, sse
+
+EVENTS = "text/event-stream"
+
+MOST = 1000
+"""Runs or events that are handed out at once, at most."""
+
+
+class Begin(Struct, forbid_unknown_fields=True):
+    """A run to begin."""
+
+    agent: str
+    input: str | list[Content]
+    conversation: str | None = None
+    limits: Limits | None = None
+    on_disconnect: Literal["go_on", "cancel"] = "go_on"
+
+
+class Decision(Struct, forbid_unknown_fields=True):
+    """What is decided of one call; see `treadle.serve.runs.Verdict`."""
+
+    call: str
+    fingerprint: str
+    verdict: Verb
+    arguments: dict[str, Any] | None = None
+    result: Any = None
+    reason: str = ""
+
+
+class Decisions(Struct, forbid_unknown_fields=True):
+    """What is decided of the calls that a run waits for."""
+
+    decisions: list[Decision]
+
+
+class Said(Struct, forbid_unknown_fields=True):
+    """Something to say to a run under way."""
+
+    text: str
+
+
+class Resume(Struct, forbid_unknown_fields=True):
+    """How a run goes on."""
+
+    limits: Limits | None = None
+    message: str | None = None
+
+
+class Fork(Struct, forbid_unknown_fields=True):
+    """From where, and with what, a fork goes on."""
+
+    at: int
+    message: str | None = None
+    instructions: str | None = None
+    model: str | None = None
+    tool_results: dict[str, Any] | None = None
+    limits: Limits | None = None
+
+
+class Which(Struct, forbid_unknown_fields=True):
+    """Which runs are wanted."""
+
+    agent: str | None = None
+    status: RunStatus | None = None
+    model: str | None = None
+    search: str = ""
+    since: float | None = None
+    until: float | None = None
+    user: str | None = None
+    conversation: str | None = None
+    parent: str | None = None
+    limit: int = 50
+    before: str | None = None
+
+
+class From(Struct, forbid_unknown_fields=True):
+    """Which events are wanted."""
+
+    after: int = 0
+    limit: int = MOST
+
+
+class Stream(Struct, forbid_unknown_fields=True):
+    """From where a stream goes on, and what comes by."""
+
+    after: int = 0
+    deltas: bool = True
+    until: Literal["end", "pause"] = "end"
+    on_disconnect: Literal["go_on", "cancel"] = "go_on"
+
+
+class Pair(Struct, forbid_unknown_fields=True):
+    """Two runs."""
+
+    a: str
+    b: str
+
+
+async def agents(serving: Serving, request: Request) -> Response:
+    """The agents that there are."""
+    user, runs = serving.user(request), serving.runs
+    found = [agent_form(name, one, inside=user.inside) for name, one in runs.agents.items() if user.may_use(name)]
+    return json_response(found)
+
+
+async def start(serving: Serving, request: Request, given: Begin) -> Response:
+    """Begins a run; with `Accept: text/event-stream` the answer is its stream."""
+    user = serving.user(request)
+    run_id = await serving.runs.start(
+        user, given.agent, given.input, conversation=given.conversation, limits=given.limits
+    )
+    if EVENTS in request.headers.get("accept", ""):
+        return _streamed(serving, request, run_id, Stream(on_disconnect=given.on_disconnect))
+    return await _run(serving, request, run_id, 201)
+
+
+async def list_runs(serving: Serving, request: Request, which: Which) -> Response:
+    """Runs, those that started last first."""
+    user, limit = serving.user(request), max(1, min(which.limit, MOST))
+    text = which.search if which.parent is None else f"{which.parent}."
+    wanted = Wanted(
+        status=which.status, agent=which.agent, model=which.model, text=text, since=which.since, until=which.until,
+        user=which.user, conversation=which.conversation, top=which.parent is None,
+    )  # fmt: skip
+    if which.parent is None:
+        found = await serving.runs.list(user, wanted, limit, place_of(which.before))
+        last = found[-1] if len(found) == limit else None
+    else:
+        below = (await serving.runs.describe(user, which.parent)).below
+        found, last = [one for one in below if one.parent is not None and one.parent.run_id == which.parent], None
+    driven = serving.runs.live.driven
+    return json_response(
+        {
+            "runs": [line_form(line, True if line.run_id in driven else None) for line in found],
+            "next": place_after(last),
+        }
+    )
+
+
+async def run(serving: Serving, request: Request) -> Response:
+    """A run, with what has come of it and what it waits for."""
+    return await _run(serving, request, _named(request))
+
+
+async def _run(serving: Serving, request: Request, run_id: str, status: int = 200) -> Response:
+    return json_response(run_form(await serving.runs.describe(serving.user(request), run_id)), status)
+
+
+async def delete(serving: Serving, request: Request) -> Response:
+    """Removes a run and those that work for it."""
+    await serving.runs.delete(serving.user(request), _named(request))
+    return Response(status_code=204)
+
+
+async def events(serving: Serving, request: Request, wanted: From) -> Response:
+    """The events of a run, numbered from 1."""
+    after, limit = _after(wanted.after), max(1, min(wanted.limit, MOST))
+    found = await serving.runs.events(serving.user(request), _named(request), after, limit)
+    more = found[-1].number if len(found) == limit else None
+    return json_response({"events": [event_form(one) for one in found], "next": more})
+
+
+async def stream(serving: Serving, request: Request, wanted: Stream) -> Response:
+    """The events of a run, and what is shown live between them, as they come."""
+    last = request.headers.get("last-event-id", "").strip()
+    if last:
+        if not (last.isascii() and last.isdigit() and len(last) < 16):
+            raise Refused("unfit", "Last-Event-ID is the number of the last event that is known")
+        wanted.after = int(last)
+    _after(wanted.after)
+    run_id = _named(request)
+    await serving.runs.look(serving.user(request), run_id)
+    return _streamed(serving, request, run_id, wanted)
+
+
+def _streamed(serving: Serving, request: Request, run_id: str, wanted: Stream) -> Response:
+    user = serving.user(request)
+    chunks = _chunks(serving, request, run_id, wanted)
+    left = partial(serving.runs.cancel, user, run_id) if wanted.on_disconnect == "cancel" else None
+    headers = {"x-treadle-run": run_id}
+    return serving.stream(request, chunks, headers=headers, left=left)
+
+
+async def _chunks(serving: Serving, request: Request, run_id: str, wanted: Stream) -> AsyncGenerator[bytes]:
+    pause = wanted.until == "pause"
+    batches = serving.runs.batches(
+        serving.user(request), run_id, _after(wanted.after), pieces=wanted.deltas, until_pause=pause
+    )
+    try:
+        async with aclosing(batches):
+            async for batch in batches:
+                yield b"".join([_chunk(one) for one in batch])
+        yield sse("end", encoded({"run": run_id}))
+    except Refused as error:
+        yield sse("error", encoded(error.to_dict()["error"]))
+
+
+def _chunk(one: Numbered | Piece) -> bytes:
+    if isinstance(one, Numbered):
+        data = event_json(one)
+        return sse(_tag(data), data, one.number)
+    name, shown = piece_form(one)
+    return sse(name, encoded(shown))
+
+
+def _tag(data: bytes) -> str:
+    return data[data.index(b'"type":"') + 8 :].partition(b'"')[0].decode()
+
+
+async def steps(serving: Serving, request: Request) -> Response:
+    """The steps of a run, each in a line."""
+    found = await serving.runs.describe(serving.user(request), _named(request))
+    return json_response(steps_form(found.state))
+
+
+async def bars(serving: Serving, request: Request) -> Response:
+    """Where the time of a run went."""
+    return json_response(await serving.runs.waterfall(serving.user(request), _named(request)))
+
+
+async def decide(serving: Serving, request: Request, given: Decisions) -> Response:
+    """Decides on calls that the run waits for; it then goes on."""
+    user, run_id = serving.user(request), _named(request)
+    verdicts = [
+        Verdict(one.call, one.fingerprint, one.verdict, one.arguments, one.result, one.reason)
+        for one in given.decisions
+    ]
+    await serving.runs.decide(user, run_id, verdicts)
+    return await _run(serving, request, run_id)
+
+
+async def say(serving: Serving, request: Request, given: Said) -> Response:
+    """Says something to a run under way."""
+    await serving.runs.say(serving.user(request), _named(request), given.text)
+    return await _run(serving, request, _named(request))
+
+
+async def cancel(serving: Serving, request: Request) -> Response:
+    """Ends a run as cancelled."""
+    await serving.runs.cancel(serving.user(request), _named(request))
+    return await _run(serving, request, _named(request))
+
+
+async def pause(serving: Serving, request: Request) -> Response:
+    """Has a run pause after the step under way."""
+    await serving.runs.pause(serving.user(request), _named(request))
+    return await _run(serving, request, _named(request), 202)
+
+
+async def resume(serving: Serving, request: Request, given: Resume) -> Response:
+    """Goes on with a run."""
+    user = serving.user(request)
+    await serving.runs.resume(user, _named(request), limits=given.limits, message=given.message)
+    return await _run(serving, request, _named(request))
+
+
+async def fork(serving: Serving, request: Request, given: Fork) -> Response:
+    """Goes on from a step of a run as a run of its own."""
+    user = serving.user(request)
+    run_id = await serving.runs.fork(
+        user, _named(request), given.at, message=given.message, tool_results=given.tool_results, model=given.model,
+        limits=given.limits, instructions=given.instructions,
+    )  # fmt: skip
+    return await _run(serving, request, run_id, 201)
+
+
+async def replay(serving: Serving, request: Request) -> Response:
+    """Carries a run out again, with no model and no tool, and says where it comes out otherwise."""
+    return json_response(await serving.runs.replay(serving.user(request), _named(request)))
+
+
+async def compare(serving: Serving, request: Request, pair: Pair) -> Response:
+    """Where two runs part."""
+    return json_response(await serving.runs.diff(serving.user(request), pair.a, pair.b))
+
+
+def _named(request: Request) -> str:
+    run_id: str = request.path_params["run"]
+    return run_id
+
+
+def _after(number: int) -> int:
+    if number < 0:
+        raise Refused("unfit", "after takes the number of the last event that is known, from 0")
+    return number
+
+
+ENDPOINTS = (
+    Endpoint("GET", "/api/agents", agents),
+    Endpoint("POST", "/api/runs", start, body=Begin, status=201, media=("application/json", EVENTS)),
+    Endpoint("GET", "/api/runs", list_runs, query=Which),
+    Endpoint("GET", "/api/runs/{run}", run),
+    Endpoint("DELETE", "/api/runs/{run}", delete, status=204),
+    Endpoint("GET", "/api/runs/{run}/events", events, query=From),
+    Endpoint("GET", "/api/runs/{run}/stream", stream, query=Stream, media=(EVENTS,)),
+    Endpoint("GET", "/api/runs/{run}/steps", steps),
+    Endpoint("GET", "/api/runs/{run}/waterfall", bars),
+    Endpoint("POST", "/api/runs/{run}/decisions", decide, body=Decisions),
+    Endpoint("POST", "/api/runs/{run}/messages", say, body=Said),
+    Endpoint("POST", "/api/runs/{run}/cancel", cancel),
+    Endpoint("POST", "/api/runs/{run}/pause", pause, status=202),
+    Endpoint("POST", "/api/runs/{run}/resume", resume, body=Resume),
+    Endpoint("POST", "/api/runs/{run}/fork", fork, body=Fork, status=201),
+    Endpoint("POST", "/api/runs/{run}/replay", replay),
+    Endpoint("GET", "/api/diff", compare, query=Pair),
+)
+"""Every route of treadle's own."""

@@ -1,0 +1,156 @@
+"""Serving: what a route works with: the runs, who calls, the body of a request within bounds, a stream of events."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from decimal import Decimal
+from typing import Any, NamedTuple, TypeVar
+
+import anyio
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from treadle.serve.access import Access
+from treadle.serve.forms import encoded
+from treadle.serve.refused import Refused
+from treadle.serve.runs import Runs
+from treadle.serve.user import User
+
+T = TypeVar("T")
+
+BEAT = 15.0
+"""Seconds of silence after which a stream sends a comment, so that proxies keep it and a lost client is noticed."""
+
+STREAM_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
+"""Of every stream: nothing between server and client may keep it back."""
+
+
+class Serving(NamedTuple):
+    """What every route works with."""
+
+    runs: Runs
+    access: Access
+
+    def user(self, request: Request) -> User:
+        """Who calls; found before any route is asked."""
+        user: User = request.scope["treadle.user"]
+        return user
+
+    async def body(self, request: Request, kind: type[T]) -> T:
+        """The body of a request, which is JSON of that type.
+
+        Raises:
+            Refused: it is too large, no JSON ("bad_request"), of another type of media, or does not fit ("unfit").
+        """
+        media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media != "application/json":
+            # What a form of another site could send is not read.
+            raise Refused("wrong_type", "the body must be JSON", "Send it as content-type: application/json.")
+        data = await self.access.body(request)
+        try:
+            # What a person gives as arguments keeps all its digits.
+            return msgspec.json.Decoder(kind, float_hook=Decimal).decode(data)
+        except msgspec.ValidationError as error:
+            raise Refused("unfit", f"the body does not fit: {error}") from error
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            raise Refused("bad_request", f"the body is no JSON: {error}") from error
+
+    def query(self, request: Request, kind: type[T]) -> T:
+        """The query of a request as that type. Raises `Refused` if it does not fit."""
+        given = dict(request.query_params)
+        try:
+            return msgspec.convert(given, kind, strict=False)
+        except msgspec.ValidationError as error:
+            raise Refused("unfit", f"the query does not fit: {error}") from error
+
+    def stream(
+        self,
+        request: Request,
+        chunks: AsyncGenerator[bytes],
+        *,
+        headers: dict[str, str] | None = None,
+        left: Callable[[], Awaitable[object]] | None = None,
+    ) -> Response:
+        """Server-sent events: `chunks` as they come, a comment where nothing comes for long.
+
+        Args:
+            request: whose answer it is.
+            chunks: whole events, as `sse` makes them.
+            headers: further headers.
+            left: called if the client goes away before the end.
+
+        Raises:
+            Refused: as many streams are open as may be.
+        """
+        return EventStream(chunks, headers or {}, self.access.stream(self.user(request)), left)
+
+
+class EventStream(Response):
+    """Server-sent events as they come. Nothing is held for a client that is slow: the next chunk is asked for when the
+    one before is on its way.
+    """
+
+    def __init__(
+        self,
+        chunks: AsyncGenerator[bytes],
+        headers: dict[str, str],
+        close: Callable[[], object],
+        left: Callable[[], Awaitable[object]] | None,
+    ) -> None:
+        super().__init__(None, headers={**STREAM_HEADERS, **headers}, media_type="text/event-stream")
+        del self.headers["content-length"]
+        self._chunks, self._close, self._left = chunks, close, left
+        self._sent = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends the events until there are no more, or the client has gone."""
+        whole = False
+        try:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._listen, receive, send, group.cancel_scope)
+                async with aclosing(self._chunks) as chunks:
+                    async for chunk in chunks:
+                        self._sent += 1
+                        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                whole = True
+                group.cancel_scope.cancel()
+            if whole:
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            self._close()
+            if self._left is not None and not whole:
+                with anyio.CancelScope(shield=True):
+                    await self._left()
+
+    async def _listen(self, receive: Receive, send: Send, scope: anyio.CancelScope) -> None:
+        """Waits until the client has gone, and sends a comment where there is nothing to send."""
+        while True:
+            before = self._sent
+            with anyio.move_on_after(BEAT):
+                if (await receive())["type"] == "http.disconnect":
+                    scope.cancel()
+                    return
+                continue
+            if self._sent == before:
+                await send({"type": "http.response.body", "body": b": beat\n\n", "more_body": True})
+
+
+def sse(name: str, data: bytes, number: int | None = None) -> bytes:
+    """One server-sent event; `data` is JSON on one line."""
+    head = b"" if number is None else b"id: %d\n" % number
+    return b"%bevent: %b\ndata: %b\n\n" % (head, name.encode(), data)
+
+
+def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """A response with `value` as JSON."""
+    return Response(encoded(value), status, headers, "application/json")
+
+
+def refusal(error: Refused) -> Response:
+    """The response that says why something is refused."""
+    headers = {} if error.after is None else {"retry-after": f"{max(1, round(error.after))}"}
+    if error.kind == "unauthorised":
+        headers["www-authenticate"] = "Bearer"
+    return json_response(error.to_dict(), error.status, headers)

@@ -1,0 +1,76 @@
+"""Veil: what of a run a user is shown who may not see its inside: not what the agent was told, nor the words of
+providers and exceptions, which are for whoever runs it. Pure; numbers, kinds and order of events stay as they are.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec.structs import replace
+
+from treadle.drivers.watching import RunEvent, SubRunEvent
+from treadle.kernel.events import (
+    ErrorInfo,
+    Event,
+    ModelFailed,
+    RunFinished,
+    RunForked,
+    RunPaused,
+    RunStarted,
+    StepPrepared,
+    ToolFinished,
+)
+from treadle.kernel.messages import Message, SystemMessage
+from treadle.kernel.stop import Stop
+
+WORDS: Final = "the model could not be asked"
+"""What stands in the place of a provider's words."""
+
+
+def veiled(event: Event) -> Event:
+    """The event without what is for whoever runs the agent."""
+    match event:
+        case RunStarted():
+            return replace(event, messages=_said(event.messages))
+        case StepPrepared():
+            messages = None if event.messages is None else _said(event.messages)
+            return replace(event, messages=messages, instructions=None)
+        case RunForked():
+            return replace(event, instructions=None)
+        case ModelFailed():
+            return replace(event, error=_error(event.error))
+        case ToolFinished():
+            return replace(event, raised="")
+        case RunPaused():
+            return replace(event, stop=veiled_stop(event.stop))
+        case RunFinished(stop=stop, decision=decision):
+            if decision is not None and stop.reason == "model_error":
+                decision = replace(decision, why=WORDS)
+            return replace(event, stop=veiled_stop(stop), decision=decision)
+        case _:
+            return event
+
+
+def veiled_piece(event: RunEvent) -> RunEvent | None:
+    """What is shown live, likewise; None for what is not shown at all."""
+    if isinstance(event, SubRunEvent):
+        inner = veiled_piece(event.event)
+        return None if inner is None else replace(event, event=inner)
+    if isinstance(
+        event,
+        RunStarted | StepPrepared | RunForked | ModelFailed | ToolFinished | RunPaused | RunFinished,
+    ):
+        return veiled(event)
+    return event
+
+
+def veiled_stop(stop: Stop) -> Stop:
+    """Why a run ended, without the words of a provider."""
+    return replace(stop, detail=WORDS) if stop.reason == "model_error" else stop
+
+
+def _error(error: ErrorInfo) -> ErrorInfo:
+    return replace(error, message=WORDS, request_id="")
+
+
+def _said(messages: Iterable[Message]) -> tuple[Message, ...]:
+    return tuple([message for message in messages if not isinstance(message, SystemMessage)])

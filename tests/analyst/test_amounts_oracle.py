@@ -1,0 +1,202 @@
+"""Amounts in hostile text, read fast and with care, held against a reader in plain Python that shares no line with it.
+
+What it reads is what the pages say: signs in front, behind or as brackets, one decimal sign, whole groups of thousands,
+the currency of the measure on either side, an exponent where there is nothing else; all the rest is no number.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from decimal import Context, Decimal, setcontext
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from treadle.analyst import (
+    AnalystError,
+    Catalog,
+    CompareRequest,
+    Dimension,
+    Measure,
+    QueryRequest,
+    Source,
+    TextFormat,
+    compare,
+    query,
+)
+
+from .conftest import QUICK, write_csv
+
+FORMS = [(".", ""), (",", ""), (",", "."), (".", ","), (".", "'"), (",", " "), (".", " "), (",", "\u00a0")]
+WORDS = {"": [], "EUR": ["EUR", "€"], "USD": ["USD", "$"], "CAD": ["CAD", "$"]}
+MANY = int(os.environ.get("TREADLE_AMOUNTS", "150"))
+PIECES = [
+    *"0123456789" * 2, ".", ",", "-", "+", "(", ")", " ", "'", "’", "_", "e", "E", "%", "€", "$", "EUR", "EUR ", "−",
+    "–", "\u00a0", "\u202f", "\u2009", "\t", '"', "٣", "１", "nan", "inf", "x", "1.234", "1,234", "000", "0.5", "1'000",
+    "\ufeff", "\u200b", "\n", "\r\n", "--", "5-", "½", "²",
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def precise() -> Iterator[None]:
+    """The reader adds up with as many digits as there are."""
+    before = Context()
+    setcontext(Context(prec=200))
+    yield
+    setcontext(before)
+
+
+def texts(chance: Random, count: int) -> list[str]:
+    found = []
+    for _ in range(count):
+        if chance.random() < 0.4:
+            found.append("".join(chance.choice(PIECES) for _ in range(chance.randint(0, 7))))
+            continue
+        decimal, thousands = chance.choice(FORMS)
+        digits = str(chance.randint(0, 10 ** chance.randint(0, 18)))
+        if thousands and chance.random() < 0.6:
+            digits = re.sub(r"(?<=\d)(?=(\d{3})+$)", thousands, digits)
+        if chance.random() < 0.6:
+            digits += decimal + str(chance.randint(0, 10 ** chance.randint(0, 8))).zfill(chance.randint(0, 3))
+        front = chance.choice(["", "", "-", "+", "−", "(", "- ", "$", "EUR ", "€", "-€", " ", "\u00a0", "\u202f-"])
+        behind = chance.choice(
+            ["", "", "-", " -", ")", " ", "EUR", " EUR", "€", "-EUR", " EUR-", "\u00a0", "e5", "E-3"]
+        )
+        text = front + digits + behind
+        if chance.random() < 0.35:
+            place = chance.randrange(len(text) + 1)
+            text = text[:place] + chance.choice(PIECES) + text[place:]
+        found.append(text)
+    return found
+
+
+def meant(text: str, decimal: str, thousands: str, unit: str) -> Decimal | str | None:
+    """The number that a text is; None for nothing, and "refused" for what is no number."""
+    left = text.strip(" \t\r\n\u00a0")
+    for minus in "−–﹣－‐‑":
+        left = left.replace(minus, "-")
+    for blank in "\u00a0\u202f\u2009\u2007":
+        left = left.replace(blank, " ")
+    if thousands == "'":
+        for apostrophe in "’‘ʼ´`":
+            left = left.replace(apostrophe, "'")
+    left = left.strip(" ")
+    if not left:
+        return None
+    return _number(left, decimal, "\u00a0 " if thousands == "\u00a0" else thousands, WORDS[unit])
+
+
+def _number(text: str, decimal: str, thousands: str, words: list[str]) -> Decimal | str:
+    signs, rest = 1, text
+    marks = before = behind = 0
+    for _ in range(5):
+        rest = rest.strip(" ")
+        if rest[:1] == "(" and rest[-1:] == ")":
+            rest, signs, marks = rest[1:-1], -signs, marks + 1
+        elif rest[:1] in ("+", "-") and rest[:1]:
+            rest, signs, marks = rest[1:], signs * (-1 if rest[0] == "-" else 1), marks + 1
+        elif rest[-1:] == "-":
+            rest, signs, marks = rest[:-1], -signs, marks + 1
+        elif word := next((one for one in words if rest.startswith(one)), ""):
+            rest, before = rest.removeprefix(word), before + 1
+        elif word := next((one for one in words if rest.endswith(one)), ""):
+            rest, behind = rest.removesuffix(word), behind + 1
+    sign = re.escape(thousands.strip("\u00a0") or " ") if thousands else ""
+    whole = rf"(?:\d{{1,3}}(?:{sign}\d{{3}})+|\d+)" if thousands else r"\d+"
+    plain = re.fullmatch(rf"(?:{whole})?(?:{re.escape(decimal)}\d*)?(?P<exponent>[eE][+-]?\d+)?", rest, re.ASCII)
+    if (
+        plain is None
+        or max(marks, before, behind) > 1
+        or not rest[:1]
+        or not re.search(r"\d", re.split("[eE]", rest)[0])
+    ):
+        return "refused"
+    grouped = bool(thousands) and (thousands.strip("\u00a0") or " ") in rest
+    if plain["exponent"] and (grouped or rest != text.lstrip("+-") or abs(int(plain["exponent"][1:])) > 30):
+        return "refused"
+    if thousands:
+        rest = rest.replace(thousands.strip("\u00a0") or " ", "")
+    return signs * Decimal(rest.replace(decimal, "."))
+
+
+def fits(number: Decimal) -> bool:
+    parts = number.normalize().as_tuple()
+    return isinstance(parts.exponent, int) and parts.exponent >= -10 and number.adjusted() < 18
+
+
+def catalog(place: Path, found: list[str], decimal: str, thousands: str, unit: str) -> Catalog:
+    rows = [(str(at), text) for at, text in enumerate(found)]
+    sources = []
+    for name in "ab":
+        write_csv(place / f"{name}.csv", ("k", "v"), rows)
+        form = TextFormat(decimal=decimal, thousands=thousands)
+        sources.append(Source(name=name, kind="csv", path=f"{name}.csv", text=form, dimensions=(Dimension(name="k"),),
+                              measures=(Measure(name="v", unit=unit),)))  # fmt: skip
+    return Catalog(sources, place)
+
+
+def both(known: Catalog) -> tuple[dict[str, Decimal | None], dict[str, Decimal | None]]:
+    """The figure of each row, by the comparison, which reads fast first, and by the query."""
+    asked = query(known, QueryRequest(source="a", dimensions=["k"]), bounds=QUICK)
+    request = CompareRequest(source_a="a", source_b="b", dimensions=["k"])
+    compared = compare(known, request, bounds=QUICK)
+    return (
+        {row.key["k"]: row.source_a_value for row in compared.rows},
+        {row["k"]: row["v"] for row in asked.rows},
+    )
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_number_is_read_as_in_plain_python(tmp_path: Path, form: tuple[str, str]) -> None:
+    chance = Random(repr(form))
+    for unit in ("", chance.choice(["EUR", "USD", "CAD"])):
+        judged = [(text, meant(text, *form, unit)) for text in texts(chance, MANY)]
+        # Texts that programs write are read fast; a single other one has all read with care.
+        plain = [(text, number) for text, number in judged if re.fullmatch(r" *[-+]?[\d.,' ]+-? *", text, re.ASCII)]
+        for few in (plain, judged):
+            right = [(text, number) for text, number in few if number != "refused"]
+            right = [(text, n) for text, n in right if not isinstance(n, Decimal) or fits(n)]
+            expected = {str(at): number for at, (_, number) in enumerate(right)}
+            fast, careful = both(catalog(tmp_path, [text for text, _ in right], *form, unit))
+            wrong = {
+                right[int(key)][0]: (value, expected[key]) for key, value in careful.items() if value != expected[key]
+            }
+            assert wrong == {}
+            assert fast == careful
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_what_is_no_number_is_refused_by_both(tmp_path: Path, part: int) -> None:
+    chance = Random(part)
+    tried = 0
+    while tried < MANY // 40:
+        form, unit = chance.choice(FORMS), chance.choice(["", "EUR"])
+        (text,) = texts(chance, 1)
+        if meant(text, *form, unit) == "refused":
+            tried += 1
+            known = catalog(tmp_path, ["1", text], *form, unit)
+            with pytest.raises(AnalystError):
+                print(repr(text), form, unit, query(known, QueryRequest(source="a"), bounds=QUICK).rows)
+            with pytest.raises(AnalystError):
+                compare(known, CompareRequest(source_a="a", source_b="b", dimensions=["k"]), bounds=QUICK)
+
+
+@pytest.mark.parametrize("text", ["9" * 36, "-" + "9" * 36, "0." + "0" * 29 + "1", "1" * 19 + "." + "1" * 19, "1e35"])
+def test_38_digits_are_read_whole(tmp_path: Path, text: str) -> None:
+    fast, careful = both(catalog(tmp_path, [text], ".", "", ""))
+    assert fast == careful == {"0": Decimal(text)}
+
+
+@pytest.mark.parametrize("text", ["9" * 39, "9" * 38, "1" * 20 + "." + "1" * 19, "1e38", "1e-39"])
+def test_more_digits_are_refused(tmp_path: Path, text: str) -> None:
+    """Of the 38 a comparison has two after the point, which is where its tolerance is."""
+    with pytest.raises(AnalystError, match="38"):
+        print(both(catalog(tmp_path, [text], ".", "", "")))
+
+
+def test_a_byte_order_mark_and_windows_lines_are_no_part_of_numbers(tmp_path: Path) -> None:
+    known = catalog(tmp_path, ["1"], ".", "", "")
+    for name in "ab":
+        (tmp_path / f"{name}.csv").write_bytes(b'\xef\xbb\xbfk,v\r\n0,1.50\r\n1,2.25-\r\n2,\r\n3,"3"\r\n')
+    assert both(known)[0] == {"0": Decimal("1.50"), "1": Decimal("-2.25"), "2": None, "3": Decimal(3)}

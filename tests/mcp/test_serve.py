@@ -1,0 +1,230 @@
+"""What treadle serves, as the official client sees it, in both eras of the protocol."""
+
+import asyncio
+import json
+import runpy
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("mcp")
+
+import mcp_types as types
+from mcp import Client, MCPError, StdioServerParameters
+
+from treadle import Agent, MemoryJournal, Misuse, external_tool
+from treadle.mcp import app_of, server_of
+from treadle.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+HERE = Path(__file__).parent
+served = SimpleNamespace(**runpy.run_path(str(HERE / "served.py")))
+ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
+
+
+def person(asked, **said):
+    """Answers every question with what fits of `said`; None declines."""
+
+    async def answer(context, params):
+        asked.append(params.message)
+        wanted = params.requested_schema["properties"]
+        found = {name: said[name] for name in wanted if name in said}
+        return types.ElicitResult(action="accept" if found else "decline", content=found or None)
+
+    return answer
+
+
+async def text_of(client, name, **arguments):
+    found = await client.call_tool(name, arguments)
+    return found.is_error, "".join(getattr(block, "text", block.type) for block in found.content)
+
+
+@ERAS
+async def test_tools_are_served_as_themselves(mode):
+    journal = MemoryJournal()
+    async with Client(server_of(served.tools, journal=journal), mode=mode) as client:
+        listed = {one.name: one for one in (await client.list_tools()).tools}
+        assert listed["add"].annotations.read_only_hint is True
+        assert listed["pay"].annotations.destructive_hint is True
+        assert set(listed["add"].input_schema["properties"]) == {"a", "b"}
+        assert await text_of(client, "add", a=1, b=2) == (False, "3")
+        failed, words = await text_of(client, "add", a="x")
+        assert failed
+        assert "the argument 'b' is missing" in words
+        assert await text_of(client, "picture") == (False, "image")
+        assert json.loads((await text_of(client, "fails"))[1])["available"] == ["a", "b"]
+        with pytest.raises(MCPError, match="there is no tool 'nix'"):
+            await client.call_tool("nix", {})
+        found = await client.call_tool("add", {"a": 2, "b": 2})
+    runs = await journal.list(10)
+    assert len(runs) == 5
+    assert runs[0].run_id == found.meta["io.treadle/run"]
+
+
+@ERAS
+async def test_what_needs_approval_is_asked_at_the_other_end(mode):
+    asked = []
+    async with Client(server_of(served.tools), mode=mode, elicitation_callback=person(asked, allow=True)) as client:
+        assert await text_of(client, "pay", amount=5) == (False, "paid 5 under call")
+    assert asked == ['Allow pay({"amount":5})?']
+    async with Client(server_of(served.tools), mode=mode, elicitation_callback=person(asked, allow=False)) as client:
+        failed, words = await text_of(client, "pay", amount=5)
+        assert failed
+        assert "not approved: the person at the other end did not allow it" in words
+    async with Client(server_of(served.tools), mode=mode, elicitation_callback=person(asked)) as client:
+        assert (await text_of(client, "pay", amount=5))[0]
+
+
+@ERAS
+async def test_where_the_client_cannot_ask_nothing_is_done_and_the_run_waits(mode):
+    journal = MemoryJournal()
+    async with Client(server_of(served.tools, journal=journal), mode=mode) as client:
+        if mode == "auto":
+            with pytest.raises(MCPError) as caught:
+                await client.call_tool("pay", {"amount": 5})
+            assert caught.value.code == types.MISSING_REQUIRED_CLIENT_CAPABILITY
+            words = caught.value.message
+        else:
+            failed, words = await text_of(client, "pay", amount=5)
+            assert failed
+    assert "waits for a person, who was not asked: pay (call) waits for approval" in words
+    (run,) = await journal.list(10)
+    assert (run.status, run.run_id in words) == ("waiting", True)
+
+
+@ERAS
+async def test_what_a_tool_without_a_function_asks_is_asked_too(mode):
+    asked = []
+    async with Client(server_of(served.tools), mode=mode, elicitation_callback=person(asked, answer="blue")) as client:
+        assert await text_of(client, "ask_user", question="Which colour?") == (False, "blue")
+    assert asked == ["Which colour?"]
+
+
+@ERAS
+async def test_an_agent_is_a_tool_that_takes_a_task(mode):
+    asked, news, journal = [], [], MemoryJournal()
+
+    async def progress(done, total, message):
+        news.append(message)
+
+    agent = served.agent.with_journal(journal)
+    async with Client(server_of(agent), mode=mode, elicitation_callback=person(asked, allow=True)) as client:
+        (listed,) = (await client.list_tools()).tools
+        assert (listed.name, list(listed.input_schema["properties"])) == ("clerk", ["task"])
+        found = await client.call_tool("clerk", {"task": "add and pay"}, progress_callback=progress)
+        assert "The tools said: ['3', 'paid 5" in found.content[0].text
+        assert (await text_of(client, "clerk", task=" "))[0]
+        failed, words = await text_of(client, "clerk", task="fail")
+        assert failed
+        assert "stopped before it was done (model_error" in words
+    assert asked == ['Allow pay({"amount":5})? it is money']
+    assert "add has begun" in news
+    assert "pay: paying" in news
+    assert [info.stop and info.stop.reason for info in await journal.list(10)] == ["model_error", "answered"]
+
+
+async def test_a_typed_answer_is_structured():
+    agent = Agent(ScriptedModel(['{"total": 3}']), output=dict[str, int], output_mode="prompted", name="sums")
+    async with Client(server_of(agent)) as client:
+        found = await client.call_tool("sums", {"task": "1 + 2"})
+    assert found.structured_content == {"total": 3}
+
+
+@ERAS
+async def test_a_call_that_is_cancelled_ends_its_run(mode):
+    journal = MemoryJournal()
+    async with Client(server_of(served.tools, journal=journal), mode=mode) as client:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await client.call_tool("slow", {})
+        assert await text_of(client, "add", a=1, b=1) == (False, "2")
+        while "cancelled" not in [info.stop and info.stop.reason for info in await journal.list(10)]:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def test_nobody_goes_on_with_a_call_that_is_not_his():
+    asked = []
+    async with Client(server_of(served.tools), elicitation_callback=person(asked, allow=True)) as client:
+        for state in ("", "x", "../call"):
+            found = await client.session.call_tool("pay", {"amount": 5}, request_state=state, allow_input_required=True)
+            assert found.is_error
+            assert "nothing is known of what this goes on with" in found.content[0].text
+        first = await client.session.call_tool("pay", {"amount": 5}, allow_input_required=True)
+        (name,) = first.input_requests
+        said = {name: types.ElicitResult(action="accept", content={"allow": True})}
+        again = {"input_responses": said, "request_state": first.request_state, "allow_input_required": True}
+        assert not (await client.session.call_tool("pay", {"amount": 5}, **again)).is_error
+        # It is done, and not done again.
+        assert (await client.session.call_tool("pay", {"amount": 5}, **again)).is_error
+
+
+def test_what_cannot_be_served_is_refused():
+    done = external_tool("done", "Ends.")
+    for what in (1, "offline", [], [print], [done]):
+        with pytest.raises(Misuse):
+            server_of(what)
+
+
+async def test_hosts_and_origins_are_looked_at():
+    import httpx2
+
+    app = app_of(served.tools, hosts=["tools.example"], origins=["https://page.example"])
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    kinds = {"accept": "application/json, text/event-stream"}
+
+    async def status(url, **headers):
+        transport = httpx2.ASGITransport(app=app)
+        async with httpx2.AsyncClient(transport=transport) as client:
+            return (await client.post(url, json=ping, headers={**kinds, **headers})).status_code
+
+    async with app.router.lifespan_context(app):
+        refused = [
+            await status("http://evil.example/mcp"),
+            await status("http://127.0.0.1:80/mcp", origin="https://evil.example"),
+            await status("http://127.0.0.1:80/mcp", origin="null"),
+            await status("http://127.0.0.1.evil.example:80/mcp"),
+        ]
+        allowed = [
+            await status("http://127.0.0.1:8000/mcp"),
+            await status("http://localhost:8000/mcp", origin="http://localhost:8000"),
+            await status("http://tools.example/mcp", origin="https://page.example"),
+        ]
+    assert all(code in (403, 421) for code in refused), refused
+    assert all(code not in (403, 421) for code in allowed), allowed
+
+
+async def test_the_command_serves_over_standard_input_and_output_and_prints_nothing_between(tmp_path, caplog):
+    asked = []
+    command = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "treadle", "mcp", "--tools", "served.py:tools", "--journal", str(tmp_path / "runs.db")],
+        cwd=HERE,
+        env={"PYTHONPATH": str(HERE.parent.parent / "src")},
+    )
+    async with Client(command, elicitation_callback=person(asked, allow=True)) as client:
+        assert await text_of(client, "pay", amount=7) == (False, "paid 7 under call")
+    assert "Failed to parse" not in caplog.text
+    assert b"paid 7" in (tmp_path / "runs.db").read_bytes()
+
+
+def test_the_command_says_what_it_wants():
+    import subprocess
+
+    command = [sys.executable, "-m", "treadle", "mcp"]
+    env = {"PYTHONPATH": str(HERE.parent.parent / "src"), "PATH": "/usr/bin"}
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    assert (done.returncode, "name what to serve" in done.stderr) == (2, True)
+
+
+async def test_a_tool_of_one_treadle_is_a_tool_of_another(tmp_path):
+    from treadle.mcp import MCPServer
+
+    server = MCPServer.stdio(
+        sys.executable, "-m", "treadle", "mcp", "--agent", "served.py:agent", "--journal", str(tmp_path / "below.db"),
+        name="office", cwd=HERE, env={"PYTHONPATH": str(HERE.parent.parent / "src")}, ask=lambda _: {"allow": True},
+    )  # fmt: skip
+    agent = Agent(ScriptedModel([[("office__clerk", {"task": "pay"})], "done"]), tools=[server])
+    result = await agent.run("go")
+    assert "paid 5" in result.steps[0].calls[0].result.text

@@ -1,0 +1,152 @@
+"""What chat models of LangChain stream where it is not as it should be: broken off, twice, in odd pieces."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+pytest.importorskip("langchain_core")
+
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import AIMessageChunk
+from langchain_core.outputs import ChatGenerationChunk
+
+from treadle import Agent, Limits, Retries, tool
+from treadle.kernel.events import ModelFailed
+from treadle.models import ProtocolError
+from treadle.models.langchain import LangChainModel
+
+pytestmark = pytest.mark.anyio
+SOON = Retries(attempts=2, base=0.001)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+class Says(BaseChatModel):
+    """A chat model that streams chunks, those of a turn for each request; `kind` is whose integration it says it is."""
+
+    turns: list[Any]
+    kind: str = "says"
+    at: int = 0
+
+    @property
+    def _llm_type(self) -> str:
+        return self.kind
+
+    def bind_tools(self, tools: Any, **options: Any) -> Any:
+        return self
+
+    def _generate(self, *given: Any, **options: Any) -> Any:
+        raise NotImplementedError
+
+    async def _astream(self, messages: Any, stop: Any = None, run_manager: Any = None, **options: Any) -> Any:
+        turn = self.turns[min(self.at, len(self.turns) - 1)]
+        self.at += 1
+        for piece in turn:
+            if isinstance(piece, (int, float)):
+                await asyncio.sleep(piece)
+            else:
+                yield ChatGenerationChunk(message=piece)
+
+
+def said(text: str = "", *calls: tuple[Any, Any, Any, Any], **metadata: Any) -> AIMessageChunk:
+    pieces = [{"index": i, "id": call, "name": name, "args": args} for i, call, name, args in calls]
+    return AIMessageChunk(content=text, tool_call_chunks=pieces, response_metadata=metadata)
+
+
+ENDS = said(finish_reason="stop")
+CALLS = said(finish_reason="tool_calls")
+DONE = [said("Done."), ENDS]
+PAY_A, PAY_B = '{"to": "A"}', '{"to": "B"}'
+
+
+@pytest.fixture
+def paid() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def pay(paid: list[str]) -> Any:
+    @tool
+    def pay(to: str) -> str:
+        """Pays."""
+        paid.append(to)
+        return "paid"
+
+    return pay
+
+
+async def run(turns: list[Any], *tools: Any, kind: str = "says", **options: Any) -> Any:
+    return await Agent(LangChainModel(Says(turns=turns, kind=kind)), tools=tools, retries=SOON, **options).run("go")
+
+
+@pytest.mark.parametrize("kind", ["openai-chat", "anthropic-chat", "chat-ollama"])
+async def test_a_stream_that_ends_without_a_word_of_why_is_no_answer_and_runs_nothing(kind, paid, pay):
+    metadata = {"model_provider": "openai"}
+    result = await run([[said("Half an", **metadata)]], kind=kind)
+    assert (result.stop.reason, type(result.error)) == ("model_error", ProtocolError)
+    result = await run([[said("", (0, "a", "pay", PAY_A), **metadata)], DONE], pay, kind=kind)
+    assert (result.text, paid) == ("Done.", [])
+    assert [event.error.kind for event in result.events if isinstance(event, ModelFailed)] == ["protocol_error"]
+
+
+async def test_who_has_said_once_why_a_reply_ended_is_expected_to(paid, pay):
+    model = LangChainModel(Says(turns=[[said("Half an")], DONE, [said("Half an")], DONE]))
+    agent = Agent(model, retries=SOON)
+    assert (await agent.run("go")).text == "Half an"  # nobody knows better yet
+    assert (await agent.run("go")).text == "Done."
+    result = await agent.run("go")
+    assert (result.text, len([event for event in result.events if isinstance(event, ModelFailed)])) == ("Done.", 1)
+
+
+@pytest.mark.parametrize("status", ["cancelled", "queued", "in_progress", "a new word"])
+async def test_a_response_that_was_not_completed_is_not_used(status, paid, pay):
+    half = [said("", (0, "a", "pay", PAY_A)), said(object="response", status=status)]
+    result = await run([half], pay)
+    assert (result.stop.reason, paid) == ("model_error", [])
+    whole = [said("", (0, "a", "pay", PAY_A)), said(object="response", status="completed")]
+    assert (await run([whole, DONE], pay)).text == "Done."
+    assert paid == ["A"]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "made"),
+    [
+        ([said("", (0, "a", "pay", PAY_A)), said("", (1, "a", "pay", PAY_A))], ["A"]),
+        ([said("", (None, "a", "pay", PAY_A)), said("", (None, "a", "pay", PAY_A))], ["A"]),
+        ([said("", (0, "a", "pay", PAY_A)), said("", (0, "a", "pay", PAY_A))], ["A"]),
+        ([said("", (0, "a", "pay", PAY_A)), said("", (1, "a", "pay", PAY_B))], ["A", "B"]),
+        ([said("", (None, None, "pay", PAY_A)), said("", (None, None, "pay", PAY_B))], ["A", "B"]),
+        ([said("", (None, None, "pay", PAY_A)), said("", (None, None, "pay", PAY_A))], ["A", "A"]),
+        ([said("", (0, "a", "pa", "")), said("", (0, None, "y", PAY_A))], ["A"]),
+        ([said("", (0, "a", "pay", "")), said("", (0, None, "pay", PAY_A))], ["A"]),
+        ([said("", (0, "a", None, '{"to"')), said("", (0, None, "pay", ': "A"}'))], ["A"]),
+        ([said("", (0, "a", "pay", '{"to": "A')), said("", (0, None, None, '"}'))], ["A"]),
+        ([said("", (0, "a", "pay", '{"to": "A'))], []),
+        ([said("", (0, "a", None, PAY_A))], []),
+    ],
+)
+async def test_each_call_is_made_once_however_its_pieces_came(pieces, made, paid, pay):
+    result = await run([[*pieces, CALLS], DONE], pay)
+    assert (result.text, sorted(paid)) == ("Done.", made)
+    ids = [call.id for call in result.tool_calls_made]
+    assert len(set(ids)) == len(ids)
+
+
+async def test_a_stream_without_any_chunk_is_asked_for_again():
+    result = await run([[], DONE])
+    assert result.text == "Done."
+    assert "before anything of it came" in str(
+        next(event.error.message for event in result.events if isinstance(event, ModelFailed))
+    )
+
+
+async def test_a_stream_that_trickles_is_cut_at_the_deadline():
+    async with asyncio.timeout(10):
+        result = await run([[piece for _ in range(50) for piece in (said("."), 0.2)]], limits=Limits(seconds=0.5))
+    assert result.stop.reason == "deadline"
+    assert set(result.text) <= {"."}
+    assert result.usage.output_tokens > 0

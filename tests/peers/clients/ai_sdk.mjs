@@ -1,0 +1,49 @@
+// Drives a chat of the AI SDK as a person would: the steps come as JSON, what the browser then has goes out as JSON.
+import { readFileSync } from "node:fs";
+
+const { url, version, chat: id, steps, query = "", messages = [], automatic = true } = JSON.parse(readFileSync(0, "utf8"));
+const { Chat } = await import(version === 7 ? "@ai-sdk/react" : "react-for-ai6");
+const ai = await import({ 6: "ai6", 7: "ai", 60: "ai6-first" }[version]);
+const sdk = version === 7 ? "sdk=7" : "";
+const search = [sdk, query].filter(Boolean).join("&");
+const transport = new ai.DefaultChatTransport({ api: `${url}${search ? "?" + search : ""}` });
+const errors = [];
+const data = [];
+const chat = new Chat({
+  id, transport, messages,
+  onError: (error) => errors.push(error.message),
+  onData: (part) => data.push(part),
+  sendAutomaticallyWhen: automatic
+    ? ({ messages }) => ai.lastAssistantMessageIsCompleteWithApprovalResponses({ messages }) ||
+        ai.lastAssistantMessageIsCompleteWithToolCalls({ messages })
+    : undefined,
+});
+const settled = async () => {
+  for (let i = 0; i < 2000; i++) {
+    await new Promise((done) => setTimeout(done, 5));
+    if (chat.status === "ready" || chat.status === "error") return;
+  }
+  throw new Error(`still ${chat.status}`);
+};
+const asked = () => chat.messages.flatMap((m) => m.parts).filter((p) => p.state === "approval-requested");
+const seen = [];
+for (const [what, given] of steps) {
+  if (what === "send") await chat.sendMessage(given);
+  if (what === "begin") { chat.sendMessage(given); await new Promise((done) => setTimeout(done, 300)); seen.push(JSON.parse(JSON.stringify({ messages: chat.messages, status: chat.status }))); continue; }
+  if (what === "stop") await chat.stop();
+  if (what === "resume") await chat.resumeStream();
+  if (what === "regenerate") await chat.regenerate();
+  if (what === "approve") for (const part of asked()) { await chat.addToolApprovalResponse({ id: part.approval.id, approved: true, ...given }); await settled(); }
+  if (what === "deny") for (const part of asked()) { await chat.addToolApprovalResponse({ id: part.approval.id, approved: false, reason: given }); await settled(); }
+  if (what === "output") {
+    const part = chat.messages.flatMap((m) => m.parts).find((p) => p.type === `tool-${given.tool}` && p.state === "input-available");
+    await chat.addToolOutput({ toolCallId: part.toolCallId, ...given });
+    await settled();
+  }
+  if (what === "forge") { chat.messages = given(chat.messages); }
+  if (what === "open") await fetch(given);
+  await settled();
+  seen.push(JSON.parse(JSON.stringify({ messages: chat.messages, status: chat.status, error: chat.error?.message })));
+}
+console.log(JSON.stringify({ seen, errors, data }));
+process.exit(0);

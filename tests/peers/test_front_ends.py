@@ -1,0 +1,255 @@
+"""The real clients of front ends, over loopback: the AI SDK 6.0.0, 6 and 7 with its React chat, AG-UI, and OpenAI's.
+
+`make test-peers` installs them in .cache/peers/clients; TREADLE_PEERS_CLIENTS names another folder with their
+node_modules. Without Node or them these tests are skipped.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import front_agents
+import front_traces
+import pytest
+from front_agents import BIG, COLOUR, GATE, PAID
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SCRIPTS = Path(__file__).resolve().parent / "clients"
+CLIENTS = Path(os.environ.get("TREADLE_PEERS_CLIENTS") or ROOT / ".cache" / "peers" / "clients")
+CHOOSE = {"name": "choose", "description": "Chooses.", "parameters": COLOUR}
+VERSIONS = [60, 6, 7]
+
+if not (CLIENTS / "node_modules").is_dir() or not shutil.which("node"):
+    pytest.skip(f"{CLIENTS} has no clients, or there is no Node: make test-peers", allow_module_level=True)
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with front_agents.served() as address:
+        yield address
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> None:
+    PAID.clear()
+    GATE.shut()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("clients")
+    (found / "node_modules").symlink_to(CLIENTS / "node_modules")
+    for script in SCRIPTS.glob("*.mjs"):
+        shutil.copy(script, found)
+    return found
+
+
+def node(folder: Path, script: str, given: Any) -> Any:
+    done = subprocess.run(
+        ["node", script], cwd=folder, input=json.dumps(given), capture_output=True, text=True, timeout=90, check=False
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return json.loads(done.stdout)
+
+
+def chat(folder: Path, url: str, name: str, version: int, *steps: Any, **more: Any) -> list[Any]:
+    """What a browser has after each step; nothing went wrong on the way unless the state says so."""
+    given = {"url": f"{url}/ai-sdk/shop", "version": version, "chat": f"{name}-{version}", "steps": steps, **more}
+    seen: list[Any] = node(folder, "ai_sdk.mjs", given)["seen"]
+    return seen
+
+
+def parts(state: Any) -> list[Any]:
+    found: list[Any] = state["messages"][-1]["parts"]
+    return found
+
+
+def tools(state: Any) -> dict[str, str]:
+    return {
+        one.get("toolName", one["type"].removeprefix("tool-")): one["state"]
+        for one in parts(state)
+        if "state" in one and "toolCallId" in one
+    }
+
+
+def text(state: Any) -> str:
+    return "".join([one["text"] for one in parts(state) if one["type"] == "text"])
+
+
+def say(words: str) -> list[Any]:
+    return ["send", {"text": words}]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_use_chat_shows_text_reasoning_and_tools(folder: Path, url: str, version: int) -> None:
+    (thought,) = chat(folder, url, "thinks", version, say("think"))
+    assert [one["type"] for one in parts(thought)] == ["step-start", "reasoning", "text"]
+    (both,) = chat(folder, url, "parallel", version, say("parallel"))
+    assert [one["output"]["word"] for one in parts(both) if one["type"] == "tool-look_up"] == ["tea", "cup"]
+    assert (both["status"], text(both)) == ("ready", "Let me see.I know both.")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("question", ["pay", "clerk"])
+def test_use_chat_asks_for_approvals_and_sends_them_by_itself(
+    folder: Path, url: str, version: int, question: str
+) -> None:
+    asked, done = chat(folder, url, f"approves-{question}", version, say(question), ["approve", {}])
+    assert tools(asked)["pay"] == "approval-requested"
+    assert (tools(done)["pay"], done.get("error", None)) == ("output-available", None)
+    assert PAID == [("Bob", 500)]
+    assert len(done["messages"]) == 2
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("question", ["pay", "clerk"])
+def test_use_chat_denies(folder: Path, url: str, version: int, question: str) -> None:
+    _, done = chat(folder, url, f"denies-{question}", version, say(question), ["deny", "too much"])
+    assert (tools(done)["pay"], PAID) == ("output-denied", [])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_use_chat_brings_a_result_of_its_own(folder: Path, url: str, version: int) -> None:
+    output = ["output", {"tool": "pick_colour", "output": "red"}]
+    _, done = chat(folder, url, "colour", version, say("colour"), output)
+    assert (tools(done)["pick_colour"], text(done).startswith("It says")) == ("output-available", True)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_use_chat_shows_errors_limits_and_failures(folder: Path, url: str, version: int) -> None:
+    (broke,) = chat(folder, url, "break", version, say("break"))
+    assert (tools(broke)["breaks"], broke["status"]) == ("output-error", "ready")
+    (limited,) = chat(folder, url, "loop", version, say("loop"))
+    assert (limited["status"], "max_steps" in limited["error"]) == ("error", True)
+    (failed,) = chat(folder, url, "fails", version, say("fails"))
+    assert failed["error"] == "The run ended because the model failed (bad_request)."
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_use_chat_goes_on_regenerates_and_comes_back(folder: Path, url: str, version: int) -> None:
+    _, second, again = chat(folder, url, "goes-on", version, say("hello"), say("remember"), ["regenerate", None])
+    assert text(second) == text(again) == "user:hello | assistant:Hello there. | user:remember"
+    assert second["messages"][-1]["id"] != again["messages"][-1]["id"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_use_chat_stops_and_resumes_the_stream(folder: Path, url: str, version: int) -> None:
+    import threading
+
+    opening = threading.Timer(2.0, GATE.open.set)
+    opening.start()
+    *_, resumed = chat(folder, url, "resumes", version, ["begin", {"text": "slow"}], ["stop", None], ["resume", None])
+    opening.join()
+    assert (text(resumed), len(resumed["messages"])) == ("Done at last.", 2)
+    assert {one["type"] for one in parts(resumed)} >= {"data-progress", "tool-slow"}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_use_chat_shows_hostile_ids_and_large_numbers_as_they_are(folder: Path, url: str, version: int) -> None:
+    _, done = chat(folder, url, "hostile", version, say("hostile"), ["approve", {}])
+    assert (tools(done)["pay"], PAID) == ("output-available", [("Bob", 1)])
+    (asked,) = chat(folder, url, "big", version, say("big"))
+    assert [one["input"]["amount"] for one in parts(asked) if one["type"] == "tool-pay"] == [str(BIG)]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_use_chat_is_told_of_an_unknown_agent(folder: Path, url: str, version: int) -> None:
+    given = {"url": f"{url}/ai-sdk/nobody", "version": version, "chat": "x", "steps": [say("hello")]}
+    (state,) = node(folder, "ai_sdk.mjs", given)["seen"]
+    assert "there is no agent 'nobody'" in state["error"]
+
+
+def thread(folder: Path, url: str, name: str, *steps: Any, **more: Any) -> list[Any]:
+    """What the client has after each run; it warned of nothing."""
+    found = node(folder, "ag_ui.mjs", {"url": f"{url}/ag-ui/shop", "thread": name, "steps": steps, **more})
+    assert found["warned"] == []
+    seen: list[Any] = found["seen"]
+    return seen
+
+
+def tell(words: str) -> list[Any]:
+    return ["say", {"text": words}]
+
+
+@pytest.mark.parametrize("question", ["hello", "think", "parallel", "break", "delegate", "hostile"])
+def test_ag_ui_takes_every_event(folder: Path, url: str, question: str) -> None:
+    (seen,) = thread(folder, url, f"takes-{question}", tell(question))
+    assert (seen["error"], seen["last"]["type"]) == (None, "RUN_FINISHED")
+    assert seen["state"]["treadle"]["status"] in ("answered", "waiting")
+
+
+@pytest.mark.parametrize("question", ["pay", "clerk"])
+def test_ag_ui_answers_interrupts(folder: Path, url: str, question: str) -> None:
+    yes = ["resume", {"answer": {"payload": {"approved": True}}}]
+    _, done = thread(folder, url, f"yes-{question}", tell(question), yes)
+    assert (done["error"], PAID) == (None, [("Bob", 500)])
+    _, refused = thread(folder, url, f"no-{question}", tell(question), ["resume", {"answer": {"payload": False}}])
+    assert any("not approved" in one["content"] for one in refused["messages"] if one["role"] == "tool")
+    edit = ["resume", {"answer": {"payload": {"approved": True, "arguments": {"to": "Ann", "amount": 7}}}}]
+    thread(folder, url, f"edit-{question}", tell(question), edit)
+    assert PAID == [("Bob", 500), ("Ann", 7)]
+
+
+def test_ag_ui_carries_its_own_tools_out(folder: Path, url: str) -> None:
+    _, done = thread(folder, url, "own", tell("choose"), ["result", {"content": "red"}], tools=[CHOOSE])
+    assert done["last"]["outcome"] == {"type": "success"}
+    assert [one["content"] for one in done["messages"] if one["role"] == "tool"].count("red") == 1
+
+
+def test_ag_ui_is_told_of_limits_failures_and_unknown_agents(folder: Path, url: str) -> None:
+    (limited,) = thread(folder, url, "limited", tell("loop"))
+    assert (limited["last"]["type"], limited["last"]["code"]) == ("RUN_ERROR", "max_steps")
+    (failed,) = thread(folder, url, "failed", tell("fails"))
+    assert failed["last"]["code"] == "bad_request"
+    found = node(folder, "ag_ui.mjs", {"url": f"{url}/ag-ui/nobody", "thread": "x", "steps": [tell("hello")]})
+    assert "HTTP 404" in found["seen"][0]["error"]
+
+
+def test_ag_ui_goes_on_in_a_thread_and_asks_once_with_one_run_id(folder: Path, url: str) -> None:
+    first, second = thread(folder, url, "goes-on", tell("hello"), tell("remember"))
+    assert second["messages"][-1]["content"] == "user:hello | assistant:Hello there. | user:remember"
+    assert first["state"]["treadle"]["run"] != second["state"]["treadle"]["run"]
+
+
+def test_openai_for_node(folder: Path, url: str) -> None:
+    found = node(folder, "openai.mjs", {"url": url, "tool": CHOOSE})
+    assert found["models"] == ["shop", "typed"]
+    assert found["chat"] == found["streamed"] == "Let me see.\n\nI know both."
+    assert found["call"] == {"name": "choose", "arguments": '{"of":"wine"}'}
+    assert found["done"].startswith("It says")
+    assert found["approved"] == ["paid 500 to Bob"]
+    assert found["kinds"][0] == "response.created"
+    assert (found["final"], found["missing"]) == ("I thought about it.", [404, "model_not_found"])
+
+
+def test_the_clients_make_of_recorded_streams_what_was_recorded(folder: Path) -> None:
+    again = bool(os.environ.get("TREADLE_RECORD"))
+    kept = {}
+    for question in front_traces.QUESTIONS:
+        file = front_traces.FOLDER / f"{question}.json"
+        kept[question] = {"events": front_traces.record(question)} if again else json.loads(file.read_text("utf-8"))
+    sent = {
+        f"{question}/{name}": stream
+        for question, one in kept.items()
+        for name, stream in front_traces.streams(one["events"]).items()
+        # OpenAI's helpers raise where a response is not complete; what they read is held in the ordinary tests.
+        if not (question == "loop" and name == "responses")
+    }
+    found = node(folder, "parse.mjs", sent)
+    assert found["warned"] == []
+    for question, one in kept.items():
+        made = {
+            name.partition("/")[2]: value for name, value in found["made"].items() if name.startswith(f"{question}/")
+        }
+        digests = {name: front_traces.digest(stream) for name, stream in front_traces.streams(one["events"]).items()}
+        if again:
+            front_traces.FOLDER.mkdir(exist_ok=True)
+            file = front_traces.FOLDER / f"{question}.json"
+            whole = {"events": one["events"], "digests": digests, "made": made}
+            file.write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        else:
+            assert (made, digests) == (one["made"], one["digests"]), question

@@ -1,0 +1,35 @@
+"""A run as a file: what it says is what was said, digit by digit, and nothing in it hides or turns round."""
+
+import pytest
+from served import run_when, serving
+
+from treadle import Agent, MemoryJournal, tool
+from treadle.serve import app
+from treadle.testing import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+
+@tool
+def pay(iban: str, amount: object) -> str:
+    """Pays."""
+    return f"paid {amount} to {iban}\u202e now </pre><script>alert(1)</script>"
+
+
+ARGUMENTS = '{"iban":"AT02\u202e4091","amount":12345678901234567890.10}'
+
+
+@pytest.mark.parametrize("format", ["html", "markdown"])
+async def test_nothing_in_a_file_is_shown_backwards_or_loses_a_digit(format):
+    model = ScriptedModel([[("pay", ARGUMENTS)], "done\u200b, ![x](http://127.0.0.1:9/x.png)"])
+    async with serving(app([Agent(model, tools=[pay], name="payer")], journal=MemoryJournal())) as client:
+        body = {"agent": "payer", "input": "pay \u202eAda"}
+        run_id = (await client.post("/api/runs", json=body)).json()["id"]
+        await run_when(client, run_id, "finished")
+        text = (await client.get(f"/api/runs/{run_id}/export", params={"format": format})).text
+    assert "12345678901234567890.10" in text
+    assert not {"\u202e", "\u200b"} & set(text)
+    assert text.count("\\u202e") >= 3
+    if format == "html":
+        assert "<script" not in text
+        assert "default-src 'none'" in text
