@@ -111,7 +111,8 @@ def time_goes_on(trial: Trial) -> Iterator[str]:
 
 def nothing_is_over_its_bound(trial: Trial) -> Iterator[str]:
     """No reply and no `for_app` is longer than it may be; a reply that is ends its run, and is not asked for again."""
-    most = trial.setup.bound
+    # What a journal writes in the place of a text may be longer than that.
+    most = None if trial.journal.redact is not None else trial.setup.bound
     for run in trial.journal.runs:
         events = trial.journal.events(run)
         for event, after in zip(events, [*events[1:], None], strict=True):
@@ -120,7 +121,7 @@ def nothing_is_over_its_bound(trial: Trial) -> Iterator[str]:
             if isinstance(event, ToolFinished) and most is not None and len(msgspec.json.encode(event.app)) > most:
                 yield f"{trial.path(run)}: {len(msgspec.json.encode(event.app))} bytes for the application, of {most}"
             if isinstance(event, ModelFailed) and event.error.kind == "reply_too_long":
-                if most is None or len(event.text) > most:
+                if trial.setup.bound is None or (most is not None and len(event.text) > most):
                     yield f"{trial.path(run)}: {len(event.text)} characters of a reply that is too long are kept"
                 if isinstance(after, (ModelFailed, ModelReplied)):
                     yield f"{trial.path(run)}: a reply that is too long is asked for again"

@@ -44,7 +44,7 @@ async def test_what_is_over_leaves_nothing_behind():
             follows = [events_of(client, f"/api/runs/{run_id}/stream", most=most) for most in (1, None, 3)]
             await asyncio.gather(*follows)
             await run_when(client, run_id, "finished")
-        for _ in range(100):
+        for _ in range(1000):
             gc.collect()
             left = [one for one in gc.get_objects() if isinstance(one, Feed | Hearing | Driven | EventStream)]
             if not left:

@@ -1,6 +1,6 @@
 """What tracing costs: CPU per step with telemetry on, in steps with it off, turn about in one process.
 
-    python bench/telemetry.py
+    python bench/tracing.py
 
 The agent of `bench/loop.py`, whose model and tool do nothing, so that all that is measured is ours and OpenTelemetry's.
 CPU is that of the whole process, the thread that tells of the runs included. What counts is the ratio of two turns that
