@@ -41,6 +41,13 @@ class Told(NamedTuple):
     last: RunInfo
 
 
+class Lent(NamedTuple):
+    """What was said in a conversation, and the id of its newest run; empty in a new one."""
+
+    said: Sequence[Message]
+    newest: str
+
+
 class Conversations:
     """The conversations in a journal.
 
@@ -128,7 +135,7 @@ class Conversations:
             await self._journal.entitle(user.name, name, None)
 
     @asynccontextmanager
-    async def lent(self, user: User, name: str, after: str | None = None) -> AsyncIterator[Sequence[Message]]:
+    async def lent(self, user: User, name: str, after: str | None = None) -> AsyncIterator[Lent]:
         """What was said in a conversation, for a run that is begun in it meanwhile; nothing in a new one.
 
         Args:
@@ -150,11 +157,26 @@ class Conversations:
             newest = await self._newest(user, name)
             if newest is not None and newest.status != "finished":
                 raise _busy(name, newest)
+            last = "" if newest is None else newest.run_id
             if after:
                 newest = await self._of(user, name, after)
-            yield [] if newest is None or after == "" else await self._said_until(newest)
+            yield Lent([] if newest is None or after == "" else await self._said_until(newest), last)
         finally:
             self._lent.discard(key)
+
+    async def only(self, user: User, name: str, newest: str, run_id: str) -> None:
+        """Looks whether run `run_id`, which stands in the journal now, is the only one that was begun after `newest`.
+
+        Several servers may have begun one at the same moment. Each looks when its own is written, so that of two that
+        cross at least one sees the other, and is taken back before anything was done for it.
+
+        Raises:
+            Refused: it is not. It is removed then.
+        """
+        others = [line for line in await self.runs(user, name, 3) if line.run_id != run_id]
+        if others and (others[0].run_id != newest or others[0].status != "finished"):
+            await self._journal.delete(run_id)
+            raise _busy(name, others[0])
 
     async def _of(self, user: User, name: str, run_id: str) -> RunInfo:
         """The line of a run that belongs to the conversation. Raises `Refused` if it does not, or has not ended."""

@@ -26,6 +26,7 @@ from treadle.serve.forms import (
     steps_form,
 )
 from treadle.serve.page_of import place_after, place_of
+from treadle.serve.posting import key_of
 from treadle.serve.refused import Refused
 from treadle.serve.runs import Verb, Verdict
 from treadle.serve.serving import Serving, json_response, sse
@@ -134,13 +135,16 @@ async def agents(serving: Serving, request: Request) -> Response:
 
 
 async def start(serving: Serving, request: Request, given: Begin) -> Response:
-    """Begins a run; with `Accept: text/event-stream` the answer is its stream."""
+    """Begins a run, one for each `Idempotency-Key`; with `Accept: text/event-stream` the answer is its stream."""
     user, streamed = serving.user(request), EVENTS in request.headers.get("accept", "")
     if given.on_disconnect == "cancel" and not streamed:
         raise Refused("unfit", "on_disconnect is about a stream", "Ask for one with Accept: text/event-stream.")
+    names = key_of(request.headers.get("idempotency-key"))
+    asked = [given.agent, given.input, given.conversation, given.limits]
     run_id = await serving.runs.start(
-        user, given.agent, given.input, conversation=given.conversation, limits=given.limits
-    )
+        user, given.agent, given.input, conversation=given.conversation, limits=given.limits,
+        posting=None if names is None else serving.posting(user, names, asked),
+    )  # fmt: skip
     if streamed:
         return _streamed(serving, request, run_id, Stream(on_disconnect=given.on_disconnect))
     return await _run(serving, request, run_id, 201)

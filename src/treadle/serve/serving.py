@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from treadle.serve.access import Access
 from treadle.serve.forms import encoded
+from treadle.serve.posting import Posting, posting
 from treadle.serve.refused import Refused
 from treadle.serve.runs import Runs
 from treadle.serve.user import User
@@ -63,6 +64,10 @@ class Serving(NamedTuple):
             return msgspec.convert(given, kind, strict=False)
         except msgspec.ValidationError as error:
             raise Refused("unfit", f"the query does not fit: {error}") from error
+
+    def posting(self, user: User, names: tuple[str, ...] | None, asked: Any) -> Posting:
+        """What names a request that begins a run; see `posting`."""
+        return posting(user.name, names, asked, getattr(self.runs.journal, "redact", None))
 
     def stream(
         self,
