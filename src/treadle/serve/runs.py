@@ -209,9 +209,13 @@ class Runs:
             under = [*map(_veiled_line, under)]
         return Described(line, state, events, result_of(state, None, events), waits, driven, under)
 
-    async def look(self, user: User, run_id: str) -> None:
-        """Looks whether there is such a run for the user. Raises `Refused` if there is none."""
-        await self._seen(user, run_id)
+    async def look(self, user: User, run_id: str, *, decides: bool = False) -> None:
+        """Looks whether there is such a run for the user, and whether they may decide on it, if they want to.
+
+        Raises:
+            Refused: there is none, or they may not.
+        """
+        await (self._decided_on if decides else self._seen)(user, run_id)
 
     async def events(self, user: User, run_id: str, after: int = 0, limit: int = 1000) -> builtins.list[Numbered]:
         """The events of a run after number `after`, at most `limit`."""
@@ -457,8 +461,15 @@ class Runs:
         return await self._kept(self.live.carry(lambda hear: taken_up(config, forked, going_on, hear)))
 
     async def delete(self, user: User, run_id: str) -> None:
-        """Removes a run and those that work for it; one that is under way is cancelled first."""
-        await self._decided_on(user, run_id)
+        """Removes a run and those that work for it; one that is under way is cancelled first.
+
+        One that works for another is part of that, which would have it done anew, and paid, if it went on.
+        """
+        whose = await self._decided_on(user, run_id)
+        if whose.top != run_id and not isinstance((await self._read(whose.top))[-1], RunFinished):
+            raise Refused(
+                "conflict", f"run {run_id} works for run {whose.top}, which has not ended", "Delete that one."
+            )
         if run_id in self.live.driven:
             await self.cancel(user, run_id)
         for one in reversed(await self._kept(family(self.journal, run_id))):

@@ -1,5 +1,6 @@
 """Serving: what a route works with: the runs, who calls, the body of a request within bounds, a stream of events."""
 
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from decimal import Decimal
@@ -19,6 +20,8 @@ from treadle.serve.runs import Runs
 from treadle.serve.user import User
 
 T = TypeVar("T")
+
+log = logging.getLogger("treadle.serve")
 
 BEAT = 15.0
 """Seconds of silence after which a stream sends a comment, so that proxies keep it and a lost client is noticed."""
@@ -127,7 +130,13 @@ class EventStream(Response):
             self._close()
             if self._left is not None and not whole:
                 with anyio.CancelScope(shield=True):
-                    await self._left()
+                    await self._leave(self._left)
+
+    async def _leave(self, left: Callable[[], Awaitable[object]]) -> None:
+        try:
+            await left()
+        except Refused as error:
+            log.warning("what was to be done when a client had gone was refused: %s", error.message)
 
     async def _listen(self, receive: Receive, send: Send, scope: anyio.CancelScope) -> None:
         """Waits until the client has gone, and sends a comment where there is nothing to send."""
