@@ -173,6 +173,25 @@ async def test_clients_that_hang_up_within_their_body_fill_no_log(paid, caplog):
     assert [one for one in caplog.records if one.levelname == "ERROR"] == []
 
 
+async def test_figures_since_no_time_are_refused_and_not_none(paid):
+    async with serving(app([talker()], journal=MemoryJournal())) as client:
+        await client.post("/api/runs", json={"agent": "talker", "input": "hi"})
+        for path in ("/api/statistics", "/api/runs"):
+            for query in ("since=nan", "until=NaN"):
+                assert (await client.get(f"{path}?{query}")).status_code == 422
+
+
+async def test_a_retry_count_that_is_no_count_is_no_retry(paid):
+    async with serving(app([talker()], journal=MemoryJournal())) as client:
+        body, ids = {"model": "talker", "messages": [{"role": "user", "content": "hi"}]}, []
+        for count in ("", "0", "00", "-1", "abc", "1.5", "1"):
+            headers = {"x-stainless-retry-count": count}
+            answer = await client.post("/v1/chat/completions", json=body, headers=headers)
+            ids.append(answer.headers["x-treadle-run"])
+        assert ids[-1] == ids[-2]
+        assert len({*ids}) == len(ids) - 1
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_a_token_in_the_address_lets_nobody_in_and_is_not_in_the_log(tmp_path):
     (tmp_path / "agents.py").write_text(restarts.AGENTS)

@@ -127,7 +127,7 @@ class Conversations:
         while runs := await self.runs(user, name, _PAGE):
             for line in runs:
                 if line.status == "running":
-                    raise _busy(name, line)
+                    raise _busy(name, line, "is not deleted")
             for line in runs:
                 for one in reversed(await family(self._journal, line.run_id)):
                     await self._journal.delete(one)
@@ -207,9 +207,9 @@ class Conversations:
         return [Told(name, titles.get(name) or line.question, user.name, line) for name, line in found.items()]
 
 
-def _busy(name: str, line: RunInfo | None) -> Refused:
+def _busy(name: str, line: RunInfo | None, how: str = "takes no message") -> Refused:
     what = "a run of it is under way"
     if line is not None:
         what = f"its run {line.run_id} {'waits for a decision' if line.status == 'waiting' else 'is under way'}"
     advice = "Decide on what it waits for, or cancel that run."
-    return Refused("conflict", f"conversation {name!r:.200} takes no message now: {what}", advice)
+    return Refused("conflict", f"conversation {name!r:.200} {how} now: {what}", advice)

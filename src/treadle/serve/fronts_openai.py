@@ -265,7 +265,8 @@ class Fronts:
     def _posting(self, request: Request, user: User, body: Mapping[str, Any]) -> tuple[Posting, bool]:
         """What names the request, and whether its client may have sent it before."""
         names = key_of(request.headers.get("idempotency-key"))
-        retried = request.headers.get("x-stainless-retry-count", "0") not in ("", "0")
+        count = request.headers.get("x-stainless-retry-count", "")
+        retried = count.isascii() and count.isdigit() and bool(count.strip("0"))
         return self._serving.posting(user, names, [request.url.path, body]), retried or names is not None
 
     async def _once(

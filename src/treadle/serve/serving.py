@@ -4,6 +4,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from decimal import Decimal
+from math import isnan
 from typing import Any, NamedTuple, TypeVar
 
 import anyio
@@ -64,9 +65,13 @@ class Serving(NamedTuple):
         """The query of a request as that type. Raises `Refused` if it does not fit."""
         given = dict(request.query_params)
         try:
-            return msgspec.convert(given, kind, strict=False)
+            found = msgspec.convert(given, kind, strict=False)
         except msgspec.ValidationError as error:
             raise Refused("unfit", f"the query does not fit: {error}") from error
+        for name in given:
+            if isinstance(value := getattr(found, name, None), float) and isnan(value):
+                raise Refused("unfit", f"the query does not fit: {name} is no number")
+        return found
 
     def posting(self, user: User, names: tuple[str, ...] | None, asked: Any) -> Posting:
         """What names a request that begins a run; see `posting`."""
