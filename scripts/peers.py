@@ -1,10 +1,12 @@
-"""Fetches and builds, once, what others made and we test against: datacompy, clients of front ends, servers and the
-conformance suite of MCP, and llama.cpp's server with a model.
+"""Fetches and builds, once, what others made and we test against: datacompy, Phoenix, clients of front ends, servers
+and the conformance suite of MCP, and llama.cpp's server with a model.
 
     python scripts/peers.py
 
 datacompy compares frames. It wants older versions of pandas and Polars than those that we test with, but works with
 ours as far as it is used; so it is installed in a place of its own, without what it asks for.
+
+Phoenix receives traces and shows them; it has a hundred packages of its own, in a place of their own too.
 
 The clients (the AI SDK's, AG-UI's, OpenAI's for Node), the servers of MCP and its conformance suite are packages of
 npm, installed where that is at hand; the suite wants a newer Node than many machines have, which npm installs too.
@@ -28,6 +30,8 @@ CACHE = ROOT / ".cache" / "peers"
 LOG = CACHE / "build.log"
 DATACOMPY = ("datacompy==1.1.0", "ordered-set==4.1.0", "jinja2==3.1.6", "markupsafe")
 LIBRARY = CACHE / DATACOMPY[0]
+PHOENIX_VERSION = "20.26.1"
+PHOENIX = CACHE / f"arize-phoenix-{PHOENIX_VERSION}"
 NODE = (
     "@modelcontextprotocol/server-everything@2026.8.31",
     "@modelcontextprotocol/server-filesystem@2026.8.31",
@@ -72,6 +76,7 @@ def main() -> None:
     CACHE.mkdir(parents=True, exist_ok=True)
     LOG.write_text("", encoding="utf-8")
     install(LIBRARY, "--no-deps", *DATACOMPY)
+    install(PHOENIX, f"arize-phoenix=={PHOENIX_VERSION}")
     install_node()
     install_clients()
     if not SERVER.exists():

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from os import PathLike
 from types import UnionType
 from typing import Any, Generic, Literal, Never, Self, _SpecialForm
 
@@ -39,6 +40,7 @@ from treadle.drivers.purse.drawing import Budgets
 from treadle.drivers.purse.spending import Spending, spending_of
 from treadle.drivers.run import Run
 from treadle.drivers.taking_up import GoingOn, recorded, taken_up
+from treadle.drivers.watching import Observer
 from treadle.journal import Journal
 from treadle.judging.conditions import StopWhen, condition
 from treadle.kernel.errors import Misuse
@@ -67,8 +69,8 @@ class Agent(Generic[Deps, Output]):
         instructions: the system prompt, or a function of the run's `RunContext` that returns it.
         tools: tools, or plain functions to make tools of; or these by the name that the model is to call. In a list
             also servers of tools, such as `treadle.mcp.MCPServer`, which are asked before each step what they have.
-        skills: named bundles of instructions and tools, or a `SkillRegistry`: what is registered later counts for the
-            runs that begin after that.
+        skills: named bundles of instructions and tools, and folders with a `SKILL.md`, or of such folders, by their
+            paths; or a `SkillRegistry`: what is registered later counts for the runs that begin after that.
         limits: what a run may use at most: by default 20 steps (a step is a model call with the tool calls that it asks
             for; others say iteration or turn), 100 tool calls, 300 seconds, and 3 steps in a row that went wrong.
         stop_when: when enough has been done: a condition, several combined by `|`, `&`, `~`, or a list (any of them).
@@ -108,6 +110,8 @@ class Agent(Generic[Deps, Output]):
         errors: whether a value that a tool returned says that the call failed, such as `says_error`; it is shown as it
             is. A tool's own `errors` goes before it.
         budget: what all of its runs may take together, beside the limits of each: a `Budget`, or a list of them.
+        telemetry: what its runs are told to as they go, such as `treadle.telemetry.Telemetry()`; it holds for the runs
+            below them too, but those of agents that have their own.
 
     Raises:
         Misuse: something does not fit; the message says what would.
@@ -119,7 +123,7 @@ class Agent(Generic[Deps, Output]):
         *,
         instructions: Instructions[Deps] = None,
         tools: Tools = (),
-        skills: Iterable[Skill] | SkillRegistry = (),
+        skills: Iterable[Skill | str | PathLike[str]] | SkillRegistry = (),
         limits: Limits | None = None,
         stop_when: StopWhen | None = None,
         prepare_step: PrepareStepFunction[Deps] | Sequence[PrepareStepFunction[Deps]] | None = None,
@@ -143,6 +147,7 @@ class Agent(Generic[Deps, Output]):
         context: ContextPolicy | Iterable[ContextPolicy] | None = None,
         errors: Errors | None = None,
         budget: Budgets = None,
+        telemetry: Observer | None = None,
         **unknown: Never,
     ) -> None:
         refuse_unknown(Agent, unknown, Agent)
@@ -172,6 +177,7 @@ class Agent(Generic[Deps, Output]):
             errors=errors,
             model_named=model_of,
             deps_type=deps_type,
+            telemetry=telemetry,
             servers=servers,
         )
         self._stock = Stock(
@@ -196,6 +202,11 @@ class Agent(Generic[Deps, Output]):
     def tools(self) -> Mapping[str, Tool]:
         """Its tools and those of its skills, by name."""
         return self._config.tools
+
+    @property
+    def skills(self) -> SkillRegistry:
+        """Its skills and tools."""
+        return self._config.skills
 
     @property
     def limits(self) -> Limits:

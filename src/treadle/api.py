@@ -49,6 +49,7 @@ from treadle.timetravel.replay import Replay, ReplayDiffers, replay
 from treadle.timetravel.statistics import Statistics, statistics
 from treadle.timetravel.waterfall import Waterfall, waterfall
 from treadle.tools import (
+    AgentSkills,
     BadTool,
     Done,
     Injected,
@@ -59,6 +60,7 @@ from treadle.tools import (
     ToolContext,
     ToolError,
     ToolResult,
+    agent_skills,
     external_tool,
     load_tools,
     says_error,
@@ -66,16 +68,17 @@ from treadle.tools import (
 )
 
 __all__ = [
-    "Agent", "Alternative", "ApprovalRule", "AskUser", "BadTool", "Balance", "Budget", "BudgetUnavailable", "CallModel",
-    "CallRecord", "Charge", "ClearToolResults", "Command", "Condition", "ContextPolicy", "Conversation", "Decision",
-    "Diff", "Difference", "Done", "Estimate", "Event", "File", "Finish", "IllegalEvent", "Image", "Injected", "Journal",
-    "KeepFirstAndRecent", "Limits", "LiveRun", "MemoryJournal", "Message", "Misuse", "ModelSettings", "NotDone",
-    "Nudge", "PartialArguments", "Pause", "Pending", "PostgresJournal", "PrepareStep", "Price", "PriceTable", "Replay",
-    "ReplayDiffers", "Retries", "Retry", "Run", "RunContext", "RunResult", "RunState", "RunStopped", "RunTools",
-    "Share", "ShortenResult", "Skill", "SkillRegistry", "Spending", "SpentSoFar", "SqliteJournal", "Statistics", "Step",
-    "StepCompleted", "StepContext", "StepSettings", "Stop", "SubRunEvent", "Summarise", "Text", "Tool", "ToolContext",
-    "ToolError", "ToolProgress", "ToolResult", "ToolSearch", "Usage", "Waterfall", "allow", "ask_before", "condition",
-    "consecutive_errors", "cost_over", "decide", "deny", "diff", "elapsed_over", "external_tool", "fold", "handoff",
-    "has_tool_call", "load_tools", "no_progress", "print_trace", "replay", "says_error", "statistics", "step_count",
-    "text_contains", "tokens_over", "tool", "tool_call_count", "trace_lines", "waterfall", "with_text",
+    "Agent", "AgentSkills", "Alternative", "ApprovalRule", "AskUser", "BadTool", "Balance", "Budget",
+    "BudgetUnavailable", "CallModel", "CallRecord", "Charge", "ClearToolResults", "Command", "Condition",
+    "ContextPolicy", "Conversation", "Decision", "Diff", "Difference", "Done", "Estimate", "Event", "File", "Finish",
+    "IllegalEvent", "Image", "Injected", "Journal", "KeepFirstAndRecent", "Limits", "LiveRun", "MemoryJournal",
+    "Message", "Misuse", "ModelSettings", "NotDone", "Nudge", "PartialArguments", "Pause", "Pending", "PostgresJournal",
+    "PrepareStep", "Price", "PriceTable", "Replay", "ReplayDiffers", "Retries", "Retry", "Run", "RunContext",
+    "RunResult", "RunState", "RunStopped", "RunTools", "Share", "ShortenResult", "Skill", "SkillRegistry", "Spending",
+    "SpentSoFar", "SqliteJournal", "Statistics", "Step", "StepCompleted", "StepContext", "StepSettings", "Stop",
+    "SubRunEvent", "Summarise", "Text", "Tool", "ToolContext", "ToolError", "ToolProgress", "ToolResult", "ToolSearch",
+    "Usage", "Waterfall", "agent_skills", "allow", "ask_before", "condition", "consecutive_errors", "cost_over",
+    "decide", "deny", "diff", "elapsed_over", "external_tool", "fold", "handoff", "has_tool_call", "load_tools",
+    "no_progress", "print_trace", "replay", "says_error", "statistics", "step_count", "text_contains", "tokens_over",
+    "tool", "tool_call_count", "trace_lines", "waterfall", "with_text",
 ]  # fmt: skip

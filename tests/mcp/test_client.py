@@ -404,3 +404,17 @@ print([one for one in ("mcp", "mcp_types", "starlette") if one in sys.modules])"
 def test_a_pending_call_names_its_tool(raw):
     result = Agent(ScriptedModel([[("raw__die", {})]]), tools=[raw()]).run_sync("go")
     assert [type(one) for one in result.pending] == [Pending]
+
+
+async def test_who_may_not_see_the_inside_of_a_run_sees_the_names_of_its_tools(raw):
+    from treadle.kernel.events import ResultAwaited
+    from treadle.serve.veil import veiled, veiled_piece
+
+    result = await Agent(ScriptedModel(["done"]), tools=[raw()]).run("go")
+    listed = next(event for event in result.events if isinstance(event, ToolsListed))
+    for shown in (veiled(listed), veiled_piece(listed)):
+        assert [one.name for one in shown.listed] == [one.name for one in listed.listed]
+        assert "Says what it is told" not in repr(shown)
+    asks = ResultAwaited(0, "a", True, question="Sure?", again="a word of the server's")
+    assert "a word" not in repr(veiled(asks))
+    assert veiled(asks).question == "Sure?"

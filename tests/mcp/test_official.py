@@ -205,3 +205,25 @@ async def test_an_answer_without_end_ends_the_connection(packed, monkeypatch):
     with Running(app) as running, pytest.raises(ServerFailed) as caught:
         await MCPServer.http(running.url, name="endless").about()
     assert ("is compressed" if packed else "more than 100,000 bytes") in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"), [({"sure": True}, "ordered: sure=True"), ("yes", "ordered: sure=True"), (None, "decline")]
+)
+async def test_a_run_may_wait_for_the_answer_and_be_taken_up_elsewhere(running, answer, told):
+    journal = MemoryJournal()
+
+    def process(said):
+        shop = MCPServer.http(running.url, name="shop", ask="pause")
+        return Agent(ScriptedModel(said), tools=[shop], journal=journal)
+
+    paused = await process([[("shop__order", {}), ("shop__price", {"item": "nut"})]]).run("go")
+    (pending,) = paused.pending
+    assert (pending.tool, pending.kind) == ("shop__order", "result")
+    assert pending.question == "shop asks: Order it? (sure: boolean)"
+    other = process(["done"])
+    result = await other.resume(paused.run_id, results={pending.call_id: answer})
+    assert result.text == "done"
+    assert told in results(result)[0]
+    assert "2.50" in results(result)[1]
+    assert (await other.replay(paused.run_id)).same

@@ -22,7 +22,8 @@ import pytest
 
 from treadle.models.http_model import AnthropicModel, HttpModel, OpenAIChatModel, OpenAIResponsesModel
 
-collect_ignore = [] if os.environ.get("TREADLE_PEERS") else ["test_llama_server.py", "test_mcp_peers.py"]
+LONG = ["test_llama_server.py", "test_mcp_peers.py", "test_phoenix.py"]
+collect_ignore = [] if os.environ.get("TREADLE_PEERS") else LONG
 
 KEY = "a key that the server was given"
 PATIENCE = 60.0

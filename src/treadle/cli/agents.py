@@ -17,7 +17,7 @@ from treadle.journal import Journal
 from treadle.kernel.events import RunStarted
 from treadle.kernel.state import RunState
 from treadle.models.port import Model
-from treadle.tools import Tool
+from treadle.tools import AgentSkills, Tool
 
 
 def agent_to_ask(
@@ -80,7 +80,7 @@ def agent_to_go_on(state: RunState, options: Options, journal: Journal) -> tuple
     limits = options.limits(state.limits)
     if state.phase != "finished" or limits != state.limits:
         _require_no_agent(state.started)
-    by_name = _tools(options)
+    by_name, folders = _tools(options)
     wanted = state.started.tools
     missing = [name for name in wanted if name not in by_name]
     if missing and state.phase != "finished":
@@ -96,8 +96,11 @@ def agent_to_go_on(state: RunState, options: Options, journal: Journal) -> tuple
             "the file that describes them again with --mcp"
         )
     model, choice = _model_of(state, options)
-    tools = [by_name[name] for name in wanted if name in by_name]
-    return Agent(model, tools=[*tools, *servers], journal=journal, name=state.agent), choice
+    # Skills in folders come whole: which tools are offered depends on those that are active.
+    skills = [one for one in folders if any(tool.name in wanted for tool in one.tools)]
+    in_skills = {tool.name for one in skills for tool in one.tools}
+    tools = [by_name[name] for name in wanted if name in by_name and name not in in_skills]
+    return Agent(model, tools=[*tools, *servers], skills=skills, journal=journal, name=state.agent), choice
 
 
 def _model_of(state: RunState, options: Options) -> tuple[Model, ModelChoice]:
@@ -173,7 +176,10 @@ def _require_no_agent(started: RunStarted) -> None:
     )
 
 
-def _tools(options: Options) -> dict[str, Tool]:
+def _tools(options: Options) -> tuple[dict[str, Tool], list[AgentSkills]]:
+    """The tools by their names, and the skills in folders, whose tools are among them."""
     named = gather(options.skill, options.tools, options.sources)
     shipped = gather((), (), None) if options.tools and not options.skill else named
-    return {tool.name: tool for tool, _ in [*shipped.all_tools, *named.all_tools]}
+    by_name = {tool.name: tool for tool, _ in [*shipped.all_tools, *named.all_tools]}
+    folders = {skill.name: skill for skill in (*shipped.skills, *named.skills) if isinstance(skill, AgentSkills)}
+    return by_name, list(folders.values())

@@ -36,6 +36,7 @@ COMMANDS = {
     "worker": ("worker", "Drive the runs that were submitted, until stopped."),
     "serve": ("serve", "Serve agents over HTTP, with a page to watch and steer them."),
     "tools": ("tools", "List the tools and their schemas."),
+    "skills": ("skills", "List, show, check and begin skills that stand in folders."),
     "models": ("models", "List the providers of models, and which can be used here."),
     "sources": ("sources", "List the data analyst's sources, or describe one."),
     "query": ("query", "Ask one source for figures, without a model."),

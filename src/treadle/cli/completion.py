@@ -82,6 +82,14 @@ def _skills(ctx: click.Context, incomplete: str) -> Iterator[tuple[str, str]]:
         yield name, skill.description
     yield ANALYST, "questions about figures in named sources"
     yield MEMORY, "notes that stay"
+    yield from _skill_folders(ctx, incomplete)
+
+
+def _skill_folders(ctx: click.Context, incomplete: str) -> Iterator[tuple[str, str]]:
+    from treadle.cli.skill_folders import found
+
+    for one in found():
+        yield one.name, "" if one.looked.folder is None else one.looked.folder.description
 
 
 def _settings(ctx: click.Context, incomplete: str) -> Iterator[tuple[str, str]]:
@@ -188,6 +196,7 @@ class Bash(BashComplete):
 runs = _offered(_runs)
 models = _offered(_models)
 skills = _offered(_skills)
+skill_folders = _offered(_skill_folders)
 settings = _offered(_settings)
 key_names = _offered(_key_names)
 sources = _offered(_sources)

@@ -85,7 +85,7 @@ _OPTIONS = (
     ),
     click.option(
         "--skill", "-s", multiple=True, metavar="NAME", shell_complete=completion.skills,
-        help="A built-in skill; repeatable (TREADLE_SKILLS).",
+        help="A built-in skill, one of .agents/skills, or a folder; none for none; repeatable (TREADLE_SKILLS).",
     ),
     click.option(
         "--tools", "-t", multiple=True, metavar="MODULE[:NAME]", shell_complete=completion.tools,

@@ -35,7 +35,7 @@ def servers_of(files: Sequence[str]) -> "list[MCPServer]":
     from treadle.mcp import servers_in
 
     try:
-        found = [server for file in files for server in servers_in(file, needs_approval=True)]
+        found = [server for file in files for server in servers_in(file, needs_approval=True, ask="pause")]
     except Misuse as error:
         raise click.BadParameter(str(error), param_hint="'--mcp'") from error
     names = [server.name for server in found]

@@ -1,5 +1,6 @@
 """Skills: the names of those that the command line knows."""
 
+from contextlib import suppress
 from typing import Final
 
 ANALYST: Final = "analyst"
@@ -9,8 +10,18 @@ MEMORY: Final = "memory"
 """The name of the memory skill on the command line; only given to an agent that asks for it."""
 
 
+NONE: Final = "none"
+"""What stands for no skill at all."""
+
+
 def skill_names() -> list[str]:
     """Every name that --skill takes."""
+    from treadle.cli.skill_folders import found, usable
+    from treadle.tools import BadTool
     from treadle.tools.builtin import SKILLS
 
-    return [*SKILLS, ANALYST, MEMORY]
+    in_folders: list[str] = []
+    with suppress(BadTool):
+        # Without PyYAML there are none.
+        in_folders = [*usable(found())]
+    return [*SKILLS, ANALYST, MEMORY, NONE, *in_folders]

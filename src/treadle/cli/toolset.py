@@ -2,15 +2,19 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import click
 
+from treadle.cli import skill_folders
 from treadle.cli.catalogs import missing_package, named_sources, open_catalog
 from treadle.cli.loading import load, search_here
 from treadle.cli.settings import setting
-from treadle.cli.skills import ANALYST, MEMORY, skill_names
+from treadle.cli.skills import ANALYST, MEMORY, NONE, skill_names
 from treadle.models.names import OFFLINE
-from treadle.tools import Skill, Tool, did_you_mean, load_tools, nearest
+from treadle.tools import AgentSkills, Skill, Tool, agent_skills, did_you_mean, load_tools, nearest
+from treadle.tools.agent_skills.folder import SkillFolder
+from treadle.tools.agent_skills.skill import skills_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +36,8 @@ def gather(skills: Iterable[str], tools: Iterable[str], sources: str | None, *, 
 
     Where no skills are named, a question has those that are set. With neither skills nor tools they are those that are
     given unasked: of all commands every built-in skill; to the offline planner, which can do nothing without tools, all
-    but the analyst; to a model nothing, for what it is shown costs money and may be called. The analyst comes along
-    wherever sources are named.
+    but the analyst; to a model none of these, for what it is shown costs money and may be called, but the skills in
+    `.agents/skills`, which somebody put there for models. The analyst comes along wherever sources are named.
 
     Args:
         skills: the values of --skill.
@@ -47,10 +51,13 @@ def gather(skills: Iterable[str], tools: Iterable[str], sources: str | None, *, 
     from treadle.tools.builtin import SKILLS
 
     own = [tool for target in tools for tool in _loaded(target)]
-    names = list(dict.fromkeys(skills))
-    if not names and model is not None and (found := setting("skills")) is not None:
-        names = list(found.value)
-    if not names and not own:
+    named = list(dict.fromkeys(skills))
+    if not named and model is not None and (found := setting("skills")) is not None:
+        named = list(found.value)
+    names = [name for name in named if name != NONE]
+    folders: AgentSkills | None = None
+    if not named and not own:
+        folders = None if model == OFFLINE else skill_folders.offered(told=model is not None)
         wanted = model is None or bool(named_sources(sources))
         names = [
             *(SKILLS if model in (None, OFFLINE) else ()),
@@ -58,7 +65,8 @@ def gather(skills: Iterable[str], tools: Iterable[str], sources: str | None, *, 
         ]
     if sources and ANALYST not in names:
         names.append(ANALYST)
-    chosen: list[Skill] = []
+    chosen: list[Skill] = [] if folders is None else [folders]
+    in_folders: dict[str, SkillFolder] = {}
     for name in names:
         if name == ANALYST:
             chosen.append(_analyst(sources))
@@ -67,12 +75,24 @@ def gather(skills: Iterable[str], tools: Iterable[str], sources: str | None, *, 
         elif name in SKILLS:
             chosen.append(SKILLS[name])
         else:
-            known = skill_names()
-            raise click.BadParameter(
-                f"there is no skill {name!r}{did_you_mean(nearest(name, known))} (there are: {', '.join(known)})",
-                param_hint="'--skill'",
-            )
+            in_folders |= _in_folder(name)
+    if in_folders:
+        chosen.append(skills_of(in_folders.values()))
     return Toolset(tuple(chosen), tuple(own))
+
+
+def _in_folder(name: str) -> dict[str, SkillFolder]:
+    """The skill in `.agents/skills` of that name, or those in the folder of that path."""
+    there = skill_folders.usable(skill_folders.found())
+    if name in there:
+        return {name: there[name]}
+    if Path(name).is_dir():
+        return dict(agent_skills(name).folders)
+    known = skill_names()
+    raise click.BadParameter(
+        f"there is no skill {name!r}{did_you_mean(nearest(name, known))} (there are: {', '.join(known)})",
+        param_hint="'--skill'",
+    )
 
 
 def _analyst(sources: str | None) -> Skill:

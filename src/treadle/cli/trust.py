@@ -31,13 +31,24 @@ def trust(path: Path) -> None:
     write_own(kept, json.dumps(_trusted() | {str(path.resolve()): _digest(path)}, indent=1))
 
 
-def write_own(path: Path, text: str) -> None:
-    """Writes a file that only its owner reads, whole or not at all. Raises click.UsageError if it cannot be written."""
+def distrust(path: Path) -> None:
+    """Takes back that the file is allowed."""
+    write_own(
+        _kept(), json.dumps({one: kept for one, kept in _trusted().items() if one != str(path.resolve())}, indent=1)
+    )
+
+
+def write_own(path: Path, text: str, mode: int = 0o600) -> None:
+    """Writes a file, whole or not at all, that only its owner reads or whoever `mode` lets.
+
+    Raises:
+        click.UsageError: it cannot be written.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         target = path.resolve()
         beside = target.with_name(f".{target.name}.{os.getpid()}")
-        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

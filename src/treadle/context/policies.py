@@ -3,7 +3,8 @@
 A policy is a frozen value with one pure method, `edit`, from the messages to fewer or shorter ones; policies are
 applied one after the other, in the order they are listed. All of them keep a history valid, because they take away
 whole exchanges (an assistant message with its results) or change what is in a result, and nothing else. What they never
-take away: the system message, the first user message, what people asked and said in this run, and the last exchange.
+take away: the system message, the first user message, what people asked and said in this run, instructions of skills,
+results of tools that say `keep`, and the last exchange.
 
 They act at a high mark and go down to a low one: the provider's cache covers a prefix of the request, every edit breaks
 it, and so edits should be few and large. Marks are tokens (whole numbers) or shares of the model's context window.
@@ -44,6 +45,7 @@ class Facts(Struct, frozen=True):
         readable: whether the model has the tool `read_result`.
         redact: what the journal is given texts through; call it on a text before cutting it. None if it keeps them as
             they are.
+        keep: the tools whose results stay, whole.
     """
 
     window: int | None = None
@@ -53,6 +55,11 @@ class Facts(Struct, frozen=True):
     target: int | None = None
     readable: bool = False
     redact: Redact | None = None
+    keep: Collection[str] = ()
+
+    def keeps(self, message: Message) -> bool:
+        """Whether a message is a result that stays as it is: of a tool that says so, and no error."""
+        return isinstance(message, ToolMessage) and message.name in self.keep and not message.is_error
 
 
 UNKNOWN = Facts()
@@ -131,7 +138,7 @@ class ClearToolResults(Struct, frozen=True):
             message = out[i]
             if after <= low or i >= recent:
                 break
-            if isinstance(message, ToolMessage) and message.whole is None:
+            if isinstance(message, ToolMessage) and message.whole is None and not facts.keeps(message):
                 small = stub(message, facts.readable, facts.redact)
                 saved = weighed.tokens[i] - weighed.factor * estimate_tokens(small)
                 if saved > 0:
@@ -162,7 +169,7 @@ class ShortenResult(Struct, frozen=True):
         saved = 0
         for i in range(facts.since, len(messages)):
             message = messages[i]
-            if not isinstance(message, ToolMessage) or message.name == READ_RESULT:
+            if not isinstance(message, ToolMessage) or message.name == READ_RESULT or facts.keeps(message):
                 continue
             size = estimate_tokens(message)
             if LIKELY * size <= self.max_tokens or message.whole is not None:
@@ -268,7 +275,7 @@ def oldest(
     weighed = Weighed.of(messages, tokens, facts.fixed)
     indices: list[int] = []
     count, exchanges, after = 0, 0, float(tokens)
-    for exchange in expendable(messages, facts.pinned):
+    for exchange in expendable(messages, facts.pinned, facts.keeps):
         first = messages[exchange[0]]
         stands_for = first.left_out if isinstance(first, UserMessage) else 0
         if isinstance(first, UserMessage) and first.summary and not summaries:

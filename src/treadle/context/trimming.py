@@ -1,6 +1,6 @@
 """What context policies are made of: the exchanges of a history, which of them may go, and what each message weighs."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from msgspec import Struct
 
@@ -46,8 +46,13 @@ def last_exchange(messages: Sequence[Message]) -> int:
     return max(0, i)
 
 
-def expendable(messages: Sequence[Message], pinned: Collection[UserMessage]) -> list[range]:
-    """The exchanges that may go, oldest first; notices of what went before are among them."""
+def expendable(
+    messages: Sequence[Message], pinned: Collection[UserMessage], keeps: Callable[[Message], bool] = lambda _: False
+) -> list[range]:
+    """The exchanges that may go, oldest first; notices of what went before are among them.
+
+    One with a result that `keeps` says to stay goes nowhere, and neither do the instructions of a skill.
+    """
     kept, recent = frozenset(pinned), last_exchange(messages)
     out: list[range] = []
     first = True
@@ -56,9 +61,9 @@ def expendable(messages: Sequence[Message], pinned: Collection[UserMessage]) -> 
         if exchange[0] >= recent:
             break
         if isinstance(message, UserMessage) and not message.left_out:
-            if not first and message not in kept:
+            if not first and message not in kept and not message.skill:
                 out.append(exchange)
             first = False
-        elif not isinstance(message, SystemMessage):
+        elif not isinstance(message, SystemMessage) and not any(keeps(messages[i]) for i in exchange):
             out.append(exchange)
     return out

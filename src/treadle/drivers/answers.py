@@ -110,6 +110,7 @@ class _Fitting:
         # Those below that go on by themselves, and those of its own that nobody was asked about yet.
         self.goes_on: set[str] = set()
         self.interrupted: list[str] = []
+        self.goes_on_with: dict[str, str] = {}
 
     @classmethod
     async def of(cls, run: Run, answers: Answers) -> "_Fitting":
@@ -151,7 +152,9 @@ class _Fitting:
         asked = record.status in ("needs_approval", "interrupted")
         if record.status == "interrupted" and given not in answers.results:
             self.interrupted.append(record.id)
-        if given in answers.results:
+        if given in answers.results and record.again:
+            self.goes_on_with[record.id] = _answer(record, answers.results[given])
+        elif given in answers.results:
             self.answered.append((record, _encoded(self.run, record, answers.results[given])))
         elif not asked:
             raise Misuse(f"call {given!r} of run {self.run.run_id} waits for a result, and not to be decided on")
@@ -175,6 +178,8 @@ class _Fitting:
             run.feed(ApprovalDecided(step, call_id, True, by=by))
         for call_id, edited in self.approved.items():
             run.feed(ApprovalDecided(step, call_id, True, arguments=edited, by=by))
+        for call_id, text in self.goes_on_with.items():
+            run.feed(ApprovalDecided(step, call_id, True, answer=text, by=by))
         for call_id, reason in self.denied.items():
             run.feed(ApprovalDecided(step, call_id, False, reason, by=by))
         for record, output in self.answered:
@@ -238,6 +243,14 @@ def _edited(run: Run, record: CallRecord, arguments: Mapping[str, Any] | None) -
 
 
 _encoder = msgspec.json.Encoder(decimal_format="number")
+
+
+def _answer(record: CallRecord, value: Any) -> str:
+    """The JSON text of the answer to a tool that asked in the middle of a call."""
+    try:
+        return _encoder.encode(value).decode()
+    except (TypeError, ValueError) as error:
+        raise Misuse(f"results: the answer to {record.id!r} is no JSON: {error}") from error
 
 
 def _encoded(run: Run, record: CallRecord, value: Any) -> ToolOutput:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import lru_cache
+from os import PathLike
 from typing import Any
 
 from treadle.context.policies import ContextPolicy
@@ -30,7 +31,7 @@ from treadle.models.fixed import fixed_tokens
 from treadle.models.given import check_settings
 from treadle.models.port import Model
 from treadle.models.profile import OutputMode, profile_of
-from treadle.tools import Skill, SkillRegistry, Tool, tool
+from treadle.tools import Skill, SkillRegistry, Tool, agent_skills, tool
 from treadle.tools.read_result import read_result
 from treadle.tools.server import ToolServer, is_of
 
@@ -48,7 +49,7 @@ Tools = Iterable[Tool | Callable[..., Any] | ToolServer] | Mapping[str, Tool | C
 
 def toolbox_of(
     tools: Tools,
-    skills: Iterable[Skill],
+    skills: Iterable[Skill | str | PathLike[str]],
     context: ContextPolicy | Iterable[ContextPolicy] | None,
     model: Model,
 ) -> tuple[SkillRegistry, Policies, tuple[ToolServer, ...]]:
@@ -70,9 +71,27 @@ def toolbox_of(
         given = [_tool_of(one) for one in several if not isinstance(one, ToolServer)]
     if isinstance(skills, SkillRegistry):
         given = [*skills.loose, *given]
+    else:
+        skills = _with_folders(skills)
     if context is not None and reads_results(policies or ()):
         given.append(read_result)
     return SkillRegistry(skills=skills, tools=given), policies, tuple(servers)
+
+
+def _with_folders(skills: Iterable[Skill | str | PathLike[str]]) -> list[Skill]:
+    """The skills, those that stand in folders together as one, in the place of the first of them."""
+    made: list[Skill] = []
+    paths: list[str | PathLike[str]] = []
+    place = 0
+    for one in skills:
+        if isinstance(one, (str, PathLike)):
+            place = place if paths else len(made)
+            paths.append(one)
+        else:
+            made.append(one)
+    if paths:
+        made.insert(place, agent_skills(*paths))
+    return made
 
 
 def _tool_of(given: Tool | Callable[..., Any], name: str | None = None) -> Tool:
@@ -94,7 +113,7 @@ class Stock:
     """
 
     def __init__(
-        self, make: Callable[[SkillRegistry], Configuration], toolbox: SkillRegistry, skills: Iterable[Skill]
+        self, make: Callable[[SkillRegistry], Configuration], toolbox: SkillRegistry, skills: Iterable[Any]
     ) -> None:
         self._make = make
         self._toolbox = toolbox
@@ -203,6 +222,7 @@ def _check_kinds(given: Configuration) -> None:
     kind("retries", given.retries, lambda it: it.attempts >= 1, "Retries(attempts=…) from 1, or a number from 0")
     check_settings(given.settings)
     kind("journal", given.journal, lambda it: isinstance(it, Journal), "a journal such as SqliteJournal(path)")
+    kind("telemetry", given.telemetry, lambda it: hasattr(it, "observed"), "treadle.telemetry.Telemetry(…)")
     kind("deps_type", given.deps_type, lambda it: isinstance(it, type), "the class of the dependencies")
 
 

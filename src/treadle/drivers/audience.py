@@ -45,14 +45,19 @@ class Watched(Spender, Protocol):
 class Audience:
     """Who watches one run."""
 
-    __slots__ = ("_logged", "_on_event", "_run", "_spent", "_unshown")
+    __slots__ = ("_logged", "_observe", "_on_event", "_run", "_spent", "_unshown")
 
     def __init__(self, run: Watched, on_event: Callable[[RunEvent], object] | None) -> None:
         self._run = run
         self._on_event = on_event
         self._unshown: list[RunEvent] = []
         self._spent: SpentSoFar | None = None
+        self._observe: Callable[[int, Event], None] | None = None
         self.look_again()
+
+    def observe(self, observe: Callable[[int, Event], None]) -> None:
+        """Has each event told to `observe` too, with its number."""
+        self._observe = observe
 
     def look_again(self) -> None:
         """Asks whether anybody reads the log: once a step, and not for each event."""
@@ -70,6 +75,8 @@ class Audience:
             log_failure(after, event)
         if self._logged:
             log_event(after, event)
+        if self._observe is not None:
+            self._observe(after.events - 1, event)
         if self._on_event is not None:
             if type(event) in _ENDS and run.keeps:
                 self._unshown.append(event)
@@ -96,7 +103,8 @@ class Audience:
                 self._on_event(event)
             except (Exception, asyncio.CancelledError, SystemExit):
                 # It is a plain function: a cancellation can only be its own.
-                log.exception("on_event raised on %s; run %s goes on", type(event).__name__, self._run.run_id)
+                about = {"run_id": self._run.run_id, "event": type(event).__name__}
+                log.exception("on_event raised on %s; run %s goes on", about["event"], about["run_id"], extra=about)
 
     def written(self) -> None:
         """Shows what was kept back until it was in the journal."""

@@ -158,10 +158,11 @@ async def _apply(run: Run, policies: Sequence[ContextPolicy], target: int | None
     tokens, changed = _tokens(run), False
     window, readable = _window(run), READ_RESULT in run.config.tools
     redact = getattr(run.journal, "redact", None) if run.keeps else None
+    keep = frozenset([tool.name for tool in run.config.tools.values() if tool.keep])
     for policy in policies:
         state = run.state
         since = state.size.messages if target is None else 0
-        facts = Facts(window, state.tool_tokens, state.pinned, since, target, readable, redact)
+        facts = Facts(window, state.tool_tokens, state.pinned, since, target, readable, redact, keep)
         if isinstance(policy, Summarise):
             made = await _summarised(run, policy, tokens, facts)
         else:

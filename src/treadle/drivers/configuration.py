@@ -12,6 +12,7 @@ from treadle.context.policies import ContextPolicy
 from treadle.drivers.approvals import ApprovalRule
 from treadle.drivers.calls.reaction import OnToolResult
 from treadle.drivers.purse.budget import Budget
+from treadle.drivers.watching import Observer
 from treadle.journal.port import Journal
 from treadle.judging.conditions import Condition
 from treadle.kernel.errors import Misuse
@@ -205,6 +206,7 @@ class Configuration:
     budgets: tuple[Budget, ...] = ()
     skills: SkillRegistry = field(default_factory=SkillRegistry)
     servers: tuple[ToolServer, ...] = ()
+    telemetry: Observer | None = None
 
     def system(self, instructions: str | None, output: AnswerType | None) -> list[Message]:
         """The system message of `instructions`, with those of the skills and of the type of the answer."""

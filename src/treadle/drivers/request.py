@@ -9,6 +9,7 @@ from typing import get_args
 
 from msgspec.structs import replace
 
+from treadle.context.stubs import READ_RESULT
 from treadle.drivers.configuration import Configuration, StepSettings, check_tool_choice
 from treadle.drivers.purse.claims import Within
 from treadle.drivers.purse.reckoning import Reached, fits, reckoned, require_price
@@ -51,8 +52,9 @@ def prepared(
     )
     if chosen is not None:
         event = _with_choice(config, state, event, chosen, model)
-    if command.withheld:
-        event = _without(config, event, command.withheld)
+    unwanted = (*command.withheld, *_unwanted(config, state))
+    if unwanted:
+        event = _without(config, event, unwanted)
     limits = state.limits
     if limits.tokens is not None or limits.usd is not None:
         require_price(model, event.settings or state.settings, limits)
@@ -108,6 +110,11 @@ def _with_choice(
         settings=chosen.settings,
         messages=None if chosen.messages is None else tuple(rejoined(chosen.messages, state.messages)),
     )
+
+
+def _unwanted(config: Configuration, state: RunState) -> Sequence[str]:
+    """The tools that the active skills do not want; what was shortened can be read in any case."""
+    return [name for name in config.skills.withheld(state.messages, config.tools) if name != READ_RESULT]
 
 
 def _without(config: Configuration, event: StepPrepared, names: Sequence[str]) -> StepPrepared:

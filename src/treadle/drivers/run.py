@@ -140,6 +140,8 @@ class Run:
         self._events: list[Event] = []
         self.recorder = Recorder(self, self.state.events)
         self._recent = Recent()
+        if state is None:
+            self.observe(())
 
     @property
     def run_id(self) -> str:
@@ -230,6 +232,16 @@ class Run:
         self.audience.told(event, before)
         if self._over is not None and self.state.phase in ("finished", "paused"):
             self.release()
+
+    def observe(self, earlier: Sequence[Event]) -> None:
+        """Has what happens from here on told to the telemetry of its agent, or of one above, after `earlier` events."""
+        telemetry, above = self.config.telemetry, self.parent
+        conversation = self.whose.conversation or "" if above is not None else ""
+        while telemetry is None and above is not None:
+            telemetry, above = above.config.telemetry, above.parent
+        if telemetry is not None:
+            redact = getattr(self._journal, "redact", None)
+            self.audience.observe(telemetry.observed(earlier, redact, conversation))
 
     def follow(self, event: Event) -> None:
         """Takes an event as it was recorded before: it is neither shown nor written again, and has no time of its own.

@@ -147,6 +147,7 @@ async def _gone_on(config: Configuration, going_on: GoingOn, found: _Found, leas
     over = lent(conversation)
     driven = Run(config, DRIVER, deps=going_on.deps, on_event=watcher, state=state, over=over, journal=found.kept)
     driven.lease = lease
+    driven.observe(found.events)
     driven.draw_on(state.run_id, whose)
     try:
         await settle_ended(config, state, found.events, found.journal)

@@ -1,8 +1,9 @@
 """Watching: what somebody who watches a run is shown, and what its log says."""
 
 import logging
+from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -85,12 +86,26 @@ RunEvent = Event | ModelEvent | PartialArguments | ToolProgress | SubRunEvent | 
 it has spent, and each step as a whole."""
 
 
+class Observer(Protocol):
+    """What an agent tells of its runs to, such as `treadle.telemetry.Telemetry`."""
+
+    def observed(
+        self, earlier: Sequence[Event], redact: Callable[[str], str] | None, conversation: str = ""
+    ) -> Callable[[int, Event], None]:
+        """What is called with each event of a run, and its number, as it happens; it may neither wait nor raise.
+
+        `earlier` are the run's events that have happened already, `redact` is that of its journal, and `conversation`
+        the name of the one that the run above it belongs to.
+        """
+
+
 def log_failure(state: RunState, event: RunFinished) -> None:
     """A line at WARNING where a model failed for good: a program that shows the answer alone would say nothing."""
     failure = state.failure
     if event.stop.reason == "model_error" and failure is not None:
         words = " ".join(f"{failure.kind}: {failure.message}".split())
-        _runs.warning("run %s failed: %s", state.run_id, words)
+        about = {"run_id": state.run_id, "agent": state.agent, "model": state.model}
+        _runs.warning("run %s failed: %s", state.run_id, words, extra=about)
 
 
 def log_event(state: RunState, event: Event) -> None:
@@ -101,5 +116,12 @@ def log_event(state: RunState, event: Event) -> None:
         log.info(
             "run %s step %d: %s replied in %.3f s and asked for %s; %d tokens",
             state.run_id, step.number, step.model, step.replied_at - step.started_at, calls, step.usage.total_tokens,
+            extra={"run_id": state.run_id, "agent": state.agent, "step": step.number, "model": step.model},
         )  # fmt: skip
-    log.debug("run %s event %d: %s", state.run_id, state.events - 1, type(event).__name__)
+    if log.isEnabledFor(logging.DEBUG):
+        kind, seq = type(event).__name__, state.events - 1
+        about = {"run_id": state.run_id, "agent": state.agent, "event": kind, "seq": seq}
+        call_id = getattr(event, "call_id", "")
+        if call_id:
+            about["call_id"] = call_id
+        log.debug("run %s event %d: %s", state.run_id, seq, kind, extra=about)

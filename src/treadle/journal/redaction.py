@@ -35,7 +35,17 @@ from treadle.kernel.events import (
     ToolReacted,
     ToolStarted,
 )
-from treadle.kernel.messages import File, Image, ModelSettings, Opaque, Thinking, ToolCall, ToolMessage, Usage
+from treadle.kernel.messages import (
+    File,
+    Image,
+    ModelSettings,
+    Opaque,
+    Thinking,
+    ToolCall,
+    ToolMessage,
+    Usage,
+    UserMessage,
+)
 from treadle.kernel.stop import Check, Decision, Stop
 
 S = TypeVar("S", bound=Struct)
@@ -53,11 +63,12 @@ _KEPT: dict[type[Struct], str] = {
     ToolReacted: "call_id action",
     ApprovalRequested: "call_id why",
     ApprovalDecided: "call_id",
-    ResultAwaited: "call_id run_id",
+    ResultAwaited: "call_id run_id again",
     ContextEdited: "policy model",
     ListedTool: "name server remote effect digest",
     RunForked: "run_id model origin",
     ToolMessage: "call_id name",
+    UserMessage: "skill",
     Image: "media_type",
     File: "media_type",
     Thinking: "signature data id",

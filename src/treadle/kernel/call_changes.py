@@ -73,6 +73,8 @@ def tool_reacted(state: RunState, event: ToolReacted) -> Changes:
                 ran=record.calls_run,
                 executed=False,
                 final=False,
+                again="",
+                answer=None,
                 spent=NOTHING_SPENT,
             )
             counts = state.accounts.call_counts
@@ -93,12 +95,12 @@ def approval_requested(state: RunState, event: ApprovalRequested) -> Changes:
 def approval_decided(state: RunState, event: ApprovalDecided) -> Changes:
     """A person has said whether it may run, or with which arguments."""
     step, place, record = _on_call(state, event)
-    decidable = ("needs_approval", "awaited") if record.run_id else ("needs_approval",)
+    decidable = ("needs_approval", "awaited") if record.run_id or record.again else ("needs_approval",)
     _on_call(state, event, *decidable)
     if not event.approved:
         record = denied(record, event.reason, event.at)
     elif event.arguments is None:
-        record = replace(record, status="approved")
+        record = replace(record, status="approved", answer=event.answer)
     elif record.stand_in is not None:
         stand_in = replace(record.stand_in, arguments=event.arguments)
         record = replace(record, status="approved", stand_in=stand_in)
@@ -122,6 +124,8 @@ def result_awaited(state: RunState, event: ResultAwaited) -> Changes:
         run_id=event.run_id,
         waits=event.waits,
         question=event.question,
+        again=event.again,
+        answer=None,
     )
     return _with_call(state, step, place, record, event.at, changes)
 

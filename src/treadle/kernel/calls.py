@@ -58,6 +58,8 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
         wait: for a call of a tool without a function: whether the run pauses for its result.
         run_id: the sub-run that works on it, if one does and waits for someone; `waits` is for what.
         question: what the person who decides or answers is asked.
+        again: what its tool is given back with the answer to that, where it asked in the middle of the call; `answer`
+            is the JSON text of the answer.
         spent: what a sub-run has taken for it, as far as it stands in the accounts.
         began_as: the id under which it began early, while its reply was still arriving; empty if it did not.
         executed: whether it was handed to a tool, or to whoever answers it from outside.
@@ -83,6 +85,8 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     run_id: str = ""
     waits: tuple[Awaited, ...] = ()
     question: str = ""
+    again: str = ""
+    answer: str | None = None
     spent: Spent = NOTHING_SPENT
     began_as: str = ""
     executed: bool = False

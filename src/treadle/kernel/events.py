@@ -224,20 +224,25 @@ class ApprovalRequested(Happened, frozen=True, gc=False, tag="approval_requested
 
 
 class ApprovalDecided(Happened, frozen=True, gc=False, tag="approval_decided"):
-    """A person decided on a call; `reason` is shown to the model, `arguments` (JSON text) replace the call's own."""
+    """A person decided on a call; `reason` is shown to the model, `arguments` (JSON text) replace the call's own.
+
+    `answer` (JSON text) is what the person answered a tool that asked in the middle of the call, which goes on with it.
+    """
 
     step: int
     call_id: str
     approved: bool
     reason: str = ""
     arguments: str | None = None
+    answer: str | None = None
 
 
 class ResultAwaited(Happened, frozen=True, gc=False, tag="result_awaited"):
     """A tool without a function was called: the run ends with it or, with `wait`, pauses for a result from outside.
 
     Where a sub-run that works on the call waits for someone, `run_id` is that run, `waits` for what, and `spent` what
-    it has taken so far. With a `question` a person is asked for the result of a call that did run.
+    it has taken so far. With a `question` a person is asked for the result of a call that did run; or, with `again`,
+    for the answer with which its tool goes on, which is given that back.
     """
 
     step: int
@@ -247,6 +252,7 @@ class ResultAwaited(Happened, frozen=True, gc=False, tag="result_awaited"):
     waits: tuple[Awaited, ...] = ()
     question: str = ""
     spent: Spent | None = None
+    again: str = ""
 
 
 class MessageAdded(Happened, frozen=True, gc=False, tag="message_added"):

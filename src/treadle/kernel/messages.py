@@ -108,13 +108,15 @@ class UserMessage(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="
     """What a person said, or what treadle says in the person's place (a nudge, a summary).
 
     `left_out` is how many earlier messages it stands for, if it is the notice of a context policy, and `summary`
-    whether it says what they said. No model is sent these two.
+    whether it says what they said. `skill` is the skill whose instructions stand in it, if a person asked for one by
+    its name. No model is sent these three.
     """
 
     role: ClassVar[Literal["user"]] = "user"
     content: str | tuple[Content, ...]
     left_out: int = 0
     summary: bool = False
+    skill: str = ""
 
     @property
     def text(self) -> str:

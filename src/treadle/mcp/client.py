@@ -21,6 +21,7 @@ from treadle.mcp.options import Options, check_server_options
 from treadle.mcp.program import Command, Said, spoken_to
 from treadle.mcp.results import result_of
 from treadle.mcp.secrets import Secrets, of_header, of_url
+from treadle.mcp.waiting import MOST_ROUNDS, answers_to, question_of
 from treadle.tools import Tool, ToolContext, ToolError, ToolResult
 from treadle.tools.arguments import from_json_schema
 from treadle.tools.errors import OutcomeUnknown
@@ -255,7 +256,10 @@ class MCPServer:
 
         meta: Any = {KEY: context.idempotency_key}
         try:
-            found = await client.call_tool(listed.remote, arguments, progress_callback=progress, meta=meta)
+            if self._options.get("ask") == "pause":
+                found = await self._asked_or_paused(client, listed, arguments, context, progress, meta)
+            else:
+                found = await client.call_tool(listed.remote, arguments, progress_callback=progress, meta=meta)
         except MCPError as error:
             if _is_of_the_connection(error):
                 raise
@@ -267,6 +271,37 @@ class MCPServer:
             words = self._secrets.hidden(str(error))[:500]
             raise ToolError(f"{self._name} did the call, and what it gave back cannot be used: {words}") from error
         return result_of(found, self._secrets)
+
+    async def _asked_or_paused(
+        self,
+        client: "Client",
+        listed: ListedTool,
+        arguments: dict[str, Any],
+        context: ToolContext,
+        progress: Any,
+        meta: Any,
+    ) -> "mcp_types.CallToolResult":
+        """The call, or its continuation with what the person answered.
+
+        Raises:
+            AsksPerson: the person has to answer first.
+        """
+        import anyio
+        from mcp_types import InputRequiredResult
+
+        answers, state = answers_to(context.again, context.answer) if context.again else (None, None)
+        for _ in range(MOST_ROUNDS):
+            found = await client.session.call_tool(
+                listed.remote, arguments, progress_callback=progress, meta=meta,
+                input_responses=answers, request_state=state, allow_input_required=True,
+            )  # fmt: skip
+            if not isinstance(found, InputRequiredResult):
+                return found
+            if found.input_requests:
+                raise question_of(found, self._name, self._secrets)
+            answers, state = None, found.request_state
+            await anyio.sleep(0.1)
+        raise ToolError(f"{self._name} went on asking to be called again and gave no result")
 
     def _progress(self, context: ToolContext) -> Any:
         """Passes on how far a call has come, to the loop of the run."""
@@ -366,8 +401,12 @@ class MCPServer:
             yield client
 
     async def _elicited(self, _: Any, params: Any) -> Any:
+        import mcp_types
+
         ask = self._options["ask"]
-        assert ask is not None  # noqa: S101
+        if ask is None or ask == "pause":
+            # It holds the call open for the answer, which a run that waits cannot.
+            return mcp_types.ElicitResult(action="cancel")
         return await answered(ask, self._name, params, self._secrets, self._loop)
 
     async def _rooted(self, _: Any) -> Any:

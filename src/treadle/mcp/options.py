@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from treadle.kernel.errors import Misuse
 from treadle.mcp.asking import Ask
@@ -16,7 +16,8 @@ class Options(TypedDict, total=False):
     `trusted` is whether what it says of the effects of its tools counts; `effects` says it in its place, by its own
     names of the tools ("read", "idempotent", "write"); `only` names those that are wanted; `timeout` is the seconds
     that a call may take and `max_output` the characters of its result, as for any tool; `needs_approval` is whether a
-    person must agree to each call that may do more than read; `ask` is asked what it wants to know of the person;
+    person must agree to each call that may do more than read; `ask` is asked what it wants to know of the person,
+    or with "pause" the run waits for the answer, where the server speaks the newest version;
     `roots` are the folders that it is told of; `sampling` answers when it wants a model asked, in the terms of the
     official package.
     """
@@ -27,7 +28,7 @@ class Options(TypedDict, total=False):
     timeout: float | None
     max_output: int
     needs_approval: bool
-    ask: Ask | None
+    ask: Ask | Literal["pause"] | None
     roots: Sequence[str | Path]
     sampling: Callable[..., Awaitable[Any]] | None
 

@@ -11,13 +11,16 @@ from treadle.drivers.watching import RunEvent, SubRunEvent
 from treadle.kernel.events import (
     ErrorInfo,
     Event,
+    ListedTool,
     ModelFailed,
+    ResultAwaited,
     RunFinished,
     RunForked,
     RunPaused,
     RunStarted,
     StepPrepared,
     ToolFinished,
+    ToolsListed,
 )
 from treadle.kernel.messages import Message, SystemMessage
 from treadle.kernel.stop import Stop
@@ -40,6 +43,10 @@ def veiled(event: Event) -> Event:
             return replace(event, error=_error(event.error))
         case ToolFinished():
             return replace(event, raised="")
+        case ResultAwaited():
+            return replace(event, again="")
+        case ToolsListed(listed=tools):
+            return replace(event, listed=tuple(map(_named, tools)))
         case RunPaused():
             return replace(event, stop=veiled_stop(event.stop))
         case RunFinished(stop=stop, decision=decision):
@@ -57,7 +64,15 @@ def veiled_piece(event: RunEvent) -> RunEvent | None:
         return None if inner is None else replace(event, event=inner)
     if isinstance(
         event,
-        RunStarted | StepPrepared | RunForked | ModelFailed | ToolFinished | RunPaused | RunFinished,
+        RunStarted
+        | StepPrepared
+        | RunForked
+        | ModelFailed
+        | ToolFinished
+        | ResultAwaited
+        | ToolsListed
+        | RunPaused
+        | RunFinished,
     ):
         return veiled(event)
     return event
@@ -66,6 +81,11 @@ def veiled_piece(event: RunEvent) -> RunEvent | None:
 def veiled_stop(stop: Stop) -> Stop:
     """Why a run ended, without the words of a provider."""
     return replace(stop, detail=WORDS) if stop.reason == "model_error" else stop
+
+
+def _named(tool: ListedTool) -> ListedTool:
+    """A tool of a server without what the server says of it."""
+    return ListedTool(tool.name, tool.server, tool.remote, "", {}, effect=tool.effect, says_effect=tool.says_effect)
 
 
 def _error(error: ErrorInfo) -> ErrorInfo:

@@ -54,7 +54,9 @@ class Anew:
         self.edits = not redacted and not any(isinstance(policy, Summarise) for policy in config.context or ())
         context = config.context if self.edits else ()
         named = _Named(config.model_named)
-        self._config = dataclasses.replace(config, journal=None, budgets=(), context=context, model_named=named)
+        self._config = dataclasses.replace(
+            config, journal=None, budgets=(), context=context, model_named=named, telemetry=None
+        )
         self._deps = deps
         self.above = above
         self.run = self._run(None)

@@ -3,6 +3,7 @@
 May use `treadle.kernel` and nothing else of treadle. Pydantic and `jsonschema-rs` are imported when a tool needs them.
 """
 
+from treadle.tools.agent_skills.skill import AgentSkills, agent_skills
 from treadle.tools.context import Injected, ToolContext
 from treadle.tools.errors import BadTool, InvalidArguments, ToolError, did_you_mean, nearest
 from treadle.tools.external import external_tool
@@ -16,6 +17,7 @@ from treadle.tools.skills import Skill, SkillRegistry
 from treadle.tools.tool import Tool
 
 __all__ = [
+    "AgentSkills",
     "BadTool",
     "Done",
     "Effect",
@@ -31,6 +33,7 @@ __all__ = [
     "ToolOptions",
     "ToolOutput",
     "ToolResult",
+    "agent_skills",
     "did_you_mean",
     "encode",
     "encode_error",

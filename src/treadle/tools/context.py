@@ -65,6 +65,8 @@ class ToolContext(Struct, Generic[Deps], frozen=True):
         arguments: those of the call, as they were validated.
         made: 1 for the model's own call, and one more for each call that a reaction had made in its place.
         other: how many of those were other calls, rather than the same one again.
+        again: what the tool gave when it asked a person in the middle of this call; empty if it did not.
+        answer: what the person answered.
     """
 
     run_id: str = ""
@@ -80,6 +82,8 @@ class ToolContext(Struct, Generic[Deps], frozen=True):
     arguments: Mapping[str, Any] = MappingProxyType({})
     made: int = 1
     other: int = 0
+    again: str = ""
+    answer: Any = None
 
     @property
     def idempotency_key(self) -> str:

@@ -44,6 +44,19 @@ class OutcomeUnknown(ToolError):
     """
 
 
+class AsksPerson(ToolError):
+    """The call goes on when a person has answered: the run waits, and then the call is made again with the answer.
+
+    Args:
+        question: what the person is asked.
+        again: what the tool is given back with the answer, as `ToolContext.again`; not empty.
+    """
+
+    def __init__(self, question: str, again: str) -> None:
+        super().__init__(f"a person has to answer first: {question}")
+        self.question, self.again = question, again
+
+
 class InvalidArguments(ToolError):
     """The arguments that the model wrote do not fit the tool's schema, or are not JSON."""
 

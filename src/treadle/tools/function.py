@@ -63,7 +63,7 @@ def tool(
         description: what the model is told it is for; by default the docstring.
         options: see `Tool`: effect ("write"), timeout (60.0 s an attempt), retries (0), alone (False), resource (None),
             max_output (50,000 characters), needs_approval (False), polling (False), parallel (False), thread (True),
-            errors (None), reconcile (None).
+            errors (None), reconcile (None), keep (False).
 
     Raises:
         BadTool: the function or an option cannot be used; the message says where and what to do.

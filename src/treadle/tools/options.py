@@ -31,6 +31,7 @@ class ToolOptions(TypedDict, total=False):
     thread: bool
     errors: SaysError | None
     reconcile: Reconcile | None
+    keep: bool
 
 
 def check_name(name: str, label: str) -> None:
@@ -68,7 +69,7 @@ def check_options(options: ToolOptions, label: str) -> None:
         raise BadTool(
             f"{label}: max_output={max_output!r}, but it is a number of characters from 100 to {MOST_OUTPUT:,}"
         )
-    for key in ("alone", "polling", "parallel", "thread"):
+    for key in ("alone", "polling", "parallel", "thread", "keep"):
         if type(given.get(key, False)) is not bool:
             raise BadTool(f"{label}: {key}={given[key]!r}, but it is True or False")
     if given.get("errors") is not None and not callable(given["errors"]):

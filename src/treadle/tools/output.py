@@ -77,6 +77,7 @@ class ToolOutput(Struct, frozen=True):
             it raised nothing, or a `ToolError`.
         value: what the function returned, for the application's own code in this process.
         in_doubt: whether nobody knows if it took effect.
+        asks: the question that a person has to answer before it goes on, and what is then given back with the answer.
     """
 
     content: str | tuple[Content, ...]
@@ -85,6 +86,7 @@ class ToolOutput(Struct, frozen=True):
     raised: str = ""
     value: Any = None
     in_doubt: bool = False
+    asks: tuple[str, str] | None = None
 
 
 def encode(value: Any, max_output: int, failed: bool = False) -> ToolOutput:

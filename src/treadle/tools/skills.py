@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
+from treadle.kernel.messages import Message, UserMessage
 from treadle.tools.errors import BadTool, did_you_mean, nearest
 from treadle.tools.tool import Tool
 
@@ -36,6 +37,14 @@ class Skill(Struct, frozen=True, eq=False):
         """Its tool of that name; None if it has none."""
         return next((each for each in self.tools if each.name == name), None)
 
+    def said(self, text: str, messages: Iterable[Message] = ()) -> UserMessage | None:
+        """What a user means who writes `/name` of something that it knows; None otherwise. See `AgentSkills`."""
+        return None
+
+    def narrowed(self, messages: Iterable[Message]) -> frozenset[str] | None:
+        """The tools that alone may be offered after `messages`; None for all that there are. See `AgentSkills`."""
+        return None
+
 
 class SkillRegistry:
     """The skills and single tools of an agent, in the order in which they were registered.
@@ -52,6 +61,7 @@ class SkillRegistry:
         self._skills: dict[str, Skill] = {}
         self._tools: dict[str, Tool] = {}
         self._owner: dict[str, str] = {}
+        self._narrowing: list[Skill] = []
         for skill in skills:
             self.register(skill)
         for each in tools:
@@ -74,6 +84,8 @@ class SkillRegistry:
             )
         self._refuse_taken(skill.tools, skill.name)
         self._skills[skill.name] = skill
+        if type(skill).narrowed is not Skill.narrowed:
+            self._narrowing.append(skill)
         for each in skill.tools:
             self._tools[each.name] = each
             self._owner[each.name] = skill.name
@@ -128,6 +140,25 @@ class SkillRegistry:
         sections = [opening.strip()]
         sections += [f"## {skill.name}\n\n{text}" for skill in self.skills if (text := skill.instructions.strip())]
         return "\n\n".join(section for section in sections if section)
+
+    def said(self, text: str, messages: Sequence[Message] = ()) -> UserMessage | None:
+        """What a user means who writes `/name` of a skill that stands in a folder: a message with its instructions.
+
+        Args:
+            text: what was written.
+            messages: the conversation so far; a skill that is active in it is not told again.
+
+        Returns:
+            The message; None where the text does not begin with a slash and the name of such a skill.
+        """
+        return next((said for skill in self.skills if (said := skill.said(text, messages)) is not None), None)
+
+    def withheld(self, messages: Sequence[Message], names: Iterable[str]) -> Sequence[str]:
+        """Those of the tools `names` that are not to be offered after `messages`: an active skill wants others."""
+        if not self._narrowing:
+            return ()
+        said = [allowed for skill in self._narrowing if (allowed := skill.narrowed(messages)) is not None]
+        return [name for name in names if not any(name in allowed for allowed in said)] if said else ()
 
     def _refuse_taken(self, tools: Sequence[Tool], skill: str | None) -> None:
         seen: dict[str, tuple[Tool, str | None]] = {

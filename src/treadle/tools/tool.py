@@ -9,9 +9,10 @@ Scheduling, approval and the journal are the driver's; the fields here tell it w
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Generic, cast
 
 from msgspec import Struct
@@ -22,7 +23,7 @@ from treadle.kernel.messages import Json, ToolSpec
 from treadle.tools.arguments import Arguments
 from treadle.tools.context import Cancellation, ToolContext
 from treadle.tools.described import described
-from treadle.tools.errors import BadTool, OutcomeUnknown, ToolError, passing, place_of_exception
+from treadle.tools.errors import AsksPerson, BadTool, OutcomeUnknown, ToolError, passing, place_of_exception
 from treadle.tools.failure import SaysError, is_failure
 from treadle.tools.limit import TimedOut, within
 from treadle.tools.options import Effect, NeedsApproval, ToolOptions, check_name
@@ -35,6 +36,7 @@ P = ParamSpec("P", default=...)
 R = TypeVar("R", covariant=True, default=Any)
 
 _log = logging.getLogger("treadle")
+NOTHING: Mapping[str, object] = MappingProxyType({})
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
 
@@ -74,6 +76,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         reconcile: for a tool that writes, finds out what came of a call that was under way when a process died: given
             the call's `ToolContext`, it gives `Done(result)`, `NotDone()` (the call is made again) or None (unknown).
             Plain or asynchronous, within `timeout`; it may be called more than once for a call.
+        keep: whether its results stay in the history, whole, whatever a context policy takes away.
         agent: the agent that works on its calls, for a tool that is one; the driver knows what it is.
         external: whether it has no function: calling it ends or pauses the run.
         suspect: why a person must look at each call of it, whatever rules say; empty if nothing is suspected.
@@ -101,6 +104,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
     thread: bool = True
     errors: SaysError | None = None
     reconcile: Reconcile | None = None
+    keep: bool = False
     agent: object | None = None
     external: bool = False
     wait: bool = False
@@ -173,6 +177,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         context: ToolContext | None = None,
         cancelled: Callable[[], bool] = _is_cancelled,
         errors: SaysError | None = None,
+        about: Mapping[str, object] = NOTHING,
     ) -> ToolOutput:
         """Runs the function with validated arguments and gives its output, an error output if it failed.
 
@@ -185,6 +190,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
             cancelled: whether whoever calls was told to stop; then a `CancelledError` is not the function's own. By
                 default whether the current task was told so.
             errors: tells of a returned value whether the call failed; for a tool that has no `errors` of its own.
+            about: the fields of what is logged of it, such as `run_id` and `call_id`.
 
         Raises:
             asyncio.CancelledError: the caller was cancelled.
@@ -208,7 +214,7 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
                 return encode_error(error, self.max_output)
             except BaseException as error:
                 told = self._timed_out(thread) if isinstance(error, TimedOut) else error
-                output = self._failed(told, attempt, cancelled)
+                output = self._failed(told, attempt, cancelled, about)
                 if output is not None:
                     return output
             else:
@@ -246,30 +252,34 @@ class Tool(Struct, Generic[P, R], frozen=True, eq=False, kw_only=True):
         )
         return await asked.call({}, context, cancelled)
 
-    def _failed(self, error: BaseException, attempt: int, cancelled: Callable[[], bool]) -> ToolOutput | None:
+    def _failed(
+        self, error: BaseException, attempt: int, cancelled: Callable[[], bool], about: Mapping[str, object]
+    ) -> ToolOutput | None:
         """The output of an attempt that raised `error`; None if there is to be another."""
         final = passing(error)
         if final is not None:
             raise final
         if isinstance(error, asyncio.CancelledError | KeyboardInterrupt) and cancelled():
             raise error
-        self._tell(error)
+        self._tell(error, about)
         if attempt <= self.retries and (not isinstance(error, ToolError) or isinstance(error, _TimedOut)):
             return None
         output = encode_error(error, self.max_output)
         if isinstance(error, asyncio.CancelledError):
             told = encode_error(ToolError(f"{self.name} cancelled itself: {error!r}"), self.max_output)
             return replace(output, content=told.content)
+        if isinstance(error, AsksPerson):
+            return replace(output, asks=(error.question, error.again))
         return replace(output, in_doubt=True) if isinstance(error, OutcomeUnknown) else output
 
-    def _tell(self, error: BaseException) -> None:
+    def _tell(self, error: BaseException, about: Mapping[str, object]) -> None:
         """Logs what an attempt raised; the arguments may be secret, and so may the words of a `ToolError`."""
         if isinstance(error, _TimedOut):
-            _log.info("%s", error.message)
+            _log.info("%s", error.message, extra=about)
         elif isinstance(error, ToolError):
-            _log.info("tool %s: %s", self.name, place_of_exception(error))
+            _log.info("tool %s: %s", self.name, place_of_exception(error), extra=about)
         else:
-            _log.warning("tool %s: %s", self.name, place_of_exception(error), exc_info=error)
+            _log.warning("tool %s: %s", self.name, place_of_exception(error), exc_info=error, extra=about)
 
     def _work(
         self,

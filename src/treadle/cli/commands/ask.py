@@ -26,6 +26,7 @@ from treadle.conversation import Conversation
 from treadle.drivers.estimate import Estimate
 from treadle.journal import Journal
 from treadle.kernel.fold import fold_all
+from treadle.kernel.messages import UserMessage
 from treadle.kernel.state import RunState
 from treadle.result import RunResult
 
@@ -60,8 +61,9 @@ def ask(
 ) -> int:
     """Ask PROMPT and get the answer on standard output.
 
-    PROMPT may be left out, or be -, to read it from standard input. The exit code is 0 if the task was done, 3 if a
-    limit stopped it, 4 if it waits for someone, 5 if the model failed and 130 if you pressed Ctrl-C.
+    PROMPT may be left out, or be -, to read it from standard input; with /NAME before it the skill NAME is followed.
+    The exit code is 0 if the task was done, 3 if a limit stopped it, 4 if it waits for someone, 5 if the model failed
+    and 130 if you pressed Ctrl-C.
     """
     if earlier is not None and len(earlier.split()) > 1:
         # No run has such a name: what stands there is the question.
@@ -72,14 +74,15 @@ def ask(
     journal = None if no_journal or dry_run else journal_at(options.journal)
     agent, choice = agent_to_ask(options, journal, instructions=instructions, on_limit=on_limit, after=after)
     output.say(str(choice))
+    asking = agent.skills.said(question, conversation.messages) or question
     if dry_run:
         limits, user = options.limits(agent.limits), options.user
-        asked = agent.estimate(question, conversation=conversation, limits=limits, user=user)
+        asked = agent.estimate(asking, conversation=conversation, limits=limits, user=user)
         return _dry(asyncio.run(asked), output)
     person = None if output.as_object or output.quiet else Person()
     with asyncio.Runner() as runner:
         try:
-            result, waiting = _answered(runner, agent, question, conversation, options, output, journal, person)
+            result, waiting = _answered(runner, agent, asking, conversation, options, output, journal, person)
         finally:
             if journal is not None:
                 runner.run(journal.close())
@@ -138,7 +141,7 @@ def _dry_words(estimate: Estimate) -> Iterator[str]:
 def _answered(
     runner: asyncio.Runner,
     agent: Agent,
-    question: str,
+    question: str | UserMessage,
     conversation: Conversation,
     options: Options,
     output: Output,

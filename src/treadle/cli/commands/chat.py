@@ -26,6 +26,7 @@ from treadle.conversation import Conversation
 from treadle.journal import Journal
 from treadle.kernel.errors import Misuse, PassesThrough
 from treadle.kernel.fold import fold_all
+from treadle.kernel.messages import UserMessage
 from treadle.kernel.stop import Limits
 from treadle.result import RunResult
 
@@ -34,7 +35,11 @@ HELP = """\
 /tools       the tools
 /why         why the last answer went on and stopped
 /save FILE   save the conversation
+/NAME        have a skill of that name followed, with what you write after it
 /exit        leave (also Ctrl-D); Ctrl-C stops the answer under way and keeps the conversation"""
+
+COMMANDS = ("/help", "/tools", "/why", "/save", "/exit", "/quit")
+"""What a line may begin with that is said to the command itself, whatever skills there are."""
 
 
 @click.command(short_help="Have a conversation.")
@@ -139,8 +144,11 @@ class Chat:
                 continue
             if line is None:
                 break
-            if line.startswith("/"):
+            skilled = self._agent.skills.said(line.strip(), self._conversation.messages)
+            if line.partition(" ")[0].strip() in COMMANDS or (line.startswith("/") and skilled is None):
                 left = self._command(line)
+            elif skilled is not None:
+                left = not self._answer(skilled)
             elif line.strip():
                 left = not self._answer(line)
         if self._person.interactive or self._last is None:
@@ -184,7 +192,7 @@ class Chat:
             return False
         return True
 
-    def _answer(self, question: str) -> bool:
+    def _answer(self, question: str | UserMessage) -> bool:
         """Answers one question; whether the conversation goes on."""
         said, limits, user = self._conversation, self._limits, self._user
         begin = partial(self._agent.run, question, conversation=said, limits=limits, user=user)
@@ -200,7 +208,8 @@ class Chat:
                 going_on = partial(resumed, self._agent, result, answers, conversation=self._conversation)
                 result = self._carried(going_on, result)
         ours = result is not None and not self._quiet and self._agent.name == COMMAND_LINE
-        if result is not None and ours and (hint := for_the_analyst(question, result, self._agent.tools)):
+        asked = question if isinstance(question, str) else question.text
+        if result is not None and ours and (hint := for_the_analyst(asked, result, self._agent.tools)):
             note(prose(hint, err=True))
         if result is not None and self._save is not None:
             self._saved(self._save)

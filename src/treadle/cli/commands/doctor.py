@@ -20,16 +20,18 @@ from treadle.cli.exits import ExitCode
 from treadle.cli.servers import looked_at, mcp_option
 from treadle.cli.setting_kinds import SETTINGS
 from treadle.cli.settings import files, setting, values_of
+from treadle.cli.skill_folders import found, usable, user_folder
 from treadle.cli.storage import journal_at, journal_named, journal_option, may_be_there, told
 from treadle.cli.stored_keys import TAKEN as FROM_KEYRING
 from treadle.cli.stored_keys import take_keys
 from treadle.cli.table import print_table
-from treadle.cli.terminal import print_json
+from treadle.cli.terminal import print_json, visible
 from treadle.journal import JournalError
 from treadle.journal.disks import shared_kind
 from treadle.journal.permissions import exposed
 from treadle.kernel.errors import Misuse
 from treadle.models.providers import PROVIDERS
+from treadle.tools import BadTool
 
 Row = tuple[str, str, str]
 """What was looked at, how it is ("ok", "no": missing and not needed, "bad": needed), and what was found."""
@@ -55,17 +57,18 @@ PACKAGES = (
 @journal_option
 @click.option("--json", "as_list", is_flag=True, help="Print a JSON list.")
 def doctor(journal: str | None, mcp: tuple[str, ...], as_list: bool) -> int:
-    """Check Python, the packages, the journal, the data analyst, keys (never shown), local servers and the terminal.
+    """Check Python, the packages, the journal, the data analyst, skills, keys, local servers and the terminal.
 
     With --mcp each server that the file describes is started, and asked for its tools; none of them is called.
 
-    What is "no" is not there and not needed for everything. The exit code is 2 if something is "bad", else 0.
+    A key is never shown. What is "no" is not there and not needed for everything. The exit code is 2 if something is
+    "bad", else 0.
     """
     rows: list[Row] = [*_python(), *_settings()]
     if rows[-1][1] != "bad":
         # Else nobody knows which journal, sources and model are meant.
         rows += [*_journal(journal), *_analyst(), *_models()]
-    rows += [*looked_at(mcp), *_terminal()]
+    rows += [*_skills(), *looked_at(mcp), *_terminal()]
     if as_list:
         print_json([{"what": what, "state": state, "found": found} for what, state, found in rows])
     else:
@@ -141,6 +144,24 @@ def _analyst() -> Iterator[Row]:
         yield "analyst", "bad", f"DuckDB does not work: {error}"
         return
     yield "analyst", "ok" if answer == (42,) else "bad", f"DuckDB {_version('duckdb')}"
+
+
+def _skills() -> Iterator[Row]:
+    try:
+        there = found()
+    except BadTool as error:
+        yield "skills", "no", str(error)
+        return
+    given = usable(there)
+    waiting = [one.name for one in there if not one.trusted]
+    names = ", ".join(visible(name) for name in given)
+    yield "skills", "ok" if given else "no", f"used: {names}" if given else f"none in {user_folder()} or this project"
+    if waiting:
+        told = ", ".join(visible(name) for name in waiting)
+        yield "skills", "no", f"not trusted: {told} of this project; treadle skills trust"
+    for one in there:
+        if one.looked.folder is None:
+            yield "skills", "no", f"{visible(str(one.path))} is not valid: {visible('; '.join(one.looked.faults))}"
 
 
 def _models() -> Iterator[Row]:

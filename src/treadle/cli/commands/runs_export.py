@@ -3,30 +3,51 @@
 import asyncio
 import shutil
 from tempfile import TemporaryFile
-from typing import IO
+from typing import IO, Any
+from urllib.parse import urlsplit, urlunsplit
 
 import click
 
 from treadle.cli import completion
 from treadle.cli.exits import ExitCode
 from treadle.cli.storage import find_run, journal_at, journal_named, journal_option, no_journal, no_runs, opened, told
-from treadle.cli.terminal import note
+from treadle.cli.terminal import note, set_off
 from treadle.journal import JournalDamaged, export_runs, import_runs
 
 
 @click.command("export", short_help="Print runs as lines of JSON.")
 @click.argument("run", shell_complete=completion.runs, nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Every run of the journal.")
+@click.option(
+    "--otlp", is_flag=False, flag_value="", metavar="[URL]",
+    help="Send them as traces of OpenTelemetry instead, to URL or where OTEL_EXPORTER_OTLP_ENDPOINT says.",
+)  # fmt: skip
+@click.option("--content", is_flag=True, help="With --otlp: send what was said, too.")
 @journal_option
 @click.pass_context
-def export(context: click.Context, run: tuple[str, ...], everything: bool, journal: str | None) -> int:
+def export(
+    context: click.Context,
+    run: tuple[str, ...],
+    everything: bool,
+    otlp: str | None,
+    content: bool,
+    journal: str | None,
+) -> int:
     """Print runs as lines of JSON, each with the runs of other agents that work for it, for `treadle runs import`.
 
     RUN is a run's id, a beginning of it that no other run has, or "last". A damaged run is left out and named; the exit
-    code is 2 then.
+    code is 2 then. With --otlp they are sent as traces; a run that was sent before, or traced as it went, is the same
+    run again for whoever receives it.
     """
+    if otlp is not None and run == () and not everything and "://" not in otlp and otlp:
+        # The option takes the word after it, which was meant for a run.
+        otlp, run = "", (otlp,)
     if bool(run) == everything:
         raise click.UsageError("say which runs, or --all")
+    if otlp is None and content:
+        raise click.UsageError("--content goes with --otlp; without it all is printed")
+    if otlp is not None:
+        return asyncio.run(_send(run, otlp, content, journal or context.obj))
     return asyncio.run(_export(run, journal or context.obj))
 
 
@@ -66,6 +87,46 @@ async def _export(given: tuple[str, ...], named: str | None) -> int:
                 out.write(line)
             out.flush()
     return ExitCode.USAGE if damaged else ExitCode.FINISHED
+
+
+async def _send(given: tuple[str, ...], url: str, content: bool, named: str | None) -> int:
+    from treadle.telemetry import send
+
+    damaged = list[str]()
+
+    def on_damage(error: JournalDamaged) -> None:
+        damaged.append(str(error))
+        note(f"left out: {error}")
+
+    exporter = _exporter(url)
+    try:
+        async with opened(named) as journal:
+            if journal is None:
+                raise no_runs(named, given[0]) if given else no_journal(named)
+            run_ids = [await find_run(journal, one) for one in given] or None
+            sent = await send(journal, run_ids, exporter=exporter, content=content, on_damage=on_damage)
+    except ConnectionError as error:
+        raise click.UsageError(set_off(f"nothing, or not all, was sent: {error}")) from error
+    finally:
+        exporter.shutdown()
+    note(f"{sent.spans} spans of {sent.runs} run{'' if sent.runs == 1 else 's'} sent")
+    for run_id in sent.under_way:
+        note(f"{run_id} is under way: its own span is sent once it has ended, or paused")
+    return ExitCode.USAGE if damaged else ExitCode.FINISHED
+
+
+def _exporter(url: str) -> Any:
+    """What sends spans to `url`; where none is given, to where the environment says."""
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    except ImportError as error:
+        raise click.UsageError("--otlp needs OpenTelemetry's exporter: pip install 'treadle[otlp]'") from error
+    if not url:
+        return OTLPSpanExporter()
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise click.UsageError(set_off(f"--otlp {url} is no address; give one such as http://localhost:4318"))
+    return OTLPSpanExporter(urlunsplit(parts._replace(path="/v1/traces")) if parts.path in ("", "/") else url)
 
 
 async def _import(file: IO[bytes], named: str | None) -> int:

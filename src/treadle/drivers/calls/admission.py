@@ -158,6 +158,9 @@ def _not_offered(run: Run, call: ToolCall, tool: Tool | None) -> ToolError | Non
     if tool is None or (offered is not None and call.name not in offered):
         withheld = call.name in prepared.withheld
         names = list(run.config.tools if offered is None else offered)
+        if tool is not None and run.config.skills.withheld(run.state.messages, [call.name]):
+            why = f"{call.name} is not offered while a skill is active that does not allow it."
+            return ToolError(why, executed=False, available_tools=names)
         return ToolError(f"{call.name} is withheld in this step.") if withheld else _unknown_tool(call, names)
     if choice not in ("auto", "required") and call.name != choice:
         return ToolError(f"Only {choice} may be called in this step.", executed=False, available_tools=[choice])

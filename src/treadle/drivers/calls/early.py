@@ -19,10 +19,10 @@ from treadle.drivers.driven import cancelled_itself
 from treadle.drivers.purse.claims import calls_allowed, one_call_more
 from treadle.drivers.run import Run
 from treadle.kernel.calls import CallRecord, alike
-from treadle.kernel.events import ToolFinished, ToolStarted
+from treadle.kernel.events import ResultAwaited, ToolFinished, ToolStarted
 from treadle.kernel.messages import ToolCall
 from treadle.models.port import ToolCallCompleted, ToolCallDelta, ToolCallStarted
-from treadle.tools import Tool
+from treadle.tools import Tool, ToolError, encode_error
 
 MOST = 64
 """Calls that one reply starts early; a larger batch gains nothing more by it."""
@@ -108,6 +108,9 @@ class Early:
             await hand_over(run)
             event, _ = await executed(run, admitted)
             call_id = None if self._stopped else self._open_id(admitted.record.call, step)
+            if isinstance(event, ResultAwaited):
+                words = f"{admitted.tool.name} asks the person, and cannot while the reply arrives: call it again"
+                event = ToolFinished(step, event.call_id, encode_error(ToolError(words)).content, True)
             if call_id is not None and isinstance(event, ToolFinished):
                 run.feed(
                     ToolFinished(

@@ -4,6 +4,7 @@ called, or a run below this one is driven.
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -17,8 +18,10 @@ from treadle.drivers.commit import confirm_before_effect
 from treadle.drivers.run import Run
 from treadle.drivers.think import seconds_left
 from treadle.drivers.watching import ToolProgress
-from treadle.kernel.calls import CallRecord
-from treadle.kernel.events import Event, ToolFinished
+from treadle.kernel.calls import CallRecord, parsed
+from treadle.kernel.events import Event, ResultAwaited, ToolFinished
+from treadle.kernel.messages import Message
+from treadle.kernel.state import RunState
 from treadle.tools import ToolContext, ToolOutput
 
 
@@ -37,7 +40,11 @@ async def executed(run: Run, admitted: Admitted, below: Run | None = None) -> tu
     context = context_of(run, record, admitted.arguments) if tool.injected else None
     if tool.effect != "read":
         await confirm_before_effect(run)
-    output = await tool.call(admitted.arguments, context, cancelled=run.driven.is_cancelled, errors=run.config.errors)
+    about = {"run_id": run.run_id, "step": step, "call_id": record.id, "tool": record.doing.name}
+    output = await tool.call(admitted.arguments, context, run.driven.is_cancelled, run.config.errors, about)
+    if output.asks is not None:
+        question, again = output.asks
+        return ResultAwaited(step, record.call.id, wait=True, question=question, again=again), output
     if output.in_doubt and tool.effect == "write":
         why = f"{tool.name} was under way when what served it went away."
         return unknown_outcome(run, replace(record, in_doubt=True), why), output
@@ -59,9 +66,18 @@ def context_of(run: Run, record: CallRecord, arguments: dict[str, Any]) -> ToolC
         progress=lambda update: run.audience.show(ToolProgress(record.id, name, update)),
         made=record.made,
         other=record.other,
-        history=lambda: run.state.messages,
+        again="" if record.answer is None else record.again,
+        answer=None if record.answer is None else parsed(record.answer),
+        history=lambda: _said_so_far(run.state),
         arguments=MappingProxyType(arguments),
     )
+
+
+def _said_so_far(state: RunState) -> Sequence[Message]:
+    """The messages of a run, and the results that the step under way has brought."""
+    step = state.step
+    results = () if step is None else [record.result for record in step.calls if record.result is not None]
+    return [*state.messages, *results] if results else state.messages
 
 
 _locks: "WeakKeyDictionary[asyncio.AbstractEventLoop, defaultdict[str, asyncio.Lock]]" = WeakKeyDictionary()

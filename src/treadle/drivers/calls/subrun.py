@@ -205,6 +205,7 @@ def taken_up(parent: Run, below: Below, record: CallRecord, events: list[Event])
         Misuse: it was started under stricter rules than those of the agent.
     """
     child = _run(parent, below, record, events)
+    child.observe(events)
     started, config = child.state.started, child.config
     if not child.finished:
         require_rules(child.run_id, started.rules, started.hooks, config.rules, config.hooks)
@@ -214,7 +215,9 @@ def taken_up(parent: Run, below: Below, record: CallRecord, events: list[Event])
 def _orphan(parent: Run, record: CallRecord, events: list[Event]) -> Run:
     """The run that works on a call, from its events, of an agent that is gone: it has nothing to go on with."""
     state = fold_all(events)
-    return _run_of(Configuration(parent.config.model, state.started.agent), parent, record, state)
+    child = _run_of(Configuration(parent.config.model, state.started.agent), parent, record, state)
+    child.observe(events)
+    return child
 
 
 def _run(parent: Run, below: Below, record: CallRecord, events: list[Event] | None) -> Run:
