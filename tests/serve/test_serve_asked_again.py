@@ -311,3 +311,21 @@ async def test_a_run_that_waited_and_was_decided_is_told_to_its_end_when_its_req
             assert again.text.count(end) == 1
             assert asked not in again.text
     assert paid == [("Ann", 5)] * 3
+
+
+async def test_a_journal_that_redacts_has_nothing_that_a_secret_could_be_guessed_by():
+    asked, keys = [], {}
+    journal = MemoryJournal(redact=lambda text: text.replace("1111", "…").replace("2222", "…"))
+    async with serving(app([counted(asked)], journal=journal)) as client:
+        for card in ("1111", "2222"):
+            # Not told the answer of the other card, and not the digest of either.
+            for headers in ({}, RETRY):
+                answer = await client.post("/v1/chat/completions", json=chat(f"refund {card}"), headers=headers)
+                keys.setdefault(card, set()).add(answer.headers["x-treadle-run"])
+        assert [len(one) for one in keys.values()] == [1, 1]
+        assert len(asked) == 2
+        events = [(await client.get(f"/api/runs/{one}/events")).json()["events"][0] for (one,) in keys.values()]
+        assert {one["origin"] for one in events} == {"serve"}
+        named = [await client.post("/v1/chat/completions", json=chat("refund 1111"), headers=KEY) for _ in range(2)]
+        assert len({one.headers["x-treadle-run"] for one in named}) == 1
+        assert len(asked) == 3

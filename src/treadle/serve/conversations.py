@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
-from treadle.journal import Journal, JournalError, Titles
-from treadle.journal.families import family
+from treadle.journal import Journal, JournalError, JournalUnavailable, Titles
+from treadle.journal.families import family, is_there
 from treadle.journal.info import RunInfo, Wanted, told_by, unknown
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import Message
@@ -175,7 +175,12 @@ class Conversations:
         """
         others = [line for line in await self.runs(user, name, 3) if line.run_id != run_id]
         if others and (others[0].run_id != newest or others[0].status != "finished"):
-            await self._journal.delete(run_id)
+            try:
+                await self._journal.delete(run_id)
+            except JournalUnavailable:
+                # It may be gone all the same, and only the file not be cleaned up while another process reads it.
+                if await is_there(self._journal, run_id):
+                    raise
             raise _busy(name, others[0])
 
     async def _of(self, user: User, name: str, run_id: str) -> RunInfo:

@@ -34,15 +34,17 @@ class Posting(NamedTuple):
     Attributes:
         run_id: of the run that it begins; None for one without a name.
         digest: of what it asks for; of a named one nobody makes it without the name. Empty for whatever it asks for.
+        kept: whether the digest stands in the journal.
     """
 
     run_id: str | None
     digest: str
+    kept: bool = True
 
     @property
     def origin(self) -> str:
         """The origin of the run that it begins."""
-        return f"{ORIGIN} {self.digest}"
+        return f"{ORIGIN} {self.digest}" if self.kept else ORIGIN
 
 
 def posting(
@@ -54,17 +56,16 @@ def posting(
         user: the user's name.
         names: what the client called it, and within what; None if it did not.
         asked: what it asks for.
-        redact: what texts pass through before they are written, if they do.
+        redact: what texts pass through before they are written, if they do. A secret could be guessed by its digest,
+            and without it two requests would be one: so there the digest of one without a name is not kept.
     """
     text = _encoder.encode(asked).decode()
-    if redact is not None:
-        # A digest of a secret could be guessed at.
-        text = redact(text)
     if names is None:
-        return Posting(None, hashlib.sha256(_encoder.encode([user, text])).hexdigest()[:32])
-    name = _encoder.encode([user, *names])
+        return Posting(None, hashlib.sha256(_encoder.encode([user, text])).hexdigest()[:32], kept=redact is None)
+    key = _encoder.encode([user, *names])
+    said = text if redact is None else redact(text)
     return Posting(
-        f"key-{hashlib.sha256(name).hexdigest()[:32]}", hmac.new(name, text.encode(), "sha256").hexdigest()[:32]
+        f"key-{hashlib.sha256(key).hexdigest()[:32]}", hmac.new(key, said.encode(), "sha256").hexdigest()[:32]
     )
 
 

@@ -344,6 +344,8 @@ class Runs:
 
     async def _latest_of(self, user: User, posting: Posting) -> RunInfo | None:
         """The newest run that such a request without a name began of late."""
+        if not posting.kept:
+            return None
         lately = Wanted(user=user.name, since=time.time() - AGAIN, top=True)
         try:
             async for line in every(self.journal, lately):
