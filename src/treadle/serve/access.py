@@ -15,7 +15,7 @@ from ipaddress import ip_address
 from typing import Final, NamedTuple
 
 from starlette.datastructures import Headers
-from starlette.requests import HTTPConnection, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 
 from treadle.kernel.errors import Misuse
 from treadle.serve.refused import Refused
@@ -219,6 +219,9 @@ class Access:
                     parts.append(part)
         except TimeoutError:
             raise Refused("bad_request", f"the body did not come within {PATIENCE:g} seconds") from None
+        except ClientDisconnect:
+            # Nobody reads this; it is no error of ours, and the log is not for whoever hangs up to fill.
+            raise Refused("bad_request", "the client went away before its body had come") from None
         return b"".join(parts)
 
     def stream(self, user: User) -> Callable[[], None]:

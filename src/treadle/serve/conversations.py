@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
-from treadle.journal import Journal, JournalError, Titles
-from treadle.journal.families import family
+from treadle.journal import Journal, JournalError, JournalUnavailable, Titles
+from treadle.journal.families import family, is_there
 from treadle.journal.info import RunInfo, Wanted, told_by, unknown
 from treadle.kernel.fold import fold_all
 from treadle.kernel.messages import Message
@@ -39,6 +39,13 @@ class Told(NamedTuple):
     title: str
     user: str
     last: RunInfo
+
+
+class Lent(NamedTuple):
+    """What was said in a conversation, and the id of its newest run; empty in a new one."""
+
+    said: Sequence[Message]
+    newest: str
 
 
 class Conversations:
@@ -120,7 +127,7 @@ class Conversations:
         while runs := await self.runs(user, name, _PAGE):
             for line in runs:
                 if line.status == "running":
-                    raise _busy(name, line)
+                    raise _busy(name, line, "is not deleted")
             for line in runs:
                 for one in reversed(await family(self._journal, line.run_id)):
                     await self._journal.delete(one)
@@ -128,7 +135,7 @@ class Conversations:
             await self._journal.entitle(user.name, name, None)
 
     @asynccontextmanager
-    async def lent(self, user: User, name: str, after: str | None = None) -> AsyncIterator[Sequence[Message]]:
+    async def lent(self, user: User, name: str, after: str | None = None) -> AsyncIterator[Lent]:
         """What was said in a conversation, for a run that is begun in it meanwhile; nothing in a new one.
 
         Args:
@@ -150,11 +157,31 @@ class Conversations:
             newest = await self._newest(user, name)
             if newest is not None and newest.status != "finished":
                 raise _busy(name, newest)
+            last = "" if newest is None else newest.run_id
             if after:
                 newest = await self._of(user, name, after)
-            yield [] if newest is None or after == "" else await self._said_until(newest)
+            yield Lent([] if newest is None or after == "" else await self._said_until(newest), last)
         finally:
             self._lent.discard(key)
+
+    async def only(self, user: User, name: str, newest: str, run_id: str) -> None:
+        """Looks whether run `run_id`, which stands in the journal now, is the only one that was begun after `newest`.
+
+        Several servers may have begun one at the same moment. Each looks when its own is written, so that of two that
+        cross at least one sees the other, and is taken back before anything was done for it.
+
+        Raises:
+            Refused: it is not. It is removed then.
+        """
+        others = [line for line in await self.runs(user, name, 3) if line.run_id != run_id]
+        if others and (others[0].run_id != newest or others[0].status != "finished"):
+            try:
+                await self._journal.delete(run_id)
+            except JournalUnavailable:
+                # It may be gone all the same, and only the file not be cleaned up while another process reads it.
+                if await is_there(self._journal, run_id):
+                    raise
+            raise _busy(name, others[0])
 
     async def _of(self, user: User, name: str, run_id: str) -> RunInfo:
         """The line of a run that belongs to the conversation. Raises `Refused` if it does not, or has not ended."""
@@ -185,9 +212,9 @@ class Conversations:
         return [Told(name, titles.get(name) or line.question, user.name, line) for name, line in found.items()]
 
 
-def _busy(name: str, line: RunInfo | None) -> Refused:
+def _busy(name: str, line: RunInfo | None, how: str = "takes no message") -> Refused:
     what = "a run of it is under way"
     if line is not None:
         what = f"its run {line.run_id} {'waits for a decision' if line.status == 'waiting' else 'is under way'}"
     advice = "Decide on what it waits for, or cancel that run."
-    return Refused("conflict", f"conversation {name!r:.200} takes no message now: {what}", advice)
+    return Refused("conflict", f"conversation {name!r:.200} {how} now: {what}", advice)

@@ -1,10 +1,13 @@
 """Forms: what the server hands out, as plain data that JSON holds. Pure; decimals are texts, and lose no digit."""
 
+from collections.abc import Sequence
+from sys import maxsize
 from typing import Any
 
 import msgspec
 
 from treadle.agent import Agent
+from treadle.drivers.approvals import ApprovalRule
 from treadle.drivers.partial import PartialArguments
 from treadle.drivers.watching import RunEvent, SpentSoFar, SubRunEvent, ToolProgress
 from treadle.journal.info import RunInfo
@@ -19,6 +22,7 @@ from treadle.models.profile import profile_of
 from treadle.serve.conversations import Told
 from treadle.serve.feed import Numbered, Piece
 from treadle.serve.runs import Described, Waits
+from treadle.tools import Tool
 
 Form = dict[str, Any]
 
@@ -220,7 +224,7 @@ def agent_form(name: str, agent: Agent[Any, Any], *, inside: bool) -> Form:
                 "description": one.spec.description,
                 "effect": one.effect,
                 "schema": form(one.spec.input_schema),
-                "asks": asks(one.needs_approval),
+                "asks": asks(one, config.approvals),
                 "external": one.external,
             }
             for one in agent.tools.values()
@@ -231,9 +235,19 @@ def agent_form(name: str, agent: Agent[Any, Any], *, inside: bool) -> Form:
     }
 
 
-def asks(needs_approval: object) -> str:
-    """Whether a tool asks a person before it is called: "always", "sometimes" or "never", as far as it says itself."""
-    return "sometimes" if callable(needs_approval) else "always" if needs_approval else "never"
+def asks(tool: Tool, rules: Sequence[ApprovalRule]) -> str:
+    """Whether a person is asked before a call, by the tool's word and the rules: "always", "sometimes" or "never"."""
+    about = [rule for rule in rules if rule.is_about(tool, lambda: maxsize)]
+    at_all = {rule.action for rule in about}
+    whole = {rule.action for rule in about if rule.when is None and not rule.repeats}
+    own = "sometimes" if callable(tool.needs_approval) else "always" if tool.needs_approval else "never"
+    if "ask" in whole:
+        return "always"
+    if "allow" in whole:
+        own = "never"
+    elif "allow" in at_all and own == "always":
+        own = "sometimes"
+    return "sometimes" if "ask" in at_all and own == "never" else own
 
 
 def conversation_form(one: Told) -> Form:

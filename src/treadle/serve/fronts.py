@@ -18,6 +18,7 @@ from treadle.journal.info import RunInfo
 from treadle.kernel.messages import Json, UserMessage
 from treadle.result import Pending
 from treadle.serve.forms import encoded
+from treadle.serve.posting import Posting
 from treadle.serve.protocols import ag_ui, ag_ui_post, ai_sdk
 from treadle.serve.protocols.moves import Move
 from treadle.serve.protocols.wire import Decisions, bad
@@ -126,25 +127,39 @@ class Fronts:
         asked = self._serving.query(request, Asked)
         self._runs.agent(user, agent)
         post = ag_ui_post.posted(await serving.body(request, dict[str, Any]))
-        key = ("ag-ui", user.name, agent, post.thread, post.run)
-        point = await self._answers.once(key, partial(self._ag_ui_point, user, agent, post))
+        said = [post.message, post.verdicts, post.results if post.message is None else {}]
+        posting = serving.posting(user, ("ag-ui", agent, post.thread, post.run), said)
+        point = await self._answers.once((user.name, *posting), partial(self._ag_ui_point, user, agent, post, posting))
         known = [ag_ui_post.call_name(point.run_id, one) for one in point.pending]
         writer = ag_ui.Writer(point.run_id, post, known)
         chunks = self._chunks(user, point, writer.write, ag_ui.trouble)
         return self._stream(request, user, point, chunks, asked, {})
 
-    async def _ag_ui_point(self, user: User, agent: str, post: ag_ui_post.Posted) -> Point:
+    async def _ag_ui_point(self, user: User, agent: str, post: ag_ui_post.Posted, posting: Posting) -> Point:
+        says = post.message is not None and not post.verdicts
+        begun = await self._runs.answering(user, posting, post.tools) if says else None
+        if begun is not None:
+            return Point(begun)
         last = await newest(self._runs, user, post.thread)
         waits = last is not None and is_open(last)
         if post.message is None or post.verdicts:
             fits = partial(ag_ui_post.answers, post, "" if last is None else last.run_id)
-            return await self._decided(user, last, partial(ag_ui_post.decisions, post), fits, post.tools)
+            try:
+                return await self._decided(user, last, partial(ag_ui_post.decisions, post), fits, post.tools)
+            except Refused:
+                # A client that comes back may say nothing but which run it was.
+                begun = await self._runs.answering(user, posting._replace(digest=""), post.tools)
+                if begun is None or post.verdicts:
+                    raise
+                return Point(begun)
         if last is not None and waits:
             if last.run_id in self._runs.live.driven and await said_last(self._runs, user, last.run_id) == post.message:
                 # It comes again from a client that was cut off; the run that is under way answers it.
                 return await last_said(self._runs, user, last.run_id)
             return await self._told(user, last, post.message)
-        run_id = await self._runs.start(user, agent, post.message, conversation=post.thread, tools=post.tools)
+        run_id = await self._runs.start(
+            user, agent, post.message, conversation=post.thread, tools=post.tools, posting=posting
+        )
         return Point(run_id)
 
     # What both need.

@@ -4,7 +4,6 @@ A client asks again by itself where an answer was lost, and says so in a header;
 that answers it already, and not by another one.
 """
 
-import hashlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing
 from functools import partial
@@ -19,8 +18,8 @@ from treadle.kernel.events import RunStarted
 from treadle.kernel.messages import Json, Text, UserMessage
 from treadle.kernel.state import RunState
 from treadle.result import Pending, conversation_part
-from treadle.serve.forms import encoded
 from treadle.serve.fronts import Asked, data, decided
+from treadle.serve.posting import Posting, key_of
 from treadle.serve.protocols import openai_caller as caller
 from treadle.serve.protocols import openai_chat, openai_responses, openai_responses_post
 from treadle.serve.protocols.moves import Move
@@ -113,7 +112,8 @@ class Fronts:
         agent = self._agent(user, body.get("model"))
         post = openai_chat.posted(body, _externals(agent))
         asked = self._asked(request, post)
-        point = await self._once(request, user, body, partial(self._chat_point, user, post))
+        posting, again = self._posting(request, user, body)
+        point = await self._once(user, posting, again, post, partial(self._chat_point, user, post, posting))
         telling = Telling(self._runs, user, point)
         state = await telling.begin()
         created, typed = await self._created(user, point), _typed(agent, post)
@@ -122,12 +122,11 @@ class Fronts:
             return await self._whole(telling, writer)
         return self._stream(request, user, point, self._chat_chunks(telling, writer, post.usage), asked)
 
-    async def _chat_point(self, user: User, post: Posted) -> Point:
+    async def _chat_point(self, user: User, post: Posted, posting: Posting) -> Point:
         run_id = caller.run_of(post.results) if post.message is None else ""
         if run_id and await self._is_there(user, run_id):
             return await self._went_on(user, post, run_id)
-        history, message = post.history, post.message
-        return Point(await self._runs.start(user, post.model, message, history=history, tools=post.tools))
+        return await self._new(user, post, posting, post.message, history=post.history)
 
     async def _chat_chunks(self, telling: Telling, writer: openai_chat.Writer, usage: bool) -> AsyncGenerator[bytes]:
         async for part in self._parts(telling, writer):
@@ -143,7 +142,8 @@ class Fronts:
         agent = self._agent(user, body.get("model"))
         post = openai_responses_post.posted(body, _externals(agent))
         asked = self._asked(request, post)
-        point = await self._once(request, user, body, partial(self._responses_point, user, post))
+        posting, again = self._posting(request, user, body)
+        point = await self._once(user, posting, again, post, partial(self._responses_point, user, post, posting))
         telling = Telling(self._runs, user, point)
         state = await telling.begin()
         writer = await self._response_writer(user, point, post, state, _typed(agent, post))
@@ -161,22 +161,19 @@ class Fronts:
             point.run_id, point.number, post, created, _externals(self._runs.agents[post.model]), state.usage, typed
         )
 
-    async def _responses_point(self, user: User, post: Posted) -> Point:
+    async def _responses_point(self, user: User, post: Posted, posting: Posting) -> Point:
         if post.before:
-            return await self._after(user, post)
+            return await self._after(user, post, posting)
         run_id = caller.run_of(post.results) or caller.run_of(post.verdicts)
         if post.message is None and run_id and await self._is_there(user, run_id):
             return await self._went_on(user, post, run_id)
         if post.verdicts:
             raise Refused("not_found", "there is no run that waits for this approval")
         if not post.conversation:
-            history, message = post.history, post.message
-            return Point(await self._runs.start(user, post.model, message, history=history, tools=post.tools))
-        message = _together(post)
-        conversation = post.conversation
-        return Point(await self._runs.start(user, post.model, message, conversation=conversation, tools=post.tools))
+            return await self._new(user, post, posting, post.message, history=post.history)
+        return await self._new(user, post, posting, _together(post), conversation=post.conversation)
 
-    async def _after(self, user: User, post: Posted) -> Point:
+    async def _after(self, user: User, post: Posted, posting: Posting) -> Point:
         """What goes on with the run of an earlier response."""
         run_id, number = openai_responses_post.run_of_response(post.before)
         if not run_id or not await self._is_there(user, run_id):
@@ -189,8 +186,7 @@ class Fronts:
         message = _together(post)
         if found.state.phase != "finished":
             return await say(self._runs, user, run_id, message.text)
-        history = conversation_part(found.result.messages)
-        return Point(await self._runs.start(user, post.model, message, history=history, tools=post.tools))
+        return await self._new(user, post, posting, message, history=conversation_part(found.result.messages))
 
     async def _response_chunks(self, telling: Telling, writer: openai_responses.Writer) -> AsyncGenerator[bytes]:
         for part in writer.open():
@@ -263,15 +259,27 @@ class Fronts:
         decide = partial(caller.decisions, post)
         return await decided(self._serving, user, run_id, decide, fits, post.tools)
 
+    async def _new(self, user: User, post: Posted, posting: Posting, message: UserMessage | None, **more: Any) -> Point:
+        return Point(await self._runs.start(user, post.model, message, tools=post.tools, posting=posting, **more))
+
+    def _posting(self, request: Request, user: User, body: Mapping[str, Any]) -> tuple[Posting, bool]:
+        """What names the request, and whether its client may have sent it before."""
+        names = key_of(request.headers.get("idempotency-key"))
+        count = request.headers.get("x-stainless-retry-count", "")
+        retried = count.isascii() and count.isdigit() and bool(count.strip("0"))
+        return self._serving.posting(user, names, [request.url.path, body]), retried or names is not None
+
     async def _once(
-        self, request: Request, user: User, body: Mapping[str, Any], begin: Callable[[], Awaitable[Point]]
+        self, user: User, posting: Posting, again: bool, post: Posted, begin: Callable[[], Awaitable[Point]]
     ) -> Point:
         """From where the request is answered. One that comes again is answered by what answers it already."""
-        named = request.headers.get("idempotency-key")
-        again = request.headers.get("x-stainless-retry-count", "0") not in ("", "0")
-        digest = hashlib.sha256(encoded({"path": request.url.path, "body": body})).hexdigest()
-        key = (user.name, named or "", digest)
-        return await (self._answers.once if named or again else self._answers.anew)(key, begin)
+
+        async def known() -> Point:
+            found = await self._runs.answering(user, posting, post.tools)
+            return await begin() if found is None else Point(found)
+
+        key = (user.name, *posting)
+        return await (self._answers.once(key, known) if again else self._answers.anew(key, begin))
 
     async def _created(self, user: User, point: Point) -> float:
         first = await self._runs.events(user, point.run_id, max(0, point.number - 1), 1)

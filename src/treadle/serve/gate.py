@@ -80,7 +80,9 @@ def _share(headers: MutableHeaders, origin: str) -> None:
     headers["access-control-allow-credentials"] = "true"
     headers["access-control-expose-headers"] = "x-treadle-run, x-vercel-ai-ui-message-stream, retry-after"
     headers["access-control-allow-methods"] = "GET, POST, PATCH, DELETE"
-    headers["access-control-allow-headers"] = "authorization, content-type, last-event-id, user-agent, accept"
+    headers["access-control-allow-headers"] = (
+        "authorization, content-type, idempotency-key, last-event-id, user-agent, accept"
+    )
     headers["access-control-max-age"] = "600"
     headers["cross-origin-resource-policy"] = "cross-origin"
     headers.add_vary_header("origin")

@@ -125,12 +125,16 @@ class Live:
         """The runs that are driven here."""
         return self._driven
 
-    async def carry(self, begin: Begin) -> str:
+    async def carry(self, begin: Begin, look: Callable[[str], Awaitable[None]] | None = None) -> str:
         """Begins a run, or takes one up, and drives it in a task of its own: its id, once that stands in the journal.
+
+        Args:
+            begin: begins it.
+            look: given its id when that stands in the journal, before anything is done for it.
 
         Raises:
             Refused: the server is stopping, or as many runs are under way as may.
-            Exception: what `begin` raises; nothing is driven then.
+            Exception: what `begin` and `look` raise; nothing is driven then.
         """
         if self._group is None:
             raise Refused(
@@ -146,10 +150,12 @@ class Live:
         # Whoever asked may be gone by then.
         begun.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._beginning += 1
-        self._group.create_task(self._carry(begin, begun))
+        self._group.create_task(self._carry(begin, look, begun))
         return await asyncio.shield(begun)
 
-    async def _carry(self, begin: Begin, told: "asyncio.Future[str]") -> None:
+    async def _carry(
+        self, begin: Begin, look: Callable[[str], Awaitable[None]] | None, told: "asyncio.Future[str]"
+    ) -> None:
         hearing, run, driven = Hearing(), None, None
         counted = True
         try:
@@ -158,6 +164,8 @@ class Live:
             if begun.to_do:
                 await hold(run)
                 await run.commit()
+                if look is not None:
+                    await look(run.run_id)
                 task = asyncio.current_task()
                 assert task is not None  # noqa: S101 - it runs in one
                 self._driven[run.run_id] = driven = Driven(run, hearing, task)

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Literal
 from urllib.parse import quote
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -26,6 +26,7 @@ from treadle.serve.forms import (
     steps_form,
 )
 from treadle.serve.page_of import place_after, place_of
+from treadle.serve.posting import key_of
 from treadle.serve.refused import Refused
 from treadle.serve.runs import Verb, Verdict
 from treadle.serve.serving import Serving, json_response, sse
@@ -36,13 +37,23 @@ MOST = 1000
 """Runs or events that are handed out at once, at most."""
 
 
+class AskedLimits(Limits, frozen=True, forbid_unknown_fields=True):
+    """Limits as a caller asks for them, in place of all that the agent has. One of a name that there is not is refused:
+    whoever writes it believes that it holds.
+    """
+
+    def plain(self) -> Limits:
+        """They as a run has them."""
+        return Limits(**{name: getattr(self, name) for name in Limits.__struct_fields__})
+
+
 class Begin(Struct, forbid_unknown_fields=True):
     """A run to begin."""
 
     agent: str
     input: str | list[Content]
     conversation: str | None = None
-    limits: Limits | None = None
+    limits: AskedLimits | None = None
     on_disconnect: Literal["go_on", "cancel"] = "go_on"
 
 
@@ -53,7 +64,7 @@ class Decision(Struct, forbid_unknown_fields=True):
     fingerprint: str
     verdict: Verb
     arguments: dict[str, Any] | None = None
-    result: Any = None
+    result: Any | UnsetType = UNSET
     reason: str = ""
 
 
@@ -72,7 +83,7 @@ class Said(Struct, forbid_unknown_fields=True):
 class Resume(Struct, forbid_unknown_fields=True):
     """How a run goes on."""
 
-    limits: Limits | None = None
+    limits: AskedLimits | None = None
     message: str | None = None
 
 
@@ -84,7 +95,7 @@ class Fork(Struct, forbid_unknown_fields=True):
     instructions: str | None = None
     model: str | None = None
     tool_results: dict[str, Any] | None = None
-    limits: Limits | None = None
+    limits: AskedLimits | None = None
 
 
 class Which(Struct, forbid_unknown_fields=True):
@@ -134,13 +145,16 @@ async def agents(serving: Serving, request: Request) -> Response:
 
 
 async def start(serving: Serving, request: Request, given: Begin) -> Response:
-    """Begins a run; with `Accept: text/event-stream` the answer is its stream."""
+    """Begins a run, one for each `Idempotency-Key`; with `Accept: text/event-stream` the answer is its stream."""
     user, streamed = serving.user(request), EVENTS in request.headers.get("accept", "")
     if given.on_disconnect == "cancel" and not streamed:
         raise Refused("unfit", "on_disconnect is about a stream", "Ask for one with Accept: text/event-stream.")
+    names = key_of(request.headers.get("idempotency-key"))
+    asked = [given.agent, given.input, given.conversation, given.limits]
     run_id = await serving.runs.start(
-        user, given.agent, given.input, conversation=given.conversation, limits=given.limits
-    )
+        user, given.agent, given.input, conversation=given.conversation, limits=_limits(given.limits),
+        posting=None if names is None else serving.posting(user, names, asked),
+    )  # fmt: skip
     if streamed:
         return _streamed(serving, request, run_id, Stream(on_disconnect=given.on_disconnect))
     return await _run(serving, request, run_id, 201)
@@ -201,7 +215,7 @@ async def stream(serving: Serving, request: Request, wanted: Stream) -> Response
         wanted.after = int(last)
     _after(wanted.after)
     run_id = _named(request)
-    await serving.runs.look(serving.user(request), run_id)
+    await serving.runs.look(serving.user(request), run_id, decides=wanted.on_disconnect == "cancel")
     return _streamed(serving, request, run_id, wanted)
 
 
@@ -253,12 +267,24 @@ async def bars(serving: Serving, request: Request) -> Response:
 async def decide(serving: Serving, request: Request, given: Decisions) -> Response:
     """Decides on calls that the run waits for; it then goes on."""
     user, run_id = serving.user(request), _named(request)
-    verdicts = [
-        Verdict(one.call, one.fingerprint, one.verdict, one.arguments, one.result, one.reason)
-        for one in given.decisions
-    ]
-    await serving.runs.decide(user, run_id, verdicts)
+    await serving.runs.decide(user, run_id, [_verdict(one) for one in given.decisions])
     return await _run(serving, request, run_id)
+
+
+def _verdict(one: Decision) -> Verdict:
+    """A decision. Raises `Refused` if it brings what its verdict has no use for: somebody believes that it counts."""
+    result = None if one.result is UNSET else one.result
+    brought = {"edit": one.arguments is not None, "result": one.result is not UNSET, "deny": bool(one.reason)}
+    for verdict, name in (("edit", "arguments"), ("result", "result"), ("deny", "reason")):
+        if brought[verdict] and one.verdict != verdict:
+            raise Refused(
+                "unfit",
+                f"call {one.call!r:.200} is decided by {one.verdict!r}, to which {name!r} says nothing",
+                f"Leave it out, or decide by {verdict!r}.",
+            )
+    if one.verdict == "result" and not brought["result"]:
+        raise Refused("unfit", f"the verdict 'result' brings the result of call {one.call!r:.200}", "It may be null.")
+    return Verdict(one.call, one.fingerprint, one.verdict, one.arguments, result, one.reason)
 
 
 async def say(serving: Serving, request: Request, given: Said) -> Response:
@@ -282,7 +308,7 @@ async def pause(serving: Serving, request: Request) -> Response:
 async def resume(serving: Serving, request: Request, given: Resume) -> Response:
     """Goes on with a run."""
     user = serving.user(request)
-    await serving.runs.resume(user, _named(request), limits=given.limits, message=given.message)
+    await serving.runs.resume(user, _named(request), limits=_limits(given.limits), message=given.message)
     return await _run(serving, request, _named(request))
 
 
@@ -291,7 +317,7 @@ async def fork(serving: Serving, request: Request, given: Fork) -> Response:
     user = serving.user(request)
     run_id = await serving.runs.fork(
         user, _named(request), given.at, message=given.message, tool_results=given.tool_results, model=given.model,
-        limits=given.limits, instructions=given.instructions,
+        limits=_limits(given.limits), instructions=given.instructions,
     )  # fmt: skip
     return await _run(serving, request, run_id, 201)
 
@@ -309,6 +335,10 @@ async def compare(serving: Serving, request: Request, pair: Pair) -> Response:
 def _named(request: Request) -> str:
     run_id: str = request.path_params["run"]
     return run_id
+
+
+def _limits(asked: AskedLimits | None) -> Limits | None:
+    return None if asked is None else asked.plain()
 
 
 def _after(number: int) -> int:

@@ -9,12 +9,14 @@ import builtins
 import dataclasses
 import logging
 import re
+import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from math import inf
 from typing import Any, Literal, NamedTuple, TypeVar
+from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
 
@@ -41,6 +43,7 @@ from treadle.result import Pending, RunResult, result_of
 from treadle.serve.conversations import Conversations
 from treadle.serve.feed import Numbered, Piece
 from treadle.serve.live import STOPPED, Live
+from treadle.serve.posting import AGAIN, ORIGIN, Posting, is_served
 from treadle.serve.refused import Refused, of_journal
 from treadle.serve.user import User
 from treadle.serve.veil import veiled, veiled_piece, veiled_stop
@@ -55,11 +58,11 @@ T = TypeVar("T")
 
 log = logging.getLogger("treadle.serve")
 
-ORIGIN = "serve"
-"""What the journal says began a run that a server began: it goes on with it after a crash."""
-
 _MADE_HERE = re.compile(r"\d{8}-\d{6}-[0-9a-f]{10}(\.|$)")
 """Ids of runs that no second run ever has."""
+
+_LOOKS, _LOOK = 20, 0.1
+"""How often, and after how many seconds each, it is looked whether somebody has a run go on."""
 
 _KNOWN = 10_000
 """Runs of which is remembered whose they are; that never changes."""
@@ -153,6 +156,7 @@ class Runs:
         self._whose: OrderedDict[str, _Whose] = OrderedDict()
         self.conversations = Conversations(journal)
         self._adding_up = asyncio.Lock()
+        self._naming: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     # What there is.
 
@@ -205,9 +209,13 @@ class Runs:
             under = [*map(_veiled_line, under)]
         return Described(line, state, events, result_of(state, None, events), waits, driven, under)
 
-    async def look(self, user: User, run_id: str) -> None:
-        """Looks whether there is such a run for the user. Raises `Refused` if there is none."""
-        await self._seen(user, run_id)
+    async def look(self, user: User, run_id: str, *, decides: bool = False) -> None:
+        """Looks whether there is such a run for the user, and whether they may decide on it, if they want to.
+
+        Raises:
+            Refused: there is none, or they may not.
+        """
+        await (self._decided_on if decides else self._seen)(user, run_id)
 
     async def events(self, user: User, run_id: str, after: int = 0, limit: int = 1000) -> builtins.list[Numbered]:
         """The events of a run after number `after`, at most `limit`."""
@@ -253,8 +261,11 @@ class Runs:
         history: Sequence[Message] = (),
         limits: Limits | None = None,
         tools: Iterable[Tool] = (),
+        posting: Posting | None = None,
     ) -> str:
         """Begins a run of `agent` and has it driven here: its id, once it stands in the journal.
+
+        A named request that comes again begins nothing: the id is that of the run which it began.
 
         Args:
             user: whose it is.
@@ -265,17 +276,84 @@ class Runs:
             history: what was said before, where there is no conversation.
             limits: in place of the agent's; for most users each at most what the agent's is.
             tools: further tools for this run, each an `external_tool`: those that the caller carries out.
+            posting: what names the request, if it is to be known again.
         """
         if not user.begins:
             raise Refused("forbidden", "you may look at runs, and not begin any")
-        self._starting(user)
         config = _with_tools(self.agent(user, agent)._config, tools)
         limits = _bounded(user, limits, config.limits)
-        if conversation is None:
-            talk = Conversation(history) if history else None
-            return await self._carried(user, config, input, talk, limits)
-        async with self.conversations.lent(user, conversation, after) as said:
-            return await self._carried(user, config, input, Conversation(said, name=conversation), limits)
+        told = Asked(input, limits=limits, user=user.name, origin=ORIGIN)
+        talk = Conversation(history) if history else None
+        if posting is None or posting.run_id is None:
+            self._starting(user)
+            origin = ORIGIN if posting is None else posting.origin
+            return await self._begun(user, config, told._replace(conversation=talk, origin=origin), conversation, after)
+        told = told._replace(conversation=talk, origin=posting.origin, run_id=posting.run_id)
+        async with self._naming.setdefault(posting.run_id, asyncio.Lock()):
+            found = await self.answering(user, posting, tools)
+            if found is not None:
+                return found
+            self._starting(user)
+            try:
+                return await self._begun(user, config, told, conversation, after)
+            except Refused as error:
+                # Another server was asked as well, and was faster.
+                found = await self.answering(user, posting, tools) if error.kind == "conflict" else None
+                if found is None:
+                    raise
+                return found
+
+    async def answering(self, user: User, posting: Posting, tools: Iterable[Tool] = ()) -> str | None:
+        """The id of the run that such a request began; None if none did. It goes on, if nobody has it go on.
+
+        Raises:
+            Refused: the name began a run with another request ("unfit"), or the run cannot go on.
+        """
+        line = await (self._latest_of(user, posting) if posting.run_id is None else self._named(posting.run_id))
+        if line is None or not user.may_see(line.user, line.agent):
+            return None
+        if posting.digest and line.origin != posting.origin:
+            raise Refused(
+                "unfit", f"this key began run {line.run_id} with another request", "Give each request a key of its own."
+            )
+        await self._again(_Whose(line.run_id, line.user, line.agent), line.run_id, user, tools)
+        return line.run_id
+
+    async def _again(self, whose: _Whose, run_id: str, user: User, tools: Iterable[Tool]) -> None:
+        """Has a run go on whose server died or was stopped: whoever asks again wants its answer."""
+        for look in range(_LOOKS):
+            events, driven = await self._stands(run_id)
+            waits = isinstance(events[-1], RunPaused) and events[-1].stop != STOPPED
+            if driven or waits or isinstance(events[-1], RunFinished):
+                return
+            try:
+                return await self._go_on(whose, run_id, GoingOn(by=user.name), tools)
+            except Refused as error:
+                # It may be about to be taken up by another.
+                if error.kind != "conflict" or look == _LOOKS - 1:
+                    raise
+            await asyncio.sleep(_LOOK)
+
+    async def _named(self, run_id: str) -> RunInfo | None:
+        try:
+            return told_by(await self.journal.read(run_id))
+        except UnknownRun:
+            return None
+        except JournalError as error:
+            raise of_journal(error) from error
+
+    async def _latest_of(self, user: User, posting: Posting) -> RunInfo | None:
+        """The newest run that such a request without a name began of late."""
+        if not posting.kept:
+            return None
+        lately = Wanted(user=user.name, since=time.time() - AGAIN, top=True)
+        try:
+            async for line in every(self.journal, lately):
+                if line.origin == posting.origin:
+                    return line
+        except JournalError as error:
+            raise of_journal(error) from error
+        return None
 
     async def decide(self, user: User, run_id: str, verdicts: Sequence[Verdict], *, tools: Iterable[Tool] = ()) -> None:
         """Records what is decided of calls that wait, and has the run go on here, with `tools` as it was begun with.
@@ -385,8 +463,15 @@ class Runs:
         return await self._kept(self.live.carry(lambda hear: taken_up(config, forked, going_on, hear)))
 
     async def delete(self, user: User, run_id: str) -> None:
-        """Removes a run and those that work for it; one that is under way is cancelled first."""
-        await self._decided_on(user, run_id)
+        """Removes a run and those that work for it; one that is under way is cancelled first.
+
+        One that works for another is part of that, which would have it done anew, and paid, if it went on.
+        """
+        whose = await self._decided_on(user, run_id)
+        if whose.top != run_id and not isinstance((await self._read(whose.top))[-1], RunFinished):
+            raise Refused(
+                "conflict", f"run {run_id} works for run {whose.top}, which has not ended", "Delete that one."
+            )
         if run_id in self.live.driven:
             await self.cancel(user, run_id)
         for one in reversed(await self._kept(family(self.journal, run_id))):
@@ -462,7 +547,7 @@ class Runs:
         statuses: tuple[RunStatus, ...] = ("running", "waiting")
         for status in statuses:
             lines = every(self.journal, Wanted(status=status, top=True))
-            left += [line async for line in lines if line.origin == ORIGIN and line.stop in (None, STOPPED)]
+            left += [line async for line in lines if is_served(line.origin) and line.stop in (None, STOPPED)]
         held = [line for line in left if not await self._taken_up(line)]
         lease = self.journal.lease if isinstance(self.journal, Leases) else inf
         if held and lease < inf:
@@ -492,12 +577,16 @@ class Runs:
 
     # How it is done.
 
-    async def _carried(
-        self, user: User, config: Configuration, input: Input, talk: Conversation | None, limits: Limits | None
+    async def _begun(
+        self, user: User, config: Configuration, asked: Asked, conversation: str | None, after: str | None
     ) -> str:
-        deps = await self._deps_of(user.name)
-        asked = Asked(input, talk, deps, limits, user=user.name, origin=ORIGIN)
-        return await self._kept(self.live.carry(partial(begun_anew, config, asked)))
+        asked = asked._replace(deps=await self._deps_of(user.name))
+        if conversation is None:
+            return await self._kept(self.live.carry(partial(begun_anew, config, asked)))
+        async with self.conversations.lent(user, conversation, after) as lent:
+            asked = asked._replace(conversation=Conversation(lent.said, name=conversation))
+            only = partial(self.conversations.only, user, conversation, lent.newest)
+            return await self._kept(self.live.carry(partial(begun_anew, config, asked), only))
 
     async def _go_on(self, whose: _Whose, run_id: str, going_on: GoingOn, tools: Iterable[Tool] = ()) -> None:
         config = _with_tools(self._agent_of(whose)._config, tools)

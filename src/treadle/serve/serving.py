@@ -1,8 +1,10 @@
 """Serving: what a route works with: the runs, who calls, the body of a request within bounds, a stream of events."""
 
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from decimal import Decimal
+from math import isnan
 from typing import Any, NamedTuple, TypeVar
 
 import anyio
@@ -13,11 +15,14 @@ from starlette.types import Receive, Scope, Send
 
 from treadle.serve.access import Access
 from treadle.serve.forms import encoded
+from treadle.serve.posting import Posting, posting
 from treadle.serve.refused import Refused
 from treadle.serve.runs import Runs
 from treadle.serve.user import User
 
 T = TypeVar("T")
+
+log = logging.getLogger("treadle.serve")
 
 BEAT = 15.0
 """Seconds of silence after which a stream sends a comment, so that proxies keep it and a lost client is noticed."""
@@ -60,9 +65,17 @@ class Serving(NamedTuple):
         """The query of a request as that type. Raises `Refused` if it does not fit."""
         given = dict(request.query_params)
         try:
-            return msgspec.convert(given, kind, strict=False)
+            found = msgspec.convert(given, kind, strict=False)
         except msgspec.ValidationError as error:
             raise Refused("unfit", f"the query does not fit: {error}") from error
+        for name in given:
+            if isinstance(value := getattr(found, name, None), float) and isnan(value):
+                raise Refused("unfit", f"the query does not fit: {name} is no number")
+        return found
+
+    def posting(self, user: User, names: tuple[str, ...] | None, asked: Any) -> Posting:
+        """What names a request that begins a run; see `posting`."""
+        return posting(user.name, names, asked, getattr(self.runs.journal, "redact", None))
 
     def stream(
         self,
@@ -122,7 +135,13 @@ class EventStream(Response):
             self._close()
             if self._left is not None and not whole:
                 with anyio.CancelScope(shield=True):
-                    await self._left()
+                    await self._leave(self._left)
+
+    async def _leave(self, left: Callable[[], Awaitable[object]]) -> None:
+        try:
+            await left()
+        except Refused as error:
+            log.warning("what was to be done when a client had gone was refused: %s", error.message)
 
     async def _listen(self, receive: Receive, send: Send, scope: anyio.CancelScope) -> None:
         """Waits until the client has gone, and sends a comment where there is nothing to send."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterable, Sequence
 from contextlib import aclosing
@@ -25,7 +26,8 @@ from treadle.kernel.names import escaped
 from treadle.kernel.state import RunState
 from treadle.result import Pending
 from treadle.serve.feed import Piece
-from treadle.serve.protocols.moves import Asked, Began, Below, Move, Said
+from treadle.serve.posting import AGAIN
+from treadle.serve.protocols.moves import Asked, Began, Below, Ended, Move, Said
 from treadle.serve.protocols.narrator import Narrator
 from treadle.serve.protocols.wire import Decisions
 from treadle.serve.refused import Refused
@@ -83,9 +85,12 @@ class Telling:
         known = len(self.stored)
         if self.point.number:
             yield Began(self.point.run_id, self._branch.narrator.state.agent, again=True)
-        for event in self.stored[self.point.number :]:
+        for number, event in enumerate(self.stored[self.point.number :], self.point.number + 1):
+            # A pause that the run has gone on from is over: it neither waits nor ends there.
+            over = number < known and isinstance(event, RunPaused)
             async for move in self._branch.hear(event):
-                yield move
+                if not (over and isinstance(move, Asked | Ended)):
+                    yield move
         if not wait or (self.stored and _ends(self.stored[-1])):
             return
         following = self._runs.follow(self._user, self.point.run_id, known, until_pause=True)
@@ -281,28 +286,33 @@ async def say(runs: Runs, user: User, run_id: str, text: str) -> Point:
 
 
 class Answers:
-    """Which run answers which request, for as long as this process lives and not too many come after."""
+    """Which point of a run answers which request, for `AGAIN` seconds while not too many come after.
+
+    What began a run is known from the journal. This is for what comes while that is not written yet, and for what was
+    said to a run.
+    """
 
     def __init__(self) -> None:
-        self._points: OrderedDict[Hashable, asyncio.Future[Point]] = OrderedDict()
+        self._points: OrderedDict[Hashable, tuple[float, asyncio.Future[Point]]] = OrderedDict()
 
     async def once(self, key: Hashable, begin: Callable[[], Awaitable[Point]]) -> Point:
         """From where the request is told; what answered it before, or is about to, where it comes again."""
-        there = self._points.get(key)
-        if there is not None:
+        at, there = self._points.get(key, (0.0, None))
+        if there is not None and time.monotonic() - at < AGAIN:
             return await asyncio.shield(there)
         return await self.anew(key, begin)
 
     async def anew(self, key: Hashable, begin: Callable[[], Awaitable[Point]]) -> Point:
         """From where the request is told, whether it came before or not."""
-        told = self._points[key] = asyncio.get_running_loop().create_future()
+        told = asyncio.get_running_loop().create_future()
+        self._points[key] = mine = (time.monotonic(), told)
         self._points.move_to_end(key)
         while len(self._points) > _ANSWERS:
             self._points.popitem(last=False)
         try:
             point = await begin()
         except BaseException as error:
-            if self._points.get(key) is told:
+            if self._points.get(key) is mine:
                 del self._points[key]
             # A refusal holds for those who wait too; whoever waits for a request that was given up asks again.
             told.set_exception(error if isinstance(error, Refused) else _given_up())

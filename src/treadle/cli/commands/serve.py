@@ -177,6 +177,8 @@ async def _run(
         timeout_graceful_shutdown=max(1, round(grace)), h11_max_incomplete_event_size=64_000,
     )  # fmt: skip
 
+    logging.getLogger("uvicorn.access").addFilter(_without_query)
+
     class Server(uvicorn.Server):
         """A server that ends streams and has runs pause when it is told to stop, and leaves the signal at that."""
 
@@ -205,6 +207,14 @@ async def _run(
         click.echo(set_off("Error: it could not start; its log says why"), err=True)
         return ExitCode.INTERNAL_ERROR
     return ExitCode.FINISHED
+
+
+def _without_query(record: logging.LogRecord) -> bool:
+    """Takes the query out of a line about a request: a token that somebody put there by mistake is in no log."""
+    if isinstance(record.args, tuple) and len(record.args) > 2:
+        path, mark, _ = str(record.args[2]).partition("?")
+        record.args = (*record.args[:2], f"{path}{mark and '?…'}", *record.args[3:])
+    return True
 
 
 def _address(listening: socket.socket, root_path: str) -> str:

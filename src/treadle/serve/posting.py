@@ -1,0 +1,87 @@
+"""Posting: a request that begins a run, named so that the journal itself knows it when it comes again.
+
+A client that lost its answer, or whose server died, asks again. From what it gave as the name of its request
+(`Idempotency-Key`, AG-UI's `runId`), and the user, follows the id of the run, and a journal takes no second run of an
+id: so it holds whichever server is asked, before and after a restart. What the request asked for stands in the run's
+`origin`, as a digest, by which another request under the same name is told apart, and one without a name is found.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from treadle.serve.refused import Refused
+
+ORIGIN: Final = "serve"
+"""What the journal says began a run that a server began: it goes on with it after a crash."""
+
+MOST_KEY: Final = 255
+"""Characters of a key."""
+
+AGAIN: Final = 1800.0
+"""Seconds for which a request without a name is known again: clients try three times, for ten minutes each. Later the
+same question is another one."""
+
+_encoder = msgspec.json.Encoder(order="sorted", decimal_format="string", enc_hook=str)
+
+
+class Posting(NamedTuple):
+    """What names a request, and what it asked for.
+
+    Attributes:
+        run_id: of the run that it begins; None for one without a name.
+        digest: of what it asks for; of a named one nobody makes it without the name. Empty for whatever it asks for.
+        kept: whether the digest stands in the journal.
+    """
+
+    run_id: str | None
+    digest: str
+    kept: bool = True
+
+    @property
+    def origin(self) -> str:
+        """The origin of the run that it begins."""
+        return f"{ORIGIN} {self.digest}" if self.kept else ORIGIN
+
+
+def posting(
+    user: str, names: tuple[str, ...] | None, asked: Any, redact: Callable[[str], str] | None = None
+) -> Posting:
+    """What names a request of `user`.
+
+    Args:
+        user: the user's name.
+        names: what the client called it, and within what; None if it did not.
+        asked: what it asks for.
+        redact: what texts pass through before they are written, if they do. A secret could be guessed by its digest,
+            and without it two requests would be one: so there the digest of one without a name is not kept.
+    """
+    text = _encoder.encode(asked).decode()
+    if names is None:
+        return Posting(None, hashlib.sha256(_encoder.encode([user, text])).hexdigest()[:32], kept=redact is None)
+    key = _encoder.encode([user, *names])
+    said = text if redact is None else redact(text)
+    return Posting(
+        f"key-{hashlib.sha256(key).hexdigest()[:32]}", hmac.new(key, said.encode(), "sha256").hexdigest()[:32]
+    )
+
+
+def key_of(given: str | None) -> tuple[str, ...] | None:
+    """An `Idempotency-Key`; None if there is none. Raises `Refused` if it is no name."""
+    if given is None:
+        return None
+    if not given.strip() or len(given) > MOST_KEY or not given.isprintable():
+        raise Refused(
+            "unfit",
+            f"Idempotency-Key takes a text of 1 to {MOST_KEY} characters",
+            "A UUID will do, a new one for each run.",
+        )
+    return ("idempotency-key", given)
+
+
+def is_served(origin: str) -> bool:
+    """Whether a run of this origin was begun by a server."""
+    return origin.partition(" ")[0] == ORIGIN
