@@ -44,7 +44,7 @@ class Connection:
         self._lock = threading.Lock()
         self._link: Link | None = None
         self._ended: list[Link] = []
-        self._said = Said()
+        self._said = Said(secrets)
         self._holders = 0
         self._deaths: deque[float] = deque(maxlen=MOST_STARTS)
         self.changes = 0
@@ -99,6 +99,6 @@ class Connection:
                     f"the server {self._name} was started {MOST_STARTS} times within a minute and ended each time; it "
                     "is left alone until that is over"
                 )
-            self._said = said = Said()
+            self._said = said = Said(self._secrets)
             self._link = Link(self._name, partial(self._connect, said), self.changed)
             return self._link

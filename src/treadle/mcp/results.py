@@ -23,6 +23,26 @@ def result_of(found: "CallToolResult", secrets: Secrets) -> ToolResult:
     return ToolResult(shown if shown or shown == 0 else "", data, found.is_error)
 
 
+def require_fitting(found: "CallToolResult", schema: Any) -> None:
+    """Refuses a result whose structured content is not what the server said that it would be.
+
+    Not left to the official client, which matches the patterns of a schema with `re`: a server could hold up the whole
+    process with one.
+
+    Raises:
+        ValueError: it does not fit, or what the server says of it is no schema.
+    """
+    import jsonschema_rs
+
+    if schema is None or found.is_error:
+        return
+    if found.structured_content is None and "structured_content" not in found.model_fields_set:
+        raise ValueError("it has no structured content, and the server said that it would")
+    wrong = next(jsonschema_rs.validator_for(schema, offline=True).iter_errors(found.structured_content), None)
+    if wrong is not None:
+        raise ValueError(wrong.message)
+
+
 def parts_of(block: Any, secrets: Secrets) -> Sequence[Content]:
     """The parts of a message that a block of content is."""
     match block.type:
