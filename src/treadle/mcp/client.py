@@ -18,7 +18,7 @@ from treadle.mcp.connection import Connection
 from treadle.mcp.failing import OF_STREAMS, OF_TRANSPORTS
 from treadle.mcp.link import STARTING, Forgotten, Gone, Link
 from treadle.mcp.listed import MOST_TOOLS, Reader, digest_of
-from treadle.mcp.naming import check_server_name
+from treadle.mcp.naming import KEY, check_server_name
 from treadle.mcp.options import Options, check_server_options
 from treadle.mcp.program import Command, Said, spoken_to
 from treadle.mcp.results import require_fitting, result_of
@@ -38,9 +38,6 @@ T = TypeVar("T")
 
 MOST_NEWS: Final = 1000
 """Reports of how far it has come that one call may make."""
-
-KEY: Final = "io.treadle/idempotency-key"
-"""Under which name a call's `_meta` has the key that is the same whenever the call is made again."""
 
 _CONTEXT = "\0context"
 _log = logging.getLogger("treadle")

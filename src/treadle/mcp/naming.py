@@ -16,6 +16,9 @@ from treadle.tools.server import JOINT
 LONGEST: Final = 64
 """Characters of a name that every model takes."""
 
+KEY: Final = "io.treadle/idempotency-key"
+"""Under which name a call's `_meta` has the key that is the same whenever the call is made again."""
+
 _SERVER = re.compile(r"[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*")
 _LONGEST_SERVER = 32
 
