@@ -1,6 +1,8 @@
 """What a server, or bad luck with one, once did to a run: a test for each."""
 
 import asyncio
+import os
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -254,3 +256,64 @@ def test_a_question_reaches_the_event_loop_of_a_call_that_is_under_way():
         held.run_until_complete(evil.__aexit__())
         held.run_until_complete(held.shutdown_default_executor())
         held.close()
+
+
+async def test_a_key_in_an_address_is_in_no_log(caplog):
+    """The HTTP client logs the address of each request."""
+
+    async def answer(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 500 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    caplog.set_level("DEBUG")
+    listening = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with listening:
+        port = listening.sockets[0].getsockname()[1]
+        with pytest.raises(ServerFailed):
+            await MCPServer.http(f"http://127.0.0.1:{port}/mcp?key=query-secret", name="shop").listed()
+    assert "/mcp?key=[url 0]" in caplog.text
+    assert "query-secret" not in caplog.text
+
+
+async def test_more_images_than_any_model_takes_are_not_shown_to_it():
+    image = "{'type': 'image', 'data': 'AAAA', 'mimeType': 'image/png'}"
+    evil = server(f"def called(params): return {{'content': [{{'type': 'text', 'text': 'Here.'}}] + [{image}] * 1000}}")
+    result = await calling(evil).run("go")
+    assert shown(result) == "Here.\n[1,000 images and files were given, of which at most 100 are shown: none is]"
+
+
+FORKS = f"""
+import asyncio, os, sys, warnings
+from treadle import Agent
+from treadle.mcp import MCPServer
+from treadle.testing import ScriptedModel
+
+warnings.simplefilter("ignore")
+evil = MCPServer.stdio(sys.executable, "-S", {str(SCRIPTED)!r}, "", name="evil", timeout=5)
+
+def run():
+    agent = Agent(ScriptedModel([[("evil__t", {{}})], "done"]), tools=[evil], on_interrupted="tell")
+    return agent.run_sync("go").steps[0].calls[0].result.text
+
+async def main():
+    async with evil:
+        await evil.about()
+        child = os.fork()
+        if not child:
+            asyncio._set_running_loop(None)
+            print("child", run(), flush=True)
+            os._exit(0)
+        await asyncio.to_thread(os.waitpid, child, 0)
+        print("parent", await asyncio.to_thread(run), flush=True)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_process_that_is_forked_starts_a_server_of_its_own():
+    """It waited for the answer of a thread that it did not have."""
+    done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.splitlines() == ["child ok", "parent ok"], done.stderr

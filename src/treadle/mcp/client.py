@@ -138,7 +138,7 @@ class MCPServer:
             raise Misuse(f"MCPServer.http takes an address that begins with http:// or https://; not {url!r:.30}")
         named = {key: one for name, value in (headers or {}).items() for key, one in of_header(name, value).items()}
         secrets = Secrets({**named, **of_url(url)})
-        return cls(name, lambda _: over_http(url, headers or {}, auth), secrets, secrets.hidden(url), options)
+        return cls(name, lambda _: over_http(url, headers or {}, auth, secrets), secrets, secrets.hidden(url), options)
 
     @property
     def name(self) -> str:

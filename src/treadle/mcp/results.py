@@ -3,7 +3,7 @@
 import base64
 import binascii
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from treadle.kernel.messages import Content, File, Image, Text
 from treadle.mcp.secrets import Secrets
@@ -13,9 +13,17 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult
 
 
+MOST_MEDIA: Final = 100
+"""Images and files of one result: more than any model takes with a request, so that the run could not go on."""
+
+
 def result_of(found: "CallToolResult", secrets: Secrets) -> ToolResult:
     """What the model is shown of a result, and as `for_app` its structured content, if it has any."""
     parts: list[Content] = [part for one in found.content for part in parts_of(one, secrets)]
+    media = sum(not isinstance(part, Text) for part in parts)
+    if media > MOST_MEDIA:
+        words = f"[{media:,} images and files were given, of which at most {MOST_MEDIA} are shown: none is]"
+        parts = [*(part for part in parts if isinstance(part, Text)), Text(words)]
     data = secrets.without(found.structured_content)
     shown: Any = data if not parts and data is not None else parts
     if all(isinstance(part, Text) for part in parts) and parts:
