@@ -171,3 +171,17 @@ async def test_a_purchase_whose_server_was_killed_is_made_once_however_often_it_
     assert len((tmp_path / "paid").read_text().split()) == 1
     async with SqliteJournal(tmp_path / "journal.db") as journal:
         assert [one.status for one in await journal.list(9)] == ["waiting"]
+
+
+async def test_a_client_that_fails_to_ask_its_person_is_told_that_the_run_waits():
+    """It was told that the call had failed."""
+
+    async def fails(context, params):
+        return types.ErrorData(code=-1, message="there is nobody")
+
+    till, journal = Till(needs_approval=True), MemoryJournal()
+    async with Client(server_of([till.pay], journal=journal), mode="legacy", elicitation_callback=fails) as client:
+        found = await client.call_tool("pay", {"amount": 5})
+    assert found.is_error
+    assert "waits for a person" in words(found)
+    assert ([one.status for one in await journal.list(9)], till.paid) == (["waiting"], [])

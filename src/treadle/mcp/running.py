@@ -71,12 +71,20 @@ class Calls:
         return found  # type: ignore[no-any-return]
 
     async def _carried(self, context: Any, params: Any, watch: "_Watch") -> Any:
+        from mcp import MCPError
+
         try:
             result = await self._begun(params, watch)
             while result.stop.reason == "waiting" and result.pending and _can_ask(context):
                 if _is_stateless(context):
                     return self._asks(params, result)
-                answers = {one.call_id: await _elicited(context, one) for one in _askable(result.pending)}
+                try:
+                    answers = {one.call_id: await _elicited(context, one) for one in _askable(result.pending)}
+                except MCPError as error:
+                    _log.warning(
+                        "run %s waits: the client was to ask its person, and answers: %.500s", result.run_id, error
+                    )
+                    break
                 if not answers:
                     break
                 result = await self._gone_on(result, answers, watch)
