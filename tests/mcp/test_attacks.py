@@ -1,6 +1,7 @@
 """What a server, or bad luck with one, once did to a run: a test for each."""
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -9,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from treadle import Agent, MemoryJournal, ask_before
-from treadle.mcp import MCPServer, ServerFailed
+from treadle import Agent, MemoryJournal, Misuse, ask_before
+from treadle.mcp import MCPServer, ServerFailed, servers_in
 from treadle.mcp.naming import tool_names
 from treadle.testing import ScriptedModel
 
@@ -317,3 +318,22 @@ def test_a_process_that_is_forked_starts_a_server_of_its_own():
     """It waited for the answer of a thread that it did not have."""
     done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout.splitlines() == ["child ok", "parent ok"], done.stderr
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"trusted": "false"}, {"trusted": 1}, {"needs_approval": "no"}, {"effects": ["t"]}, {"effects": None},
+        {"only": "t"}, {"only": [1]}, {"roots": 5}, {"roots": "/"}, {"ask": "pauze"}, {"sampling": 5},
+    ],
+)  # fmt: skip
+def test_a_word_is_no_yes_and_what_an_option_cannot_be_is_refused(option, tmp_path):
+    """A file that said "trusted": "false" had its server trusted."""
+    (name,) = option
+    with pytest.raises(Misuse, match=f"takes {name}= as"):
+        MCPServer.stdio("x", name="x", **option)
+    if name in ("trusted", "needs_approval", "effects", "only"):
+        file = tmp_path / "mcp.json"
+        file.write_text(json.dumps({"mcpServers": {"x": {"command": "x", "treadle": option}}}))
+        with pytest.raises(Misuse, match="server 'x': MCPServer takes"):
+            servers_in(file)
