@@ -13,7 +13,10 @@ from mcp import Client
 
 from treadle import Agent, MemoryJournal, SqliteJournal, ToolContext, tool
 from treadle.mcp import MCPServer, server_of
+from treadle.mcp.secrets import Secrets
+from treadle.mcp.waiting import question_of
 from treadle.testing import ScriptedModel
+from treadle.tools.errors import AsksPerson
 
 pytestmark = pytest.mark.anyio
 
@@ -142,14 +145,35 @@ def buy(amount: int, context: ToolContext) -> str:
     noted(context)
     os.kill(os.getpid(), signal.SIGKILL)
     return "never"
+
+@tool(needs_approval=True)
+def agreed(amount: int, context: ToolContext) -> str:
+    """Buys something that a person has agreed to."""
+    noted(context)
+    os.kill(os.getpid(), signal.SIGKILL)
+    return "never"
 '''
 
 
-def till_in(folder):
+def till_in(folder, **options):
     (folder / "till.py").write_text(TILL)
-    served = ("-m", "treadle", "mcp", "--tools", "till:pay", "--tools", "till:buy", "--journal", "journal.db")
+    served = (
+        "-m",
+        "treadle",
+        "mcp",
+        "--tools",
+        "till:pay",
+        "--tools",
+        "till:buy",
+        "--tools",
+        "till:agreed",
+        "--journal",
+        "journal.db",
+    )
     env = {"PYTHONPATH": ":".join([str(folder), *sys.path])}
-    return MCPServer.stdio(sys.executable, *served, name="till", cwd=folder, env=env, effects={"pay": "idempotent"})
+    return MCPServer.stdio(
+        sys.executable, *served, name="till", cwd=folder, env=env, effects={"pay": "idempotent"}, **options
+    )
 
 
 async def test_a_payment_whose_server_was_killed_is_made_again_under_the_same_key(tmp_path):
@@ -185,3 +209,29 @@ async def test_a_client_that_fails_to_ask_its_person_is_told_that_the_run_waits(
     assert found.is_error
     assert "waits for a person" in words(found)
     assert ([one.status for one in await journal.list(9)], till.paid) == (["waiting"], [])
+
+
+async def test_an_answer_for_a_server_that_was_killed_as_it_went_on_by_it_buys_nothing_again(tmp_path):
+    """It was told to call the tool anew."""
+    till, journal = till_in(tmp_path, ask="pause"), MemoryJournal()
+    model = ScriptedModel([[("till__agreed", {"amount": 5})], "done"])
+    agent = Agent(model, tools=[till], journal=journal)
+    asked = await agent.run("go")
+    assert "Allow agreed" in asked.pending[0].question
+    cut_off = await agent.resume(asked, results={asked.pending[0].call_id: "yes"})
+    assert [one.kind for one in cut_off.pending] == ["interrupted"]
+    result = await agent.resume(cut_off, approve=cut_off.pending)
+    assert "waits for interrupted" in result.steps[0].calls[0].result.text
+    assert len((tmp_path / "paid").read_text().split()) == 1
+
+
+@pytest.mark.parametrize(
+    ("message", "state", "schema"),
+    [("Sure?", "x" * 200_000, {}), ("Sure?", "x", {"x": {"enum": ["y" * 200_000]}}), ("S" * 200_000, "x", {"x": True})],
+)
+def test_what_a_server_has_kept_for_it_in_a_journal_has_a_bound(message, state, schema):
+    params = types.ElicitRequestFormParams(message=message, requested_schema={"type": "object", "properties": schema})
+    asked = types.InputRequiredResult(input_requests={"q": types.ElicitRequest(params=params)}, request_state=state)
+    found = question_of(asked, "shop", Secrets({}))
+    assert len(str(found)) + len(getattr(found, "again", "")) < 10_000
+    assert isinstance(found, AsksPerson) == (message != "Sure?")

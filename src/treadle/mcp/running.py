@@ -116,9 +116,18 @@ class Calls:
 
     async def _continued(self, params: Any, watch: "_Watch") -> RunResult[Any]:
         """The run that waited for what the client brings, which is done once, however often it is brought."""
-        waiting = self._waiting.get(params.request_state)
+        waiting, key = self._waiting.get(params.request_state), key_in(params.meta)
+        answers = {name: _answer(one) for name, one in (params.input_responses or {}).items()}
+        if waiting is None and key is not None and self._agent.journal is not None:
+            # It was asked by an earlier process of this server: the run is found by its key, and what came of it since.
+            found = await run_once(self._agent, self._said(params), key, watch, one_step=not self._is_agent)
+            wanted = {one.call_id for one in _askable(found.pending)}
+            return await self._gone_on(found, answers, watch) if wanted and wanted == set(answers) else found
         if waiting is None:
-            raise Misuse("nothing is known of what this goes on with: call the tool anew")
+            raise Misuse(
+                "nothing is known of what this goes on with, and nothing was done now: it may have been done before, "
+                "if this server was started anew meanwhile. See to that before you call the tool anew"
+            )
         if waiting.said != self._said(params):
             raise Misuse("this goes on with another call, or with other arguments than it waits with: nothing was done")
         run_id = waiting.result.run_id
@@ -127,7 +136,6 @@ class Calls:
         if waiting.answered:
             return await known(self._agent, run_id, watch)
         waiting.answered = True
-        answers = {name: _answer(one) for name, one in (params.input_responses or {}).items()}
         return await self._gone_on(waiting.result, answers, watch)
 
     async def _gone_on(
