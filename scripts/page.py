@@ -1,4 +1,5 @@
-"""Builds the page of `web/` into `src/treadle/serve/page`, or checks that what is there is what a fresh build gives.
+"""Builds the page of `web/` into `src/treadle/serve/page`, or tests it and checks that what is there is what a fresh
+build gives.
 
     python3 scripts/page.py build
     python3 scripts/page.py check
@@ -39,6 +40,7 @@ def main(what: str) -> None:
         build(PAGE)
         print(f"{PAGE.relative_to(ROOT)}: {size(PAGE):,} bytes packed")
         return
+    run("npm", "test", "--silent")
     with tempfile.TemporaryDirectory() as folder:
         fresh = Path(folder) / "page"
         build(fresh)

@@ -350,3 +350,19 @@ def test_five_hundred_tools_of_hostile_words_are_searched() -> None:
     assert search.fitting("日本語17")[0] == "t17"
     assert search.fitting("") == search.fitting("\x00 \ud800 ?!") == []
     assert len(search.fitting("camel case word")) == 5
+
+
+def test_the_tool_that_the_model_is_held_to_is_offered_whatever_was_asked() -> None:
+    search = ToolSearch(many(), most=1)
+    model = ScriptedModel([[("list_orders", {"n": 1})], [("list_orders", {"n": 2})]])
+    agent = Agent(
+        model,
+        tools=search.tools,
+        prepare_step=search,
+        tool_choice="list_orders",
+        limits=Limits(steps=2),
+        on_limit="stop",
+    )
+    result = agent.run_sync("Show me the invoices.")
+    assert [call.is_error for call in result.tool_calls_made] == [False, False]
+    assert all("list_orders" in {spec.name for spec in request.tools} for request in model.requests)

@@ -84,6 +84,31 @@ def write_sqlite(path: Path, columns: Sequence[str], rows: Rows) -> None:
 Make = Callable[..., Source]
 
 
+def written(
+    place: Path,
+    name: str,
+    kind: str,
+    columns: Sequence[str],
+    rows: Rows,
+    types: Sequence[str] = (),
+    figure: str = "DECIMAL(18, 2)",
+) -> dict[str, Any]:
+    """Writes rows as a source of that kind, texts and at last a figure, and returns its name, kind and place."""
+    path = place / f"{name}.{kind}"
+    path.unlink(missing_ok=True)
+    match kind:
+        case "csv":
+            write_csv(path, columns, rows)
+        case "json":
+            write_json(path, columns, rows)
+        case "sqlite":
+            write_sqlite(path, columns, rows)
+        case _:
+            kinds = types or (*["VARCHAR"] * (len(columns) - 1), figure)
+            write_table(path, columns, kinds, rows, parquet=kind == "parquet")
+    return {"name": name, "kind": kind, "path": path.name, "table": "t" if kind in ("duckdb", "sqlite") else ""}
+
+
 @pytest.fixture
 def make(tmp_path: Path) -> Make:
     """Writes rows to a file of some kind and returns the source; the last column is the measure `amount`."""
@@ -100,18 +125,7 @@ def make(tmp_path: Path) -> Make:
         key_types: dict[str, Any] | None = None,
         **measure: Any,
     ) -> Source:
-        path = tmp_path / f"{name}.{kind}"
-        path.unlink(missing_ok=True)
-        match kind:
-            case "csv":
-                write_csv(path, columns, rows)
-            case "json":
-                write_json(path, columns, rows)
-            case "sqlite":
-                write_sqlite(path, columns, rows)
-            case _:
-                kinds = types or (*(["VARCHAR"] * (len(columns) - 1)), "DECIMAL(18, 2)")
-                write_table(path, columns, kinds, rows, parquet=kind == "parquet")
+        place = written(tmp_path, name, kind, columns, rows, types)
         dimensions = tuple(
             Dimension(
                 name=column,
@@ -122,10 +136,7 @@ def make(tmp_path: Path) -> Make:
             for column in columns[:-1]
         )
         return Source(
-            name=name,
-            kind=kind,
-            path=path.name,
-            table="t" if kind in ("duckdb", "sqlite") else "",
+            **place,
             dimensions=dimensions,
             measures=(Measure(name="amount", column=columns[-1], **({"decimals": 2} | measure)),),
         )

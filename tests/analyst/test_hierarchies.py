@@ -32,7 +32,7 @@ from treadle.analyst import (
 from treadle.analyst.declared.source import Conversion, Mapping
 
 from .claim_oracle import below
-from .conftest import QUICK, write_csv, write_json, write_sqlite, write_table
+from .conftest import QUICK, write_csv, written
 
 OLD = ["100", "0200", "300", "ü]]'", "500"]
 NEW = ["A", "B", "'; DROP", "D"]
@@ -42,21 +42,6 @@ RATES = {("USD", "1"): Fraction("0.9"), ("USD", "2"): Fraction("0.8"), ("GBP", "
 COUNT = Measure(name="rows", column="*", aggregation="count")
 Row = tuple[Any, ...]
 Edges = list[tuple[str, str]]
-
-
-def written(place: Path, name: str, kind: str, columns: Sequence[str], rows: Sequence[Row]) -> dict[str, Any]:
-    path = place / f"{name}.{kind}"
-    match kind:
-        case "csv":
-            write_csv(path, columns, rows)
-        case "json":
-            write_json(path, columns, rows)
-        case "sqlite":
-            write_sqlite(path, columns, rows)
-        case _:
-            types = [*["VARCHAR"] * (len(columns) - 1), "DECIMAL(18, 2)"]
-            write_table(path, columns, types, rows, parquet=kind == "parquet")
-    return {"name": name, "kind": kind, "path": path.name, "table": "t" if kind in ("duckdb", "sqlite") else ""}
 
 
 class World:

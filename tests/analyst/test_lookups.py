@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -29,9 +30,10 @@ from treadle.analyst import (
 )
 from treadle.analyst.declared.source import Conversion, Mapping
 
-from .conftest import QUICK, write_csv, write_json, write_sqlite, write_table
+from .conftest import QUICK, write_csv, written
 
 Rows = Sequence[tuple[Any, ...]]
+write = partial(written, figure="DECIMAL(18, 4)")
 OLD = ["100", "200", "0300", "]]><b>'", "ü"]
 NEW = ["A", "B", "'; DROP", ""]
 SHARES = [[Decimal(1)], [Decimal("0.3"), Decimal("0.7")], [Decimal("0.125"), Decimal("0.25"), Decimal("0.625")]]
@@ -45,22 +47,6 @@ def mappings(draw: Any) -> dict[str, list[tuple[str, Decimal]]]:
         shares = draw(st.sampled_from(SHARES))
         found[old] = list(zip(draw(st.permutations(NEW))[: len(shares)], shares, strict=True))
     return found
-
-
-def write(place: Path, name: str, kind: str, columns: Sequence[str], rows: Rows) -> dict[str, Any]:
-    path = place / f"{name}.{kind}"
-    path.unlink(missing_ok=True)
-    match kind:
-        case "csv":
-            write_csv(path, columns, rows)
-        case "json":
-            write_json(path, columns, rows)
-        case "sqlite":
-            write_sqlite(path, columns, rows)
-        case _:
-            types = [*["VARCHAR"] * (len(columns) - 1), "DECIMAL(18, 4)"]
-            write_table(path, columns, types, rows, parquet=kind == "parquet")
-    return {"name": name, "kind": kind, "path": path.name, "table": "t" if kind in ("duckdb", "sqlite") else ""}
 
 
 def mapped(place: Path, rows: Rows, table: Rows, kind: str = "csv", **mapping: Any) -> Catalog:

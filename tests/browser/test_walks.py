@@ -282,6 +282,9 @@ def test_a_token_is_asked_for_once(guarded: Any) -> None:
     page.get_by_label("Ask desk").wait_for()
     page.reload()
     page.get_by_label("Ask desk").wait_for()
+    # Whom the server does not know any more is asked again.
+    page.context.clear_cookies()
+    page.get_by_label("The server's token").wait_for()
     # No script of the page can read what the browser keeps.
     assert page.evaluate("() => document.cookie + JSON.stringify({ ...localStorage })").count("token") == 0
 
@@ -318,16 +321,52 @@ def test_two_pages_decide_and_one_is_told(walk: Any, server: Any) -> None:
     walk.ask("shop", "please pay Ada")
     walk.page.locator(".approval").wait_for()
     other = walk.page.context.new_page()
+    # The second page hears nothing of what comes after the pause.
+    other.route("**/stream**", lambda route: route.continue_(url=f"{route.request.url}&until=pause"))
     other.goto(walk.page.url)
     other.locator(".approval").wait_for()
-    # The second page has not heard of it when its button is pressed.
-    other.route("**/stream**", lambda route: route.abort())
-    other.route(
-        "**/decisions",
-        lambda route: (walk.page.locator(".approval button").first.click(), walk.status("finished"), route.continue_()),
-    )
+    other.wait_for_load_state("networkidle")
+    walk.page.locator(".approval").get_by_role("button", name="Approve").click()
+    walk.status("finished")
     other.locator(".approval").get_by_role("button", name="Deny").click()
     other.get_by_label("Why not?").fill("too late")
     other.locator(".approval").get_by_role("button", name="Deny").click()
+    other.get_by_role("alert").get_by_text("does not wait for a decision").wait_for()
+    other.reload()
     other.get_by_text("It is done: paid").first.wait_for()
     assert other.get_by_text("denied").count() == 0
+
+
+def test_a_page_that_nobody_looks_at_lets_its_connection_go_and_misses_nothing(walk: Any, server: Any) -> None:
+    page = walk.page
+    page.clock.install()
+    walk.ask("shop", "stream a story")
+    page.clock.run_for(1000)
+    walk.sees("came back with a story.")
+    look = "hidden => { Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });"
+    look += " document.dispatchEvent(new Event('visibilitychange')) }"
+    page.evaluate(look, True)
+    with page.expect_event("requestfailed", lambda request: "/stream" in request.url):
+        page.clock.run_for(21_000)
+    server.open("stream")
+    page.evaluate(look, False)
+    page.clock.resume()
+    walk.status("finished")
+    # What was shown live before stands there once.
+    assert page.locator(".windowed").inner_text().count("Once a shuttle") == 1
+    walk.sees("The end.")
+
+
+def test_a_call_of_a_run_below_is_decided_from_above(walk: Any) -> None:
+    walk.ask("manager", "have the shop pay")
+    walk.status("waiting")
+    walk.page.locator(".approval").get_by_role("button", name="Approve").click()
+    walk.status("finished")
+    walk.sees("The shop says: It is done: paid")
+
+
+def test_a_text_that_is_slow_to_read_does_not_hold_the_page(walk: Any) -> None:
+    walk.ask("shop", "be tiresome")
+    walk.status("finished")
+    walk.sees("_a_a_a_a")
+    assert walk.page.evaluate("() => document.querySelectorAll('.said-by-model').length") == 1

@@ -92,6 +92,8 @@ def clerk(request: ModelRequest) -> Any:
         return _reply(ToolCall("send_1", "send", '{"parcel": "a shuttle"}'))
     if "hostile" in asked:
         return _reply(Text(HOSTILE))
+    if "tiresome" in asked:
+        return _reply(Text("_a" * 40_000))
     if "look" in asked:
         calls = [ToolCall(f"look_{at}", "look_up", f'{{"customer": "Ada {at}"}}') for at in range(2)]
         return _reply(Text("I look both up."), *calls, ToolCall("broken_1", "broken", '{"word": "x"}'))
@@ -128,7 +130,8 @@ def _manage(request: ModelRequest) -> Any:
     last = request.messages[-1]
     if last.role == "tool":
         return _reply(Text(f"The shop says: {last.text[:80]}"))
-    return _reply(ToolCall("shop_1", "ask_shop", '{"task": "look Ada up"}'))
+    task = "please pay Ada" if "pay" in last.text else "look Ada up"
+    return _reply(ToolCall("shop_1", "ask_shop", f'{{"task": "{task}"}}'))
 
 
 desk = Agent("offline", skills=[analyst_skill(), *SKILLS.values()], name="desk")

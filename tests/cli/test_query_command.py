@@ -1,6 +1,7 @@
 """`treadle query`, and what `--where` takes."""
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,15 @@ def test_totals_groups_and_files(treadle: Any) -> None:
         "--csv", "rows.csv", "--json",
     )  # fmt: skip
     data = json.loads(grouped.out)
-    assert (grouped.code, [sorted(row) for row in data["rows"]]) == (0, [["amount", "period"]] * 2)
+    assert (grouped.code, [sorted(row) for row in data["rows"]]) == (0, [["amount", "currency", "period"]] * 6)
+    assert [(one["currency"], one["amount"]) for one in data["totals_by_currency"]] == [
+        (code, f"{sum(Decimal(row['amount']) for row in data['rows'] if row['currency'] == code):f}")
+        for code in ("EUR", "GBP", "USD")
+    ]
     lines = (Path(treadle.folder) / "rows.csv").read_text().splitlines()
-    assert lines == ["period,amount", *(f"{row['period']},{row['amount']}" for row in data["rows"])]
+    assert lines == ["period,currency,amount", *(",".join(row.values()) for row in data["rows"])]
     plain = treadle("query", "fi_reporting", "--by", "period", "--limit", "2")
-    assert "The first 2 of 12 rows; the total is over all." in plain.out
+    assert "The first 2 of 36 rows; the total is over all." in plain.out
     assert "\ntotal " in plain.out
 
 

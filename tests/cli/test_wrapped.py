@@ -21,6 +21,7 @@ def test_json_is_broken_after_its_commas() -> None:
 
 def test_a_percentage_stays_with_its_sign() -> None:
     assert lines("it is below 1 %), and so on", 14) == ["it is below", "1 %), and so", "on"]
+    assert lines("it is done (0.01 s) so soon", 15) == ["it is done", "(0.01 s) so", "soon"]
 
 
 @given(

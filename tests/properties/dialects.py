@@ -334,6 +334,12 @@ class Heard:
         except ModelError as error:
             error.usage = self.counted  # where a dialect tells it at the end alone, the error has it
             raise
+        except Exception as error:
+            if self.counted is None or self.writer.counted(self.counted):
+                raise
+            told = ModelError(str(error))
+            told.usage = self.counted
+            raise told from error
         if event is None:
             return first or None
         self.begun = ""

@@ -36,6 +36,7 @@ from treadle import (
     StepSettings,
     Summarise,
     Text,
+    ToolSearch,
     has_tool_call,
     step_count,
     text_contains,
@@ -228,6 +229,7 @@ PREPARES: tuple[Any, ...] = (
     _last_three,
     _short_replies,
     _few_tools,
+    ToolSearch(TOOLS, most=4),
     _no_tools,
 )
 CONTEXTS: tuple[Any, ...] = (
@@ -435,7 +437,8 @@ class Setup:
 
         if prepare is None and temper.how in ("returns", "waits"):
             return None
-        return temper.function(world, f"{path} prepare_step", prepare or (lambda context: None))
+        own_function = temper.function(world, f"{path} prepare_step", prepare or (lambda context: None))
+        return [own_function, lambda context: StepSettings(tools=context.chosen.tools)]
 
     def player(self, world: Any = None, path: str = "agent") -> Player:
         """The model that plays the script; a `world` remembers it."""

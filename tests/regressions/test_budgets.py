@@ -693,13 +693,13 @@ async def test_a_paused_run_counts_on_in_another_process(kind, tmp_path):
         budget.close()
 
 
-async def test_whose_run_it_is_must_be_said_where_nothing_knows_it():
+async def test_whose_run_it_is_stands_in_the_journal_where_its_budget_was_lost():
     journal = MemoryJournal()
     result = await waits(Honest(pays), journal, Budget(tokens=10_000, per="user")).run("go", user="anna")
     lost = Budget(tokens=10_000, per="user")
-    with pytest.raises(Misuse, match="say whose run this is"):
-        await waits(Honest(pays), journal, lost).resume(result.run_id, approve=[result.pending[0].key])
-    await waits(Honest(pays), journal, lost).resume(result.run_id, approve=[result.pending[0].key], user="anna")
+    with pytest.raises(Misuse, match="counts for user 'anna'"):
+        await waits(Honest(pays), journal, lost).resume(result.run_id, approve=[result.pending[0].key], user="ben")
+    await waits(Honest(pays), journal, lost).resume(result.run_id, approve=[result.pending[0].key])
     assert lost.spent("anna").tokens == 200  # what it had used before counts where nobody has counted it
 
 

@@ -48,6 +48,7 @@ CHANGING = (
     (r"\b\d\d-\d\d \d\d:\d\d\b", "01-01 09:00"),
     (r"\b\d\d:\d\d:\d\d\b", "09:00:00"),
     (r"\b\d+\.\d\d s\b", "0.00 s"),
+    (r"about [\d,]+ tokens", "about 1,000 tokens"),
     (r"seconds \d\.[\de-]+ of", "seconds 0.0 of"),
     (r"/tmp/treadle-[\w-]{8}", "/home/newcomer-----"),
 )
@@ -136,7 +137,7 @@ def words(text: str) -> list[str]:
     text = re.sub(r"(?s)\npython .*?\nsettings", "\nsettings", text)
     text = re.sub(r"(?s)\nsqlite .*?\njournal", "\njournal", text)
     text = re.sub(r"(?s)\nanalyst .*?\nkeys", "\nkeys", text)
-    return re.sub(r"[\d,]+ bytes", "bytes", text).split()
+    return re.sub(r"[\d,]+\s+bytes", "bytes", text).split()
 
 
 def test_the_first_screens_are_as_they_were_looked_at(home: Path) -> None:

@@ -99,3 +99,12 @@ def test_the_page_is_small_and_whole_in_itself():
     # Names of XML, and the address that an error of the library for Markdown names, are all.
     assert {"www.w3.org", "github.com"} >= set(re.findall(r"https?://([\w.-]+)", script))
     assert "eval(" not in script
+
+
+async def test_a_browser_is_known_again_wherever_the_page_is_mounted():
+    inner = served(token=TOKEN)
+    outer = Starlette(routes=[Mount("/my agents", inner)], lifespan=inner.lifespan)
+    async with serving(outer) as client:
+        answer = await client.post("/my%20agents/api/session", json={"token": TOKEN})
+        # A browser holds it against the path as it stands in what it asks for.
+        assert "Path=/my%20agents;" in answer.headers["set-cookie"]

@@ -2,7 +2,7 @@
 
 import { Component, type ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { get } from "./api/client";
+import { get, unknown } from "./api/client";
 import { Failure } from "./parts/frame";
 import { ChatPage } from "./pages/chat";
 import { ComparePage } from "./pages/compare";
@@ -19,7 +19,10 @@ export function App() {
   const { path } = usePlace();
   const [known, setKnown] = useState<boolean | null>(null);
   useEffect(() => {
+    const ask = () => setKnown(false);
+    unknown.addEventListener("unknown", ask);
     get<{ user: unknown; login: boolean }>("api/session").then((who) => setKnown(who.user !== null || !who.login)).catch(() => setKnown(true));
+    return () => unknown.removeEventListener("unknown", ask);
   }, []);
   const here = path[0] ?? "runs";
   return (

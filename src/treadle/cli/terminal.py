@@ -74,8 +74,8 @@ def prose(text: str, *, err: bool = False, indent: str = "", most: int = 100_000
     return "\n".join(lines)
 
 
-_WORD = re.compile(r"\s*\S*\d %\S*\s*|\s*\S+\s*|\s+")
-"""What stays on one line: a word, and a percentage with its sign."""
+_WORD = re.compile(r"\s*\S*\d (?:%|s\b)\S*\s*|\s*\S+\s*|\s+")
+"""What stays on one line: a word, a percentage with its sign, and seconds with theirs."""
 _PIECE = re.compile(r"[^,;]*[,;]+\s*|[^,;]+")
 
 

@@ -38,13 +38,17 @@ def distrust(path: Path) -> None:
     )
 
 
-def write_own(path: Path, text: str) -> None:
-    """Writes a file that only its owner reads, whole or not at all. Raises click.UsageError if it cannot be written."""
+def write_own(path: Path, text: str, mode: int = 0o600) -> None:
+    """Writes a file, whole or not at all, that only its owner reads or whoever `mode` lets.
+
+    Raises:
+        click.UsageError: it cannot be written.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         target = path.resolve()
         beside = target.with_name(f".{target.name}.{os.getpid()}")
-        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

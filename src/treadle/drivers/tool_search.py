@@ -66,6 +66,8 @@ class ToolSearch:
     def __call__(self, context: StepContext[Any]) -> StepSettings:
         """What a step is offered; see `prepare_step`."""
         offered = {name for name in context.tools if name not in self._told}
+        # The one tool that the model is held to must be there, whatever was asked.
+        offered.add(context.chosen.tool_choice or context.state.started.tool_choice)
         offered.update(self.fitting(_asked(context)))
         for call in _calls(context):
             offered.update(self.fitting(_words_of(call)) if call.name == FIND else [call.name])

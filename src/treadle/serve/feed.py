@@ -121,9 +121,13 @@ class Feed:
             JournalError: the run cannot be read.
         """
         number, heard, ahead = after, 0, deque[Numbered]()
+        hearing: Hearing | None = None
         ends = (RunFinished, RunPaused) if until_pause else RunFinished
         while True:
             news, batch = self._news, list[Numbered | Piece]()
+            if self.hearing is not hearing:
+                # Whoever took the run up anew counts from the beginning again.
+                hearing, heard = self.hearing, self._passed(number)
             if not ahead:
                 ahead.extend(await self._next(number))
             while ahead and len(batch) < TOGETHER:
@@ -160,6 +164,13 @@ class Feed:
         if latest and latest[0].number <= after + 1:
             return [one for one in latest if one.number > after]
         return [Numbered(n, event) for n, event in enumerate(await self._journal.read(self.run_id, after), after + 1)]
+
+    def _passed(self, number: int) -> int:
+        """The count of the last piece that stands in an event up to number `number`; 0 if there is none."""
+        hearing = self.hearing
+        if hearing is None:
+            return 0
+        return max((count for count, came, _ in hearing.pieces if hearing.base + came < number), default=0)
 
     def _before(self, number: int, heard: int) -> list[tuple[int, Piece]]:
         """The pieces that came before event `number`, but for those up to count `heard`."""

@@ -1,5 +1,7 @@
 """Session: how a browser comes to be known without keeping the token, where no script could keep it safely."""
 
+from urllib.parse import quote
+
 from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
@@ -58,7 +60,8 @@ async def session(serving: Serving, request: Request) -> Response:
 
 
 def _path(request: Request) -> str:
-    return request.scope.get("root_path", "") or "/"
+    # As a browser writes it in what it asks for, to which it is held.
+    return quote(request.scope.get("root_path", "")) or "/"
 
 
 ENDPOINTS = (

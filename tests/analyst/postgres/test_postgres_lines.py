@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from treadle.analyst import AnalystError, Bounds, Catalog, Source
-from treadle.analyst import drill as drilling
+from treadle.analyst.asking import drill as drilling
 from treadle.analyst.asking.drill import DrillRequest, drill
 from treadle.analyst.asking.row_compare import RowsRequest, compare_rows
 

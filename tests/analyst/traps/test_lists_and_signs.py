@@ -131,7 +131,7 @@ def test_only_what_a_year_has_is_a_period(text: str, period: str | None) -> None
     assert period_of(text) == period
 
 
-def test_what_is_no_period_stays_apart_and_is_refused_in_filters(tmp_path: Path) -> None:
+def test_what_is_no_period_stays_apart_and_can_be_asked_for(tmp_path: Path) -> None:
     key = Dimension(name="period", format=parse_format("fiscal_period"))
     for name, rows in (("a", "17/2024,1\n01/2024,2\n"), ("b", "2024017,1\n2024001,2\n")):
         (tmp_path / f"{name}.csv").write_text(f"period,amount\n{rows}")
@@ -142,9 +142,10 @@ def test_what_is_no_period_stays_apart_and_is_refused_in_filters(tmp_path: Path)
     assert {row.key["period"]: row.status for row in found.rows} == {
         "17/2024": "missing_in_b", "2024017": "missing_in_a", "202401": "match",
     }  # fmt: skip
-    for value in ("17/2024", "2024017", "2024-99"):
-        with pytest.raises(AnalystError, match="is no fiscal period of 'period': a year has 1 to 12"):
-            query(catalog, QueryRequest(source="a", filters=[Filter(dimension="period", value=value)]), bounds=QUICK)
+    odd = query(catalog, QueryRequest(source="a", filters=[Filter(dimension="period", value="17/2024")]), bounds=QUICK)
+    assert odd.totals["amount"] == 1
+    none = query(catalog, QueryRequest(source="a", filters=[Filter(dimension="period", value="2024-99")]), bounds=QUICK)
+    assert "its values of period are 17/2024, 202401" in none.warnings[0]
     within = Filter(dimension="period", op="between", value=["202401", "202499"])
     with pytest.raises(AnalystError, match="'2024017' there, and not a fiscal period"):
         query(catalog, QueryRequest(source="b", filters=[within]), bounds=QUICK)

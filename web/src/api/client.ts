@@ -14,6 +14,9 @@ export class Refused extends Error {
   }
 }
 
+/** Says "unknown" when the server does not know any more who asks. */
+export const unknown = new EventTarget();
+
 /** Sends a request; an answer that is no success is thrown as `Refused`. */
 export async function request(path: string, init: RequestInit = {}): Promise<Response> {
   let answer: Response;
@@ -24,6 +27,7 @@ export async function request(path: string, init: RequestInit = {}): Promise<Res
     throw new Refused(0, "The server cannot be reached.", "It may have stopped; this page tries again.", "unreachable");
   }
   if (answer.ok) return answer;
+  if (answer.status === 401 && !path.startsWith("api/session")) unknown.dispatchEvent(new Event("unknown"));
   throw await refusal(answer);
 }
 

@@ -17,9 +17,8 @@ export interface Hearing {
 const FIRST_WAIT = 400;
 const LONGEST_WAIT = 5000;
 
-/** Follows a run from its beginning until it ends or `signal` says so. What the server refuses is thrown. */
-export async function follow(run: string, hearing: Hearing, signal: AbortSignal): Promise<void> {
-  let last = 0;
+/** Follows a run after event number `last` until it ends or `signal` says so. What the server refuses is thrown. */
+export async function follow(run: string, last: number, hearing: Hearing, signal: AbortSignal): Promise<void> {
   let wait = FIRST_WAIT;
   hearing.connection("joining", "");
   for (;;) {

@@ -34,7 +34,7 @@ function holds(token: string): boolean {
 
 /** The value of a number as its significant digits and its exponent, one spelling for each value. */
 function digits(token: string): string {
-  const [mantissa = "", exponent = "0"] = token.replace("-", "").toLowerCase().split("e");
+  const [mantissa = "", exponent = "0"] = token.replace(/^-/, "").toLowerCase().split("e");
   const [whole = "", part = ""] = mantissa.split(".");
   const all = (whole + part).replace(/^0+/, "");
   const significant = all.replace(/0+$/, "");

@@ -128,6 +128,7 @@ function Talk({ run, conversation, onNext }: { run: Run; conversation: string; o
   const waits = items.some((item) => item.kind === "call" && item.call.status === "waiting");
   const told = useGet<RunInFull>(runPath(run.id), {}, { news: `${head.phase}${waits}` });
   const [following, setFollowing] = useState(true);
+  const [refused, setRefused] = useState<Error | null>(null);
   const pending = told.data?.pending ?? [];
   const under = head.phase === "running" && told.data?.status !== "left";
   const say = async (text: string) => {
@@ -143,11 +144,11 @@ function Talk({ run, conversation, onNext }: { run: Run; conversation: string; o
     await send("POST", "api/runs", { agent: run.agent, input: text, conversation });
     onNext();
   };
-  const showing: Showing = { run: run.id, pending, below: told.data?.sub_runs ?? [], onDecided: told.again, onAsk: (question) => void say(question), chat: true };
+  const showing: Showing = { run: run.id, pending, below: told.data?.sub_runs ?? [], onDecided: (error) => { setRefused(error); told.again(); }, onAsk: (question) => void say(question), chat: true };
   const shown: (Item | Earlier)[] = [...head.earlier.map((message, at): Earlier => ({ key: `earlier-${at}`, kind: "earlier", message })), ...items.filter((item) => item.kind !== "step")];
   return (
     <>
-      <Failure error={followed.error ?? told.error} />
+      <Failure error={followed.error ?? told.error ?? refused} />
       <Windowed items={shown} keyOf={(item) => item.key} likely={80} label="What was said" following={following} onFollowing={setFollowing} render={(item) => (item.kind === "earlier" ? <Said message={item.message} /> : <Row item={item} showing={showing} />)} />
       <p class="under faint">
         <Status status={told.data?.status ?? "running"} /> <a data-page="1" href={address("runs", run.id)}>the run in full</a> · {moment(head.started)}

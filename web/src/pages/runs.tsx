@@ -82,7 +82,7 @@ export function RunsPage() {
       {newest.data && runs.length === 0 && <p class="nothing">{Object.values(wanted).some(Boolean) ? "No run is like that." : "There is no run yet. Ask something above."}</p>}
       <div class="run-table">
         <div class="run-line heads" aria-hidden="true">
-          <span /><span>Status</span><span>Question</span><span>Agent</span><span class="n">Steps</span><span class="n">Calls</span><span class="n">Tokens</span><span class="n">Cost</span><span class="n">Time</span><span class="n">Began</span>
+          <span /><span>Status</span><span>Question</span><span>Agent</span><span class="n">Steps</span><span class="n">Calls</span><span class="n" title="without the runs that work for it">Tokens</span><span class="n" title="without the runs that work for it">Cost</span><span class="n">Time</span><span class="n">Began</span>
         </div>
         <Windowed items={runs} keyOf={(run) => run.id} likely={44} label="Runs" render={(run) => (
           <Line run={run} chosen={chosen.includes(run.id)} onChoose={(on) => setChosen(on ? [...chosen, run.id].slice(-2) : chosen.filter((one) => one !== run.id))} />

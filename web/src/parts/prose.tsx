@@ -5,7 +5,10 @@ import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { Inert, Shown, Verbatim } from "./text";
 
-const MOST = 60_000;
+const MOST = 100_000;
+/** Characters that are read as one: some texts take time that grows with the square of their length. */
+const TOGETHER = 4_000;
+const MOST_TOGETHER = 12_000;
 const DEEPEST = 12;
 
 /** Markdown as elements; a very long text as it stands. */
@@ -17,11 +20,29 @@ export function Prose({ text }: { text: string }) {
 
 function lexed(text: string): Token[] | null {
   if (text.length > MOST) return null;
+  const parts = inParts(text);
+  if (parts.some((part) => part.length > MOST_TOGETHER)) return null;
   try {
-    return new Lexer({ gfm: true, breaks: true }).lex(text);
+    return parts.flatMap((part) => new Lexer({ gfm: true, breaks: true }).lex(part));
   } catch {
     return null;
   }
+}
+
+/** A text in parts that can be read alone: cut at blank lines, and neither in a block of code nor before an indented line. */
+function inParts(text: string): string[] {
+  if (text.length <= TOGETHER) return [text];
+  const parts: string[] = [];
+  let [part, fenced] = ["", false];
+  for (const block of text.split(/(?<=\n\n)(?=[^\s])/)) {
+    if (part.length + block.length > TOGETHER && part && !fenced) {
+      parts.push(part);
+      part = "";
+    }
+    part += block;
+    if ((block.match(/^ {0,3}(```|~~~)/gm)?.length ?? 0) % 2) fenced = !fenced;
+  }
+  return [...parts, part];
 }
 
 function blocks(tokens: Token[] | undefined, depth: number): ComponentChildren {

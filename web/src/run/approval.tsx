@@ -1,7 +1,7 @@
 /** A call that waits for a person: the whole of it in view, and what may be said to it. */
 
 import { useId, useState } from "preact/hooks";
-import { runPath, send } from "../api/client";
+import { Refused, runPath, send } from "../api/client";
 import { isJson, laidOut } from "../api/json";
 import type { Pending, Verdict } from "../api/types";
 import { useDoing } from "../api/use";
@@ -20,7 +20,7 @@ const WHY: Record<string, string> = {
 };
 
 /** Shows a call and takes the decision; it holds for exactly the arguments that are shown. */
-export function Approval({ run, pending, onDecided }: { run: string; pending: Pending; onDecided(): void }) {
+export function Approval({ run, pending, onDecided }: { run: string; pending: Pending; onDecided(refused: Error | null): void }) {
   const [writing, setWriting] = useState<"edit" | "deny" | "result" | null>(null);
   const doing = useDoing();
   const name = useId();
@@ -32,9 +32,12 @@ export function Approval({ run, pending, onDecided }: { run: string; pending: Pe
       const decision = Object.entries(fields).map(([field, value]) => `${JSON.stringify(field)}:${value}`).join(",");
       try {
         await send("POST", runPath(run, "decisions"), `{"decisions":[{${decision}}]}`);
-      } finally {
-        onDecided();
+      } catch (error) {
+        // Of a call that somebody else has decided nothing is left here to say it.
+        if (!(error instanceof Refused) || error.status !== 409) throw error;
+        return onDecided(error);
       }
+      onDecided(null);
     });
 
   return (

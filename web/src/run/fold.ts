@@ -297,8 +297,8 @@ export class Story {
     if (old?.kind === "call") this.put({ ...old, call: { ...old.call, ...change } });
   }
 
-  /** What was shown live and did not come to anything is no longer shown. */
-  private settle(): void {
+  /** What was shown live and did not come to anything is no longer shown; nor what a new connection shows again. */
+  settle(): void {
     this.forget(`live-text-${this.step}`);
     this.forget(`live-thinking-${this.step}`);
   }

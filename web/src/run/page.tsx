@@ -32,13 +32,18 @@ export function RunPage({ id, view, step }: Props) {
   // What only the server knows is asked for again when something may have changed it, and never at every event.
   const told = useGet<RunInFull>(runPath(id), {}, { news: `${head.phase}${head.events ? 1 : 0}${waiting(items)}` });
   const [forking, setForking] = useState<number | null>(null);
+  const [refused, setRefused] = useState<Error | null>(null);
+  const decided = (error: Error | null) => {
+    setRefused(error);
+    told.again();
+  };
   const run = told.data;
   const status = statusOf(run, head, followed);
   useTitle(head.question.slice(0, 60) || id);
   return (
     <div class="run-page">
       <Heading id={id} head={head} run={run} status={status} followed={followed} onChanged={told.again} onFork={() => setForking(Math.max(0, head.steps - 1))} />
-      <Failure error={followed.error ?? told.error} />
+      <Failure error={followed.error ?? told.error ?? refused} />
       <nav class="tabs" aria-label="Views of this run">
         {(["story", "waterfall", "steps"] as const).map((name) => (
           <a data-page="1" key={name} aria-current={view === name ? "page" : undefined} href={name === "story" ? address("runs", id) : name === "steps" ? address("runs", id, "steps", step ?? 0) : address("runs", id, name)}>
@@ -48,8 +53,8 @@ export function RunPage({ id, view, step }: Props) {
       </nav>
       {view === "waterfall" ? <WaterfallView run={id} live={head.phase === "running" && followed.connection !== "ended"} now={head.events} />
         : view === "steps" ? <div class="page-scroll"><InsideView run={id} number={step ?? 0} steps={head.steps} now={stepNow(items, step ?? 0, head)} onFork={setForking} /></div>
-        : <StoryView id={id} followed={followed} run={run} onDecided={told.again} />}
-      <Dock id={id} run={run} head={head} status={status} view={view} onChanged={told.again} />
+        : <StoryView id={id} followed={followed} run={run} onDecided={decided} />}
+      <Dock id={id} run={run} head={head} status={status} view={view} onChanged={told.again} onDecided={decided} />
       {forking !== null && <ForkDialog run={id} at={forking} items={items} onClose={() => setForking(null)} />}
       <Told>{announced(head, items, run)}</Told>
     </div>
@@ -235,7 +240,7 @@ function ReplayDialog({ id, onClose }: { id: string; onClose(): void }) {
 
 const ENDED = new Set(["finished", "stopped", "failed", "cancelled", "damaged"]);
 
-function StoryView({ id, followed, run, onDecided }: { id: string; followed: Followed; run: RunInFull | null; onDecided(): void }) {
+function StoryView({ id, followed, run, onDecided }: { id: string; followed: Followed; run: RunInFull | null; onDecided(refused: Error | null): void }) {
   const { items, head } = followed;
   const [following, setFollowing] = useState(true);
   const [search, setSearch] = useState("");
@@ -267,7 +272,7 @@ function textIn(item: Item): string {
 }
 
 /** What stands at the foot of the page: calls that wait, and a line to say something to the run. */
-function Dock({ id, run, head, status, view, onChanged }: { id: string; run: RunInFull | null; head: Head; status: string; view: string; onChanged(): void }) {
+function Dock({ id, run, head, status, view, onChanged, onDecided }: { id: string; run: RunInFull | null; head: Head; status: string; view: string; onChanged(): void; onDecided(refused: Error | null): void }) {
   const [text, setText] = useState("");
   const doing = useDoing();
   const pending = run?.pending ?? [];
@@ -285,7 +290,7 @@ function Dock({ id, run, head, status, view, onChanged }: { id: string; run: Run
           {grouped(pending.length)} {pending.length === 1 ? "call waits" : "calls wait"} for you: {pending.map((one) => visible(one.tool)).join(", ")}
         </a>
       )}
-      {away.map((one) => <Approval run={id} pending={one} key={one.fingerprint} onDecided={onChanged} />)}
+      {away.map((one) => <Approval run={id} pending={one} key={one.fingerprint} onDecided={onDecided} />)}
       {status === "running" && head.events > 0 && (
         <form class="say" onSubmit={(event) => { event.preventDefault(); if (text.trim()) void say(); }}>
           <input aria-label="Say something to this run" placeholder="Say something to this run; the model is shown it at its next step" value={text} onInput={(event) => setText(event.currentTarget.value)} />

@@ -17,7 +17,7 @@ export interface Showing {
   pending: readonly Pending[];
   /** The runs that work for this one. */
   below: readonly Run[];
-  onDecided(): void;
+  onDecided(refused: Error | null): void;
   onAsk?: ((question: string) => void) | undefined;
   /** Shown as a conversation: without headings of steps. */
   chat?: boolean;

@@ -121,4 +121,6 @@ def percentage(part: Decimal, whole: Decimal) -> float | None:
     """Returns `part` in percent of `whole`, rounded to 4 decimals; None if `whole` is zero."""
     if not whole:
         return None
+    if not part:
+        return 0.0
     return float(EXACT.divide(EXACT.multiply(part, Decimal(100)), whole).quantize(Decimal("0.0001"), context=EXACT))

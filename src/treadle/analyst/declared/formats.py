@@ -116,12 +116,6 @@ def period_of(text: str) -> str | None:
     return core if re.fullmatch(r"[0-9]{6}", core) else None
 
 
-def is_no_period(text: str) -> bool:
-    """Whether a text is spelled as a fiscal period is, but a year has no such period."""
-    core = text.strip(BLANKS)
-    return bool(re.fullmatch(r"\d{4}0\d{2}|\d{4}[-./ ]0?\d{2}|0?\d{1,2}[-./ ]\d{4}", core)) and period_of(core) is None
-
-
 def _apply(step: str, text: "exp.Expr", alpha: int) -> "exp.Expr":
     match step:
         case "trim":

@@ -96,8 +96,12 @@ def trimmed(value: Any, places: int) -> Decimal | None:
     """The figure without zeros beyond `places` decimals; other digits are never cut off."""
     if value is None:
         return None
-    number = EXACT.create_decimal(value)
-    return number.quantize(Decimal(1).scaleb(-max(places, decimals_of(number))), context=EXACT)
+    number = value if type(value) is Decimal else EXACT.create_decimal(value)
+    # Nearly all figures have no more decimals than are shown: one look at them does.
+    found = number.quantize(Decimal(1).scaleb(-places), context=EXACT)
+    if found == number:
+        return found
+    return number.quantize(Decimal(1).scaleb(-decimals_of(number)), context=EXACT)
 
 
 def amount_of(source: Source, measure: Measure, table: Table, scale: Scale | None = None) -> Amount:

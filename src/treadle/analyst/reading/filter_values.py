@@ -6,7 +6,6 @@ from decimal import Decimal, InvalidOperation
 from treadle.analyst.declared.days import day_of
 from treadle.analyst.declared.errors import AnalystError
 from treadle.analyst.declared.filters import Scalar
-from treadle.analyst.declared.formats import is_no_period
 from treadle.analyst.reading.amounts import decimals_of
 from treadle.analyst.reading.keys import MOST_KEY_DECIMALS, Key
 
@@ -25,12 +24,6 @@ def spelled_out(key: Key, value: Scalar) -> str:
         AnalystError: two sides spell days in ways by which it is not the same day.
     """
     text = text_of(value)
-    if "fiscal_period" in key.format.steps and is_no_period(text):
-        raise AnalystError(
-            f"{text!r} is no fiscal period of {key.name!r}: a year has 1 to 12, and special ones up to 16",
-            argument="filters",
-            given=text,
-        )
     spellings = {member.format.day for member in key.members} - {""}
     days = {found for spelling in spellings if (found := day_of(text, spelling)) is not None}
     if len(days) > 1:

@@ -18,7 +18,7 @@ from typing import Literal, get_args
 from msgspec import Struct, convert
 
 from treadle.analyst.declared.source import Tolerance
-from treadle.analyst.reading.amounts import EXACT, decimals_of
+from treadle.analyst.reading.amounts import EXACT, decimals_of, trimmed
 from treadle.analyst.showing.units import Measured
 from treadle.analyst.sql.lazy import exp
 from treadle.analyst.sql.terms import cast, literal
@@ -161,7 +161,8 @@ def reason(
 
 def _crossing(found: Status, a: Decimal, b: Decimal, limits: Thresholds, measured: Measured) -> str:
     base, difference, unit = EXACT.abs(a), EXACT.abs(EXACT.subtract(a, b)), measured.both
-    shown = money(difference, unit)
+    # What was multiplied has more decimals than anybody wrote.
+    shown = money(trimmed(difference, min(2, max(0, -int(difference.as_tuple().exponent)))), unit)
     if found == "match":
         if not difference:
             return "equal" if measured.known else "the same number"

@@ -43,8 +43,21 @@ def _keys_of(count: int, what: str = "key") -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def _nothing(facts: Facts, filters: Filters) -> str:
-    return f"Neither {facts['a']} nor {facts['b']} has a row that passes the filters: there is nothing to compare."
+class _Shown(dict[str, Any]):
+    """The facts of a template, several values as a list in words."""
+
+    def __getitem__(self, name: str) -> Any:
+        value = super().__getitem__(name)
+        return listed(value) if isinstance(value, (list, tuple)) else value
+
+
+def _plainly(template: str) -> Callable[[Facts, Filters], str]:
+    """The words of a kind that says no more than its facts; `{under}` stands for the conditions."""
+
+    def told(facts: Facts, filters: Filters) -> str:
+        return template.format_map(_Shown(facts, under=_under(filters)))
+
+    return told
 
 
 def _one_empty(facts: Facts, filters: Filters) -> str:
@@ -142,17 +155,6 @@ def _largest(facts: Facts, filters: Filters) -> str:
     return f"{among}, the largest difference is {size} at {key} ({facts['status']})."
 
 
-def _by_currency(facts: Facts, filters: Filters) -> str:
-    return (
-        f"{facts['measure']} is told by {facts['dimension']}, as amounts of different currencies are not added up: "
-        f"{facts['a']} has {listed(facts['currencies_a'])}; {facts['b']} has {listed(facts['currencies_b'])}."
-    )
-
-
-def _more_currencies(facts: Facts, filters: Filters) -> str:
-    return f"{facts['count']:,} more currencies stand in the totals by currency."
-
-
 def _different_currencies(facts: Facts, filters: Filters) -> str:
     parts = [
         f"only {name} has {facts['measure']} in {listed(facts[side])}"
@@ -160,35 +162,6 @@ def _different_currencies(facts: Facts, filters: Filters) -> str:
         if facts[side]
     ]
     return f"{_under(filters)}{'; '.join(parts)}: amounts of different currencies are not compared"
-
-
-def _unknown_currency(facts: Facts, filters: Filters) -> str:
-    return (
-        f"{_under(filters)}{facts['measure']} of {facts['side']} has rows without a {facts['dimension']}: what these "
-        f"amounts are measured in is not known"
-    )
-
-
-def _unknown_unit(facts: Facts, filters: Filters) -> str:
-    return (
-        f"{facts['measure']} of {facts['other']} is in {facts['unit']}, and nothing says what that of {facts['side']} "
-        f"is in: the figures are compared as numbers; declare 'unit' or 'currency' on measure "
-        f"{facts['own']} of {facts['side']}"
-    )
-
-
-def _contradicted_unit(facts: Facts, filters: Filters) -> str:
-    return (
-        f"{_under(filters)}{facts['measure']} of {facts['side']} is declared to be in {facts['unit']}, but its rows "
-        f"have {facts['dimension']} {listed(facts['currencies'])}: neither is taken for its unit"
-    )
-
-
-def _mixed_currencies(facts: Facts, filters: Filters) -> str:
-    return (
-        f"{_under(filters)}{facts['measure']} of {facts['side']} is told by {facts['dimension']} "
-        f"({listed(facts['currencies'])}), as amounts of different currencies are not added up"
-    )
 
 
 def _filter_without_rows(facts: Facts, filters: Filters) -> str:
@@ -249,35 +222,6 @@ def _sign(facts: Facts, filters: Filters) -> str:
     )
 
 
-def _repeated(facts: Facts, filters: Filters) -> str:
-    return (
-        f"{_under(filters)}in {facts['count']:,} of the {facts['total']:,} keys that do not match, {facts['large']} "
-        f"has {facts['factor']} times the amount and {facts['factor']} times the rows of {facts['small']}: the rows of "
-        f"these keys were probably taken in {facts['factor']} times"
-    )
-
-
-def _duplicates(facts: Facts, filters: Filters) -> str:
-    return (
-        f"{_under(filters)}{facts['side']} holds identical rows; taken once each, {facts['count']:,} "
-        f"keys that differ would be equal"
-    )
-
-
-def _approximate(facts: Facts, filters: Filters) -> str:
-    return (
-        f"{facts['measure']} of {facts['side']} is approximate: its column holds floating-point numbers; differences "
-        f"that these can be off by count as matches"
-    )
-
-
-def _not_a_number(facts: Facts, filters: Filters) -> str:
-    return (
-        f"{facts['measure']} of {facts['side']}: {facts['count']:,} rows hold NaN and are left out, as if they were "
-        f"empty"
-    )
-
-
 def _not_examined(facts: Facts, filters: Filters) -> str:
     return f"{facts['what']}: {facts['why']}" if facts["why"] else str(facts["what"])
 
@@ -302,19 +246,33 @@ def _in_several_groups(facts: Facts, filters: Filters) -> str:
 
 
 SENTENCES: dict[Kind, Callable[[Facts, Filters], str]] = {
-    "nothing": _nothing,
+    "nothing": _plainly("Neither {a} nor {b} has a row that passes the filters: there is nothing to compare."),
     "one_empty": _one_empty,
     "totals": _totals,
     "keys": _keys,
     "offset": _offset,
     "largest": _largest,
-    "by_currency": _by_currency,
-    "more_currencies": _more_currencies,
+    "by_currency": _plainly(
+        "{measure} is told by {dimension}, as amounts of different currencies are not added up: {a} has "
+        "{currencies_a}; {b} has {currencies_b}."
+    ),
+    "more_currencies": _plainly("{count:,} more currencies stand in the totals by currency."),
     "different_currencies": _different_currencies,
-    "unknown_currency": _unknown_currency,
-    "unknown_unit": _unknown_unit,
-    "contradicted_unit": _contradicted_unit,
-    "mixed_currencies": _mixed_currencies,
+    "unknown_currency": _plainly(
+        "{under}{measure} of {side} has rows without a {dimension}: what these amounts are measured in is not known"
+    ),
+    "unknown_unit": _plainly(
+        "{measure} of {other} is in {unit}, and nothing says what that of {side} is in: the figures are compared as "
+        "numbers; declare 'unit' or 'currency' on measure {own} of {side}"
+    ),
+    "contradicted_unit": _plainly(
+        "{under}{measure} of {side} is declared to be in {unit}, but its rows have {dimension} {currencies}: neither "
+        "is taken for its unit"
+    ),
+    "mixed_currencies": _plainly(
+        "{under}{measure} of {side} is told by {dimension} ({currencies}), as amounts of different currencies are not "
+        "added up"
+    ),
     "filter_without_rows": _filter_without_rows,
     "no_rows": _no_rows,
     "spelling": _spelling,
@@ -322,10 +280,18 @@ SENTENCES: dict[Kind, Callable[[Facts, Filters], str]] = {
     "absent": _absent,
     "factor": _factor,
     "sign": _sign,
-    "repeated": _repeated,
-    "duplicates": _duplicates,
-    "approximate": _approximate,
-    "not_a_number": _not_a_number,
+    "repeated": _plainly(
+        "{under}in {count:,} of the {total:,} keys that do not match, {large} has {factor} times the amount and "
+        "{factor} times the rows of {small}: the rows of these keys were probably taken in {factor} times"
+    ),
+    "duplicates": _plainly(
+        "{under}{side} holds identical rows; taken once each, {count:,} keys that differ would be equal"
+    ),
+    "approximate": _plainly(
+        "{measure} of {side} is approximate: its column holds floating-point numbers; differences that these can be "
+        "off by count as matches"
+    ),
+    "not_a_number": _plainly("{measure} of {side}: {count:,} rows hold NaN and are left out, as if they were empty"),
     "not_examined": _not_examined,
     "in_no_group": _in_no_group,
     "in_several_groups": _in_several_groups,

@@ -155,9 +155,13 @@ def _document(path: Path, project: bool) -> "TOMLDocument":
 def _write(path: Path, document: "TOMLDocument", project: bool) -> None:
     import tomlkit
 
-    write_own(path, tomlkit.dumps(document))
+    text = tomlkit.dumps(document)
     if project:
+        # It is others' too, and has no secrets.
+        write_own(path, text, path.stat().st_mode & 0o777 if path.exists() else 0o644)
         trust(path)
+    else:
+        write_own(path, text)
 
 
 def _place(document: Any, name: str) -> tuple[Any, str]:

@@ -331,15 +331,17 @@ def whose_again(budgets: Iterable[Budget], state: RunState, said: Whose) -> Whos
         Misuse: another user is named now.
         BudgetUnavailable: the file of one cannot be used.
     """
-    user, conversation = None, None
+    user, conversation, budgets = None, None, tuple(budgets)
     for budget in budgets:
         if budget.per == "user":
             user = user or _key_again(budget, state)
         elif budget.per == "conversation":
             conversation = conversation or _key_again(budget, state)
+    begun = state.started
+    if any(budget.per == "user" for budget in budgets):
+        user = user or begun.user or None
     if None not in (user, said.user) and user != said.user:
         raise Misuse(f"run {state.run_id} counts for user {user!r}, as whose it was begun, and not for {said.user!r}")
-    begun = state.started
     return Whose(
         user or said.user or begun.user or None, conversation or said.conversation or begun.conversation or None
     )
