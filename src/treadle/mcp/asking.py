@@ -95,7 +95,8 @@ class Person:
                 return ElicitResult(action="decline")
             return ElicitResult(action="accept", content=None if url is not None else _with_defaults(found, schema))
         except asyncio.CancelledError:
-            if not future.cancelled():
+            task = asyncio.current_task()
+            if task is not None and task.cancelling() > 0:
                 raise
         except Exception:
             # What is wrong here is not for the server to read.
